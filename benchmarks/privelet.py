@@ -28,7 +28,7 @@ from common.privacy.accountant import Accountant
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from common.wavelet import RangeRelease, plan_privelet, privelet
-from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
+from common.wavelet.answers import NoiseMoments, prefix_sums, range_sums
 from common.wavelet.axis import Reach
 from common.wavelet.decisions import Method, Plan, axes_of
 from common.wavelet.mechanism import count_cells
@@ -160,7 +160,7 @@ def run_epsilon(
         errors[method] = np.array(found)
         if method != "privelet*":
             touched = reaches(release.plan, work.boxes)
-            predicted[method] = NoiseLaw(release.plan).variances(touched)
+            predicted[method] = NoiseMoments(release.plan).variances(touched)
     report = {
         "epsilon": str(epsilon),
         "by_coverage": grouped(work.coverage, quintiles(work.coverage), work, errors, predicted),

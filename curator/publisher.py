@@ -90,8 +90,7 @@ def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> FittedS
     return FittedStudy(
         study=study,
         schema=study.schema,
-        model=outcome.model,
-        steps=tuple(outcome.steps),
+        made=(tuple(outcome.steps), outcome.model),
         results=tuple(outcome.results),
         privacy=statement.as_dict(),
         columns=Columns.by_schema(study.schema),

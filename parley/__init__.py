@@ -26,19 +26,19 @@ TYPE_CHECKING = False  # as type checkers read it; `typing` itself is slow to lo
 if TYPE_CHECKING:
     from typing import Any
 
-    from common.errors import ParleyError
-    from common.release.estimates import Estimate, pool
-    from common.release.evaluation import evaluate
-    from common.release.fitted_privbayes import FittedPrivBayes
-    from common.release.fitted_privelet import FittedPrivelet
-    from common.release.fitted_study import FittedStudy
-    from common.release.loading import load
-    from common.release.released_rows import ReleasedRows
-    from common.schema import Schema
-    from parley.models.privbayes import PrivBayes
-    from parley.models.privelet import Privelet
-    from parley.models.subn import Subn
-    from parley.simulation.study import simulate
+    from common.errors import ParleyError as ParleyError
+    from common.release.estimates import Estimate as Estimate
+    from common.release.estimates import pool as pool
+    from common.release.evaluation import evaluate as evaluate
+    from common.release.fitted_privbayes import FittedPrivBayes as FittedPrivBayes
+    from common.release.fitted_privelet import FittedPrivelet as FittedPrivelet
+    from common.release.fitted_study import FittedStudy as FittedStudy
+    from common.release.loading import load as load
+    from common.schema import Schema as Schema
+    from parley.models.privbayes import PrivBayes as PrivBayes
+    from parley.models.privelet import Privelet as Privelet
+    from parley.models.subn import Subn as Subn
+    from parley.simulation.study import simulate as simulate
 
 _HOMES = {
     "Estimate": "common.release.estimates",
@@ -48,7 +48,6 @@ _HOMES = {
     "ParleyError": "common.errors",
     "PrivBayes": "parley.models.privbayes",
     "Privelet": "parley.models.privelet",
-    "ReleasedRows": "common.release.released_rows",
     "Schema": "common.schema",
     "Subn": "parley.models.subn",
     "evaluate": "common.release.evaluation",
@@ -57,22 +56,7 @@ _HOMES = {
     "simulate": "parley.simulation.study",
 }
 
-__all__ = [
-    "Estimate",
-    "FittedPrivBayes",
-    "FittedPrivelet",
-    "FittedStudy",
-    "ParleyError",
-    "PrivBayes",
-    "Privelet",
-    "ReleasedRows",
-    "Schema",
-    "Subn",
-    "evaluate",
-    "load",
-    "pool",
-    "simulate",
-]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (whatever the name stands for)

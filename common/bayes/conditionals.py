@@ -63,11 +63,8 @@ def conditionals_from_marginals(
     about the child there: it is drawn from its distribution in the same table, and uniformly if
     that is empty as well.
 
-    Args:
-        network: the network.
-        domain: the public domains.
-        tables: noisy counts by family, axes in the family's order. A family without a table of its
-            own is derived from the smallest table that contains it.
+    Tables hold noisy counts, axes in the family's order. A family without a table of its own is
+    derived from the smallest table that contains it.
     """
     return tuple(_conditional(pair.family, domain, tables) for pair in network.pairs)
 

@@ -36,10 +36,7 @@ def consistent_tables(
 ) -> dict[Family, NDArray[np.float64]]:
     """The tables, non-negative, adding up to `rows`, and agreeing (nearly) where they overlap.
 
-    Args:
-        tables: noisy counts by family, all with noise of the same scale.
-        domain: the public domains.
-        rows: the public number of rows.
+    All tables have noise of the same scale.
     """
     current: dict[Family, NDArray[np.float64]] = {
         family: np.asarray(table, dtype=np.float64) for family, table in tables.items()
@@ -54,11 +51,6 @@ def reconcile(tables: Tables, domain: Domain, *, rows: int) -> dict[Family, NDAr
     """The tables, moved to agree on every shared sub-table and on the public number of rows.
 
     The cells are real numbers, and may be negative; each table keeps its shape.
-
-    Args:
-        tables: counts by family, all with noise of the same scale.
-        domain: the public domains.
-        rows: the public number of rows, which every table must add up to.
     """
     settled = {
         family: np.asarray(table, dtype=np.float64).ravel() for family, table in tables.items()

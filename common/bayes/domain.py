@@ -8,25 +8,19 @@ generalised. All views of a table together form the *expanded* table, which is w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.schema.codes import CodeColumn, Codes, code_dtype
+from common.schema.hierarchy import Hierarchy
 
 LevelMap = NDArray[np.intp]  # group of every value
-
-
-class HasLevels(Protocol):
-    """Anything with level maps, finest first: a `Hierarchy` of the schema."""
-
-    @property
-    def levels(self) -> tuple[LevelMap, ...]:
-        """Level 0 is the identity; the root is left out."""
 
 
 class View(NamedTuple):
@@ -36,18 +30,15 @@ class View(NamedTuple):
     level: int = 0
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Domain:
     """The level maps of every attribute, finest first; level 0 is the identity.
 
     Every level is a partition of the attribute's values, coarser than and nested in the level
-    before it. Public knowledge, never learnt from the rows. `level_sizes` has the number of groups
-    of each level, `sizes` the number of values of each attribute.
+    before it. Public knowledge, never learnt from the rows.
     """
 
     levels: tuple[tuple[LevelMap, ...], ...]
-    level_sizes: tuple[tuple[int, ...], ...] = field(init=False, repr=False)
-    sizes: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         """Refuse levels that are not nested partitions of strictly decreasing size."""
@@ -56,16 +47,22 @@ class Domain:
                 raise LocalError(f"attribute {attribute}: level 0 must keep every value apart")
             for finer, coarser in pairwise(maps):
                 _check_nested(attribute, finer, coarser)
-        sizes = tuple(tuple(int(m.max()) + 1 for m in maps) for maps in self.levels)
-        object.__setattr__(self, "level_sizes", sizes)
-        object.__setattr__(self, "sizes", tuple(each[0] for each in sizes))
+
+    @cached_property
+    def level_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """The number of groups of each level."""
+        return tuple(tuple(int(m.max()) + 1 for m in maps) for maps in self.levels)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(each[0] for each in self.level_sizes)
 
     @classmethod
     def flat(cls, sizes: Sequence[int]) -> Domain:
         return cls(tuple((np.arange(size),) for size in sizes))
 
     @classmethod
-    def of(cls, hierarchies: Sequence[HasLevels]) -> Domain:
+    def of(cls, hierarchies: Sequence[Hierarchy]) -> Domain:
         """Attributes with the hierarchies of a schema, in the same order."""
         return cls(tuple(hierarchy.levels for hierarchy in hierarchies))
 
@@ -86,7 +83,6 @@ class Domain:
         return self.level_sizes[view.attribute][view.level]
 
     def shape(self, views: Sequence[View]) -> tuple[int, ...]:
-        """The shape of a table over these views."""
         return tuple(self.size(view) for view in views)
 
     @property

@@ -30,10 +30,7 @@ _MOST_REDRAWS = 50
 class Sampler:
     """A network made ready for drawing. It does not change: threads may share it.
 
-    Args:
-        network: the network.
-        domain: the public domains.
-        conditionals: Pr[child | parents] in network order.
+    Conditionals are in network order.
     """
 
     def __init__(

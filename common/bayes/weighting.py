@@ -155,16 +155,13 @@ def _eliminate(
     """Sum the variables out, the cheapest next; what each was summed out of, and the log of all."""
     left, trail, log_mass = list(tables), list[tuple[Pair, Floats]](), 0.0
     for child in _elimination_order(tables, variables, sizes):
-        own = [each for each in left if child in each.variables]
-        scope = tuple(sorted({a for each in own for a in each.variables} - {child}))
-        joint = _product(own, (*scope, child), sizes)
+        scope, joint, left = _joined(child, left, sizes)
         trail.append((Pair(child, tuple(View(a) for a in scope)), joint.reshape(-1, sizes[child])))
         message = joint.sum(axis=-1)
         largest = float(message.max())
         if largest == 0.0:
             return trail, -math.inf
         log_mass += math.log(largest)  # messages stay within reach of doubles
-        left = [each for each in left if child not in each.variables]
         left.append(Weights(scope, message / largest))
     return trail, log_mass + sum(math.log(float(each.table)) for each in left)
 
@@ -174,11 +171,19 @@ def _summed_onto(
 ) -> Floats:
     left = list(tables)
     for child in _elimination_order(tables, variables - set(kept), sizes):
-        own = [each for each in left if child in each.variables]
-        scope = tuple(sorted({a for each in own for a in each.variables} - {child}))
-        left = [each for each in left if child not in each.variables]
-        left.append(Weights(scope, _product(own, (*scope, child), sizes).sum(axis=-1)))
+        scope, joint, left = _joined(child, left, sizes)
+        left.append(Weights(scope, joint.sum(axis=-1)))
     return _product(left, kept, sizes)
+
+
+def _joined(
+    child: int, tables: Sequence[Weights], sizes: Sequence[int]
+) -> tuple[tuple[int, ...], Floats, list[Weights]]:
+    """What a variable shares tables with, the product of those with it last, the other tables."""
+    own = [each for each in tables if child in each.variables]
+    scope = tuple(sorted({a for each in own for a in each.variables} - {child}))
+    others = [each for each in tables if child not in each.variables]
+    return scope, _product(own, (*scope, child), sizes), others
 
 
 def _elimination_order(

@@ -193,7 +193,6 @@ class Tally:
         self._rows += other._rows
 
     def tables(self) -> list[Counts]:
-        """The tables of the sets asked for, as of now."""
         return [self._table(each) for each in self._sets]
 
     def _table(self, attributes: AttributeSet) -> Counts:
@@ -250,11 +249,9 @@ class _Layout:
 
     @property
     def cells(self) -> int:
-        """The length of the vector of totals."""
         return int(self._offsets[-1] - self._offsets[0])
 
     def span(self, attributes: AttributeSet) -> tuple[int, int]:
-        """Where the cells of one set begin and end."""
         place = self._place[attributes]
         return int(self._offsets[place]), int(self._offsets[place + 1])
 

@@ -28,12 +28,7 @@ def count_streams(
 ) -> list[Counts]:
     """`common.marginals.count` of all the rows of all streams.
 
-    Args:
-        streams: Taken one by one in the caller's thread, run in any.
-        sizes: The domain sizes of the attributes of every chunk.
-        attribute_sets: As for `count`.
-        groups: As for `count`.
-        threads: One per core when not given. The answer is the same.
+    Streams are taken one by one in the caller's thread, and run in any.
     """
     workers = worker_count(threads)
     sizes = grouped_sizes(sizes, groups)

@@ -30,15 +30,15 @@ from common.bayes.privbayes.decisions import Encoding
 from common.bayes.privbayes.model import PrivBayesModel
 from common.bayes.weighting import MOST_CELLS, Floats, TooManyCells, WeightedNetwork, Weights
 from common.errors import InputError, LocalError
-from common.methods.distdiffgen.leaves import LeafModel
+from common.methods.distdiffgen.cuts import LeafModel
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus.descent import Frequencies, SpreadModel, within_cells
 from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import LatentModel
 from common.privacy.randomness import RandomSource, uniforms
-from common.schema.cell_weights import CellWeights
 from common.schema.codes import Codes, concatenate
+from common.schema.conditions import CellWeights
 from common.schema.encodings import bit_count, bit_positions
 from common.schema.rules import Possible
 from common.study.steps import Model
@@ -102,7 +102,6 @@ class NetworkForm:
         return np.asarray(found, dtype=np.float64)
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Draw rows of the attributes."""
         drawn = self.net.sample(rows, source)
         columns = []
         for variables, reading in zip(self.variables, self.readings, strict=True):
@@ -114,11 +113,7 @@ class NetworkForm:
 
 
 def network_form(model: object) -> NetworkForm:
-    """Return a model as a network of variables.
-
-    Raises:
-        LocalError: there is no such form of this model.
-    """
+    """Return a model as a network of variables; LocalError if it has no such form."""
     match model:
         case NetworkModel():
             net = WeightedNetwork(model.network, model.domain, model.conditionals)
@@ -233,12 +228,7 @@ def _of_values(
 
 @dataclass(frozen=True, eq=False)
 class ConditionalModel:
-    """The rows of a model that its schema's rules allow, and those that satisfy a condition.
-
-    Attributes:
-        model: draws rows that may break rules.
-        possible: the rules.
-    """
+    """The rows of a model that its schema's rules allow, and those that satisfy a condition."""
 
     model: Model | PrivBayesModel
     possible: Possible

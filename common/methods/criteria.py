@@ -26,7 +26,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache, cached_property, partial
@@ -44,8 +44,7 @@ from common.privacy import sensitivity
 from common.privacy.randomness import KeyedRandomSource
 from common.schema import Codes, Schema
 from common.schema.attribute import numbers_of
-from common.schema.cell_weights import cells_of
-from common.schema.conditions import parse
+from common.schema.conditions import cells_of, parse
 from common.study.criteria import Criterion
 from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, TableShape
@@ -74,8 +73,6 @@ class Verdict:
     """What is known about one criterion.
 
     Attributes:
-        criterion: in a phrase.
-        outcome: whether it is met.
         measured: of the owners' rows, with noise.
         error: how far noise and drawing may have moved it; 19 times of 20 none of a study's
             criteria is further off.
@@ -92,18 +89,8 @@ class Verdict:
 
     def as_json(self) -> dict[str, object]:
         """Plain values, to the digits that mean something."""
-        return {
-            "criterion": self.criterion,
-            "outcome": self.outcome.value,
-            "measured": _digits(self.measured),
-            "error": _digits(self.error),
-            "model": _digits(self.model),
-            "by_chance": None if self.by_chance is None else _digits(self.by_chance),
-        }
-
-
-def _digits(value: float) -> float:
-    return float(f"{value:.6g}")
+        numbers = {key: value for key, value in asdict(self).items() if isinstance(value, float)}
+        return {**asdict(self), **{key: float(f"{own:.6g}") for key, own in numbers.items()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +149,21 @@ def _sampling_error(mean: float, rows: int) -> float:
     return 2 * math.sqrt(max(mean * (1 - mean), 0.0) / rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
+class _Proportion:
+    """One number from 0 to 1."""
+
+    cells: ClassVar[int] = 1
+
+    def interval(self, found: Sequence[float], error: float) -> tuple[float, float]:
+        return max(found[0] - error, 0.0), min(found[0] + error, 1.0)
+
+
+@dataclass(frozen=True)
+class _Share(_Proportion):
     """The share of rows that satisfy a condition."""
 
     attributes: Attributes
     holds: NDArray[np.bool_]
-
-    cells: ClassVar[int] = 1
 
     @classmethod
     def of(cls, schema: Schema, condition: str) -> _Share:
@@ -183,21 +177,16 @@ class _Share:
     def numbers(self, tables: Sequence[Counts], expected: Sequence[Counts]) -> list[int]:
         return [UNIT * int(tables[0][self.holds].sum())]
 
-    def interval(self, found: Sequence[float], error: float) -> tuple[float, float]:
-        return max(found[0] - error, 0.0), min(found[0] + error, 1.0)
-
     def sampling_error(self, exact: Sequence[int], rows: int) -> float:
         return _sampling_error(exact[0] / (UNIT * rows), rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Distance:
+@dataclass(frozen=True)
+class _Distance(_Proportion):
     """How far an owner's tables of two attributes are from the model's."""
 
     pairs: tuple[Attributes, ...]
     which: str
-
-    cells: ClassVar[int] = 1
 
     @classmethod
     def of(cls, schema: Schema, which: str) -> _Distance:
@@ -228,9 +217,6 @@ class _Distance:
                 one = apart[math.ceil(_MOST * len(apart)) - 1]
         return [UNIT // 2 * one]
 
-    def interval(self, found: Sequence[float], error: float) -> tuple[float, float]:
-        return max(found[0] - error, 0.0), min(found[0] + error, 1.0)
-
 
 Measure: TypeAlias = _Mean | _Share | _Distance
 
@@ -247,8 +233,6 @@ class CriteriaRequest:
     """The integers of all criteria.
 
     Attributes:
-        criteria: of the study.
-        schema: of the study.
         reference: draws rows of the model; called by who answers, and only for distances.
     """
 
@@ -263,12 +247,10 @@ class CriteriaRequest:
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
-        """What each criterion asks of the rows."""
         return tuple(_measure(each, self.schema) for each in self.criteria)
 
     @property
     def cells(self) -> int:
-        """How many integers there are."""
         return sum(own.cells for own in self.measures)
 
     @property
@@ -333,14 +315,7 @@ def _drawn(study: Study, fit: Fit, what: bytes, rows: int) -> Codes:
 def verdicts(
     study: Study, steps: Sequence[Step], results: Sequence[bytes], model: Model
 ) -> list[dict[str, object]]:
-    """Return which criteria a model meets, for privacy.json; only what was published is used.
-
-    Args:
-        study: what was agreed.
-        steps: that were made.
-        results: what was published in each of them.
-        model: that was fitted.
-    """
+    """Return which criteria a model meets, for privacy.json; only what was published is used."""
     if not study.criteria:
         return []
     step = steps[-1]
@@ -352,13 +327,14 @@ def verdicts(
     reference = _drawn(study, lambda: model, b"reference", REFERENCE_ROWS)
     judged, start = [], 0
     for criterion, own in zip(study.criteria, step.request.measures, strict=True):
-        ends = own.interval(found[start : start + own.cells].tolist(), error)
+        low, high = own.interval(found[start : start + own.cells].tolist(), error)
         start += own.cells
         if isinstance(own, _Distance):
             chance = _by_chance(study, model, own, reference, rows)
-            judged.append(_judged_distance(criterion, ends, chance))
+            judged.append(_judged(criterion, low, high, 0.0, chance))
         else:
-            judged.append(_judged_value(criterion, ends, own, reference))
+            drawn, off = _of_model(own, reference)
+            judged.append(_judged(criterion, low - off, high + off, drawn))
     return [each.as_json() for each in judged]
 
 
@@ -384,22 +360,17 @@ def _by_chance(
     return total / sum(rows)
 
 
-def _judged_distance(criterion: Criterion, ends: tuple[float, float], chance: float) -> Verdict:
-    low, high = ends
-    limit = float(criterion.limit)
-    outcome = Outcome.MET if high <= limit else Outcome.UNDECIDED
-    outcome = Outcome.NOT_MET if low > limit else outcome
-    return Verdict(criterion.words, outcome, (low + high) / 2, (high - low) / 2, 0.0, chance)
-
-
-def _judged_value(
-    criterion: Criterion, ends: tuple[float, float], own: _Mean | _Share, reference: Codes
-) -> Verdict:
-    """Judge a mean or a share; the model's own is known by the reference rows."""
+def _of_model(own: _Mean | _Share, reference: Codes) -> tuple[float, float]:
+    """The model's own mean or share, by the reference rows, and how far that may be off."""
     exact = own.numbers(count(reference, own.sets), ())
     model, _ = own.interval([number / (UNIT * reference.rows) for number in exact], 0.0)
-    off = own.sampling_error(exact, reference.rows)
-    low, high = ends[0] - off, ends[1] + off
+    return model, own.sampling_error(exact, reference.rows)
+
+
+def _judged(
+    criterion: Criterion, low: float, high: float, model: float, chance: float | None = None
+) -> Verdict:
+    """Judge what was measured to be between two numbers, against the model's."""
 
     def over(value: float) -> float:
         allowed = float(criterion.limit) * (abs(value) if criterion.relative else 1.0)
@@ -409,4 +380,4 @@ def _judged_value(
     values = [over(at) for at in (low, high, 0.0, model) if low <= at <= high]
     outcome = Outcome.NOT_MET if min(values) > 0 else Outcome.UNDECIDED
     outcome = Outcome.MET if max(values) <= 0 else outcome
-    return Verdict(criterion.words, outcome, (low + high) / 2, (high - low) / 2, model)
+    return Verdict(criterion.words, outcome, (low + high) / 2, (high - low) / 2, model, chance)

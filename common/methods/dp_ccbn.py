@@ -59,11 +59,7 @@ class Settings:
 
     @classmethod
     def of(cls, study: Study) -> Settings:
-        """Read the settings of a study.
-
-        Raises:
-            InputError: a setting is unknown, or is not one that can be had.
-        """
+        """Read the settings of a study; InputError if one cannot be had."""
         read = SettingsReader(study)
         found = cls(
             budget=read.parts("budget", "1:1", 2),
@@ -85,7 +81,6 @@ def _limits(study: Study, sizes: tuple[int, ...]) -> tuple[FamilyLimit, FamilyLi
 
 
 def decisions(study: Study) -> list[Decision]:
-    """The settings and what follows from them."""
     sizes = Variables.of(study).sizes
     useful, limit = _limits(study, sizes)
     cap = lowered("k", useful.parents, limit.parents, "parents", "dp-ccbn", "most_cells")

@@ -40,14 +40,7 @@ _MOST_COUNT = 1 << 53  # counts beyond this are no longer whole numbers as doubl
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ModelChoice:
-    """A party's PrivBayes model of its own rows.
-
-    Attributes:
-        schema: the public domains and hierarchies.
-        options: PrivBayes' settings.
-        rows: of this party; public.
-        epsilon: what the model costs its rows.
-    """
+    """A party's PrivBayes model of its own rows."""
 
     schema: Schema
     options: PrivBayesOptions
@@ -84,7 +77,6 @@ class ModelChoice:
         )
 
     def check(self, payload: bytes) -> None:
-        """Refuse what is no model of this plan."""
         self.model(payload)
 
     def model(self, payload: bytes) -> PrivBayesModel:
@@ -136,7 +128,6 @@ class ModelChoice:
 
     @property
     def canonical(self) -> bytes:
-        """The public decisions in full."""
         plan = self.plan
         return frame(
             (

@@ -31,8 +31,6 @@ class NetworkModel:
     """A network and the noisy tables its conditionals are computed from.
 
     Attributes:
-        variables: what the network is about.
-        network: the parents of every variable.
         tables: noisy counts by family; families that lie in another need none of their own.
     """
 
@@ -60,7 +58,6 @@ class NetworkModel:
         return self.sampler.sample_from_bits(rows, source, self.variables.attribute_sizes)
 
     def as_json(self) -> dict[str, object]:
-        """The network and its noisy tables."""
         return {
             "format": "parley network 1",
             "encoding": "binary" if self.variables.in_bits else "own",
@@ -74,7 +71,6 @@ class NetworkModel:
 
 
 def network_of(structure: Structure) -> Network:
-    """The network with these parents per variable."""
     return Network.from_parents({child: tuple(own) for child, own in enumerate(structure)})
 
 

@@ -39,11 +39,7 @@ def methods() -> Mapping[str, Method]:
 
 
 def method_of(study: Study) -> Method:
-    """The method that a study names.
-
-    Raises:
-        InputError: there is no such method.
-    """
+    """The method that a study names; InputError if there is none."""
     known = methods()
     if study.method not in known:
         raise InputError(f"method: {study.method!r} is not one of {', '.join(known)}")
@@ -57,15 +53,7 @@ def cautions_of(study: Study) -> list[str]:
 
 
 def run_of(study: Study, prior: Prior | None = None) -> ScriptRun:
-    """Begin a fresh copy of the script that the study implies.
-
-    Args:
-        study: what was agreed.
-        prior: the rows of the release that the study names as its prior, if it names one.
-
-    Raises:
-        InputError: the method cannot do what the study asks of it.
-    """
+    """Begin a fresh copy of the script that the study implies; InputError if there is none."""
     method = method_of(study)
     able = ", ".join(known.name for known in methods().values() if known.only_sums)
     if study.delta and not method.only_sums:

@@ -33,23 +33,15 @@ def ordered_values(attribute: Attribute) -> int:
 def margin_of(counts: Floats, rows: int, deviation: float, ordered: int) -> Floats:
     """Return an attribute's counts, non-negative and `rows` in all, from noisy ones.
 
-    Args:
-        counts: of all its values.
-        rows: that there are.
-        deviation: of the noise in one of them.
-        ordered: how many of its first values are in an order.
+    Of its values the first `ordered` are in an order; the deviation is that of the noise in one
+    count.
     """
     tails = falling_tails(counts[:ordered], deviation)
     return onto_simplex(np.concatenate([tails, counts[ordered:]]), total=rows)
 
 
 def falling_tails(counts: Floats, deviation: float) -> Floats:
-    """Return the counts with tails that do not rise outwards.
-
-    Args:
-        counts: noisy counts of ordered bins.
-        deviation: of the noise in one of them.
-    """
+    """Return the counts with tails that do not rise outwards."""
     made = np.array(counts, dtype=np.float64)
     for inwards in (made, made[::-1]):
         lengths = np.arange(1, inwards.size + 1)

@@ -33,13 +33,11 @@ class Variables:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The domain size of every variable."""
         if not self.in_bits:
             return self.attribute_sizes
         return (2,) * sum(bit_count(size) for size in self.attribute_sizes)
 
     def request(self, sets: Iterable[Attributes]) -> TableRequest:
-        """The tables of some sets of variables."""
         return TableRequest(tuple(sets), self.sizes, self.in_bits)
 
     def rows(self, data: PartyRows) -> PartyRows:
@@ -56,16 +54,7 @@ class Variables:
         promise: Promise,
         cost: Fraction,
     ) -> Script[list[Counts]]:
-        """Noisy tables of the rows of some parties together, at a cost to each.
-
-        Args:
-            sets: of the variables of each table.
-            name: of the step.
-            phase: of the step.
-            parties: who contributes.
-            promise: what their rows are promised.
-            cost: how much of the promise's budget this takes.
-        """
+        """Noisy tables of the rows of some parties together, at a cost to each."""
         request = self.request(sets)
         moved = sensitivity.histograms(len(request.sets))
         step = SumStep(

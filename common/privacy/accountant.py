@@ -77,13 +77,6 @@ def laplace_charge(
 
     The sensitivity is per party because an answer need not read every party's rows in full: of a
     sum of noisy statistics that was built up over time, the newer ones cover fewer parties.
-
-    Args:
-        step: the step of the method.
-        scale: of the noise in each cell.
-        sensitivities: the L1 change of the exact answer when one row of that party is replaced.
-        mechanism: what drew it, in words.
-        claimed: what a paper counts for each party, where that differs.
     """
     if scale <= 0:
         raise LocalError(f"the charge {step!r} needs a noise scale above zero, not {scale}")
@@ -105,14 +98,7 @@ def exponential_charge(
     sensitivities: Mapping[str, Fraction | int],
     draws: int = 1,
 ) -> Charge:
-    """`draws` choices by the exponential mechanism, each with parameter `epsilon`.
-
-    Args:
-        step: the step of the method.
-        epsilon: the parameter of each draw, as given to `exponential_mechanism`.
-        sensitivities: of the score, for each party whose rows were scored.
-        draws: how many choices were made one after the other.
-    """
+    """`draws` choices by the exponential mechanism, each with parameter `epsilon`."""
     exact = {party: Fraction(value) for party, value in sensitivities.items()}
     return Charge(
         step=step,
@@ -138,12 +124,10 @@ class Accountant:
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """Everyone who can be charged."""
         return tuple(self._caps)
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """Everything charged so far, in order."""
         return tuple(self._charges)
 
     def charge(self, charge: Charge) -> None:
@@ -167,7 +151,6 @@ class Accountant:
         self._charges.append(charge)
 
     def spent(self, party: str) -> Fraction:
-        """What the rows of `party` have paid."""
         return self._spent[self._known(party)]
 
     def remaining(self, party: str) -> Fraction | None:

@@ -63,11 +63,7 @@ def parse_delta(value: Written) -> Fraction:
 
 
 def check_delta(delta: Fraction) -> None:
-    """Refuse a delta that is no probability, or one that promises nothing.
-
-    Raises:
-        InputError: naming the limit.
-    """
+    """Refuse, with InputError, a delta that is no probability or that promises nothing."""
     if delta < 0:
         raise InputError(f"delta {delta} must not be negative. Write 0 for pure epsilon")
     if delta > LARGEST_DELTA:

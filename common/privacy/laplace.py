@@ -51,7 +51,6 @@ class DiscreteLaplace:
     parameter = "scale"
 
     def __post_init__(self) -> None:
-        """Refuse a scale that cannot be drawn."""
         check_scale(self.scale)
 
     @classmethod
@@ -64,7 +63,6 @@ class DiscreteLaplace:
         return sensitivity.l1 / self.scale
 
     def draw(self, count: int, source: RandomSource) -> NDArray[np.int64]:
-        """Draw whole noise."""
         return discrete_laplace(self.scale, count, source)
 
     def draw_share(self, count: int, *, makers: int, source: RandomSource) -> NDArray[np.int64]:
@@ -77,7 +75,6 @@ class DiscreteLaplace:
         return 2 * self.scale**2
 
     def variance(self, copies: Fraction = ONE) -> float:
-        """Return the variance, which grows with the copies."""
         return float(copies) * discrete_laplace_variance(self.scale)
 
     def mean_absolute(self, copies: Fraction = ONE) -> float:
@@ -106,7 +103,6 @@ class DiscreteLaplace:
         return float(spread * area / math.pi)
 
     def bound(self, draws: int) -> int:
-        """Return what none of `draws` draws or shares passes, but with probability 2^-128."""
         if draws < 1:
             raise LocalError(f"a noise bound is about at least one draw, not {draws}")
         exponent_bits = TAIL_BITS + 1 + (draws - 1).bit_length()

@@ -184,8 +184,6 @@ def uniforms(count: int, source: RandomSource) -> NDArray[np.float64]:
 def source_of(seed: int | None, purpose: str) -> RandomSource:
     """The operating system's generator; with a seed, one that repeats and protects no row.
 
-    Args:
-        seed: of a run that is not private.
-        purpose: what the bits are for; a seeded run has a stream of its own for each.
+    A seeded run has a stream of its own for each purpose.
     """
     return OsRandomSource() if seed is None else SeededRandomSource(f"{seed}/{purpose}")

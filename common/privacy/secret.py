@@ -20,7 +20,6 @@ class Secret(Generic[T]):
         self._value = value
 
     def reveal(self) -> T:
-        """Return the value."""
         return self._value
 
     def __repr__(self) -> str:

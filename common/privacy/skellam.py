@@ -54,7 +54,6 @@ class Skellam:
     parameter = "variance"
 
     def __post_init__(self) -> None:
-        """Refuse a variance that cannot be drawn."""
         check_variance(self.scale)
 
     @classmethod
@@ -78,7 +77,6 @@ class Skellam:
         return squared / (2 * variance) + min(small / (8 * variance**2), 3 * l1 / (4 * variance))
 
     def draw(self, count: int, source: RandomSource) -> NDArray[np.int64]:
-        """Draw whole noise."""
         return skellam(self.scale, count, source)
 
     def draw_share(self, count: int, *, makers: int, source: RandomSource) -> NDArray[np.int64]:
@@ -89,11 +87,9 @@ class Skellam:
 
     @property
     def nominal_variance(self) -> Fraction:
-        """The variance itself."""
         return self.scale
 
     def variance(self, copies: Fraction = ONE) -> float:
-        """Return the variance, which grows with the copies."""
         return float(copies * self.scale)
 
     def mean_absolute(self, copies: Fraction = ONE) -> float:
@@ -106,7 +102,6 @@ class Skellam:
         return float(variance * (ive(0, variance) + ive(1, variance)))
 
     def bound(self, draws: int) -> int:
-        """Return what none of `draws` draws or shares passes, but with probability 2^-128."""
         if draws < 1:
             raise LocalError(f"a noise bound is about at least one draw, not {draws}")
         return tail(self.scale, TAIL_BITS + (draws - 1).bit_length())

@@ -54,7 +54,6 @@ class Spending:
 
     @classmethod
     def together(cls, parts: Iterable[Spending]) -> Spending:
-        """Return the sum."""
         listed = list(parts)
         return cls(
             epsilons=tuple(each for part in listed for each in part.epsilons),
@@ -63,12 +62,10 @@ class Spending:
         )
 
     def __add__(self, other: Spending) -> Spending:
-        """Return both together."""
         return Spending.together((self, other))
 
     @property
     def pure(self) -> Fraction:
-        """The sum of the epsilons."""
         return sum(self.epsilons, ZERO)
 
     @property

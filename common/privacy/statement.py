@@ -100,12 +100,7 @@ def chance(delta: float) -> str:
 
 
 def what_delta_means(promise: Promise, spent: Fraction) -> str:
-    """Say what delta means, for a data officer; empty for pure epsilon.
-
-    Args:
-        promise: with a delta.
-        spent: what one row pays of its budget.
-    """
+    """Say what delta means, for a data officer; empty for pure epsilon."""
     if not promise.delta:
         return ""
     rarer = promise.delta / 1000
@@ -119,12 +114,7 @@ def what_delta_means(promise: Promise, spent: Fraction) -> str:
 
 
 def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
-    """What an epsilon for one row does not say, in sentences for a data officer.
-
-    Args:
-        promise: to one row.
-        spent: what one row pays of its budget.
-    """
+    """What an epsilon for one row does not say, in sentences for a data officer."""
     one, two = promise.delivered(spent), promise.delivered(spent, rows=2)
     more = (
         "with k rows more than k times as much" if promise.delta else "with k rows k times as much"

@@ -1,7 +1,6 @@
-"""The release as a thing to hand on: what is in it, by whom it was signed, and in one file.
+"""The release: how it is written, what it can be asked, and how it is checked.
 
-`manifest` lists the files by SHA-256, `signatures` signs that list, `finishing` puts both into a
-release folder, `contents` reads a folder or a .zip without trusting it, `archive` makes the .zip,
-`checking` compares, and `results` keeps what was published during a study. Whether the files agree
-with each other is not asked here: `parley verify` does.
+`writing` makes the folder of a fitted model, `archive` its manifest, signatures and .zip.
+`contents` reads a folder or a .zip without trusting it, `verify` checks it: `checking` the bytes,
+`derive` whether the files follow from each other. `loading` reads the model back.
 """

@@ -151,7 +151,7 @@ def other_version(manifest: Manifest) -> str | None:
 
 def name_problems(manifest: Manifest) -> list[Problem]:
     """Files that a release of this kind does not have, though listed; and files that it must."""
-    listed, tables = manifest.files.keys(), release.table_names()
+    listed, tables = manifest.files.keys(), release.TABLES
     needed = release.files_besides_the_table(listed, study=manifest.study is not None)
     problems = [
         Problem(name, Kind.MISSING, "is missing: every release of this kind has it")

@@ -47,6 +47,11 @@ class Columns:
         """Return the columns of a table not seen here: the schema's, in its order."""
         return cls(dict.fromkeys(schema.names, _BY_SCHEMA))
 
+    @classmethod
+    def of_json(cls, document: Mapping[str, Any]) -> Columns:
+        """Return the columns of a model, by its model.json."""
+        return cls({str(name): str(kind) for name, kind in document["columns"].items()})
+
     def shape(self, table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         """A decoded table in this order, with these categoricals."""
         return pd.DataFrame(

@@ -12,10 +12,11 @@ import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, cast
 
 from common.errors import InputError
 from common.release.manifest import MANIFEST, MOST_FILES, is_plain_name, strict_json
@@ -30,16 +31,18 @@ _END_BYTES = 22  # of the record that ends a .zip, if it has no comment
 _DESCRIPTORS = (12, 16, 20, 24)  # what may follow an entry whose sizes were not known at first
 
 
-class Contents(Protocol):
+class Contents(ABC):
     """The files of a release."""
 
-    @property
-    def where(self) -> str:
-        """What to call it in errors."""
+    def __init__(self, where: Path, sizes: Mapping[str, int]) -> None:
+        self.where = str(where)  # what to call it in errors
+        self._sizes = dict(sorted(sizes.items()))
 
     def sizes(self) -> dict[str, int]:
         """Every file by name, in order, with its size; signatures as signatures/NAME."""
+        return self._sizes
 
+    @abstractmethod
     def open(self, name: str) -> BinaryIO:
         """A file to be read; InputError if it cannot be."""
 
@@ -91,27 +94,18 @@ def copy_into(folder: Path, contents: Contents, name: str) -> Path:
     return folder / name
 
 
-class FolderContents:
+class FolderContents(Contents):
     """A release folder; links and anything that is not a plain file are refused."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._sizes = dict(sorted(_walk(folder)))
-
-    @property
-    def where(self) -> str:
-        """The folder."""
-        return str(self.folder)
-
-    def sizes(self) -> dict[str, int]:
-        """Every file by name."""
-        return self._sizes
+        super().__init__(folder, dict(_walk(folder)))
+        self._folder = folder
 
     def open(self, name: str) -> BinaryIO:
         """A file to be read; it is not followed if it has become a link."""
         try:
             flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
-            return os.fdopen(os.open(self.folder / name, flags), "rb")
+            return os.fdopen(os.open(self._folder / name, flags), "rb")
         except OSError as error:
             raise InputError(f"{self.where}: {name} cannot be read: {error.strerror}") from error
 
@@ -131,7 +125,7 @@ def _walk(folder: Path, below: str = "") -> Iterator[tuple[str, int]]:
         raise InputError(f"{folder}: cannot be read: {error.strerror}") from error
 
 
-class ZipContents:
+class ZipContents(Contents):
     """A release in a .zip, looked at before anything in it is read."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
@@ -153,15 +147,7 @@ class ZipContents:
             if not entry.is_dir():
                 self._entries[name] = entry
         self._check_layout(entries)
-
-    @property
-    def where(self) -> str:
-        """The file."""
-        return str(self._path)
-
-    def sizes(self) -> dict[str, int]:
-        """Every file by name."""
-        return {name: entry.file_size for name, entry in sorted(self._entries.items())}
+        super().__init__(path, {name: entry.file_size for name, entry in self._entries.items()})
 
     def open(self, name: str) -> BinaryIO:
         """A file to be read, unpacked as it is read."""

@@ -77,7 +77,7 @@ def _check_all(found: Agreement, contents: Contents, checked: Checked, tell: Rep
     _check_study(found, contents, checked, schema)
     _check_epsilon(found)
     tell(0.3, "reading the table")
-    (name,) = checked.manifest.files.keys() & set(release.table_names())
+    (name,) = checked.manifest.files.keys() & set(release.TABLES)
     table = read_released_table(contents, name, schema)
     if found.study is not None and table.rows != (found.study.output_rows or found.study.rows):
         found.blame(name, f"has {many(table.rows, 'row')}, which is not what {release.STUDY} says")
@@ -231,8 +231,7 @@ def _derived(
     fitted = FittedStudy(
         study=study,
         schema=schema,
-        model=learnt,
-        steps=tuple(steps),
+        made=(tuple(steps), learnt),
         results=found.results,
         privacy=privacy,
         columns=Columns.by_schema(schema),
@@ -317,7 +316,7 @@ def differing_pages(checked: Checked, fitted: Fitted, table: ReleasedTable) -> l
         raise InputError(f"{release.STATEMENT}: no report can be made of it: {error!r}") from None
     return [
         name
-        for name, text in pages.files.items()
+        for name, text in pages.items()
         if hashlib.sha256(text.encode()).hexdigest() != checked.manifest.files[name].sha256
     ]
 

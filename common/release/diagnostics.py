@@ -71,7 +71,6 @@ class Measured:
 
     @property
     def cells(self) -> int:
-        """How many cells the table has."""
         return prod(self.shape)
 
     def tells(self, own: Sequence[int]) -> bool:
@@ -172,7 +171,6 @@ class Diagnostics:
         return PairFacts(names, Verdict.CARE if moved > _CARE else Verdict.SAFE, words)
 
     def listed(self, verdict: Verdict) -> list[PairFacts]:
-        """The pairs of one verdict."""
         return [facts for facts in self.pairs.values() if facts.verdict is verdict]
 
     @cached_property
@@ -188,7 +186,6 @@ class Diagnostics:
 
     @property
     def all_triples(self) -> int:
-        """How many triples there are."""
         return comb(len(self.names), 3)
 
     def concerns(self, attributes: Iterable[str], *, pairwise: bool = False) -> list[str]:
@@ -209,7 +206,6 @@ class Diagnostics:
         return found
 
     def as_json(self) -> dict[str, object]:
-        """Everything, as plain values."""
         return {
             "pairs": [
                 {"attributes": list(f.names), "verdict": str(f.verdict), "reason": f.reason}

@@ -69,7 +69,6 @@ class Estimate:
     flagged: bool
 
     def as_json(self) -> dict[str, object]:
-        """The estimate as plain values."""
         return asdict(self)
 
 

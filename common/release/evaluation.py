@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import combinations
+from math import comb
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +82,6 @@ class Evaluation:
     numbers: tuple[NumberComparison, ...]
 
     def __repr__(self) -> str:
-        """Return a few lines for a notebook."""
         lines = [f"{self.rows_synthetic:,} synthetic rows against {self.rows_real:,} real ones"]
         lines += [
             f"{d.order}-way distance {d.average:.4f}, worst {d.worst:.4f} "
@@ -92,7 +92,6 @@ class Evaluation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The attributes."""
         return self.schema.names
 
     def as_json(self) -> dict[str, object]:
@@ -193,16 +192,13 @@ def _distances(real: Codes, synthetic: Codes, names: Sequence[str], order: int) 
     sets = marginal_sets(real.width, order)
     values = total_variation(real, synthetic, sets)
     worst = int(np.argmax(values))
-    existing = 1
-    for i in range(order):
-        existing = existing * (real.width - i) // (i + 1)
     return Distances(
         order=order,
         average=float(np.mean(values)),
         worst=values[worst],
         worst_attributes=tuple(names[p] for p in sets[worst]),
         compared=len(sets),
-        existing=existing,
+        existing=comb(real.width, order),
     )
 
 

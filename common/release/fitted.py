@@ -1,13 +1,14 @@
-"""What every fitted model can do: make synthetic rows, at no further cost."""
+"""What every fitted model can do at no further cost: make synthetic rows, and answer."""
 
 from __future__ import annotations
 
 import tempfile
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from importlib import metadata
 from pathlib import Path
 
 import pandas as pd
@@ -15,38 +16,46 @@ import pandas as pd
 from common.bayes.privbayes.model import PrivBayesModel
 from common.errors import InputError
 from common.methods.conditional import ConditionalModel, Draw
-from common.privacy.randomness import RandomSource, source_of
+from common.privacy.randomness import RandomSource, SeededRandomSource, source_of
 from common.release import folder
-from common.release.asking import Askable, Origin
 from common.release.columns import Columns
 from common.release.diagnostics import Diagnostics
+from common.release.estimates import CONFIDENCE, Estimate, estimate, related
 from common.release.model_count import ModelCount, model_count
-from common.release.report.released import NetworkDrawing
+from common.release.progress import Reporter, silent
+from common.release.replicates import TABLES, Replicates, Replicator
+from common.release.report.network_picture import NetworkDrawing
+from common.release.statistics import CodedTable, Statistic, of_table
 from common.schema import Codes, Schema
-from common.schema.cell_weights import CellWeights, weights_of
-from common.schema.conditions import parse
+from common.schema.conditions import CellWeights, parse, weights_of
 from common.study.steps import Model
 from common.wording import many
 
+SEED = 1
+SUFFIX = ".replicates"
+_KEY_DIGITS = 16
 _SHOWN = 8  # names of columns
 _BLOCK_ROWS, _BLOCKS = 1 << 16, 16  # about a million rows for an answer
 FORMAT = "parley model 1"
 
 
-def in_short(made: Askable, rows: int, privacy: Mapping[str, object]) -> str:
-    """What a model or a release is, in a few lines."""
-    names = made.schema.names
-    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-    private = "" if privacy["private"] else ", NOT PRIVATE"
-    return (
-        f"{type(made).__name__}: {many(rows, 'row')}, {many(len(names), 'column')}, "
-        f"epsilon {privacy['epsilon_delivered']:g}{private}\n  columns: {shown}\n"
-        "  sample() draws rows; count(...) and estimate(...) answer"
-    )
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a release was read from."""
+
+    path: Path
+    digest: str  # of its manifest, in hexadecimal
+    released: Codes
+
+    def cache(self, seed: int) -> Path:
+        """Where replicates are kept: beside the release, under what they depend on."""
+        version = metadata.version("parley")
+        key = f"{self.digest[:_KEY_DIGITS]}-{version}-seed-{seed}"
+        return self.path.with_name(f"{self.path.name}{SUFFIX}") / key
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class FittedModel(Askable):
+class FittedModel(ABC):
     """What was released of real rows under differential privacy: all of it may be published."""
 
     schema: Schema  # the public domains
@@ -56,7 +65,14 @@ class FittedModel(Askable):
     origin: Origin | None = None  # the release that it was read from, if it was
 
     def __repr__(self) -> str:
-        return in_short(self, self.rows, self.privacy)
+        names = self.schema.names
+        shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+        private = "" if self.privacy["private"] else ", NOT PRIVATE"
+        return (
+            f"{type(self).__name__}: {many(self.rows, 'row')}, {many(len(names), 'column')}, "
+            f"epsilon {self.privacy['epsilon_delivered']:g}{private}\n  columns: {shown}\n"
+            "  sample() draws rows; count(...) and estimate(...) answer"
+        )
 
     def report(self, path: Path | str) -> None:
         """Write the report of a release of this model: one page, for a browser, in a new file."""
@@ -67,11 +83,6 @@ class FittedModel(Askable):
             write_release(Path(scratch), self)  # type: ignore[arg-type]  # one of its kinds
             text = (Path(scratch) / folder.REPORT).read_text(encoding="utf-8")
         folder.write_file(Path(path), text)
-
-    @property
-    def learnt(self) -> FittedModel:
-        """The model itself; a release read from a folder has it here."""
-        return self
 
     @cached_property
     def released(self) -> Codes:
@@ -100,8 +111,13 @@ class FittedModel(Askable):
         """What would have been released of these rows: the same method, with fresh noise."""
 
     @abstractmethod
+    def _content(self) -> dict[str, object]:
+        """What model.json holds of this kind of model, its method first."""
+
     def to_json(self) -> dict[str, object]:
         """The content of model.json, as plain JSON values."""
+        shared = {"schema": self.schema.to_toml(), "columns": dict(self.columns.kinds)}
+        return {"format": FORMAT, **self._content(), **shared, "privacy": self.privacy}
 
     @property
     def output_rows(self) -> int:
@@ -134,6 +150,70 @@ class FittedModel(Askable):
             InputError: the condition is not understood, or no row of the model satisfies it.
         """
         return self.decode(self.sample_codes(rows, where=where))
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """What the release measured, and how well its rows follow."""
+        return self.diagnose(self.released)
+
+    def replicated(
+        self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
+    ) -> Replicates:
+        """The release and its replicates, as codes."""
+        cache = None if self.origin is None else self.origin.cache(seed)
+        return Replicator(self, self.released, seed, cache).run(tables, tell=tell)
+
+    def replicates(
+        self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
+    ) -> list[pd.DataFrame]:
+        """Tables like the released one, each from its own refit; the same for the same seed."""
+        made = self.replicated(tables, seed=seed, tell=tell)
+        return [self._decoded(codes, number) for number, codes in enumerate(made.tables, start=1)]
+
+    def _decoded(self, codes: Codes, number: int) -> pd.DataFrame:
+        table = self.schema.decode(codes, SeededRandomSource(f"numbers/{number}"))
+        return self.columns.shape(table, self.schema)
+
+    def estimate(
+        self,
+        statistic: Statistic | Callable[[pd.DataFrame], object],
+        *,
+        uses: Iterable[str] | None = None,
+        tables: int = TABLES,
+        seed: int = SEED,
+        confidence: float = CONFIDENCE,
+        tell: Reporter = silent,
+    ) -> list[Estimate]:
+        """Estimate a statistic of the population, with an interval.
+
+        Args:
+            statistic: a function of a table that returns a number, or a Series or dict of numbers.
+            uses: the columns whose relations it rests on; found out by shuffling each if None.
+            tables: how many replicates to look at.
+            seed: of the replicates.
+            confidence: of the intervals.
+            tell: told how far the work is.
+        """
+        if callable(statistic):
+            statistic = self._of_table(statistic, uses)
+        made = self.replicated(tables, seed=seed, tell=tell)
+        flagged = bool(self.concerns(statistic))
+        return estimate(statistic, made, flagged=flagged, confidence=confidence)
+
+    def concerns(self, statistic: Statistic) -> list[str]:
+        """Why a statistic is flagged; nothing if it is not."""
+        return self.diagnostics.concerns(statistic.attributes, pairwise=statistic.pairwise)
+
+    def _of_table(
+        self, compute: Callable[[pd.DataFrame], object], uses: Iterable[str] | None
+    ) -> Statistic:
+        if uses is not None:
+            names = frozenset(uses)
+            for name in names:
+                self.schema.position(name)
+            return of_table(compute, names)
+        table = CodedTable(self.schema, self.released)
+        return of_table(compute, related(compute, table.frame))
 
 
 class DrawnModel(FittedModel):
@@ -182,3 +262,8 @@ class DrawnModel(FittedModel):
     def _repr_html_(self) -> str:
         words = escape(repr(self)).replace("\n", "<br>")
         return f"<div><p>{words}</p>{self.network_svg()}</div>"
+
+
+SEED = 1
+_KEY_DIGITS = 16
+SUFFIX = ".replicates"

@@ -16,10 +16,11 @@ from common.privacy.randomness import RandomSource
 from common.release import folder as release
 from common.release.columns import Columns
 from common.release.diagnostics import Diagnostics
-from common.release.fitted import FORMAT, DrawnModel
+from common.release.fitted import DrawnModel
 from common.release.measured import model_tables, privbayes_diagnostics
 from common.release.report.expected_error import noise_by_name
-from common.release.report.released import NetworkDrawing, network_drawing
+from common.release.report.network_picture import NetworkDrawing
+from common.release.report.released import network_drawing
 from common.release.single_owner import OWNER
 from common.schema import Codes, Schema
 
@@ -66,16 +67,8 @@ class FittedPrivBayes(DrawnModel):
         """The network."""
         return network_drawing(self.model, self.schema)
 
-    def to_json(self) -> dict[str, object]:
-        """Everything, as plain JSON values: the content of model.json."""
-        return {
-            "format": FORMAT,
-            "method": METHOD,
-            "schema": self.schema.to_toml(),
-            "columns": dict(self.columns.kinds),
-            "model": self.model.to_json(),
-            "privacy": self.privacy,
-        }
+    def _content(self) -> dict[str, object]:
+        return {"method": METHOD, "model": self.model.to_json()}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], *, where: str) -> FittedPrivBayes:
@@ -83,7 +76,7 @@ class FittedPrivBayes(DrawnModel):
         try:
             schema = Schema.from_toml(document["schema"], where=where)
             model = PrivBayesModel.from_json(document["model"])
-            columns = Columns({str(k): str(v) for k, v in document["columns"].items()})
+            columns = Columns.of_json(document)
             privacy = dict(document["privacy"])
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"{where}: the model is damaged: {error!r}") from None

@@ -21,10 +21,10 @@ from common.release import folder as release
 from common.release import range_file
 from common.release.columns import Columns
 from common.release.diagnostics import Diagnostics
-from common.release.fitted import FORMAT, FittedModel
+from common.release.fitted import FittedModel
 from common.release.measured import range_diagnostics
 from common.schema import Codes
-from common.schema.cell_weights import CellWeights
+from common.schema.conditions import CellWeights
 from common.wavelet import RangeCount, RangeCounts, RangeRelease
 from common.wavelet.mechanism import noisy_cells
 from common.wording import many
@@ -94,22 +94,18 @@ class FittedPrivelet(FittedModel):
         """Every cell was counted; the noise is known by itself."""
         return range_diagnostics(self.ranges)
 
-    def to_json(self) -> dict[str, object]:
-        """What was done, as plain JSON values: the content of model.json, without the counts."""
+    def _content(self) -> dict[str, object]:
+        """What was done; the counts are in a file of their own."""
         plan = self.ranges.plan
         return {
-            "format": FORMAT,
             "method": METHOD,
             "variant": plan.method,
-            "schema": self.schema.to_toml(),
-            "columns": dict(self.columns.kinds),
             "rows": self.rows,
             "cells": plan.cells,
             "noise_scale": str(plan.scale),
             "transforms": {
                 name: axis.kind for name, axis in zip(self.schema.names, plan.axes, strict=True)
             },
-            "privacy": self.privacy,
         }
 
     def _repr_html_(self) -> str:
@@ -138,12 +134,11 @@ class FittedPrivelet(FittedModel):
         try:
             with zipfile.ZipFile(path) as archive:
                 about = json.loads(archive.read(_ABOUT))
-            columns = Columns({str(k): str(v) for k, v in about["columns"].items()})
             return cls(
                 ranges=ranges,
                 schema=ranges.schema,
                 privacy=dict(about["privacy"]),
-                columns=columns,
+                columns=Columns.of_json(about),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"{path}: {_ABOUT} is missing or damaged: {error!r}") from None

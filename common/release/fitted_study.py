@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
@@ -15,17 +16,16 @@ from common.methods.network_model import NetworkModel
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
 from common.release.diagnostics import Diagnostics
-from common.release.fitted import FORMAT, DrawnModel
-from common.release.late_model import LateModel
-from common.release.measured import study_diagnostics
+from common.release.fitted import DrawnModel
+from common.release.measured import study_diagnostics, study_noise
+from common.release.model_count import ModelCount, model_count
 from common.release.prior import PriorRelease
-from common.release.refit import refit_study
-from common.release.report.network_picture import Edge
+from common.release.refit import refit_study, replay
+from common.release.report.network_picture import Edge, NetworkDrawing
 from common.release.report.relations import stands_out
-from common.release.report.released import NetworkDrawing
-from common.release.report.study_figures import study_noise
 from common.schema import Codes, Schema
 from common.study.document import Study
+from common.study.script import ScriptRun
 from common.study.steps import Model, Step
 
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
@@ -49,19 +49,36 @@ class FittedStudy(DrawnModel):
 
     Attributes:
         study: what was agreed.
-        model: what the curator learnt.
-        steps: every step that was made.
-        results: what was published in each of them.
+        results: what was published in each step.
         transcript: bytes, rounds and seconds by phase and party; a release leaves the seconds out.
         prior: the release that the study builds on, if it does.
+        made: its steps and its model; if None they are derived when something asks for them.
     """
 
     study: Study
-    model: Model
-    steps: tuple[Step, ...]
     results: tuple[bytes, ...]
     transcript: Mapping[str, object]
     prior: PriorRelease | None = None
+    made: tuple[tuple[Step, ...], Model] | None = None
+
+    @cached_property
+    def _script(self) -> ScriptRun:
+        return replay(self.study, self.results, self.missing, self.prior)
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """Every step that was made."""
+        return tuple(self._script.made) if self.made is None else self.made[0]
+
+    @cached_property
+    def model(self) -> Model:
+        """What the curator learnt; slow where it is derived."""
+        return self._script.model() if self.made is None else self.made[1]
+
+    def __getstate__(self) -> dict[str, object]:
+        """Another process gets the model, and not the script that leads to it."""
+        kept = {name: value for name, value in vars(self).items() if name != "_script"}
+        return kept | {"made": (self.steps, self.model)}
 
     @property
     def rows(self) -> int:
@@ -81,13 +98,13 @@ class FittedStudy(DrawnModel):
 
     @property
     def _drawn_from(self) -> Model:
-        """The model itself, fitted now if it was put off."""
-        return self.model.fitted if isinstance(self.model, LateModel) else self.model
+        return self.model
 
     def refit(self, rows: Codes, source: RandomSource) -> FittedStudy:
         """Run the study's own script again, on these rows in place of the owners'."""
         prior = None if self.prior is None else self.prior.rows
-        return replace(self, model=refit_study(self.study, rows, source, self.missing, prior))
+        model = refit_study(self.study, rows, source, self.missing, prior)
+        return replace(self, made=(self.steps, model))
 
     def diagnose(self, synthetic: Codes) -> Diagnostics:
         """Every published sum, compared with these rows."""
@@ -98,6 +115,12 @@ class FittedStudy(DrawnModel):
         """Of the published tables of all parties."""
         return study_noise(self.study, self.steps)
 
+    def count(self, query: str) -> ModelCount:
+        """How many rows satisfy a query; by the synthetic rows, if it was read from a release."""
+        if self.origin is None:
+            return super().count(query)
+        return model_count(query, self.schema, [self.released], rows=self.rows, noise=self.noise)
+
     def save(self, path: Path | str) -> None:
         """Write a new release folder, which `parley.load` reads and `parley verify` checks."""
         from common.release.writing import write_release  # it writes every kind of model
@@ -107,19 +130,14 @@ class FittedStudy(DrawnModel):
 
     def drawing(self) -> NetworkDrawing:
         """The network, or the strongest dependences."""
-        return study_drawing(self._drawn_from, self.schema, self.sample_codes())
+        return study_drawing(self.model, self.schema, self.sample_codes())
 
-    def to_json(self) -> dict[str, object]:
-        """The content of model.json."""
+    def _content(self) -> dict[str, object]:
         return {
-            "format": FORMAT,
             "method": self.study.method,
             "rows": self.rows,
-            "schema": self.schema.to_toml(),
-            "columns": dict(self.columns.kinds),
             "model": self.model.as_json(),
             "noise_in_a_count": self.noise,
-            "privacy": self.privacy,
         }
 
 
@@ -139,7 +157,7 @@ def study_drawing(model: Model, schema: Schema, synthetic: Codes) -> NetworkDraw
         chance = "" if stands_out(table, among=len(pairs)) else _BY_CHANCE
         notes[edge] = f"{strengths[edge]:.3f} bits{chance}"
     order = [names[pair.child] for pair in model.network.pairs]
-    return NetworkDrawing(order, list(strengths), strengths, notes, _DRAWN)
+    return NetworkDrawing(order, strengths, notes, _DRAWN)
 
 
 def _strongest_tree(names: Sequence[str], synthetic: Codes) -> NetworkDrawing:
@@ -162,4 +180,4 @@ def _strongest_tree(names: Sequence[str], synthetic: Codes) -> NetworkDrawing:
         if bits > 0:
             found[names[parent], names[child]] = bits
     notes = {edge: f"{bits:.3f} bits" for edge, bits in found.items()}
-    return NetworkDrawing([names[a] for a in order], list(found), found, notes, _TREE, _NO_TREE)
+    return NetworkDrawing([names[a] for a in order], found, notes, _TREE, _NO_TREE)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.errors import InputError, PolicyError
 from common.files import flush
+from common.release.manifest import strict_json
 from common.release.results import RESULTS
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ TRANSCRIPT = "transcript.json"
 STUDY = "study.toml"  # a study of several owners: what they agreed on
 PRIOR = "prior.zip"  # of a study that builds on an earlier release: what it needs of that
 FORMATS = ("csv", "parquet")
+TABLES = ("synthetic.csv", "synthetic.parquet")  # a release has one of them
 _ALWAYS = frozenset({STATEMENT, MODEL, SCHEMA, REPORT, USAGE})
 _OF_A_STUDY = frozenset({STUDY, RESULTS, TRANSCRIPT, NETWORK})
 
@@ -147,23 +149,15 @@ def write_file(target: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Indented JSON with a final newline."""
     path.write_text(json_text(value), encoding="utf-8")
 
 
 def json_text(value: object) -> str:
-    """What `write_json` writes."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def table_name(file_format: str) -> str:
-    """What the file of synthetic rows is called."""
     return f"synthetic.{file_format}"
-
-
-def table_names() -> list[str]:
-    """Every name that the file of synthetic rows may have; a release has one of them."""
-    return [table_name(file_format) for file_format in FORMATS]
 
 
 def files_besides_the_table(listed: Collection[str], *, study: bool) -> frozenset[str]:
@@ -196,16 +190,13 @@ def cautions_of(folder: Path) -> list[str]:
 
 def read_json(folder: Path, name: str) -> dict[str, object]:
     """One of a release's JSON files."""
-    path = folder / name
     try:
-        value = json.loads(path.read_text("utf-8"))
+        data = (folder / name).read_bytes()
     except FileNotFoundError as error:
         raise InputError(f"{folder} is not a release: it has no {name}") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{path} does not hold a JSON object")
-    return value
+    except OSError as error:
+        raise InputError(f"cannot read {folder / name}: {error}") from error
+    return strict_json(data, str(folder / name))
 
 
 def verdict_words(found: Mapping[str, Any]) -> tuple[str, str, str]:

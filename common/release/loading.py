@@ -6,14 +6,12 @@ import hashlib
 import json
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from common.errors import InputError
-from common.release.asking import Origin
 from common.release.columns import Columns
 from common.release.contents import (
     Contents,
@@ -23,39 +21,33 @@ from common.release.contents import (
     read_text,
     read_whole,
 )
-from common.release.fitted import FORMAT
+from common.release.fitted import FORMAT, Origin
 from common.release.fitted_privbayes import METHOD, FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
 from common.release.folder import (
-    FORMATS,
     MODEL,
     RANGES,
-    SCHEMA,
     STATEMENT,
     STUDY,
+    TABLES,
     TRANSCRIPT,
-    table_name,
 )
-from common.release.late_model import LateModel
 from common.release.manifest import MANIFEST
 from common.release.prior import bundled_prior
-from common.release.refit import replay
-from common.release.released_rows import ReleasedRows
 from common.release.results import read_results
 from common.schema import Schema
 from common.schema.tables import read_table
 from common.study.document import Study
 
-Loaded = FittedPrivBayes | FittedPrivelet | ReleasedRows
+Loaded = FittedPrivBayes | FittedPrivelet | FittedStudy
 _MOST = 1 << 30
 
 
 def load(path: Path | str) -> Loaded:
     """The model in a file that `save` wrote, or the release in a folder or a .zip.
 
-    The release of a study of several owners is read back as its synthetic rows; its model is
-    derived when something asks for it.
+    The model of a study of several owners is derived when something asks for it.
 
     Raises:
         InputError: there is none, or it is damaged.
@@ -91,7 +83,9 @@ def is_release_zip(path: Path) -> bool:
 def synthetic_table(release: Path) -> Iterator[Path]:
     """The file with the synthetic rows of a release; of a .zip, a copy that is gone afterwards."""
     with open_release(release) as contents:
-        name = _table_name(contents)
+        name = next((name for name in TABLES if name in contents.sizes()), None)
+        if name is None:
+            raise InputError(f"{release} is not a release: it has no synthetic table")
         if release.is_dir():
             yield release / name
             return
@@ -112,58 +106,27 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
     if document.get("method") == METHOD:
         fitted = FittedPrivBayes.from_json(document, where=f"{path}: {MODEL}")
         return replace(fitted, origin=_origin(path, contents, fitted.schema))
-    schema = Schema.from_toml(read_text(contents, SCHEMA), where=f"{path}: {SCHEMA}")
-    origin = _origin(path, contents, schema)
-    rows = document.get("rows")
-    if not isinstance(rows, int):
-        raise InputError(f"{path}: {MODEL}: the model is damaged: it does not say how many rows")
-    return ReleasedRows(
-        schema,
-        origin.released,
-        rows,
-        read_json(contents, STATEMENT),
-        _noise(document, path),
-        derive=lambda: _derived(path, document, origin),
-        origin=origin,
-    )
-
-
-def _derived(path: Path, document: Mapping[str, Any], origin: Origin) -> FittedStudy:
-    """The model of a study's release, from the study and what was published during it."""
-    with open_release(path) as contents:
-        study = Study.from_toml(read_text(contents, STUDY), where=f"{path}: {STUDY}")
-        results = read_results(contents)
-        privacy, transcript = read_json(contents, STATEMENT), read_json(contents, TRANSCRIPT)
-        prior = bundled_prior(contents, study)
-    script = replay(study, results, privacy["missing"], prior)
+    study = Study.from_toml(read_text(contents, STUDY), where=f"{path}: {STUDY}")
+    try:
+        columns = Columns.of_json(document)
+    except (KeyError, AttributeError) as error:
+        raise InputError(f"{path}: {MODEL}: the model is damaged: {error!r}") from None
     return FittedStudy(
         study=study,
         schema=study.schema,
-        model=LateModel(script.model),
-        steps=tuple(script.made),
-        results=results,
-        privacy=privacy,
-        columns=Columns({str(k): str(v) for k, v in document["columns"].items()}),
-        transcript=transcript,
-        prior=prior,
-        origin=origin,
+        results=read_results(contents),
+        privacy=read_json(contents, STATEMENT),
+        columns=columns,
+        transcript=read_json(contents, TRANSCRIPT),
+        prior=bundled_prior(contents, study),
+        origin=_origin(path, contents, study.schema),
     )
 
 
 def _origin(path: Path, contents: Contents, schema: Schema) -> Origin:
     """Where a release is, and its synthetic rows; errors name the file and the row."""
-    with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
-        name = _table_name(contents)
-        folder = Path(contents.where)
-        file = folder / name if folder.is_dir() else copy_into(Path(scratch), contents, name)
+    with synthetic_table(path) as file:
         return Origin(path, _digest(contents), read_table(file, schema).encode(schema))
-
-
-def _table_name(contents: Contents) -> str:
-    for kind in FORMATS:
-        if table_name(kind) in contents.sizes():
-            return table_name(kind)
-    raise InputError(f"{contents.where} is not a release: it has no synthetic table")
 
 
 def _digest(contents: Contents) -> str:
@@ -175,11 +138,3 @@ def _digest(contents: Contents) -> str:
 def _check_format(document: object, where: str) -> None:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError(f"{where}: not a model of this version of parley ({FORMAT!r})")
-
-
-def _noise(document: Mapping[str, object], path: Path) -> dict[str, float]:
-    """By attribute; none in releases of versions that did not write it."""
-    noise = document.get("noise_in_a_count", {})
-    if not isinstance(noise, dict) or not all(isinstance(v, int | float) for v in noise.values()):
-        raise InputError(f"{path}: {MODEL}: the model is damaged: its noise is no list of numbers")
-    return {name: float(deviation) for name, deviation in noise.items()}

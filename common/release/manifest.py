@@ -44,7 +44,6 @@ class Manifest:
     versions: Mapping[str, str]  # of the software that made the release
 
     def to_bytes(self) -> bytes:
-        """The content of manifest.json."""
         document = {
             "format": _FORMAT,
             "version": _VERSION,

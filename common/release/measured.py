@@ -1,4 +1,4 @@
-"""What each kind of release measured, for the diagnostics."""
+"""What each kind of release measured, for the diagnostics and the report."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,9 @@ from common.bayes.privbayes.model import PrivBayesModel
 from common.methods.subn_plus.contrasts import Contrasts
 from common.methods.subn_plus.grouping import GroupedTables, even_groups
 from common.release.diagnostics import GROUPS, Diagnostics, Measured
+from common.release.report.expected_error import noise_by_name
 from common.release.report.relations import stands_out
+from common.release.report.released import Shares
 from common.schema import Codes, Schema
 from common.schema.encodings import binarise, bit_positions
 from common.study.document import Study
@@ -126,7 +129,7 @@ def _compared(
 def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
     """Running sums: the last of them counts the rows of all parties that had a turn."""
     coverage = step.release.books.coverage
-    own = _attributes_of_bits(study.schema.sizes) if step.in_bits else None
+    own = _attributes_of_bits(study.schema.sizes) if step.request.in_bits else None
     for shape in step.tables:
         yield Measured(
             name=step.name,
@@ -134,7 +137,7 @@ def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
             shape=shape.shape,
             deviation=math.sqrt(step.law.variance()),
             rows=_rows(study, coverage[tuple(shape.variables)].parties),
-            grouped=(step.in_bits,) * len(shape.variables),
+            grouped=(step.request.in_bits,) * len(shape.variables),
         )
 
 
@@ -216,3 +219,39 @@ def _related(codes: Codes) -> frozenset[tuple[int, int]]:
 def _attributes_of_bits(sizes: Iterable[int]) -> list[int]:
     """The attribute of every bit."""
     return [a for a, span in enumerate(bit_positions(tuple(sizes))) for _ in span]
+
+
+def study_shares(
+    study: Study, steps: Sequence[Step], results: Sequence[bytes]
+) -> list[Shares | None]:
+    """Every attribute's noisy distribution, from the published table that tells most about it.
+
+    None for an attribute of which no table of all parties was published value by value.
+    """
+    best: list[Shares | None] = [None] * len(study.schema.names)
+    noise = [math.inf] * len(best)
+    for step, result in zip(steps, results, strict=True):
+        if not _of_all(step, study):
+            continue
+        rows = _rows(study, step.parties)
+        shapes = [table for table in step.tables if not table.in_bits]
+        tables = split_tables(shapes, read_cells(result, step.cells))
+        for shape, counts in zip(shapes, tables, strict=True):
+            for axis, attribute in enumerate(shape.variables):
+                summed = step.law.variance() * shape.cells / counts.shape[axis]
+                if not shape.grouped[axis] and summed < noise[attribute]:
+                    others = tuple(each for each in range(counts.ndim) if each != axis)
+                    best[attribute] = counts.sum(axis=others) / rows
+                    noise[attribute] = summed
+    return best
+
+
+def study_noise(study: Study, steps: Sequence[Step]) -> dict[str, float]:
+    """The deviation of the count of one value of an attribute, from tables of all parties."""
+    tables = study_tables(study, [step for step in steps if _of_all(step, study)])
+    return noise_by_name(tables, study.schema.names)
+
+
+def _of_all(step: Step, study: Study) -> TypeGuard[SumStep]:
+    """Whether a step is a sum over all parties, but for missing ones."""
+    return isinstance(step, SumStep) and len(step.parties) >= len(study.members) - study.may_miss

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from common.schema import Codes, Schema
-from common.schema.conditions import Condition, parse
+from common.schema.conditions import Condition, cells_of, parse
 from common.wavelet.intervals import LAPLACE_KURTOSIS, half_widths
 
 _HARDLY_ANY = 1e-6  # a variance to divide by where there is none
@@ -92,6 +92,6 @@ def _noise(condition: Condition, schema: Schema, noise: Noise) -> float | None:
     per_value = noise.get(condition.attributes[0])
     if len(condition.attributes) > 1 or per_value is None:
         return None
-    values = condition.allowed(schema)
+    _, values = cells_of(condition.root, schema.sizes)
     inside, size = int(values.sum()), len(values)
     return per_value * math.sqrt(inside * (size - inside) / size)

@@ -48,7 +48,6 @@ class PriorRelease:
 
     @cached_property
     def rows(self) -> Prior:
-        """The rows, for the script of a study."""
         return Prior(self.table)
 
     def require(self, study: Study) -> PriorRelease:
@@ -92,7 +91,7 @@ def read_prior(path: Path) -> PriorRelease:
         wrong = [each for each in checked.problems if each.kind is not Kind.MISSING]
         if wrong:
             raise InputError(f"prior: {path}: {wrong[0]}")
-        tables = sorted(checked.manifest.files.keys() & set(release.table_names()))
+        tables = sorted(checked.manifest.files.keys() & set(release.TABLES))
         if len(tables) != 1:
             raise InputError(f"prior: {path}: it has no table, or two")
         schema = Schema.from_toml(read_text(contents, release.SCHEMA), where=release.SCHEMA)

@@ -17,6 +17,9 @@ from common.release.folder import STATEMENT, STUDY
 from common.release.manifest import MANIFEST, MOST_JSON_BYTES, Manifest
 
 FORMAT = "parley registry entry 1"
+_OF_A_STEP = (
+    "step", "mechanism", "sensitivity_norm", "sensitivities", "scale", "variance", "epsilon", "rho",
+)  # fmt: skip
 
 
 def registry_entry(path: Path) -> dict[str, object]:
@@ -58,19 +61,7 @@ def entry_of(
             "delta_exact": exact["delta"],
             "rho_exact": exact["rho"],
         },
-        "mechanisms": [
-            {
-                "step": step["step"],
-                "mechanism": step["mechanism"],
-                "sensitivity_norm": step["sensitivity_norm"],
-                "sensitivities": step["sensitivities"],
-                "scale": step["scale"],
-                "variance": step["variance"],
-                "epsilon": step["epsilon"],
-                "rho": step["rho"],
-            }
-            for step in statement["steps"]
-        ],
+        "mechanisms": [{key: step[key] for key in _OF_A_STEP} for step in statement["steps"]],
         "composition": {
             "within_the_release": "sequential, adaptive: what the steps cost adds up in "
             + statement["currency"],

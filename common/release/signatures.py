@@ -76,7 +76,6 @@ class Signature:
             ) from None
 
     def to_bytes(self) -> bytes:
-        """The content of its file."""
         document = {
             "format": _FORMAT,
             "version": _VERSION,

@@ -40,7 +40,6 @@ class TellingAccountant(Accountant):
 
 
 def as_schema(schema: Schema | Path | str) -> Schema:
-    """A schema, or the one in a file."""
     return schema if isinstance(schema, Schema) else Schema.load(schema)
 
 

@@ -43,7 +43,6 @@ class CodedTable:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
         return self.codes.rows
 
     @cached_property
@@ -66,7 +65,6 @@ class CodedTable:
         return self._numbers[name]
 
     def column(self, name: str) -> NDArray[np.unsignedinteger]:
-        """The codes of an attribute."""
         return self.codes.columns[self.schema.position(name)]
 
 

@@ -106,7 +106,6 @@ class CsvFile:
         like.iloc[:0].to_csv(self._file, index=False)
 
     def formatted(self, table: pa.Table) -> pa.Buffer:
-        """The lines of a block."""
         columns = [_as_written(table.column(name)) for name in self._names]
         lines = pa.BufferOutputStream()
         pyarrow.csv.write_csv(
@@ -117,7 +116,6 @@ class CsvFile:
         return lines.getvalue()
 
     def write(self, lines: pa.Buffer) -> None:
-        """Append a block."""
         self._file.write(lines)
 
     def __enter__(self) -> Self:
@@ -157,7 +155,6 @@ class ParquetFile:
         return pa.table(columns, schema=self._stored)
 
     def write(self, block: pa.Table) -> None:
-        """Append a block as a row group."""
         self._writer.write_table(block, row_group_size=max(1, block.num_rows))
 
     def __enter__(self) -> Self:

@@ -77,7 +77,6 @@ class Verified:
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
-        """Who signed."""
         return self.checked.signatures
 
     def require(self, *, allow_other_version: bool = False) -> None:
@@ -96,7 +95,6 @@ class Verified:
             )
 
     def as_json(self) -> dict[str, object]:
-        """Plain values."""
         return {
             "release": self.where,
             "verified": self.verified,
@@ -250,6 +248,5 @@ def signer_json(signature: Signature) -> dict[str, str]:
 
 
 def signer_text(signature: Signature) -> str:
-    """A signature in a line."""
     word = "countersigned" if signature.role is SignerRole.PARTY else "signed"
     return f"{word} by {signature.role.value} {signature.name!r} {signature.identity.fingerprint}"

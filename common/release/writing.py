@@ -19,7 +19,7 @@ from common.release.archive import finish
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy, study_drawing
-from common.release.measured import model_tables, study_tables
+from common.release.measured import model_tables, study_shares, study_tables
 from common.release.progress import Reporter, silent
 from common.release.released_table import KEPT_ROWS
 from common.release.report.expected_error import expected_errors
@@ -33,7 +33,6 @@ from common.release.report.released import (
     range_errors,
     range_shares,
 )
-from common.release.report.study_figures import study_shares
 from common.release.report.usable_pairs import usable_pairs
 from common.release.results import RESULTS, write_results
 from common.release.signatures import Signer
@@ -54,7 +53,6 @@ class Written:
     files: tuple[str, ...]  # their names
     rows: int  # how many synthetic rows
     synthetic: Codes  # those rows, or the first of them where they are very many
-    cautions: tuple[str, ...]  # what its users must know first; none if all is well
 
 
 def write_release(
@@ -91,33 +89,27 @@ def write_release(
         if fitted.prior is not None:
             (folder / release.PRIOR).write_bytes(fitted.prior.data)
     date = datetime.now(UTC).date().isoformat()
-    pages = pages_of(fitted, wanted, synthetic, date=date)
-    for name, text in pages.files.items():
+    for name, text in pages_of(fitted, wanted, synthetic, date=date).items():
         (folder / name).write_bytes(text.encode())
     tell(0.9, "making the manifest")
     digest = fitted.study.digest if isinstance(fitted, FittedStudy) else None
     finish(folder, study=digest, date=date, signer=signer)
     tell(1.0, "flushing to disk")
     names = tuple(sorted(file.name for file in folder.iterdir()))
-    return Written(names, wanted, synthetic, pages.cautions)
+    return Written(names, wanted, synthetic)
 
 
-@dataclass(frozen=True, slots=True)
-class Pages:
-    """What people read of a release: a function of its other files, so it can be made again."""
+def pages_of(fitted: Fitted, rows: int, synthetic: Codes, *, date: str) -> dict[str, str]:
+    """Make what people read of a release, from its rows or the first `KEPT_ROWS` of them.
 
-    # report.html, usage.json, and network.svg where there is a network, by name
-    files: Mapping[str, str]
-    cautions: tuple[str, ...]  # what users of the release must know first
-
-
-def pages_of(fitted: Fitted, rows: int, synthetic: Codes, *, date: str) -> Pages:
-    """Make the pages of a release from its rows, or the first `KEPT_ROWS` of them."""
+    It is a function of the other files, so it can be made again: report.html, usage.json, and
+    network.svg where there is a network.
+    """
     facts = _facts(fitted, rows, _as_in_the_table(fitted.schema, synthetic), date)
     files = {release.REPORT: release_page(facts), release.USAGE: release.json_text(_usage(facts))}
     if facts.network is not None:
         files[release.NETWORK] = f"{facts.network.svg()}\n"
-    return Pages(files, facts.cautions)
+    return files
 
 
 def _usage(facts: ReleaseFacts) -> dict[str, object]:
@@ -299,7 +291,6 @@ def _criteria(privacy: Mapping[str, Any]) -> list[Section]:
 
 
 def _traffic(fitted: FittedStudy) -> str:
-    """By phase."""
     phases = fitted.transcript["phases"]
     if not isinstance(phases, dict):
         return ""

@@ -66,7 +66,6 @@ class Listed:
 
     @property
     def textual(self) -> bool:
-        """Whether the values are strings."""
         return bool(self.values) and isinstance(self.values[0], str)
 
     @cached_property
@@ -201,7 +200,6 @@ class Attribute:
 
     @property
     def code_type(self) -> type[np.uint8] | type[np.uint16]:
-        """The type of this attribute's codes."""
         return code_dtype(self.size)
 
     @cached_property
@@ -284,8 +282,8 @@ def _real_labels(domain: Binning) -> list[str]:
         closing = "]" if domain.equal or k == last else ")"
         labels.append(f"{opening}{low}, {high}{closing}")
     if domain.decimals is not None:
-        for place in np.flatnonzero(domain.steps == 1):
-            number = domain.first_step[place] / domain.per_unit
+        single = np.flatnonzero(domain.steps == 1)
+        for place, number in zip(single, domain.centre(single), strict=True):
             labels[place] = np.format_float_positional(number, trim="-")
     return labels
 

@@ -113,17 +113,14 @@ class Binning:
 
     @property
     def whole(self) -> bool:
-        """Whether the bins hold whole numbers."""
         return isinstance(self.edges[0], int)
 
     @property
     def low(self) -> float:
-        """The smallest number of the range."""
         return self.edges[0]
 
     @property
     def high(self) -> float:
-        """The largest number of the range."""
         return self.edges[-1]
 
     @cached_property
@@ -235,11 +232,6 @@ class Binning:
         # Exact up to here, so that a step prints as the decimal it is.
         exact = max(abs(self.low), abs(self.high)) * steps < _LARGEST / 2
         return steps if exact and steps <= _MOST_STEPS else 0.0
-
-    @cached_property
-    def first_step(self) -> NDArray[np.int64]:
-        """The smallest number of each bin that is drawn, in steps."""
-        return self._steps[0]
 
     @cached_property
     def steps(self) -> NDArray[np.int64]:

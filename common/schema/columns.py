@@ -253,12 +253,10 @@ def as_bytes(array: pa.Array) -> list[bytes]:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds numbers."""
     return bool(
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     )

@@ -11,9 +11,10 @@ refused: the rows of a bin are known together only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from common.schema import query as syntax
 from common.schema.attribute import Attribute
 from common.schema.codes import Codes
+from common.schema.limits import MOST_RULE_CELLS, check_most
 from common.schema.vocabulary import AttributeVocabulary, unknown_attribute
 
 if TYPE_CHECKING:  # so that a schema may have conditions of its own
@@ -38,7 +40,6 @@ class CodeTest:
     allowed: Mask
 
     def mask(self, codes: Codes) -> Mask:
-        """The rows whose code is allowed."""
         return self.allowed[codes.columns[self.attribute]]
 
 
@@ -51,7 +52,6 @@ class Join:
     negated: bool = False
 
     def mask(self, codes: Codes) -> Mask:
-        """The rows for which it holds."""
         start = np.full(codes.rows, self.every)
         join = np.logical_and if self.every else np.logical_or
         found: Mask = reduce(join, (part.mask(codes) for part in self.parts), start)
@@ -71,16 +71,7 @@ class Condition:
         return self.root.mask(codes)
 
     def matching(self, codes: Codes) -> int:
-        """How many rows satisfy the condition."""
         return int(self.mask(codes).sum())
-
-    def allowed(self, schema: Schema) -> Mask:
-        """Which codes satisfy a condition that is about a single attribute."""
-        place = schema.position(self.attributes[0])
-        size = schema.sizes[place]
-        columns = [np.zeros(size, dtype=np.int64)] * len(schema.sizes)
-        columns[place] = np.arange(size)
-        return self.mask(Codes.from_columns(columns, schema.sizes))
 
 
 def parse(text: str, schema: Schema) -> Condition:
@@ -136,3 +127,51 @@ def _positions(attribute: Attribute) -> NDArray[np.intp]:
     if attribute.ordered:
         return np.arange(attribute.size)
     return np.array(attribute.hierarchy.root.codes(), dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CellWeights:
+    """A weight of at least 0 for every cell of the table of some attributes."""
+
+    attributes: tuple[int, ...]  # their positions in the schema, each once
+    table: NDArray[np.float64]  # an axis for each of them
+
+    def of(self, codes: Codes) -> NDArray[np.float64]:
+        """Return the weight of every row."""
+        found: NDArray[np.float64] = self.table[tuple(codes.columns[a] for a in self.attributes)]
+        return found
+
+
+def weights_of(condition: Condition, sizes: Sequence[int]) -> list[CellWeights]:
+    """Return a condition as weights: 1 where it holds, 0 where it does not."""
+    return [CellWeights(*cells_of(part, sizes)) for part in _conjuncts(condition.root)]
+
+
+def cells_of(
+    part: CodeTest | Join, sizes: Sequence[int]
+) -> tuple[tuple[int, ...], NDArray[np.float64]]:
+    """Return the attributes of a part of a condition, and 1 in the cells where it holds."""
+    attributes = tuple(sorted(set(_attributes(part))))
+    shape = tuple(sizes[a] for a in attributes)
+    check_most("condition: cells of its attributes together", prod(shape), MOST_RULE_CELLS)
+    columns = [np.zeros(prod(shape), dtype=np.intp)] * len(sizes)
+    for a, values in zip(attributes, np.indices(shape).reshape(len(shape), -1), strict=True):
+        columns[a] = values
+    holds: Mask = part.mask(Codes.from_columns(columns, sizes))
+    return attributes, holds.astype(np.float64).reshape(shape)
+
+
+def _conjuncts(part: CodeTest | Join) -> Iterator[CodeTest | Join]:
+    if isinstance(part, Join) and part.every and not part.negated:
+        for each in part.parts:
+            yield from _conjuncts(each)
+    else:
+        yield part
+
+
+def _attributes(part: CodeTest | Join) -> Iterator[int]:
+    if isinstance(part, CodeTest):
+        yield part.attribute
+    else:
+        for each in part.parts:
+            yield from _attributes(each)

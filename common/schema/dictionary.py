@@ -20,7 +20,7 @@ import contextlib
 import csv
 import datetime as dt
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -177,20 +177,16 @@ def _values(text: str) -> list[str]:
 
 
 def _range(kind: str, low: str, high: str, bins: str, cuts: Sequence[int]) -> dict[str, Any]:
-    if kind == "date":
-        ends: dict[str, Any] = {
-            "min": dt.date.fromisoformat(low),
-            "max": dt.date.fromisoformat(high),
-        }
-        return {"kind": kind, "clip": True, **ends, **({"bins": int(bins)} if bins else {})}
-    whole = kind != "real" and all(re.fullmatch(r"[+-]?\d+", end) for end in (low, high))
-    if not whole:
-        ends = {"min": float(low), "max": float(high)}
-        return {"kind": "real", "clip": True, **ends, **({"bins": int(bins)} if bins else {})}
-    first, last = int(low), int(high)
-    made: dict[str, Any] = {"kind": "integer", "clip": True, "min": first, "max": last}
+    read: Callable[[str], Any] = dt.date.fromisoformat
+    if kind != "date":
+        whole = kind != "real" and all(re.fullmatch(r"[+-]?\d+", end) for end in (low, high))
+        kind, read = ("integer", int) if whole else ("real", float)
+    first, last = read(low), read(high)
+    made = {"kind": kind, "clip": True, "min": first, "max": last}
     if bins:
         return made | {"bins": int(bins)}
+    if kind != "integer":
+        return made
     inside = [cut for cut in cuts if first < cut < last]
     if not inside or last - first < DEFAULT_BINS:
         return made

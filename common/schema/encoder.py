@@ -7,15 +7,18 @@ row only, which is what the sensitivities of docs/privacy.md rest on. What a cel
 of attribute is written down in `common.schema.words`.
 
 Every column goes through Arrow, which reads pandas and numpy memory in place and hashes strings
-fast; whole numbers go through a lookup table; a dictionary-encoded (categorical) column is encoded
-once per distinct value.
+fast; a dictionary-encoded (categorical) column is encoded once per distinct value.
 
 A column becomes three vectors: codes, which cells are empty, which cells are outside the domain.
-`_settle` then applies what the schema says about the last two, or raises.
+`_settle` then applies what the schema says about the last two, or raises. Its messages show cells:
+they are for the owner's own terminal, and never leave it.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +46,11 @@ from common.schema.columns import (
     text_array,
     whole_numbers,
 )
-from common.schema.refusals import RowNumbers, empty_cells, outside_cells
 from common.schema.words import boolean, number, word_of
 
-_TABLE_LIMIT = 1 << 16  # listed integers spread over less than this are looked up
+RowNumbers = Callable[[Sequence[int]], Sequence[int]]
+SHOWN = 5  # offending cells named in an error
+_ZONE = re.compile(r":[0-9.]+(?:Z|[+-][0-9]{2}:?[0-9]{2})'?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +65,10 @@ class Encoded:
 def encode_column(
     attribute: Attribute, column: object, *, where: str, row_numbers: RowNumbers
 ) -> CodeColumn:
-    """The codes of a column.
+    """The codes of a column, a pandas Series or an Arrow array, chunked or not.
 
-    Args:
-        attribute: what the column may contain.
-        column: a pandas Series, or an Arrow array, chunked or not.
-        where: the name of the table, for errors.
-        row_numbers: from positions in the column to the row numbers the user knows.
-
-    Raises:
-        InputError: naming the first cells that the schema refuses.
+    Errors name the table (`where`) and the first cells that the schema refuses, by the row numbers
+    that its owner knows.
     """
     try:
         array = arrow_column(column)
@@ -175,15 +173,18 @@ def _encode_numbers(domain: Listed, array: pa.Array, empty: Mask | None) -> Enco
     else:
         numbers, empty, _ = real_numbers(array, empty)
         keys = {float(n): code for n, code in domain.by_number.items() if float(n) == n}
-    found = np.full(len(numbers), domain.count, dtype=np.int32)
-    if keys:
-        values = np.array(sorted(keys), dtype=numbers.dtype)
-        codes = np.array([keys[n] for n in sorted(keys)], dtype=np.int32)
-        nearest = np.minimum(np.searchsorted(values, numbers), len(values) - 1)
-        found = np.where(values.take(nearest) == numbers, codes.take(nearest), domain.count)
-    unknown = found == domain.count
-    codes = np.where(unknown, 0, found).astype(code_dtype(domain.count))
+    codes, unknown = _among(keys, numbers, domain.count)
     return Encoded(codes, empty, excluding(unknown, empty))
+
+
+def _among(listed: Mapping[Any, int], numbers: NDArray[Any], count: int) -> tuple[CodeColumn, Mask]:
+    """The codes of numbers by those that are listed, and which numbers are not."""
+    if not listed:
+        return np.zeros(len(numbers), code_dtype(count)), np.ones(len(numbers), np.bool_)
+    values = np.array(sorted(listed), dtype=numbers.dtype)
+    codes: CodeColumn = np.array([listed[number] for number in sorted(listed)], code_dtype(count))
+    nearest = np.minimum(np.searchsorted(values, numbers), len(values) - 1)
+    return codes.take(nearest), values.take(nearest) != numbers
 
 
 def _encode_booleans(array: pa.Array, empty: Mask | None) -> Encoded:
@@ -202,18 +203,8 @@ def _encode_booleans(array: pa.Array, empty: Mask | None) -> Encoded:
 
 def _encode_integers(domain: Listed, array: pa.Array, empty: Mask | None) -> Encoded:
     numbers, empty, outside = whole_numbers("integer", array, empty)
-    values = np.array(domain.values, dtype=np.int64)
-    low, high = int(values.min()), int(values.max())
-    if high - low < _TABLE_LIMIT:
-        table = np.full(high - low + 3, domain.count, dtype=np.int32)
-        table[values - low + 1] = np.arange(domain.count)
-        found = table.take(np.clip(numbers, low - 1, high + 1) - (low - 1))
-    else:
-        order = np.argsort(values)
-        nearest = np.minimum(np.searchsorted(values[order], numbers), domain.count - 1)
-        found = np.where(values[order][nearest] == numbers, order[nearest], domain.count)
-    unknown = found == domain.count
-    codes = np.where(unknown, 0, found).astype(code_dtype(domain.count))
+    listed = {value: code for code, value in enumerate(domain.values)}
+    codes, unknown = _among(listed, numbers, domain.count)
     return Encoded(codes, empty, excluding(either(unknown, outside), empty))
 
 
@@ -247,3 +238,97 @@ def _settle(
             raise refuse(attribute, array, mask, row_numbers)
         codes = np.where(mask, attribute.code_type(code), codes)
     return np.ascontiguousarray(codes)
+
+
+@dataclass(frozen=True, slots=True)
+class NumbersFrom:
+    """The row numbers of positions in a piece of a table that `before` rows precede."""
+
+    before: int
+    row_numbers: RowNumbers
+
+    def __call__(self, positions: Sequence[int]) -> Sequence[int]:
+        return self.row_numbers([self.before + position for position in positions])
+
+
+def empty_cells(
+    attribute: Attribute, array: pa.Array, mask: Mask, row_numbers: RowNumbers
+) -> InputError:
+    """The refusal of empty cells."""
+    first = np.flatnonzero(mask)[:SHOWN].tolist()
+    rows = ", ".join(f"{number:,}" for number in row_numbers(first))
+    return InputError(
+        f"{_cells(mask)} empty (row {rows}{_more(mask)}); "
+        "fill them, or allow them with missing = true in the schema"
+    )
+
+
+def outside_cells(
+    attribute: Attribute, array: pa.Array, mask: Mask, row_numbers: RowNumbers
+) -> InputError:
+    """The refusal of cells outside the domain."""
+    first = np.flatnonzero(mask)[:SHOWN].tolist()
+    shown = [_shown(attribute, array[position]) for position in first]
+    cells = [f"row {row:,}: {cell}" for cell, row in zip(shown, row_numbers(first), strict=True)]
+    if attribute.kind in ("date", "datetime") and any(map(_ZONE.search, shown)):
+        return InputError(
+            f"{_cells(mask)} of a time zone: {'; '.join(cells)}{_more(mask)}. The schema's dates "
+            "have none: convert the column to the agreed zone, then drop the zone"
+        )
+    if isinstance(attribute.domain, Binning):
+        remedy = "other = true (a category of its own) or clip = true (the nearest end)"
+    else:
+        remedy = "other = true (a category of its own)"
+    return InputError(
+        f"{_cells(mask)} outside the domain {describe(attribute)}: {'; '.join(cells)}"
+        f"{_more(mask)}. Correct them, or allow them in the schema with {remedy}"
+    )
+
+
+def describe(attribute: Attribute) -> str:
+    """The domain in a few words."""
+    if isinstance(attribute.domain, Binning):
+        low, high = attribute.labels[0], attribute.labels[attribute.value_count - 1]
+        if attribute.kind == "real":
+            return f"{attribute.domain.low}..{attribute.domain.high}"
+        return f"{low.partition('..')[0]}..{high.rpartition('..')[2]} ({attribute.kind})"
+    listed = ", ".join(map(_as_text, attribute.labels[: min(8, attribute.value_count)]))
+    count = attribute.value_count
+    return f"{listed}, ... ({count:,} values)" if count > 8 else listed
+
+
+def _as_text(value: str) -> str:
+    """A value as it is; in quotation marks where it could be taken for something else."""
+    return (
+        value
+        if value.isprintable() and "," not in value and value.strip() == value
+        else repr(value)
+    )
+
+
+def _shown(attribute: Attribute, cell: pa.Scalar) -> str:
+    """A cell of any type; numbers are shown without quotation marks, wherever they are from."""
+    try:
+        value = cell.as_py()
+    except (UnicodeDecodeError, ValueError, OverflowError):  # not UTF-8; a moment beyond the years
+        value = cell.as_buffer().to_pybytes() if hasattr(cell, "as_buffer") else cell.value
+    textual = isinstance(attribute.domain, Listed) and attribute.domain.textual
+    if isinstance(value, dt.date):
+        return str(value)
+    if (
+        isinstance(value, str)
+        and not textual
+        and number(value.encode(errors="replace")) is not None
+    ):
+        return value.strip()
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _cells(mask: Mask) -> str:
+    count = int(mask.sum())
+    return f"{count:,} cells are" if count > 1 else "1 cell is"
+
+
+def _more(mask: Mask) -> str:
+    return ", ..." if int(mask.sum()) > SHOWN else ""

@@ -41,7 +41,6 @@ class Node:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether this node stands for one code."""
         return self.code is not None
 
     def codes(self) -> list[int]:
@@ -56,7 +55,6 @@ class Node:
 
 
 def leaf(label: str, code: int) -> Node:
-    """The leaf of one code."""
     return Node(label, code=code)
 
 
@@ -107,12 +105,10 @@ class Hierarchy:
 
     @cached_property
     def level_sizes(self) -> tuple[int, ...]:
-        """The number of groups of each level."""
         return tuple(len(labels) for labels in self.level_labels)
 
     @cached_property
     def level_labels(self) -> tuple[tuple[str, ...], ...]:
-        """The name of each group of each level."""
         return self._partitions[1]
 
     @cached_property

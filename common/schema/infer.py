@@ -103,7 +103,6 @@ class _Column:
     codes: tuple[str, ...] = ()
 
     def attribute(self, kind: Kind, domain: Listed | Binning) -> Attribute:
-        """An attribute of this column's name."""
         missing = self.missing or bool(self.codes)
         return Attribute(self.name, kind, domain, missing=missing, missing_codes=self.codes)
 
@@ -127,9 +126,6 @@ def infer(
         table: whose columns become attributes.
         missing: codes that stand for empty cells, in whichever column they are.
         labels: of values, by column, where the table's file has such.
-
-    Raises:
-        InputError: if not one column can be an attribute, or the table has no rows.
     """
     if len(table) == 0:
         raise InputError("the table has no rows: there is nothing to propose a schema from")

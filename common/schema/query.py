@@ -49,11 +49,9 @@ class Token(NamedTuple):
     kind: Literal["word", "quoted", "symbol", "end"]
 
     def is_(self, word: str) -> bool:
-        """Whether it is this word of the language."""
         return self.kind == "word" and self.text.lower() == word
 
     def is_symbol(self, symbol: str) -> bool:
-        """Whether it is this symbol."""
         return self.kind == "symbol" and self.text == symbol
 
 

@@ -4,6 +4,10 @@ A `QuickColumn` knows the types that large tables come in (dictionaries of anyth
 dates and times, real numbers) and gives the codes that `encode_column` would give, in one compiled
 pass. For every other type, and for a column with a cell that the schema refuses, it gives None: the
 encoder then gets the column, and says what is wrong with it. So there is one set of rules.
+
+The kernels (see `common.schema.compilation`) tell a null cell by Arrow's bitmap of valid cells: one
+bit a row, from bit `first_bit` on; an empty bitmap means that no cell is null. They fill `codes`,
+and return whether every cell is allowed.
 """
 
 from __future__ import annotations
@@ -20,8 +24,8 @@ from common.schema.codes import CodeColumn
 from common.schema.columns import SECONDS
 from common.schema.compilation import compiled
 from common.schema.encoder import Encoded, emptied, encode_array
-from common.schema.kernels import REFUSED, into_bins, look_up
 
+REFUSED = 1 << 16  # one more than the largest code: a cell that the schema does not allow
 _TABLE_LIMIT = 1 << 16  # whole numbers spread over less than this are looked up
 _FARTHEST = 1 << 62  # and no farther from zero; see the kernel
 _ALL_VALID = np.zeros(0, dtype=np.uint8)
@@ -167,3 +171,89 @@ def _validity(array: pa.Array) -> tuple[NDArray[np.uint8], int]:
     if array.null_count == 0:
         return _ALL_VALID, 0
     return np.frombuffer(array.buffers()[0], dtype=np.uint8), array.offset
+
+
+def look_up(
+    values: NDArray[np.signedinteger[Any]],
+    low: int,
+    table: NDArray[np.uint32],
+    null_code: int,
+    validity: NDArray[np.uint8],
+    first_bit: int,
+    codes: CodeColumn,
+) -> bool:
+    """Codes from a table: its first entry is of all values below `low`, its last of all above.
+
+    `low` is at most 2^62 from zero, so that differences from it can be told apart in 64 bits.
+    """
+    below = np.int64(low) - 1
+    last = np.uint64(len(table) - 1)
+    seen = np.uint32(0)
+    if len(validity) == 0 and table[0] == table[last]:
+        for row in range(len(values)):
+            # As an unsigned number, what is below is far above: one comparison finds both.
+            place = np.uint64(np.int64(values[row])) - np.uint64(below)
+            code = table[min(place, last)]
+            seen |= code
+            codes[row] = code
+        return bool(seen < REFUSED)
+    for row in range(len(values)):
+        bit = np.uint64(first_bit + row)
+        code = np.uint32(null_code)
+        if len(validity) == 0 or (validity[bit >> np.uint64(3)] >> (bit & np.uint64(7))) & 1:
+            value = min(max(np.int64(values[row]), below), below + np.int64(last))
+            code = table[np.uint64(value - below)]
+        seen |= code
+        codes[row] = code
+    return bool(seen < REFUSED)
+
+
+def into_bins(
+    numbers: NDArray[np.float64] | NDArray[np.int64],
+    first: NDArray[np.float64] | NDArray[np.int64],
+    last: NDArray[np.float64] | NDArray[np.int64],
+    bins_per_unit: float,
+    special_codes: NDArray[np.uint32],
+    validity: NDArray[np.uint8],
+    first_bit: int,
+    codes: CodeColumn,
+) -> bool:
+    """The bins of numbers, by the smallest and largest number of every bin; NaN is an empty cell.
+
+    Of equal bins, `bins_per_unit` gives a guess that is at most one bin off; it is 0 to search. The
+    special codes are those of a number below the range, of one above, and of an empty cell.
+    """
+    bins = len(first)
+    low, high = first[0], last[bins - 1]
+    below, above, empty = special_codes[0], special_codes[1], special_codes[2]
+    seen = np.uint32(0)
+    for row in range(len(numbers)):
+        number = numbers[row]
+        bit = np.uint64(first_bit + row)
+        if len(validity) and not (validity[bit >> np.uint64(3)] >> (bit & np.uint64(7))) & 1:
+            code = empty
+        elif number < low:
+            code = below
+        elif number > high:
+            code = above
+        elif not number >= low:  # NaN
+            code = empty
+        elif bins_per_unit > 0:
+            guess = min(np.uint64((number - low) * bins_per_unit), np.uint64(bins - 1))
+            code = np.uint32(guess)
+            if number < first[guess]:
+                code -= np.uint32(1)
+            elif number > last[guess]:
+                code += np.uint32(1)
+        else:
+            start, stop = 0, bins  # the last bin that starts at the number or before is in here
+            while stop - start > 1:
+                middle = (start + stop) // 2
+                if first[middle] <= number:
+                    start = middle
+                else:
+                    stop = middle
+            code = np.uint32(start)
+        seen |= code
+        codes[row] = code
+    return bool(seen < REFUSED)

@@ -59,16 +59,8 @@ def growing_bins(numbers: Numbers, decimals: int | None) -> Binning | None:
 def growing_numbers(low: float, common: float, high: float, decimals: int | None) -> Binning:
     """About 16 bins that grow with the numbers: for money, and whatever else is mostly small.
 
-    Zero is a bin of its own where decimals are known, so that none stays none.
-
-    Args:
-        low: the smallest number, not negative.
-        common: a positive number that most of the positive ones exceed.
-        high: the largest number.
-        decimals: of the numbers; 0 if all are whole, None if they have any.
-
-    Raises:
-        InputError: the range cannot be cut.
+    They go from `low`, at least 0, to `high`; most of the positive numbers exceed `common`. Zero is
+    a bin of its own where the decimals are known (0 if all are whole), so that none stays none.
     """
     whole = decimals == 0
     start, first, end = (Fraction(str(number)) for number in (low, common, high))

@@ -1,22 +1,8 @@
 """Rules: what cannot occur together in a row, agreed with the schema before any row is read.
 
-    [[rule]]                        # a skip pattern
-    when = "age < 15"
-    then = "occupation = none"
-
-    [[rule]]                        # values that cannot occur together
-    impossible = "age < 15 and married = true"
-
-    [[rule]]                        # an order, on bins: both attributes have the same bins
-    order = "admitted <= discharged"
-
-    [[rule]]                        # a column that another one determines
-    determined = "region"
-    by = "town"                     # by the groups of its hierarchy, or as listed:
-    values = { North = ["Ayton", "Beeford"], South = ["Corfe"] }
-
-Conditions are in the language of `common.schema.query`. A rule is public and part of the schema's
-digest; it comes from knowledge of the subject, never from rows.
+`common.schema.declaration` has the four forms of a rule; its conditions are in the language of
+`common.schema.query`. A rule is public and part of the schema's digest; it comes from knowledge of
+the subject, never from rows.
 
 A row that breaks a rule is counted as the nearest possible one: the attribute that has to give way
 (that of `then`, the last one of `impossible` and of `order`, the determined one) takes the nearest
@@ -26,9 +12,8 @@ row is still one replaced row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,9 +21,8 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.schema.attribute import Attribute, Listed
-from common.schema.cell_weights import CellWeights, cells_of
 from common.schema.codes import Codes
-from common.schema.conditions import parse
+from common.schema.conditions import CellWeights, Condition, Join, cells_of, parse
 from common.schema.hierarchy import Node
 from common.schema.limits import MOST_RULE_CELLS, MOST_RULES, check_most
 
@@ -64,7 +48,6 @@ class Rule:
 
 
 def read_rules(tables: object) -> tuple[Rule, ...]:
-    """The rules of a parsed schema."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError("rules are written as [[rule]] tables, with double brackets")
     check_most("rules of a schema", len(tables), MOST_RULES)
@@ -154,7 +137,6 @@ class Possible:
         return [CellWeights(each.attributes, each.table.astype(np.float64)) for each in self.rules]
 
     def holds(self, codes: Codes) -> Cells:
-        """Whether each row is possible."""
         inside = np.ones(codes.rows, dtype=np.bool_)
         for each in self.rules:
             inside &= each.holds(codes.columns)
@@ -249,90 +231,65 @@ def _example(tables: Sequence[PossibleCells], attributes: Sequence[Attribute]) -
 
 
 def _table(rule: Rule, schema: Schema) -> PossibleCells:
-    texts, attributes = dict(rule.texts), schema.attributes
+    texts = dict(rule.texts)
     if "when" in texts:
-        (seen, when), (last, then) = (_condition(texts[key], schema) for key in ("when", "then"))
-        return _made(
-            rule,
-            attributes,
-            last,
-            lambda cells: (
-                ~when[tuple(cells[a] for a in seen)] | then[tuple(cells[a] for a in last)]
-            ),
-            seen,
-        )
+        when, then = (_condition(texts[key], schema) for key in ("when", "then"))
+        holds = Join((_not(when), then.root), every=False)
+        return _made(rule, schema, *cells_of(holds, schema.sizes), then.attributes)
     if "impossible" in texts:
-        text = texts["impossible"]
-        own, table = _condition(text, schema)
-        giving_way = max(own, key=lambda a: text.rfind(attributes[a].name))
-        return _made(rule, attributes, [giving_way], lambda cells: ~_at(table, own, cells), own)
+        condition = _condition(texts["impossible"], schema)
+        giving_way = max(condition.attributes, key=texts["impossible"].rfind)
+        return _made(rule, schema, *cells_of(_not(condition), schema.sizes), [giving_way])
     if "order" in texts:
-        return _order(rule, texts["order"], attributes)
-    return _determined(rule, texts["determined"], texts["by"], attributes)
+        return _order(rule, texts["order"], schema)
+    return _determined(rule, texts["determined"], texts["by"], schema)
 
 
-def _at(table: Cells, attributes: Sequence[int], cells: Mapping[int, NDArray[np.intp]]) -> Cells:
-    found: Cells = table[tuple(cells[a] for a in attributes)]
-    return found
+def _condition(text: str, schema: Schema) -> Condition:
+    condition = parse(text, schema)
+    if cells_of(condition.root, schema.sizes)[1].all():
+        raise InputError(f"{text!r}: every row satisfies it")
+    return condition
+
+
+def _not(condition: Condition) -> Join:
+    return Join((condition.root,), every=True, negated=True)
 
 
 def _made(
     rule: Rule,
-    attributes: Sequence[Attribute],
-    giving_way: Iterable[int],
-    holds: Callable[[Mapping[int, NDArray[np.intp]]], Cells],
-    others: Iterable[int],
+    schema: Schema,
+    attributes: Sequence[int],
+    table: NDArray[Any],
+    giving_way: Iterable[str],
 ) -> PossibleCells:
-    """The table of a rule over the attributes that give way and the others."""
-    last = tuple(giving_way)
-    axes = (*(a for a in others if a not in last), *last)
-    sizes = [attributes[a].size for a in axes]
-    check_most("cells of the table of its attributes", prod(sizes), MOST_RULE_CELLS)
-    grid = dict(zip(axes, np.ogrid[tuple(slice(size) for size in sizes)], strict=True))
-    table = np.broadcast_to(holds(grid), sizes)
-    ordered = tuple(attributes[a].ordered for a in axes)
-    return PossibleCells(rule, axes, len(last), np.array(table, dtype=np.bool_), ordered)
+    """A rule whose table has an axis for each attribute, with those that give way put last."""
+    last = [schema.position(name) for name in giving_way]
+    axes = (*(a for a in attributes if a not in last), *last)
+    order = [attributes.index(a) for a in axes]
+    ordered = tuple(schema.attributes[a].ordered for a in axes)
+    return PossibleCells(rule, axes, len(last), np.array(table.transpose(order), np.bool_), ordered)
 
 
-def _condition(text: str, schema: Schema) -> tuple[tuple[int, ...], Cells]:
-    """The attributes that a condition is about, and in which of their cells it holds."""
-    attributes, holds = cells_of(parse(text, schema).root, schema.sizes)
-    if holds.all():
-        raise InputError(f"{text!r}: every row satisfies it")
-    return attributes, holds > 0
-
-
-def _order(rule: Rule, text: str, attributes: Sequence[Attribute]) -> PossibleCells:
+def _order(rule: Rule, text: str, schema: Schema) -> PossibleCells:
     names = [part.strip().strip("'\"") for part in text.split("<=")]
     if len(names) != 2:
         raise InputError(f'order: expected two attributes, such as "start <= end", not {text!r}')
-    first, second = (_position(name, attributes) for name in names)
-    one, other = attributes[first], attributes[second]
-    if first == second or not one.ordered or one.kind != other.kind or one.domain != other.domain:
+    places, (one, other) = _two(names, schema)
+    if one is other or not one.ordered or one.kind != other.kind or one.domain != other.domain:
         raise InputError(
             f"order: {one.name!r} and {other.name!r} are compared by their bins or listed values: "
             "give both attributes the same ones, in order"
         )
+    possible = np.less_equal.outer(np.arange(one.size), np.arange(other.size))
     top = one.value_count  # empty cells and other values are in no order
-    return _made(
-        rule,
-        attributes,
-        [second],
-        lambda cells: (
-            (cells[first] <= cells[second]) | (cells[first] >= top) | (cells[second] >= top)
-        ),
-        [first],
-    )
+    possible[top:] = possible[:, top:] = True
+    return _made(rule, schema, places, possible, [other.name])
 
 
-def _determined(rule: Rule, name: str, by: str, attributes: Sequence[Attribute]) -> PossibleCells:
-    child, parent = _position(name, attributes), _position(by, attributes)
-    own, other = attributes[child], attributes[parent]
-    if (
-        child == parent
-        or not isinstance(own.domain, Listed)
-        or not isinstance(other.domain, Listed)
-    ):
+def _determined(rule: Rule, name: str, by: str, schema: Schema) -> PossibleCells:
+    places, (other, own) = _two((by, name), schema)
+    if own is other or not isinstance(own.domain, Listed) or not isinstance(other.domain, Listed):
         raise InputError(f"determined: {name!r} and {by!r} are two attributes with listed values")
     wanted = np.full(other.size, -1)
     labels = {label: code for code, label in enumerate(own.labels)}
@@ -350,13 +307,18 @@ def _determined(rule: Rule, name: str, by: str, attributes: Sequence[Attribute])
     if (wanted[: other.value_count] < 0).any():
         at = int(np.flatnonzero(wanted < 0)[0])
         raise InputError(f"determined: nothing says what {name!r} is for {other.labels[at]!r}")
-    return _made(
-        rule,
-        attributes,
-        [child],
-        lambda cells: (wanted[cells[parent]] == cells[child]) | (wanted[cells[parent]] < 0),
-        [parent],
-    )
+    possible = (wanted[:, None] == np.arange(own.size)) | (wanted[:, None] < 0)
+    return _made(rule, schema, places, possible, [name])
+
+
+def _two(
+    names: Iterable[str], schema: Schema
+) -> tuple[tuple[int, int], tuple[Attribute, Attribute]]:
+    """Two attributes and where they are, if a table of both is not too large."""
+    first, second = (schema.position(name) for name in names)
+    one, other = schema.attributes[first], schema.attributes[second]
+    check_most("cells of the table of its attributes", one.size * other.size, MOST_RULE_CELLS)
+    return (first, second), (one, other)
 
 
 def _groups(tree: Node | None) -> dict[str, tuple[str, ...]]:
@@ -375,10 +337,3 @@ def _labels(node: Node) -> tuple[str, ...]:
     if node.is_leaf:
         return (node.label,)
     return tuple(label for child in node.children for label in _labels(child))
-
-
-def _position(name: str, attributes: Sequence[Attribute]) -> int:
-    for position, attribute in enumerate(attributes):
-        if attribute.name == name:
-            return position
-    raise InputError(f"no attribute is called {name!r}")

@@ -33,9 +33,8 @@ from common.schema import declaration
 from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
 from common.schema.columns import arrow_column
-from common.schema.encoder import encode_column
+from common.schema.encoder import NumbersFrom, RowNumbers, encode_column
 from common.schema.quick_encoder import QuickColumn
-from common.schema.refusals import NumbersFrom, RowNumbers
 from common.schema.rules import Possible, Rule
 from common.schema.toml import suggest, text_of
 from common.wording import many

@@ -33,7 +33,7 @@ from common.errors import InputError
 from common.schema import formats
 from common.schema.attribute import Listed
 from common.schema.codes import Codes
-from common.schema.refusals import SHOWN
+from common.schema.encoder import SHOWN
 from common.schema.schema import Schema
 from common.schema.toml import suggest
 from common.wording import many

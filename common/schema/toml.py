@@ -59,16 +59,9 @@ def text_of(path: Path) -> str:
 def read_table(
     table: object, parsers: Mapping[str, Parser], *, inside: str = "", required: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the parsed values of a table.
+    """Return the values of a table, parsed by key; InputError, naming the key, for other keys.
 
-    Args:
-        table: as TOML gives it.
-        parsers: by key.
-        inside: where the table is in its document, as errors name it: `budget`.
-        required: keys that must be there.
-
-    Raises:
-        InputError: naming the key, and what would do.
+    `inside` is where the table is in its document, as errors name it: `budget`.
     """
     dotted = f"{inside}." if inside else ""
     if not isinstance(table, dict):
@@ -111,7 +104,6 @@ def as_it_is(value: object) -> object:
 
 
 def a_table(value: object) -> dict[str, Any]:
-    """Take a table, whatever is in it."""
     if not isinstance(value, dict):
         raise InputError(f"expected a table, got {value!r:.100}")
     return value
@@ -164,8 +156,6 @@ def texts(known: Collection[str] | None = None) -> Callable[[object], tuple[str,
 
 
 def one_of(known: Collection[object]) -> Parser:
-    """Take one of some values."""
-
     def parse(value: object) -> object:
         if isinstance(value, bool) or value not in known:
             raise InputError(f"{value!r:.100} is not one of {', '.join(map(str, known))}")
@@ -175,8 +165,6 @@ def one_of(known: Collection[object]) -> Parser:
 
 
 def word_of(kind: type[_Word]) -> Callable[[object], _Word]:
-    """Take one of the words of an enumeration."""
-
     def parse(value: object) -> _Word:
         return kind(one_of([word.value for word in kind])(value))
 

@@ -65,13 +65,7 @@ def statement_of(
 ) -> PrivacyStatement:
     """Who is protected from whom in this study, and what it cost.
 
-    Args:
-        study: what was agreed.
-        method: of the study.
-        accountant: as `account` makes it.
-        source_private: whether every random bit came from a private source.
-        rows_agreed: whether the parties' row counts were agreed without a look at people's rows.
-        criteria: the verdicts on the study's criteria.
+    Row counts are agreed if they were agreed without a look at people's rows.
     """
     bounds = method.bound(study)
     paid = accountant.most_spent if bounds is None else max(bounds.values())

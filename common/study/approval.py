@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
+from common.crypto.identities.identity import PublicIdentity
 from common.study.ids import StudyId
 
 _CONTEXT = b"parley approval of a study, version 1\0"
-
-
-class Verifier(Protocol):
-    """The public identity that a study pins for a party."""
-
-    def verify(self, signature: bytes, *, message: bytes) -> None:
-        """Raise InvalidSignature unless this identity signed the message."""
 
 
 def statement(*, study: StudyId, party: str) -> bytes:
@@ -21,10 +13,6 @@ def statement(*, study: StudyId, party: str) -> bytes:
     return _CONTEXT + study + party.encode()
 
 
-def require(*, study: StudyId, party: str, signature: bytes, identity: Verifier) -> None:
-    """Raise unless the party's pinned identity approved the study.
-
-    Raises:
-        InvalidSignature: it did not.
-    """
+def require(*, study: StudyId, party: str, signature: bytes, identity: PublicIdentity) -> None:
+    """Raise InvalidSignature unless the party's pinned identity approved the study."""
     identity.verify(signature, message=statement(study=study, party=party))

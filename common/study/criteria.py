@@ -19,7 +19,6 @@ How they are measured and decided is in `common.methods.criteria`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -30,9 +29,9 @@ from common.errors import InputError
 from common.privacy.budget import parse_epsilon, shown
 from common.schema import Schema
 from common.schema.attribute import numbers_of
-from common.schema.cell_weights import cells_of
-from common.schema.conditions import parse
+from common.schema.conditions import cells_of, parse
 from common.schema.limits import MOST_NAME, check_most
+from common.schema.toml import toml_lines
 
 Kind = Literal["mean", "share", "distance"]
 MOST_CRITERIA = 32
@@ -45,7 +44,6 @@ class Criterion:
     """One criterion.
 
     Attributes:
-        kind: what is compared.
         about: the attribute of a mean, the condition of a share, the pairs of a distance.
         limit: the most that the model may be off.
         relative: whether the limit is a part of what was measured.
@@ -72,10 +70,10 @@ class Criterion:
 
     def to_toml(self) -> list[str]:
         limit = f"{100 * self.limit} %" if self.relative else str(self.limit)
+        entries = {self.kind: self.about, "within": limit}
         if self.kind == "distance":
-            return ["", "[[criterion]]", f'distance = "{limit}"', f'pairs = "{self.about}"']
-        about = json.dumps(self.about, ensure_ascii=False)
-        return ["", "[[criterion]]", f"{self.kind} = {about}", f'within = "{limit}"']
+            entries = {"distance": limit, "pairs": self.about}
+        return ["", *toml_lines(entries, header="[[criterion]]")]
 
     def check(self, schema: Schema) -> None:
         """Refuse a criterion that is not about this schema."""
@@ -89,11 +87,7 @@ class Criterion:
 
 
 def read_criteria(tables: object) -> tuple[Criterion, ...]:
-    """The criteria of a study.
-
-    Raises:
-        InputError: naming the criterion and what is wrong with it.
-    """
+    """The criteria of a study; InputError names the criterion and what is wrong with it."""
     if not isinstance(tables, Sequence) or not all(isinstance(own, Mapping) for own in tables):
         raise InputError("criterion: write [[criterion]] tables, with double brackets")
     check_most("criteria of a study", len(tables), MOST_CRITERIA)
@@ -111,14 +105,7 @@ def check_criteria(
 ) -> None:
     """Refuse criteria that are not about a schema, or whose part of epsilon is none or all of it.
 
-    Args:
-        criteria: of a study.
-        schema: of the study.
-        part: the epsilon of the criteria.
-        epsilon: what there is; 0 in profile `paper`, which spends its epsilon as printed.
-
-    Raises:
-        InputError: naming the key and what would do.
+    Profile `paper` has an epsilon of 0 for them: it spends its epsilon as printed.
     """
     if bool(criteria) != (part > 0):
         raise InputError(

@@ -329,7 +329,6 @@ class Study:
         return StudyId(hashlib.sha256(self.canonical).digest())
 
     def to_toml(self) -> str:
-        """The study as the text of a study.toml."""
         left_out = () if self.criteria else ("criteria_epsilon",)
         said = {key: getattr(self, key) for key in _TERMS if key not in left_out}
         if not self.rows_per_person:
@@ -374,12 +373,8 @@ class Study:
     ) -> Study:
         """The study of these terms, in plain values.
 
-        Args:
-            terms: the keys of study.toml, and `settings`, those of the method. None stands for a
-                key that is left out; noise that is left out is what the profile calls for.
-            schema: the public domains.
-            members: the parties.
-            signature: the proposer's.
+        Terms are the keys of study.toml, and `settings`, those of the method. None stands for a key
+        that is left out; noise that is left out is what the profile calls for.
 
         Raises:
             InputError: naming the key and what would do.

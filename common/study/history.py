@@ -33,7 +33,6 @@ class History:
         self._extend("key", public_key)
 
     def add_result(self, number: int, result: bytes) -> None:
-        """The published result of a step."""
         self._extend("result", number, result)
 
     def add_missing(self, number: int, missing: Iterable[str]) -> None:

@@ -20,7 +20,6 @@ class Member:
     identity: PublicIdentity
 
     def __post_init__(self) -> None:
-        """Refuse what cannot take part."""
         try:
             check_name(self.name, most=MOST_NAME)
         except InputError as error:
@@ -34,11 +33,7 @@ class Member:
 
 
 def member_in(entry: object) -> Member:
-    """The party in a [[party]] of study.toml.
-
-    Raises:
-        InputError: naming the party and what is wrong.
-    """
+    """The party in a [[party]] of study.toml; InputError names it and what is wrong."""
     if not isinstance(entry, dict) or set(entry) != {"name", "rows", "identity"}:
         raise InputError(f"party: expected name, rows and identity, got {entry!r:.100}")
     if not isinstance(entry["name"], str):

@@ -37,7 +37,6 @@ class _OfStep(_OfStudy):
     step: int
 
     def __post_init__(self) -> None:
-        """Refuse what no honest peer sends."""
         _OfStudy.__post_init__(self)
         if self.step < 0:
             raise RemoteProtocolError(f"there is no step {self.step}")
@@ -162,7 +161,6 @@ class PartyRefused(_OfStep):
     reason: str
 
     def __post_init__(self) -> None:
-        """Refuse what no honest peer sends."""
         _OfStep.__post_init__(self)
         if len(self.reason) > MOST_TEXT:
             raise RemoteProtocolError(f"a reason has at most {MOST_TEXT} characters")

@@ -18,8 +18,6 @@ class Decision:
     """One thing that a method settles before any row is looked at, from public facts.
 
     Attributes:
-        name: what is decided.
-        value: what it came to, in words.
         caution: what a user has to know about it: that a cap made it smaller; None usually.
     """
 

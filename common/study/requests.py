@@ -74,7 +74,6 @@ class TableShape:
 
     @property
     def cells(self) -> int:
-        """How many cells the table has."""
         return prod(self.shape)
 
 
@@ -124,7 +123,6 @@ class TableRequest:
     """The contingency tables of some sets of variables, one after the other.
 
     Attributes:
-        sets: the variables of each table.
         sizes: the domain size of every variable of the study.
         in_bits: the variables are the bits of the attributes, not the attributes themselves.
     """
@@ -141,7 +139,6 @@ class TableRequest:
 
     @cached_property
     def tables(self) -> tuple[TableShape, ...]:
-        """A table for each set."""
         return tuple(
             TableShape(
                 own, tuple(self.sizes[a] for a in own), (False,) * len(own), in_bits=self.in_bits
@@ -159,7 +156,6 @@ class TableRequest:
 
     @property
     def canonical(self) -> bytes:
-        """The sets and the sizes."""
         return frame(("tables", int(self.in_bits), frame(self.sizes), *map(frame, self.sets)))
 
     def limit(self, rows: int) -> int:

@@ -62,11 +62,7 @@ class SettingsReader:
         return value
 
     def finish(self) -> None:
-        """Refuse what no reader asked for.
-
-        Raises:
-            InputError: there is a setting that the method does not know.
-        """
+        """Refuse, with InputError, what no reader asked for."""
         if self._left:
             raise InputError(f"{self._where} {min(self._left)}: the method has no such setting")
 

@@ -34,7 +34,6 @@ class StudySignature:
 
     @classmethod
     def make(cls, digest: bytes, identity: Identity) -> Self:
-        """Sign the study of a digest."""
         return cls(identity=identity.public, value=identity.sign(_CONTEXT + digest))
 
     @classmethod
@@ -61,7 +60,6 @@ class StudySignature:
             ) from None
 
     def to_toml(self) -> str:
-        """The table of a study.toml."""
         encoded = base64.b64encode(self.identity.encoded).decode()
         return (
             f'[signature]\nidentity = "{encoded}"  # {self.identity.fingerprint}\n'

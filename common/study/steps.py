@@ -48,8 +48,30 @@ from common.study.requests import (
 _MOST_CIRCUIT_BYTES = 1 << 27
 
 
+class _Sum:
+    """What the two kinds of sums say of themselves as their requests do."""
+
+    request: Request
+    choices: ClassVar[int] = 0
+
+    @property
+    def tables(self) -> Sequence[TableShape]:
+        """The tables that are summed."""
+        return self.request.tables
+
+    @property
+    def links(self) -> Sequence[Attributes]:
+        """The sets of variables that are counted together."""
+        return self.request.links
+
+    @property
+    def cells(self) -> int:
+        """How many integers are summed."""
+        return self.request.cells
+
+
 @dataclass(frozen=True, kw_only=True)
-class SumStep:
+class SumStep(_Sum):
     """A noisy sum over some parties.
 
     Attributes:
@@ -68,28 +90,12 @@ class SumStep:
     sensitivity: Sensitivity
     law: NoiseLaw
 
-    choices = 0
     claimed = None
 
     @property
     def mechanism(self) -> str:
         """What the statement calls it."""
         return f"{self.law.name} on a secure sum"
-
-    @property
-    def tables(self) -> Sequence[TableShape]:
-        """The tables that are summed."""
-        return self.request.tables
-
-    @property
-    def links(self) -> Sequence[Attributes]:
-        """The sets of variables that are counted together."""
-        return self.request.links
-
-    @property
-    def cells(self) -> int:
-        """How many integers are summed."""
-        return self.request.cells
 
     @property
     def sensitivities(self) -> Mapping[str, Sensitivity]:
@@ -126,7 +132,7 @@ class SumStep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplaceStep:
+class ReplaceStep(_Sum):
     """One group of a release of noise replacement [Su16, section VI-A].
 
     The holder of the older shares takes them out, the party whose turn it is puts its counts and
@@ -134,31 +140,23 @@ class ReplaceStep:
     on every party whose rows the marginals cover, not only on those who contribute.
 
     Attributes:
-        name: unique in the script.
-        phase: what the step belongs to, for people.
         release: the whole release, one party's turn.
         group: the marginals that are summed in this step.
-        sizes: domain sizes of the study's variables.
-        in_bits: the variables are the bits of the attributes.
+        request: for their tables.
     """
 
     name: str
     phase: str
     release: Release
     group: Group
-    sizes: tuple[int, ...]
-    in_bits: bool = False
-
-    choices = 0
+    request: TableRequest
 
     @property
     def mechanism(self) -> str:
-        """What the statement calls it."""
         return f"{self.law.name} with noise replacement"
 
     @property
     def law(self) -> NoiseLaw:
-        """Of the noise in every cell."""
         return self.release.law
 
     @property
@@ -166,23 +164,6 @@ class ReplaceStep:
         """Who contributes: the holder of the older shares, then the party whose turn it is."""
         mine = self.release.party
         return (mine,) if self.group.holder is None else (self.group.holder, mine)
-
-    @property
-    def request(self) -> TableRequest:
-        return TableRequest(tuple(self.group.marginals), self.sizes, self.in_bits)
-
-    @property
-    def tables(self) -> Sequence[TableShape]:
-        return self.request.tables
-
-    @property
-    def links(self) -> Sequence[Attributes]:
-        return self.group.marginals
-
-    @property
-    def cells(self) -> int:
-        """How many integers are summed."""
-        return self.group.cells
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -221,12 +202,11 @@ class ReplaceStep:
     def counts(self, data: PartyRows) -> dict[Marginal, Counts]:
         """Count the tables of the whole release, exactly, for the party whose turn it is."""
         marginals = [marginal for group in self.release.groups for marginal in group.marginals]
-        rows = rows_in_bits(data) if self.in_bits else data
+        rows = rows_in_bits(data) if self.request.in_bits else data
         return dict(zip(marginals, rows.count(marginals), strict=True))
 
     @cached_property
     def canonical(self) -> bytes:
-        """Everything that matters about the step."""
         return frame(
             (
                 "replacement",
@@ -263,10 +243,7 @@ class ChoiceStep:
     """One party's own differentially private choice.
 
     Attributes:
-        name: unique in the script.
-        phase: what the step belongs to, for people.
         party: who chooses.
-        choice: the mechanism.
         epsilon: what it costs that party's rows.
         mechanism: its name, for the statement.
     """
@@ -301,7 +278,6 @@ class ChoiceStep:
         return {self.party: self.epsilon}
 
     def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
-        """Return the costs: they do not depend on results."""
         return self.costs
 
     def owners_with(self, party: str) -> int:
@@ -310,7 +286,6 @@ class ChoiceStep:
 
     @cached_property
     def canonical(self) -> bytes:
-        """Everything that matters about the step."""
         ratio = frame(self.epsilon.as_integer_ratio())
         return frame(("choice", self.name, self.party, self.choice.canonical, ratio))
 
@@ -334,7 +309,6 @@ class JointChoiceStep(ChoiceStep):
     """A choice of two parties on their rows together; `party` computes its outcome and publishes.
 
     Attributes:
-        choice: the mechanism.
         partner: the other party.
     """
 
@@ -356,7 +330,6 @@ class JointChoiceStep(ChoiceStep):
 
     @property
     def canonical(self) -> bytes:
-        """Everything that matters about the step."""
         return frame(("joint", self.partner, super().canonical))
 
 
@@ -364,11 +337,7 @@ Step: TypeAlias = SumStep | ReplaceStep | ChoiceStep
 
 
 def check_size(step: Step) -> None:
-    """Refuse a step that asks for more than a party can send in one message.
-
-    Raises:
-        InputError: naming the step, and what asks for less.
-    """
+    """Refuse, with InputError, a step that asks for more than one message can hold."""
     if isinstance(step, JointChoiceStep) and max(message_bytes(step.choice)) > _MOST_CIRCUIT_BYTES:
         raise InputError(
             f"step {step.name!r}: its two-party computation needs a message of more than "
@@ -384,10 +353,7 @@ def check_size(step: Step) -> None:
 def step_digest(history: bytes, number: int, step: Step) -> bytes:
     """Return what curator and party compare before anything is computed.
 
-    Args:
-        history: the digest of all that was published; it stands for the study and all results.
-        number: of the step.
-        step: as the script gives it.
+    The digest of the history stands for the study and all results.
     """
     return hashlib.sha256(frame(("parley step 3", history, number, step.canonical))).digest()
 

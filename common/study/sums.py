@@ -22,12 +22,8 @@ def sum_plan_of(
 ) -> SumPlan:
     """The secure sum of a step, derived from the study and what was published under it.
 
-    Args:
-        study: what every party approved.
-        number: of the step; it is the sum's round, so no sum is ever run twice.
-        step: as the plan gives it.
-        public_key: the curator's, if the study aggregates under Paillier.
-        history: the digest of the transcript so far, as this side knows it.
+    The step's number is the sum's round, so no sum is ever run twice. The history is the digest of
+    all that was published, as this side knows it.
     """
     context = step_digest(history, number, step)
     masks = study.profile == "sound"
@@ -78,11 +74,7 @@ def encode_result(result: NDArray[np.int64] | bytes) -> bytes:
 
 
 def read_cells(data: bytes, cells: int) -> NDArray[np.int64]:
-    """Return the cells of a published sum.
-
-    Raises:
-        RemoteProtocolError: it is not what `encode_result` makes of so many cells.
-    """
+    """The cells of a published sum; RemoteProtocolError if `encode_result` does not write so."""
     width, rest = divmod(len(data), cells)
     if rest or not 1 <= width <= 8:
         raise RemoteProtocolError(f"a sum of {cells} cells has {len(data)} bytes")

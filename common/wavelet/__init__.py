@@ -6,8 +6,8 @@
 """
 
 from common.wavelet.decisions import Plan
+from common.wavelet.mechanism import plan_privelet, privelet
 from common.wavelet.noisy_matrix import RangeCount, RangeCounts, RangeRelease
-from common.wavelet.pipeline import plan_privelet, privelet
 
 __all__ = [
     "Plan",

@@ -61,7 +61,7 @@ def range_sums(sums: NDArray[np.float64], reaches: Sequence[Reach]) -> NDArray[n
     return total
 
 
-class NoiseLaw:
+class NoiseMoments:
     """Variance and fourth cumulant of the noise in range counts under a plan."""
 
     def __init__(self, plan: Plan) -> None:

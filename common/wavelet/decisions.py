@@ -109,12 +109,10 @@ class Plan:
 
     @property
     def stored_axes(self) -> tuple[Axis, ...]:
-        """The axes in the order in which they are stored."""
         return tuple(self.axes[i] for i in self.order)
 
     @property
     def transformed(self) -> tuple[Axis, ...]:
-        """The transformed axes as stored."""
         return tuple(axis for axis in self.stored_axes if axis.kind != "untransformed")
 
     @property
@@ -124,7 +122,6 @@ class Plan:
 
     @property
     def cells(self) -> int:
-        """The number of cells of the domain."""
         return math.prod(axis.size for axis in self.axes)
 
     @property

@@ -13,17 +13,23 @@ Memory: one matrix, which holds the counts first and the noisy cells afterwards,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import InputError
+from common.privacy.accountant import Accountant, laplace_charge
+from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import RandomSource
-from common.schema.codes import Codes
+from common.privacy.sampling.discrete_laplace import discrete_laplace
+from common.schema import Codes, Schema
 from common.wavelet.axis import Axis, Positions
-from common.wavelet.decisions import Plan
+from common.wavelet.decisions import Method, Plan, Rule, axes_of, make_plan
+from common.wavelet.noisy_matrix import RangeRelease
 from common.wavelet.threshold import Shrinkage
 
 Sampler: TypeAlias = Callable[[Fraction, int, RandomSource], NDArray[np.int64]]
@@ -36,12 +42,6 @@ def noisy_cells(
     codes: Codes, plan: Plan, sampler: Sampler, source: RandomSource
 ) -> NDArray[np.float64]:
     """The matrix of counts of `codes` under epsilon-differential privacy.
-
-    Args:
-        codes: the rows; column i belongs to axis i of the plan.
-        plan: the transforms, and the noise they call for.
-        sampler: `discrete_laplace`, or something that records what it is asked for.
-        source: the sampler's random bits.
 
     Returns:
         Unbiased cells (but for Privelet*, which shrinks), of shape `plan.stored_shape`.
@@ -161,3 +161,68 @@ def _as_floats(block: NDArray[np.int64]) -> NDArray[np.float64]:
         part = slice(start, start + _DRAWS_AT_ONCE)
         floats[part] = integers[part].astype(np.float64)
     return floats.reshape(block.shape)
+
+
+def plan_privelet(
+    schema: Schema,
+    epsilon: str | Decimal | Fraction | int | float,
+    *,
+    method: Method = "privelet+",
+    untransformed: Rule | Sequence[str] = "exact",
+) -> Plan:
+    """What `privelet` would do, from public facts alone; see there."""
+    rule: Rule | list[int]
+    if untransformed == "exact" or untransformed == "bound":
+        rule = untransformed
+    elif isinstance(untransformed, str):
+        raise InputError(f"unknown rule {untransformed!r}; name attributes in a list, or a rule")
+    else:
+        rule = [schema.position(name) for name in untransformed]
+    plan = make_plan(axes_of(schema), parse_epsilon(epsilon), method, rule)
+    plan.check_size(schema.names)
+    return plan
+
+
+def privelet(
+    codes: Codes,
+    schema: Schema,
+    *,
+    epsilon: str | Decimal | Fraction | int | float,
+    source: RandomSource,
+    accountant: Accountant,
+    party: str = "owner",
+    method: Method = "privelet+",
+    untransformed: Rule | Sequence[str] = "exact",
+) -> RangeRelease:
+    """Noisy counts of every cell, epsilon-differentially private for a replaced row.
+
+    Args:
+        codes: the rows, encoded by `schema`.
+        schema: the public domain.
+        epsilon: the budget; all of it is spent, exactly.
+        source: the noise's random bits.
+        accountant: charged before the first draw; it may refuse.
+        party: the name the accountant knows the owner of the rows by.
+        method: "basic" (noise on every cell), "privelet" (every attribute transformed),
+            "privelet+" (small attributes left alone), "privelet*" (and noisy coefficients shrunk).
+        untransformed: for the last two, which attributes are left alone: those for which the
+            worst query's variance is then smaller ("exact", or "bound" by the paper's bound), or
+            the names given.
+
+    Raises:
+        InputError: a domain too large, or an epsilon too small for exact arithmetic.
+        PolicyError: the owner's budget does not allow it. Nothing was charged or drawn.
+    """
+    plan = plan_privelet(schema, epsilon, method=method, untransformed=untransformed)
+    plan.check_rows(codes)
+    accountant.charge(
+        laplace_charge(
+            "range counts",
+            scale=plan.scale,
+            # Of the weighted coefficients: a replaced row changes two cells by one each.
+            sensitivities={party: 2 * plan.sensitivity},
+            mechanism=f"discrete Laplace on wavelet coefficients ({method})",
+        )
+    )
+    cells = noisy_cells(codes, plan, discrete_laplace, source)
+    return RangeRelease(schema, plan, cells, codes.rows, source.private)

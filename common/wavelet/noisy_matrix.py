@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.schema import Schema
+from common.schema.rules import Possible
 from common.schema.vocabulary import Vocabulary
-from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
-from common.wavelet.axis import Reach
+from common.wavelet.answers import NoiseMoments, prefix_sums, range_sums
+from common.wavelet.axis import Axis, Reach
 from common.wavelet.decisions import Plan
 from common.wavelet.intervals import half_widths
-from common.wavelet.possible_boxes import PossibleBoxes
 
 Answers: TypeAlias = NDArray[np.float64] | None
 
@@ -37,10 +37,7 @@ class RangeCount:
     """An answer. Without exact noise moments (Privelet*) there is a value only.
 
     Attributes:
-        value: the noisy count.
         standard_deviation: of its noise, exactly.
-        low: lower end of the confidence interval.
-        high: upper end of the confidence interval.
         confidence: the probability with which the interval holds the true count.
     """
 
@@ -67,7 +64,6 @@ class RangeRelease:
     """Noisy counts of every cell of a public domain.
 
     Attributes:
-        schema: the public domain.
         plan: the mechanism that made the counts: method, epsilon, transforms, noise scale.
         cells: the noisy counts, in the plan's stored order and shape.
         rows: the number of rows counted; public, since neighbouring tables have equally many.
@@ -81,29 +77,22 @@ class RangeRelease:
     private: bool
 
     def __post_init__(self) -> None:
-        """Refuse cells that do not fit the plan."""
         if self.cells.shape != self.plan.stored_shape or self.cells.dtype != np.float64:
             raise LocalError(f"cells of shape {self.cells.shape} do not fit the plan")
 
     def count(self, query: str, *, confidence: float = 0.95) -> RangeCount:
         """How many rows satisfy a query.
 
-        Args:
-            query: like "age in 20..39 and sex = Female and country in Europe"; see
-                `common.schema.query`. An empty one counts all rows.
-            confidence: of the interval.
+        A query is like "age in 20..39 and sex = Female and country in Europe"; an empty one counts
+        all rows (`common.schema.query`).
 
         Raises:
             InputError: naming the place in the query and what is allowed there.
         """
         many = self.counts([query], confidence=confidence)
-        return RangeCount(
-            float(many.values[0]),
-            None if many.standard_deviations is None else float(many.standard_deviations[0]),
-            None if many.low is None else float(many.low[0]),
-            None if many.high is None else float(many.high[0]),
-            confidence,
-        )
+        exact = (many.standard_deviations, many.low, many.high)
+        deviation, low, high = (None if each is None else float(each[0]) for each in exact)
+        return RangeCount(float(many.values[0]), deviation, low, high, confidence)
 
     def counts(self, queries: Sequence[str], *, confidence: float = 0.95) -> RangeCounts:
         """How many rows satisfy each query: `count` for many at once."""
@@ -190,9 +179,73 @@ class RangeRelease:
         return PossibleBoxes.of(possible, self.plan.axes) if possible.rules else None
 
     @cached_property
-    def _noise(self) -> NoiseLaw:
-        return NoiseLaw(self.plan)
+    def _noise(self) -> NoiseMoments:
+        return NoiseMoments(self.plan)
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
         return Vocabulary(self.schema.attributes, [axis.leaf_codes for axis in self.plan.axes])
+
+
+Boxes = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PossibleBoxes:
+    """The rules by the positions of cells.
+
+    The true count of an impossible cell is 0. A box of which every cell is impossible has the count
+    0, without noise. A box that ends in impossible cells holds as many rows as the smaller box
+    without them: both noisy counts are unbiased and have a known variance. Which of the two has
+    less noise depends on the transforms.
+
+    Attributes:
+        rules: of each rule, its attributes, and whether each cell of their positions is possible.
+        fixed: the attributes whose ranges must stay as they are: the leaves below one node.
+    """
+
+    rules: tuple[tuple[tuple[int, ...], NDArray[np.bool_]], ...]
+    fixed: frozenset[int]
+
+    @classmethod
+    def of(cls, possible: Possible, axes: Sequence[Axis]) -> PossibleBoxes:
+        """Look the rules up along the axes of a matrix."""
+        rules = []
+        for rule in possible.rules:
+            table = rule.table
+            for place, attribute in enumerate(rule.attributes):
+                table = np.take(table, axes[attribute].leaf_codes, axis=place)
+            rules.append((rule.attributes, table))
+        fixed = (a for a, axis in enumerate(axes) if axis.kind == "nominal")
+        return cls(tuple(rules), frozenset(fixed))
+
+    def shrink(self, boxes: Boxes) -> Boxes:
+        """Return each box without impossible cells at its ends; an empty one if all of them are."""
+        shrunk = boxes.copy()
+        for box in shrunk:
+            while self._cut(box):
+                pass
+        return shrunk
+
+    def _cut(self, box: Boxes) -> bool:
+        """Cut impossible ends off one box, in place; whether there were any."""
+        changed = False
+        for attributes, table in self.rules:
+            inside = table[tuple(slice(*box[a]) for a in attributes)]
+            if inside.size and not inside.any():
+                box[:, 1] = box[:, 0]
+                return False
+            for place, attribute in enumerate(attributes):
+                if attribute in self.fixed or not inside.size:
+                    continue
+                others = tuple(axis for axis in range(inside.ndim) if axis != place)
+                there = np.flatnonzero(inside.any(axis=others))
+                low, high = box[attribute]
+                ends = low + there[0], low + there[-1] + 1
+                if ends != (low, high):
+                    box[attribute] = ends
+                    changed = True
+                    break
+            if changed:
+                return True
+        return False

@@ -29,10 +29,6 @@ def thresholds(coefficients: NDArray[np.float64], noise_variance: float) -> NDAr
     but noise, and theta = max |u| removes all. Figure 8 of the paper, as printed, sorts signed
     values and compares the wrong way round; this is what it means: with X = |u| sorted downwards,
     find the i with X_i > theta >= X_{i+1}, for which F is a parabola with a known smaller root.
-
-    Args:
-        coefficients: shape (bands, |S|).
-        noise_variance: s^2, the mean over the band.
     """
     descending = -np.sort(-np.abs(coefficients), axis=1)
     count = np.arange(1, descending.shape[1] + 1)
@@ -64,7 +60,6 @@ class Shrinkage:
 
     @classmethod
     def of(cls, plan: Plan) -> Shrinkage:
-        """The bands of a plan."""
         axes = plan.transformed
         bands = []
         for levels in itertools.product(*(axis.bands for axis in axes)):

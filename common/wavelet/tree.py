@@ -79,7 +79,6 @@ class Tree:
 
     @property
     def nodes(self) -> int:
-        """The number of nodes, leaves included."""
         return len(self.parent)
 
     @property
@@ -97,7 +96,6 @@ class Tree:
         return np.flatnonzero(self.fan_out)
 
     def children(self, node: int) -> slice:
-        """The children of an inner node."""
         first = int(self.first_child[node])
         return slice(first, first + int(self.fan_out[node]))
 

@@ -10,20 +10,18 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from common.release.folder import cautions_of, verdict_lines
 from common.release.progress import Reporter
 from common.wording import harmless
 
-# No emoji codes: `:CD:` in a fingerprint is one.
-_messages = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
-_PATIENCE_S = 2.0
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_QUIET_S = 2.0
 
 
 def result(words: str) -> None:
@@ -36,35 +34,42 @@ def result_json(value: object) -> None:
     sys.stdout.write(harmless(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
 
 
+def show(value: object, *lines: str, as_json: bool) -> None:
+    """The result: a value for a script, or lines for people."""
+    if as_json:
+        result_json(value)
+        return
+    for line in lines:
+        result(line)
+
+
+@cache
+def _messages() -> Console:
+    from rich.console import Console  # slow to load, and most commands and services say nothing
+
+    # No emoji codes: `:CD:` in a fingerprint is one.
+    return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+
+
 def note(words: str) -> None:
     """Something the user may want to know."""
-    _messages.print(harmless(words), markup=False, emoji=False)
+    _messages().print(harmless(words), markup=False, emoji=False)
 
 
 def warn(words: str) -> None:
     """Something the user must not overlook."""
-    _messages.print(harmless(words), markup=False, emoji=False, style="bold yellow")
-
-
-def tell_of_release(folder: Path, privacy: Mapping[str, Any]) -> None:
-    """Say what the maker of a release must know before it is published or used."""
-    if not privacy["private"]:
-        warn(f"NOT PRIVATE: {'; '.join(privacy['not_private_because'])}. Do not publish this.")
-    for caution in cautions_of(folder):
-        warn(caution)
-    for line in verdict_lines(privacy):
-        note(f"criterion: {line}")
+    _messages().print(harmless(words), markup=False, emoji=False, style="bold yellow")
 
 
 def fail(words: str) -> None:
     """Why it did not work."""
-    _messages.print(f"error: {harmless(words)}", markup=False, emoji=False, style="bold red")
+    _messages().print(f"error: {harmless(words)}", markup=False, emoji=False, style="bold red")
 
 
 @contextmanager
 def progress(title: str) -> Iterator[Reporter]:
     """A bar on a terminal, a line per stage in a log; neither for a job of under two seconds."""
-    with _bar(title) if _messages.is_terminal else _lines(title) as reporter:
+    with _bar(title) if _messages().is_terminal else _lines(title) as reporter:
         yield reporter
 
 
@@ -75,7 +80,7 @@ def _lines(title: str) -> Iterator[Reporter]:
     def say(fraction: float, doing: str) -> None:
         nonlocal said
         stage = doing.partition(":")[0]
-        if stage != said and time.monotonic() - started > _PATIENCE_S:
+        if stage != said and time.monotonic() - started > _QUIET_S:
             said = stage
             note(f"{title}: {doing}")
 
@@ -90,9 +95,9 @@ def _bar(title: str) -> Iterator[Reporter]:
         bars.SpinnerColumn(), bars.TextColumn("{task.description}", markup=False), bars.BarColumn(),
         bars.TimeElapsedColumn(),
     )  # fmt: skip
-    bar = bars.Progress(*columns, console=_messages, transient=True)
+    bar = bars.Progress(*columns, console=_messages(), transient=True)
     task = bar.add_task(title, total=1.0)
-    appears = threading.Timer(_PATIENCE_S, bar.start)  # also in the middle of a long stage
+    appears = threading.Timer(_QUIET_S, bar.start)  # also in the middle of a long stage
     appears.daemon = True
     appears.start()
 

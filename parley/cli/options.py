@@ -7,9 +7,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from decimal import Decimal
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -18,6 +17,7 @@ from common.errors import InputError
 from common.methods.registry import cautions_of, method_of, methods
 from common.privacy.budget import parse_epsilon
 from common.privacy.statement import suspicion
+from common.release import folder
 from common.release.signatures import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
@@ -82,13 +82,6 @@ def one_of(choices: Mapping[str, str], *, default: str) -> Any:  # noqa: ANN401 
     return typer.Option(help="\n".join([as_it_is, *lines]), show_default=False)
 
 
-class Format(StrEnum):
-    """Of the synthetic rows."""
-
-    CSV = "csv"
-    PARQUET = "parquet"
-
-
 SchemaFile = Annotated[
     Path, typer.Option("--schema", help="The schema (schema.toml): the public domains.")
 ]
@@ -98,6 +91,7 @@ ReleaseFolder = Annotated[Path, typer.Option(help="The folder that will be the r
 OutputRows = Annotated[
     int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
 ]
+Format = Literal["csv", "parquet"]
 OutputFormat = Annotated[Format, typer.Option(help="The format of the synthetic rows.")]
 Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")]
 
@@ -284,6 +278,18 @@ def tell_decisions(study: Study) -> None:
             f"profile paper: the paper claims an epsilon of {float(study.epsilon):g}; the "
             f"mechanism's bound is {float(max(bounds.values())):g} ({each})"
         )
+
+
+def tell_of_release(release: Path, privacy: Mapping[str, Any]) -> None:
+    """Say what the maker of a release must know before it is published or used."""
+    if not privacy["private"]:
+        console.warn(
+            f"NOT PRIVATE: {'; '.join(privacy['not_private_because'])}. Do not publish this."
+        )
+    for caution in folder.cautions_of(release):
+        console.warn(caution)
+    for line in folder.verdict_lines(privacy):
+        console.note(f"criterion: {line}")
 
 
 def delimiter_of(written: str | None) -> str | None:

@@ -30,34 +30,34 @@ class PhaseForecast:
         steps: how many.
         tables: of counts, in all of them.
         cells: of those tables.
-        largest: cells of the largest table; None where tables are not asked for one by one.
-        widest: attributes of the widest one.
+        largest_table_cells: None where tables are not asked for one by one.
+        largest_table_attributes: of the widest one.
         choices: mechanisms that parties run on their own rows.
         sensitivity: of one step's whole vector, in the norm of its law; None of a choice.
         scale: the parameter of the noise law; None of a choice.
         cost: of all of them to whom they cost most, in the currency of the study's promise.
-        noise: expected absolute noise of a cell; None of a choice.
+        noise_per_cell: expected, absolute; None of a choice.
     """
 
     phase: str
     steps: int
     tables: int
     cells: int
-    largest: int | None
-    widest: int | None
+    largest_table_cells: int | None
+    largest_table_attributes: int | None
     choices: int
     sensitivity: Fraction | None
     scale: Fraction | None
     cost: Fraction
-    noise: float | None
+    noise_per_cell: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartyForecast:
     """What a party will send, receive and compute."""
 
-    sent: int
-    received: int
+    bytes_sent: int
+    bytes_received: int
     seconds: float
 
 
@@ -146,8 +146,8 @@ def _line(trial: Trial, epsilon: Fraction, runs: int) -> EpsilonForecast:
         floor=trial.distances([trial.run_floor(epsilon, number) for number in range(runs)]),
         parties={
             name: PartyForecast(
-                sent=sum(phase.sent[name] for phase in first.traffic.values()),
-                received=sum(phase.received[name] for phase in first.traffic.values()),
+                bytes_sent=sum(phase.sent[name] for phase in first.traffic.values()),
+                bytes_received=sum(phase.received[name] for phase in first.traffic.values()),
                 seconds=seconds,
             )
             for name, seconds in first.seconds.items()
@@ -183,13 +183,13 @@ def _phase(study: Study, steps: Sequence[Step], law: NoiseLaw | None) -> PhaseFo
         steps=len(steps),
         tables=sum(len(step.links) for step in steps),
         cells=sum(step.cells for step in steps),
-        largest=max((table.cells for table in tables), default=None),
-        widest=max((len(table.variables) for table in tables), default=None),
+        largest_table_cells=max((table.cells for table in tables), default=None),
+        largest_table_attributes=max((len(table.variables) for table in tables), default=None),
         choices=sum(step.choices for step in steps),
         sensitivity=None
         if law is None or first.sensitivity is None
         else first.sensitivity.in_norm(law.norm),
         scale=None if law is None else law.scale,
         cost=max(_spent(steps).values(), default=Fraction(0)),
-        noise=None if law is None else law.mean_absolute(copies) / unit,
+        noise_per_cell=None if law is None else law.mean_absolute(copies) / unit,
     )

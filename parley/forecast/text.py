@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from fractions import Fraction
 
 from common.crypto.sums.plan import Aggregation
 from common.privacy.budget import shown
@@ -68,7 +70,7 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
     yield from _table(
         ["party", "sends", "receives", "computes"],
         [
-            [name, _bytes(party.sent), _bytes(party.received), _seconds(party.seconds)]
+            [name, _bytes(party.bytes_sent), _bytes(party.bytes_received), _seconds(party.seconds)]
             for name, party in own.parties.items()
         ],
     )
@@ -112,33 +114,17 @@ def _line_json(line: EpsilonForecast, study: Study) -> dict[str, object]:
         **{f"floor_{key}": value for key, value in _distance_json(line.floor).items()},
         "seconds": line.seconds,
         "phases": [_phase_json(phase, study.rows, study.promise.currency) for phase in line.phases],
-        "parties": {
-            name: {
-                "bytes_sent": party.sent,
-                "bytes_received": party.received,
-                "seconds": party.seconds,
-            }
-            for name, party in line.parties.items()
-        },
+        "parties": {name: asdict(party) for name, party in line.parties.items()},
     }
 
 
 def _phase_json(phase: PhaseForecast, rows: int, currency: str) -> dict[str, object]:
-    return {
-        "phase": phase.phase,
-        "steps": phase.steps,
-        "tables": phase.tables,
-        "cells": phase.cells,
-        "largest_table_cells": phase.largest,
-        "largest_table_attributes": phase.widest,
-        "choices": phase.choices,
-        "sensitivity": None if phase.sensitivity is None else str(phase.sensitivity),
-        "noise_variance" if currency == "rho" else "noise_scale": None
-        if phase.scale is None
-        else str(phase.scale),
-        "noise_per_cell": phase.noise,
-        "noise_per_cell_of_rows": None if phase.noise is None else phase.noise / rows,
-        currency: str(phase.cost),
+    told = {k: str(v) if isinstance(v, Fraction) else v for k, v in asdict(phase).items()}
+    noise = phase.noise_per_cell
+    return told | {
+        "noise_variance" if currency == "rho" else "noise_scale": told.pop("scale"),
+        "noise_per_cell_of_rows": None if noise is None else noise / rows,
+        currency: told.pop("cost"),
     }
 
 
@@ -148,20 +134,21 @@ def _distance_json(distances: Distances) -> dict[str, float]:
 
 def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
     size = ""
-    if phase.largest is not None:
-        size = f"up to {many(phase.largest, 'cell')}, {phase.widest} wide"
+    if phase.largest_table_cells is not None:
+        cells = many(phase.largest_table_cells, "cell")
+        size = f"up to {cells}, {phase.largest_table_attributes} wide"
     elif phase.tables:
         each = round(phase.cells / phase.tables)
         size = "one count" if each == 1 else f"about {each:,} cells"
-    noise = ["", "", "", ""]
-    if phase.sensitivity is not None and phase.scale is not None and phase.noise is not None:
-        noise = [
-            f"{float(phase.sensitivity):g}", f"{float(phase.scale):,.4g}", f"{phase.noise:,.3g}",
-            f"{phase.noise / rows:.2%}",
+    words, noise = ["", "", "", ""], phase.noise_per_cell
+    if phase.sensitivity is not None and phase.scale is not None and noise is not None:
+        words = [
+            f"{float(phase.sensitivity):g}", f"{float(phase.scale):,.4g}", f"{noise:,.3g}",
+            f"{noise / rows:.2%}",
         ]  # fmt: skip
     tables = f"{phase.tables:,}" if not phase.choices else many(phase.choices, "choice")
     return [
-        phase.phase, str(phase.steps), tables, f"{phase.cells:,}", size, *noise,
+        phase.phase, str(phase.steps), tables, f"{phase.cells:,}", size, *words,
         f"{shown(phase.cost):.4g}",
     ]  # fmt: skip
 
@@ -184,14 +171,13 @@ def _table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[
 
 
 def _bytes(count: int) -> str:
-    for size, unit in _BYTE_UNITS:
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count} B"
+    return _in_units(count, _BYTE_UNITS) or f"{count} B"
 
 
 def _seconds(seconds: float) -> str:
-    for size, unit in _SECOND_UNITS:
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
+    return _in_units(seconds, _SECOND_UNITS) or f"{seconds:.1f} s"
+
+
+def _in_units(number: float, units: Sequence[tuple[float, str]]) -> str:
+    """In the largest unit that there is one of; empty if there is none."""
+    return next((f"{number / size:,.1f} {unit}" for size, unit in units if number >= size), "")

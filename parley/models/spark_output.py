@@ -72,18 +72,12 @@ def write_on_spark(
 
 @dataclass(frozen=True, slots=True)
 class PartitionDrawer:
-    """The rows of the blocks whose numbers a partition holds.
-
-    Args:
-        blocks: of the whole release.
-        schema: of the rows, in types that Spark knows.
-    """
+    """The rows of the blocks whose numbers a partition holds."""
 
     blocks: Blocks
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows, a block at a time."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 _, table = self.blocks.drawn(number)

@@ -38,10 +38,8 @@ class Subn:
     ) -> FittedStudy:
         """Learn a model of the rows at a cost of exactly `epsilon`.
 
-        Args:
-            table: the rows.
-            schema: the public domains, or the file that holds them.
-            tell: told how far the work is.
+        The schema is the public domains, or the file that holds them; `tell` is told how far the
+        work is.
 
         Raises:
             InputError: a table that does not fit the schema, or an option that cannot be had.

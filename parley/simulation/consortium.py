@@ -3,7 +3,7 @@
 Keys, certificates, settings files and rows are written below one folder, every process is started
 with the command a deployment uses, and they meet on loopback over mTLS:
 
-    with Consortium(folder, tables, schema, options) as consortium:
+    with Consortium(folder, tables, schema, terms) as consortium:
         release = consortium.run(timeout_s=600, tell=tell)
 
 Processes are ended by their own process ids when the block ends, however it ends. Each also has the
@@ -62,13 +62,7 @@ class _Child:
 class Consortium:
     """The files of curator and owners, and the processes that run on them.
 
-    Args:
-        folder: exists and is empty; everything is written here.
-        tables: the owners' rows by their names.
-        schema: the public domains.
-        options: of the study.
-        file_format: of the synthetic rows.
-        prior: an earlier release to build on.
+    Everything is written into `folder`, which exists and is empty. `terms` are those of `Study.of`.
 
     Raises:
         InputError: the study contradicts itself, or a table is not of the schema.

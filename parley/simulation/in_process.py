@@ -62,14 +62,9 @@ def run_study(
 ) -> Run:
     """Run every role in this process until the curator can make the release.
 
-    Args:
-        study: what every party approved.
-        begin: begins a copy of the study's script; each role has its own.
-        tables: for each party its rows.
-        identities: for each party its keys, as pinned in the study.
-        source: the randomness of all; in a deployment each has its own.
-        drop: for each party that vanishes, the first step it contributes nothing to.
-        report: told about progress.
+    Each role has a copy of the script of its own, which `begin` begins. Here all draw from one
+    `source`; in a deployment each has its own. `drop` has, for each party that vanishes, the first
+    step it contributes nothing to.
 
     Raises:
         InputError: a party that is to vanish is not one of the study.

@@ -1,13 +1,33 @@
-"""One table as the tables of several owners, for simulations."""
+"""One table as the tables of several owners, for simulations: by rows, by a column, or by people.
+
+People's rows are read and chosen as an owner's node does (`party.sources.people`): all rows of a
+person go to as many owners as a person may have rows with. Each owner states a round number of rows
+and leaves out what is more.
+"""
 
 from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from common.errors import InputError
 from common.privacy.randomness import RandomSource
+from common.schema import Codes, Schema, formats
+from common.schema.codes import concatenate
 from common.wording import many
+from party.sources.people import PeopleLimit, chosen, read_people
+from party.sources.settings import SourceSettings
+from party.sources.source import in_some_way
+
+_KINDS = {".parquet": "parquet", ".pq": "parquet", **formats.KINDS}
+_KEY_BYTES = 32
+_DIGITS = 2
 
 
 def at_random(table: pd.DataFrame, parties: int, source: RandomSource) -> dict[str, pd.DataFrame]:
@@ -31,3 +51,82 @@ def by_column(table: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
         )
     groups = table.groupby(column, dropna=False, observed=True)
     return {str(value): group for value, group in groups}
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleRows:
+    """Rows, and whose each of them is."""
+
+    rows: Codes
+    people: Sequence[bytes]
+
+    @classmethod
+    def read(
+        cls, path: Path, schema: Schema, person: str, delimiter: str | None, sheet: str = ""
+    ) -> PeopleRows:
+        """The rows in a file.
+
+        Raises:
+            InputError: it cannot be read, or the column of people is not there or an attribute.
+        """
+        given = {"delimiter": delimiter, "sheet": sheet}
+        source = SourceSettings(
+            kind=_KINDS.get(path.suffix.lower(), "csv"),
+            address=str(path),
+            options={key: value for key, value in given.items() if value},
+            person=person,
+        )
+        table = source.people(schema)
+        parts, people = in_some_way(table.reader, partial(read_people, table, schema))
+        return cls(concatenate(parts), people)
+
+    def dealt_out(self, parties: int, owners: int, key: bytes) -> list[PeopleRows]:
+        """The rows of each of some parties; a person is with `owners` of them at most."""
+        at = list[list[int]]([] for _ in range(parties))
+        seen = dict[bytes, int]()
+        for row, person in enumerate(self.people):
+            first = int.from_bytes(hashlib.blake2b(person, key=key, digest_size=8).digest())
+            turn = seen[person] = seen.get(person, -1) + 1
+            at[(first + turn % owners) % parties].append(row)
+        return [
+            PeopleRows(self.rows.take(np.array(own, np.intp)), [self.people[i] for i in own])
+            for own in at
+        ]
+
+    def limited(self, per_person: int, key: bytes) -> Codes:
+        """At most so many rows of a person, and a round number of them in all."""
+        limit = PeopleLimit(rows=self.rows.rows, per_person=per_person, key=key, filler=b"")
+        kept = chosen(self.rows, self.people, limit)
+        return self.rows.take(kept[: round_down(len(kept))])
+
+
+def round_down(number: int) -> int:
+    """The number with zeros after its first two digits."""
+    unit = int(10 ** max(0, len(str(number)) - _DIGITS))
+    return number // unit * unit
+
+
+def tables_of_people(
+    tables: Sequence[PeopleRows],
+    schema: Schema,
+    *,
+    per_person: int,
+    owners: int,
+    parties: int,
+    source: RandomSource,
+) -> list[pd.DataFrame]:
+    """The owners' tables: those given, or a single one dealt out.
+
+    Raises:
+        InputError: an owner is left without rows.
+    """
+    if not 1 <= owners <= parties:
+        raise InputError(f"--owners-per-person {owners}: from 1 to the number of owners, {parties}")
+    key = source.random_bytes(_KEY_BYTES)
+    parts = list(tables) if len(tables) > 1 else tables[0].dealt_out(parties, owners, key)
+    made = []
+    for part in parts:
+        if not part.people:
+            raise InputError("--parties: an owner is left without people. Ask for fewer owners")
+        made.append(schema.decode(part.limited(per_person, key), source))
+    return made

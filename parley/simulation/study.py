@@ -136,8 +136,7 @@ def run_in_process(
     return FittedStudy(
         study=study,
         schema=domains,
-        model=run.model,
-        steps=run.steps,
+        made=(run.steps, run.model),
         results=run.results,
         privacy=statement.as_dict(),
         columns=columns,

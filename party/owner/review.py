@@ -16,8 +16,8 @@ from common.methods.registry import method_of
 from common.privacy.budget import shown as printed
 from common.privacy.spending import fraction_words as shown
 from common.privacy.statement import Protection, suspicion, unit_of_privacy, what_delta_means
-from common.schema.formulas import formula_warning
-from common.schema.refusals import describe
+from common.release.spreadsheet import formula_warning
+from common.schema.encoder import describe
 from common.study.document import Study
 from common.study.protections import protections_of
 from common.study.steps import Step

@@ -1,4 +1,4 @@
-"""CSV and Parquet files: streamed by blocks of text, or read by row groups on every core.
+"""Files of rows: CSV by blocks of text, Parquet by row groups on every core, and four formats more.
 
 The rules of reading are those of `common.schema.tables`: UTF-8, a header, an empty cell is a
 missing value, and nothing else is guessed.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from common.errors import InputError
-from common.schema import Schema
+from common.schema import Schema, formats
 from common.schema import tables as rules
 from common.schema.columns import is_text
 from party.sources.parts import Columns, Part, parts_of_stream
@@ -31,7 +32,9 @@ _NOTHING = pa.nulls(0)
 
 
 class FileReader(PlainReader):
-    """What all files have: a path, a date and a mark."""
+    """What all files have: a path, a date and a mark, and one way to refuse what is unreadable."""
+
+    _kind = "file"
 
     def __init__(self, path: Path, as_of: dt.date | None) -> None:
         if not path.is_file():
@@ -61,6 +64,18 @@ class FileReader(PlainReader):
             f"{status.st_ctime_ns}"
         )
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Refuse the file if it cannot be read inside of the block."""
+        try:
+            yield
+        except OSError as error:
+            raise self.explain(error) from None
+
+    def explain(self, error: Exception) -> InputError:
+        """What is wrong with the file."""
+        return InputError(f"{self._path}: not a readable {self._kind}: {error}")
+
 
 class CsvReader(FileReader):
     """A CSV file, a block of text at a time; every cell is read as text.
@@ -76,6 +91,8 @@ class CsvReader(FileReader):
         as_of: the date the data is of, if not the day the file was written.
     """
 
+    _kind = "CSV file"
+
     def __init__(
         self,
         path: Path,
@@ -87,12 +104,10 @@ class CsvReader(FileReader):
         super().__init__(path, as_of)
         self._strict = schema is not None and not schema.forgiving
         self._slow = False
-        try:
+        with self._reading():
             self._delimiter = delimiter or rules.delimiter_in(path, schema)
             self._names = rules.header(path, schema, self._delimiter)
             self._check_quotes()
-        except OSError as error:
-            raise self._unreadable(error) from None
         self._types = dict.fromkeys(self._names, rules.TEXT)
         self._types |= {} if schema is None else rules.text_types(schema)
 
@@ -112,7 +127,7 @@ class CsvReader(FileReader):
         return parts_of_stream(self._slowly(names) if self._slow else self._batches(names))
 
     def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        try:
+        with self._reading():
             options = rules.read_options(self._path, self._delimiter, self._names)
             options.block_size = _BLOCK_BYTES
             reader = pyarrow.csv.open_csv(
@@ -123,20 +138,16 @@ class CsvReader(FileReader):
             )
             with reader:
                 yield from reader
-        except OSError as error:
-            raise self._unreadable(error) from None
 
     def _slowly(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The same cells, row by row."""
         places = [self._names.index(name) for name in names]
         records = rules.bare_records(self._path, self._delimiter)
-        try:
+        with self._reading():
             while rows := list(itertools.islice(records, _SLOW_ROWS)):
                 cells = [[_cell(row, place) for row in rows] for place in places]
                 columns = [pa.array(each, type=pa.binary()).view(pa.string()) for each in cells]
                 yield pa.RecordBatch.from_arrays(columns, names=list(names))
-        except OSError as error:
-            raise self._unreadable(error) from None
 
     def read_slowly(self) -> bool:
         """From now on read the file row by row; refuses it if it is strict and has bad rows."""
@@ -145,12 +156,6 @@ class CsvReader(FileReader):
         changed = not self._slow
         self._slow = True
         return changed
-
-    def _unreadable(self, error: OSError) -> InputError:
-        return InputError(f"{self._path}: cannot be read: {error}")
-
-    def explain(self, error: pa.ArrowInvalid) -> InputError:
-        return InputError(f"{self._path}: not a readable CSV file: {error}")
 
     def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
         """The lines an editor shows."""
@@ -169,12 +174,14 @@ class ParquetReader(FileReader):
     it: the encoder then looks at every distinct value once.
     """
 
+    _kind = "Parquet file"
+
     def __init__(self, path: Path, schema: Schema | None, *, as_of: dt.date | None = None) -> None:
         super().__init__(path, as_of)
         try:
             layout = pyarrow.parquet.read_schema(path)
         except (pa.ArrowInvalid, OSError) as error:
-            raise self._unreadable(error) from None
+            raise self.explain(error) from None
         self._names = list[str](layout.names)
         if schema is not None:
             schema.check_columns(layout.names, where=str(path))
@@ -182,10 +189,8 @@ class ParquetReader(FileReader):
 
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """The named columns; see `TableReader`."""
-        try:
+        with self._reading():
             metadata = pyarrow.parquet.read_metadata(self._path)
-        except OSError as error:
-            raise self._unreadable(error) from None
         before = rows = 0
         groups: list[int] = []
         for group in range(metadata.num_row_groups):
@@ -199,17 +204,17 @@ class ParquetReader(FileReader):
         self, metadata: pyarrow.parquet.FileMetaData, groups: list[int], names: list[str]
     ) -> Iterator[Columns]:
         left = sum(metadata.row_group(group).num_rows for group in groups)
-        try:
-            with pyarrow.parquet.ParquetFile(
+        with (
+            self._reading(),
+            pyarrow.parquet.ParquetFile(
                 self._path, metadata=metadata, read_dictionary=self._text
-            ) as file:
-                columns = [_Cursor(self._values(file, groups, name)) for name in names]
-                while left:
-                    rows = min(left, _BATCH_ROWS)
-                    yield Columns(rows, (column.take(rows) for column in columns))
-                    left -= rows
-        except OSError as error:
-            raise self._unreadable(error) from None
+            ) as file,
+        ):
+            columns = [_Cursor(self._values(file, groups, name)) for name in names]
+            while left:
+                rows = min(left, _BATCH_ROWS)
+                yield Columns(rows, (column.take(rows) for column in columns))
+                left -= rows
 
     def _values(
         self, file: pyarrow.parquet.ParquetFile, groups: list[int], name: str
@@ -218,18 +223,9 @@ class ParquetReader(FileReader):
         batches = file.iter_batches(
             batch_size=_BATCH_ROWS, row_groups=groups, columns=[name], use_threads=False
         )
-        try:
+        with self._reading():
             for batch in batches:
                 yield batch.column(0)
-        except OSError as error:
-            raise self._unreadable(error) from None
-
-    def explain(self, error: pa.ArrowInvalid) -> InputError:
-        """A Parquet file is readable or it is not."""
-        return self._unreadable(error)
-
-    def _unreadable(self, error: Exception) -> InputError:
-        return InputError(f"{self._path}: not a readable Parquet file: {error}")
 
 
 class _Cursor:
@@ -248,3 +244,51 @@ class _Cursor:
             piece = piece[:rows] if len(piece) > rows else piece
             rows -= len(piece)
             yield piece
+
+
+class FormatReader(FileReader):
+    """A file of Excel, SPSS, Stata or SAS, some rows at a time; every cell is read as its text.
+
+    Args:
+        path: of the file.
+        schema: the columns to expect; None for all there are, to see whether they can be read.
+        kind: excel, spss, stata or sas.
+        sheet: of a workbook; empty for the first.
+        as_of: the date the data is of, if not the day the file was written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        schema: Schema | None,
+        *,
+        kind: str,
+        sheet: str = "",
+        as_of: dt.date | None = None,
+    ) -> None:
+        super().__init__(path, as_of)
+        if formats.KINDS.get(path.suffix.lower()) != kind:
+            endings = ", ".join(end for end, of in formats.KINDS.items() if of == kind)
+            raise InputError(f"{path}: not the name of a file of kind {kind}. It ends in {endings}")
+        self._sheet = sheet
+        layout = formats.layout_of(path, sheet)
+        self._names = layout.names
+        self._labels: dict[str, Mapping[bytes, str]] = {}
+        if schema is not None:
+            schema.check_columns(layout.names, where=str(path))
+            self._labels = {
+                attribute.name: formats.labelled(attribute, layout.labels.get(attribute.name, {}))
+                for attribute in schema.attributes
+            }
+
+    def parts(self, names: Sequence[str]) -> Iterator[Part]:
+        """The named columns; see `TableReader`."""
+        return parts_of_stream(self._batches(list(names)))
+
+    def _batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        for block in formats.blocks(self._path, names, self._sheet):
+            columns = [
+                formats.texts(cells, self._labels.get(name))
+                for name, cells in zip(names, block, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=names)

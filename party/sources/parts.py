@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from common.schema import Codes, Schema
-from common.schema.refusals import NumbersFrom, RowNumbers
+from common.schema.encoder import NumbersFrom, RowNumbers
 
 CHUNK_ROWS = 1 << 17  # about as many are encoded at a time
 _SURELY_LARGE = 1 << 20  # so many rows take as long to encode as numba takes to load

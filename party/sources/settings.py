@@ -54,11 +54,10 @@ from common.schema import Schema
 from common.schema.toml import Parser, a_table, date, read_table, text
 from party.sources.cells import Recoding
 from party.sources.condition import Condition
-from party.sources.joined import JoinedSource
 from party.sources.kind import all_kinds
 from party.sources.people import PeopleLimit, PeopleSource, PeopleTable
 from party.sources.shape import Shape, ShapedReader
-from party.sources.source import HELD_BYTES, Source, TableReader
+from party.sources.source import HELD_BYTES, JoinedSource, Source, TableReader
 
 _FIELDS = frozenset(
     {

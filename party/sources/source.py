@@ -10,6 +10,7 @@ the request is refused before its counts are used for anything.
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -94,6 +95,14 @@ class SnapshotSource:
     def rows(self) -> int:
         """How many rows there are."""
         return self._snapshot.rows
+
+
+def data_changed(where: str) -> PolicyError:
+    """Why a source answers no more: it is not the table of its snapshot."""
+    return PolicyError(
+        f"{where}: the data changed during the study, and answers about two different tables "
+        "protect neither. Restore the data as it was, or give the study up"
+    )
 
 
 class TableReader(Protocol):
@@ -289,7 +298,7 @@ class TableSource(SnapshotSource):
         names = [[self._schema.names[position] for position in each] for each in wanted]
         found, groups = grouping.groups(names)
         if found != fingerprint:
-            raise self._changed()
+            raise data_changed(self._reader.where)
         tables = {
             each: counted(table, self._schema, each, self._reader.where)
             for each, table in zip(wanted, groups, strict=True)
@@ -337,17 +346,11 @@ class TableSource(SnapshotSource):
         if digest.rows != self.rows or (
             self._mark is None and digest.hexdigest() != self._snapshot.digest
         ):
-            raise self._changed()
+            raise data_changed(self._reader.where)
 
     def _check_mark(self) -> None:
         if self._reader.mark() != self._mark:
-            raise self._changed()
-
-    def _changed(self) -> PolicyError:
-        return PolicyError(
-            f"{self._reader.where}: the data changed during the study, and answers about two "
-            "different tables protect neither. Restore the data as it was, or give the study up"
-        )
+            raise data_changed(self._reader.where)
 
     def _columns(self, positions: Sequence[int]) -> Schema:
         """The attributes that are read, and no column to ignore; rules take all attributes."""
@@ -358,3 +361,38 @@ class TableSource(SnapshotSource):
     def _encoded(self, schema: Schema, part: Part, *, compiled: bool = True) -> Iterator[Codes]:
         reader = self._reader
         return encoded(part, schema, reader.where, reader.row_numbers, compiled=compiled)
+
+
+class JoinedSource(SnapshotSource):
+    """A `Source` of several tables of one owner, one below the other."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = tuple(sources)
+        snapshots = [source.snapshot for source in self._sources]
+        dates = sorted({each.as_of for each in snapshots if each.as_of is not None})
+        known = bool(dates) and all(each.as_of is not None for each in snapshots)
+        # The same for the same tables in any order.
+        content = "parley tables 1\n" + "\n".join(sorted(each.digest for each in snapshots))
+        self._snapshot = Snapshot(
+            rows=sum(each.rows for each in snapshots),
+            digest=hashlib.sha256(content.encode()).hexdigest(),
+            as_of=dates[0] if known else None,
+            newest=dates[-1] if known and len(dates) > 1 else None,
+        )
+
+    def chunks(self) -> Iterator[Codes]:
+        for source in self._sources:
+            yield from source.chunks()
+
+    def count(
+        self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
+    ) -> list[NDArray[np.int64]]:
+        """The contingency table of every attribute set: the sum of those of the tables."""
+        counted = [source.count(sets, groups) for source in self._sources]
+        return [
+            np.sum(np.stack(tables), axis=0, dtype=np.int64)
+            for tables in zip(*counted, strict=True)
+        ]
+
+    def codes(self) -> Codes:
+        return concatenate([source.codes() for source in self._sources])

@@ -19,7 +19,7 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 import common
 import party
-from common.errors import InputError, PolicyError
+from common.errors import InputError
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups, concatenate
 from party.sources.fingerprint import RowDigest
@@ -41,7 +41,7 @@ from party.sources.partition import (
     packed_names,
     unpacked,
 )
-from party.sources.source import Snapshot, SnapshotSource
+from party.sources.source import Snapshot, SnapshotSource, data_changed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,7 +112,7 @@ class SparkSource(SnapshotSource):
         self._forgiving = schema.forgiving
         self._where = where
         ship(session, common, party)
-        with self._reading(), quiet():
+        with _reading(self._where), quiet():
             columns = table(session).columns
         schema.check_columns(columns, where=where)
         digest, _ = self._counted([])
@@ -124,7 +124,7 @@ class SparkSource(SnapshotSource):
         """All rows, a chunk at a time, brought to this machine; see `Source`."""
         digest = RowDigest(self._schema.sizes)
         packed = ", ".join(f"{name} binary" for name in packed_names(len(self._schema.names)))
-        with self._reading():
+        with _reading(self._where):
             with quiet():
                 frame = self._columns().mapInArrow(
                     PartitionEncoder(self._text, self._forgiving), packed
@@ -151,7 +151,7 @@ class SparkSource(SnapshotSource):
     ) -> tuple[RowDigest, list[NDArray[np.int64]]]:
         wanted = tuple(tuple(map(int, each)) for each in sets)
         request = PartitionCounter(self._text, wanted, dict(groups), self._forgiving)
-        with self._reading(), quiet():
+        with _reading(self._where), quiet():
             cells = self._columns().mapInArrow(request, "cell long, count long")
             sums = cells.groupBy("cell").agg({"count": "sum"}).toArrow()
         return gathered(sums.rename_columns(["cell", "count"]), self._schema.sizes, sets, groups)
@@ -163,13 +163,7 @@ class SparkSource(SnapshotSource):
 
     def _check(self, digest: RowDigest) -> None:
         if digest.hexdigest() != self._snapshot.digest:
-            raise PolicyError(
-                f"{self._where}: the data changed during the study, and answers about two "
-                "different tables protect neither. Restore the data as it was, or give the study up"
-            )
-
-    def _reading(self) -> AbstractContextManager[None]:
-        return _reading(self._where)
+            raise data_changed(self._where)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -103,11 +103,7 @@ class SqlReader(PlainReader):
     def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         columns = ", ".join(f"{self._cells[name]} AS {quoted(name)}" for name in names)
         with self._running(f"SELECT {columns} FROM ({self._query}) AS source") as rows:  # noqa: S608  # the owner's own query
-            try:
-                for batch in rows:
-                    yield _plain(batch)
-            except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
-                raise self._refused(error) from None
+            yield from map(_plain, rows)
 
     def explain(self, error: pa.ArrowInvalid) -> InputError:
         return self._refused(error)
@@ -127,10 +123,7 @@ class SqlReader(PlainReader):
             for names in sets
         ]
         with self._session() as cursor:
-            try:
-                tables = [self._fetched(cursor, each) for each in [statement, *statements]]
-            except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
-                raise self._refused(error) from None
+            tables = [self._fetched(cursor, each) for each in [statement, *statements]]
         return " ".join(str(column[0]) for column in tables[0].columns), tables[1:]
 
     def _fetched(self, cursor: adbc_driver_manager.dbapi.Cursor, statement: str) -> pa.Table:
@@ -143,27 +136,26 @@ class SqlReader(PlainReader):
     def _running(self, query: str) -> Iterator[pa.RecordBatchReader]:
         """The stream of a query's rows, on a connection of its own."""
         with self._session() as cursor:
-            try:
-                cursor.execute(query)
-                rows = cursor.fetch_record_batch()
-            except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
-                raise self._refused(error) from None
-            yield rows
+            cursor.execute(query)
+            yield cursor.fetch_record_batch()
 
     @contextmanager
     def _session(self) -> Iterator[adbc_driver_manager.dbapi.Cursor]:
-        """A connection of its own, which cannot write and sees one state of the database."""
-        with ExitStack() as stack:
-            try:
-                connection = stack.enter_context(closing(_connect(self._kind, self._address)))
-                cursor = stack.enter_context(
-                    closing(connection.cursor(adbc_stmt_kwargs=_STATEMENT_OPTIONS[self._kind]))
-                )
+        """A connection of its own, which cannot write and sees one state of the database.
+
+        What the driver complains of inside of the block is refused as the database's answer.
+        """
+        options = _STATEMENT_OPTIONS[self._kind]
+        try:
+            with (
+                closing(_connect(self._kind, self._address)) as connection,
+                closing(connection.cursor(adbc_stmt_kwargs=options)) as cursor,
+            ):
                 if self._kind == "postgresql":
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
-                raise self._refused(error) from None
-            yield cursor
+                yield cursor
+        except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
+            raise self._refused(error) from None
 
     def _refused(self, error: Exception) -> InputError:
         """The driver's complaint, without the secrets it was given (libpq quotes what it reads)."""

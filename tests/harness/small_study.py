@@ -97,7 +97,7 @@ class EveryKindOfStep:
             phase="replacing",
             release=self.release,
             group=group,
-            sizes=SIZES,
+            request=TableRequest(tuple(group.marginals), SIZES),
         )
 
     def step_without(self, missing):

@@ -16,8 +16,7 @@ from common.bayes.privbayes.mechanism import (
     fit_privbayes,
     release_tables,
 )
-from common.bayes.privbayes.scores import Score, scores
-from common.bayes.privbayes.selection import score_sensitivity
+from common.bayes.privbayes.scores import Score, Scoring, scores
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
@@ -97,7 +96,7 @@ def test_too_little_noise_is_convicted(factor):
 def draw_audit(mistake):
     """One draw at epsilon 4 among 20 tables: on the neighbour one falls and 19 rise by all of F."""
     high, low = [[1, 0], [0, 3]], [[0, 0], [0, 4]]  # one replaced row apart
-    bound = score_sensitivity(Score.MAXIMUM_JOINT, rows=4, binary=True, printed=False)
+    bound = Scoring(Score.MAXIMUM_JOINT, rows=4).sensitivity(binary=True)
     statistics = []
     for side, tables in enumerate(([high] + [low] * 19, [low] + [high] * 19)):
         values = scores(Score.MAXIMUM_JOINT, np.array(tables, dtype=np.int64))

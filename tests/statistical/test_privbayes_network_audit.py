@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from common.bayes.privbayes.greedy_binary import learn_binary_network
-from common.bayes.privbayes.scores import Score
+from common.bayes.privbayes.scores import Score, Scoring
 
 WIDTH = 3
 
@@ -38,13 +38,11 @@ def log_probabilities(rows, degree, score, epsilon, printed):
 
         network = learn_binary_network(
             count,
+            Scoring(score, len(rows), printed),
             attributes=WIDTH,
-            rows=len(rows),
             degree=degree,
-            score=score,
             root=0,
             select=select,
-            printed_sensitivity=printed,
         )
         found[network] = total
     return found

@@ -46,7 +46,6 @@ class Constraints:
         Network.from_parents({c: self.required_parents(c) for c in range(attributes)})
 
     def to_json(self) -> dict[str, Any]:
-        """The wishes as plain values."""
         return {
             "required": sorted(map(list, self.required)),
             "forbidden": sorted(map(list, self.forbidden)),

@@ -86,6 +86,7 @@ class Plan:
         useful: what usefulness and the user's wishes allow, no cap applied: parents on the binary
             path, cells on the general path.
         constraints: the edges that the user required and forbade.
+        printed_sensitivity: see `PrivBayesOptions`.
     """
 
     encoding: Encoding
@@ -100,6 +101,7 @@ class Plan:
     network: Network | None
     useful: int
     constraints: Constraints = field(default_factory=Constraints)
+    printed_sensitivity: bool = False
 
     @property
     def caution(self) -> str | None:
@@ -161,6 +163,7 @@ def make_plan(
         network=network,
         useful=useful,
         constraints=wishes.constraints,
+        printed_sensitivity=wishes.printed_sensitivity,
     )
 
 

@@ -11,7 +11,6 @@ is met exactly once, when all but one of its members have been placed, so no tab
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 
@@ -21,8 +20,7 @@ from numpy.typing import NDArray
 from common.bayes.domain import View
 from common.bayes.network import Network, Pair
 from common.bayes.privbayes.constraints import Constraints
-from common.bayes.privbayes.scores import Score, Scores, mutual_information_error, scores
-from common.bayes.privbayes.selection import Select, score_sensitivity
+from common.bayes.privbayes.scores import Score, Scores, Scoring, Select, scores
 from common.errors import LocalError
 
 PositionSets = NDArray[np.intp]  # (sets, attributes per set)
@@ -31,36 +29,22 @@ CountSets = Callable[[PositionSets], NDArray[np.int64]]  # -> (sets, cells), fir
 
 def learn_binary_network(
     count: CountSets,
+    scoring: Scoring,
     *,
     attributes: int,
-    rows: int,
     degree: int,
-    score: Score,
     root: int,
     select: Select,
     constraints: Constraints | None = None,
-    printed_sensitivity: bool = False,
 ) -> Network:
     """Grow a network from `root`, one draw of `select` per further attribute.
 
-    Args:
-        count: the tables of many sets of binary attributes, all sets of the same length.
-        attributes: their number, d.
-        rows: the public number of rows, n.
-        degree: the number of parents, k, in 1..d-1.
-        score: what to compare parent sets by.
-        root: the attribute to start from.
-        select: makes the d-1 draws.
-        constraints: the user's wishes; children may then have fewer parents than k.
-        printed_sensitivity: the paper's looser bound for score R.
+    The degree is the number of parents, in 1..d-1; with constraints children may have fewer.
     """
     if not 1 <= degree < attributes:
         raise LocalError(f"a network of {attributes} attributes cannot have degree {degree}")
-    error = Fraction(0)
-    if score is Score.MUTUAL_INFORMATION:
-        error = Fraction(mutual_information_error(rows=rows, cells=2 ** (degree + 1)))
-    bound = score_sensitivity(score, rows=rows, binary=True, printed=printed_sensitivity)
-    frontier = _Frontier(count, attributes, degree, score, constraints or Constraints())
+    error, bound = scoring.error(cells=2 ** (degree + 1)), scoring.sensitivity(binary=True)
+    frontier = _Frontier(count, attributes, degree, scoring.score, constraints or Constraints())
     frontier.place(root)
     pairs = [Pair(root)]
     while len(pairs) < attributes:
@@ -91,7 +75,6 @@ class _Frontier:
         self._scores: dict[int, Scores] = {}
 
     def scores(self) -> Scores:
-        """The scores of all candidates, child by child."""
         return np.concatenate([self._scores[child] for child in self._offered()])
 
     def pair(self, chosen: int) -> Pair:

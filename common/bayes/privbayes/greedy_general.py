@@ -3,12 +3,15 @@
 Each round offers every attribute not yet placed with each of its maximal parent sets: the sets, of
 possibly generalised parents, that fill a table up to the useful size. An attribute so large that
 not even its own histogram is useful is offered without parents.
+
+A parent set is *maximal* when it fits the limit and no set that fits contains it with one more
+attribute or with one attribute at a finer level [Zhang17, Alg. 5 and 6]. Scores never fall when
+parents are added or refined, so nothing is lost by looking at maximal sets only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from functools import partial
 from math import prod
 
@@ -18,49 +21,89 @@ from numpy.typing import NDArray
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair
 from common.bayes.privbayes.constraints import Constraints
-from common.bayes.privbayes.parent_sets import (
-    ParentSet,
-    TooManyParentSetsError,
-    maximal_parent_sets,
-)
-from common.bayes.privbayes.scores import (
-    Score,
-    mutual_information_error,
-    scored_by_shape,
-    scores,
-)
-from common.bayes.privbayes.selection import Select, score_sensitivity
+from common.bayes.privbayes.scores import Score, Scoring, Select, scored_by_shape, scores
 from common.errors import LocalError
+
+ParentSet = tuple[View, ...]
+
+
+class TooManyParentSetsError(LocalError):
+    """The limit on the number of parent sets was passed; the caller shrinks the tables."""
+
+
+def maximal_parent_sets(
+    domain: Domain,
+    attributes: Sequence[int],
+    cells: int,
+    *,
+    max_parents: int | None = None,
+    max_sets: int | None = None,
+) -> list[ParentSet]:
+    """All maximal parent sets among `attributes` with at most `cells` joint values.
+
+    Without hierarchies (height 1) this is Algorithm 5, with them Algorithm 6. At least one cell is
+    needed: with `cells` = 0 not even the empty set fits and there is no parent set at all.
+
+    Sets of `max_parents` count as maximal.
+
+    Raises:
+        TooManyParentSetsError: there are more than `max_sets`.
+    """
+    order = sorted(attributes)
+    memo: dict[tuple[int, int, int], list[ParentSet]] = {}
+    ways = {attribute: _levels(domain, attribute) for attribute in order}
+
+    def search(count: int, room: int, slots: int) -> list[ParentSet]:
+        """Maximal sets among the first `count` attributes, in canonical order."""
+        if room < 1:
+            return []
+        if count == 0 or slots == 0:
+            return [()]
+        slots = min(slots, count)
+        key = (count, room, slots)
+        if key in memo:
+            return memo[key]
+        found: list[ParentSet] = []
+        extended: set[ParentSet] = set()
+        for view, size in ways[order[count - 1]]:  # finest first: a finer level wins
+            for rest in search(count - 1, room // size, slots - 1):
+                if rest not in extended:
+                    extended.add(rest)
+                    found.append((*rest, view))
+        found.extend(r for r in search(count - 1, room, slots) if r not in extended)
+        if max_sets is not None and len(found) > max_sets:
+            raise TooManyParentSetsError(f"more than {max_sets:,} parent sets fit {cells:,} cells")
+        memo[key] = found
+        return found
+
+    return search(len(order), cells, len(order) if max_parents is None else max_parents)
+
+
+def _levels(domain: Domain, attribute: int) -> list[tuple[View, int]]:
+    """The views of an attribute with their sizes, finest first."""
+    views = [View(attribute, level) for level in range(domain.height(attribute))]
+    return [(view, domain.size(view)) for view in views]
+
 
 CountFamilies = Callable[[Sequence[tuple[View, ...]]], list[NDArray[np.int64]]]
 
 
 def learn_general_network(
     count: CountFamilies,
+    scoring: Scoring,
     *,
     domain: Domain,
-    rows: int,
     cells: int,
-    score: Score,
     root: int,
     select: Select,
     constraints: Constraints | None = None,
-    printed_sensitivity: bool = False,
 ) -> Network:
     """Grow a network from `root`, one draw of `select` per further attribute.
 
-    Args:
-        count: the tables of many families, child first.
-        domain: the public domains; without levels this is the vanilla encoding.
-        rows: the public number of rows, n.
-        cells: the most cells a useful table may have.
-        score: R or I; F is feasible for binary children only.
-        root: the attribute to start from.
-        select: makes the d-1 draws.
-        constraints: the user's wishes.
-        printed_sensitivity: the paper's looser bound for score R.
+    `cells` is the most that a useful table may have. Without levels of the domain this is the
+    vanilla encoding. The score is R or I: F is feasible for binary children only.
     """
-    if score is Score.MAXIMUM_JOINT:
+    if scoring.score is Score.MAXIMUM_JOINT:
         raise LocalError("score F is for binary attributes; use R or I, or a binary encoding")
     wishes = constraints or Constraints()
     pairs = [Pair(root)]
@@ -69,14 +112,13 @@ def learn_general_network(
         omega = candidates(domain, [pair.child for pair in pairs], cells, wishes)
         fresh = [pair for pair in omega if pair not in known]
         tables = count([pair.family for pair in fresh])
-        known.update(zip(fresh, scored_by_shape(tables, partial(scores, score)), strict=True))
-        binary = all(_is_binary(pair, domain) for pair in omega)
+        known.update(
+            zip(fresh, scored_by_shape(tables, partial(scores, scoring.score)), strict=True)
+        )
         chosen = select(
             np.array([known[pair] for pair in omega]),
-            sensitivity=score_sensitivity(
-                score, rows=rows, binary=binary, printed=printed_sensitivity
-            ),
-            score_error=_score_error(omega, domain, score, rows),
+            sensitivity=scoring.sensitivity(binary=all(_is_binary(pair, domain) for pair in omega)),
+            score_error=scoring.error(max(prod(domain.shape(pair.family)) for pair in omega)),
         )
         pairs.append(omega[chosen])
     return Network(tuple(pairs))
@@ -153,10 +195,3 @@ def _fitting(sets: list[ParentSet], least: ParentSet) -> list[ParentSet]:
 def _is_binary(pair: Pair, domain: Domain) -> bool:
     """Whether the child or the joint domain of the parents has two values (or one)."""
     return domain.sizes[pair.child] <= 2 or prod(domain.shape(pair.parents)) <= 2
-
-
-def _score_error(omega: list[Pair], domain: Domain, score: Score, rows: int) -> Fraction:
-    if score is not Score.MUTUAL_INFORMATION:
-        return Fraction(0)
-    largest = max(prod(domain.shape(pair.family)) for pair in omega)
-    return Fraction(mutual_information_error(rows=rows, cells=largest))

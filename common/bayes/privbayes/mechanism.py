@@ -19,15 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.conditionals import Family, needed_families
-from common.bayes.domain import Domain, HasLevels
+from common.bayes.domain import Domain
 from common.bayes.network import Network
-from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import Encoding, Plan, PrivBayesOptions, make_plan
 from common.bayes.privbayes.greedy_binary import learn_binary_network
 from common.bayes.privbayes.greedy_general import learn_general_network
 from common.bayes.privbayes.model import PrivBayesModel
-from common.bayes.privbayes.scores import Scores
-from common.bayes.privbayes.selection import draw_root
+from common.bayes.privbayes.scores import Scores, Scoring, draw_root
 from common.errors import InputError, PolicyError
 from common.marginals import BinarySubsets, count
 from common.privacy import sensitivity
@@ -37,6 +35,7 @@ from common.privacy.randomness import RandomSource, below
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
+from common.schema.hierarchy import Hierarchy
 
 
 def fit_privbayes(
@@ -45,20 +44,13 @@ def fit_privbayes(
     epsilon: Fraction,
     source: RandomSource,
     accountant: Accountant,
-    hierarchies: Sequence[HasLevels] | None = None,
+    hierarchies: Sequence[Hierarchy] | None = None,
     options: PrivBayesOptions | None = None,
     party: str = "owner",
 ) -> PrivBayesModel:
     """Learn a model of the rows at a cost of exactly `epsilon`.
 
-    Args:
-        codes: the rows.
-        epsilon: the total budget.
-        source: where every random bit comes from.
-        accountant: charged before each draw; it may refuse.
-        hierarchies: one per attribute, used by the hierarchical encoding.
-        options: the user's wishes.
-        party: the name the accountant knows the owner of the rows by.
+    The accountant is charged before each draw, and may refuse.
     """
     wishes = options or PrivBayesOptions()
     domain = _domain(codes, hierarchies)
@@ -73,7 +65,6 @@ def fit_privbayes(
         codes,
         plan,
         consistency=wishes.consistency,
-        printed_sensitivity=wishes.printed_sensitivity,
         source=source,
         accountant=accountant,
         party=party,
@@ -87,20 +78,9 @@ def fit_planned(
     source: RandomSource,
     accountant: Accountant,
     consistency: bool = True,
-    printed_sensitivity: bool = False,
     party: str = "owner",
 ) -> PrivBayesModel:
-    """Learn a model as a plan says: of the owner's rows, or of rows that repeat an experiment.
-
-    Args:
-        codes: as many rows as the plan is for.
-        plan: the public decisions.
-        source: where every random bit comes from.
-        accountant: charged before each draw.
-        consistency: see `PrivBayesOptions`.
-        printed_sensitivity: see `PrivBayesOptions`.
-        party: the name the accountant knows the owner of the rows by.
-    """
+    """Learn a model as a plan says: of the owner's rows, or of rows that repeat an experiment."""
     in_bits, gray = plan.encoding.in_bits, plan.encoding is Encoding.GRAY
     rows = ExpandedRows(plan.domain, binarise(codes, gray) if in_bits else codes)
     network = plan.network
@@ -109,7 +89,7 @@ def fit_planned(
         select = PrivateSelect(
             accountant, party=party, epsilon=plan.network_epsilon, draws=draws, source=source
         )
-        network = _learn(plan, rows, select, source, printed_sensitivity=printed_sensitivity)
+        network = _learn(plan, rows, select, source)
     tables = release_tables(
         rows,
         network,
@@ -121,7 +101,7 @@ def fit_planned(
     return PrivBayesModel(plan, network, tables, consistency, source.private)
 
 
-def _domain(codes: Codes, hierarchies: Sequence[HasLevels] | None) -> Domain:
+def _domain(codes: Codes, hierarchies: Sequence[Hierarchy] | None) -> Domain:
     if hierarchies is None:
         return Domain.flat(codes.sizes)
     domain = Domain.of(hierarchies)
@@ -186,45 +166,32 @@ class PrivateSelect:
         )
 
 
-def _learn(
-    plan: Plan,
-    rows: ExpandedRows,
-    select: PrivateSelect,
-    source: RandomSource,
-    *,
-    printed_sensitivity: bool,
-) -> Network:
+def _learn(plan: Plan, rows: ExpandedRows, select: PrivateSelect, source: RandomSource) -> Network:
     """The network of the binary or the general path."""
     width = plan.domain.width
     root = draw_root(plan.constraints, range(width), source)
+    scoring = Scoring(plan.score, plan.rows, plan.printed_sensitivity)
     if plan.degree is not None:
-        order = max(plan.degree, _most_required(plan.constraints, width)) + 1
+        required = (len(plan.constraints.required_parents(child)) for child in range(width))
+        order = max(plan.degree, *required) + 1
         return learn_binary_network(
             BinarySubsets(rows.codes, order).tables,
+            scoring,
             attributes=width,
-            rows=plan.rows,
             degree=plan.degree,
-            score=plan.score,
             root=root,
             select=select,
             constraints=plan.constraints,
-            printed_sensitivity=printed_sensitivity,
         )
     return learn_general_network(
         rows.count,
+        scoring,
         domain=plan.domain,
-        rows=plan.rows,
         cells=plan.cells or 0,
-        score=plan.score,
         root=root,
         select=select,
         constraints=plan.constraints,
-        printed_sensitivity=printed_sensitivity,
     )
-
-
-def _most_required(constraints: Constraints, width: int) -> int:
-    return max(len(constraints.required_parents(child)) for child in range(width))
 
 
 def release_tables(

@@ -6,7 +6,7 @@ differential privacy, so it may be published, stored, and sampled as often as on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -31,6 +31,22 @@ from common.schema.codes import Codes
 from common.schema.rules import Possible
 
 _FORMAT = "parley privbayes model 1"
+
+
+def _as_it_is(value: object) -> object:
+    return value
+
+
+# Of each decision in a file: how it is written, and how it is read.
+_PLAN: Mapping[str, tuple[Callable[[Any], object], Callable[[Any], object]]] = {
+    "encoding": (str, Encoding),
+    "sizes": (list, tuple),
+    **dict.fromkeys(("rows", "degree", "cells", "useful"), (_as_it_is, _as_it_is)),
+    "printed_sensitivity": (bool, bool),
+    "score": (str, Score),
+    **dict.fromkeys(("network_epsilon", "table_epsilon"), (str, Fraction)),
+    "constraints": (Constraints.to_json, Constraints.from_json),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +104,6 @@ class PrivBayesModel:
 
     @cached_property
     def sampler(self) -> Sampler:
-        """Of the variables: attributes, or bits of them."""
         return Sampler(self.network, self.plan.domain, self.conditionals)
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
@@ -101,21 +116,12 @@ class PrivBayesModel:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain JSON values; fractions as text."""
-        plan = self.plan
+        domain = self.plan.domain
         return {
             "format": _FORMAT,
-            "encoding": str(plan.encoding),
-            "sizes": list(plan.sizes),
-            "levels": [[groups.tolist() for groups in maps[1:]] for maps in plan.domain.levels],
-            "variable_sizes": list(plan.domain.sizes),
-            "rows": plan.rows,
-            "score": str(plan.score),
-            "degree": plan.degree,
-            "cells": plan.cells,
-            "useful": plan.useful,
-            "network_epsilon": str(plan.network_epsilon),
-            "table_epsilon": str(plan.table_epsilon),
-            "constraints": plan.constraints.to_json(),
+            **{key: write(getattr(self.plan, key)) for key, (write, _) in _PLAN.items()},
+            "levels": [[groups.tolist() for groups in maps[1:]] for maps in domain.levels],
+            "variable_sizes": list(domain.sizes),
             "noise_scale": str(self.noise_scale),
             "consistency": self.consistency,
             "private": self.private,
@@ -148,20 +154,9 @@ class PrivBayesModel:
         )
         network = Network.from_json(document["network"])
         network.check(domain)
-        plan = Plan(
-            encoding=Encoding(document["encoding"]),
-            sizes=tuple(document["sizes"]),
-            domain=domain,
-            rows=document["rows"],
-            score=Score(document["score"]),
-            degree=document["degree"],
-            cells=document["cells"],
-            useful=document["useful"],
-            network_epsilon=Fraction(document["network_epsilon"]),
-            table_epsilon=Fraction(document["table_epsilon"]),
-            network=network if Fraction(document["network_epsilon"]) == 0 else None,
-            constraints=Constraints.from_json(document["constraints"]),
-        )
+        decided: dict[str, Any] = {key: read(document[key]) for key, (_, read) in _PLAN.items()}
+        given = network if decided["network_epsilon"] == 0 else None
+        plan = Plan(**decided, domain=domain, network=given)
         tables = {}
         for entry in document["tables"]:
             family = tuple(View(int(a), int(level)) for a, level in entry["family"])

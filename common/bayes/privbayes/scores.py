@@ -15,14 +15,20 @@ True scores are secrets: they may reach the exponential mechanism and nothing el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.maximum_joint import doubled_maximum_joint_scores
 from common.errors import LocalError
+from common.privacy import sensitivity
+from common.privacy.randomness import RandomSource, below
 
 Scores = NDArray[np.int64] | NDArray[np.float64]
 CountTables = NDArray[np.int64]  # (tables, |X|, |P|)
@@ -112,3 +118,57 @@ def _weighted_logs(rows: int) -> NDArray[np.float64]:
     """The values c log2 c for c = 0..rows, with 0 log 0 = 0."""
     counts = np.arange(rows + 1, dtype=np.float64)
     return counts * np.log2(np.maximum(counts, 1.0))
+
+
+class Select(Protocol):
+    """Chooses one candidate by its score: privately in a release, by argmax in an experiment."""
+
+    def __call__(self, scores: Scores, *, sensitivity: Fraction, score_error: Fraction) -> int:
+        """The index of the candidate chosen.
+
+        The scores are secret, and one replaced row moves each by at most the sensitivity.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """A score, and how far it can move and be off, in the units of this module.
+
+    Attributes:
+        score: which one.
+        rows: the public number of rows, n.
+        printed: use the looser bound on R that the paper prints.
+    """
+
+    score: Score
+    rows: int
+    printed: bool = False
+
+    def sensitivity(self, *, binary: bool) -> Fraction:
+        """How far a replaced row moves the score.
+
+        It is less if for every candidate the child, or the joint domain of its parents, has two
+        values.
+        """
+        match self.score:
+            case Score.MUTUAL_INFORMATION:
+                return sensitivity.mutual_information(self.rows, binary=binary)
+            case Score.MAXIMUM_JOINT:
+                return 2 * sensitivity.score_f(self.rows)
+            case Score.INDEPENDENCE:
+                bound = sensitivity.score_r(self.rows, binary=binary, printed=self.printed)
+                return self.rows * bound
+
+    def error(self, cells: int) -> Fraction:
+        """How far a computed score of at most so many cells can be from the true one."""
+        if self.score is not Score.MUTUAL_INFORMATION:
+            return Fraction(0)
+        return Fraction(mutual_information_error(rows=self.rows, cells=cells))
+
+
+def draw_root(constraints: Constraints, attributes: Iterable[int], source: RandomSource) -> int:
+    """The first attribute: uniform among those without required parents; costs nothing."""
+    roots = [a for a in attributes if not constraints.required_parents(a)]
+    if not roots:
+        raise LocalError("no attribute can come first; check the constraints before learning")
+    return roots[below(len(roots), source)]

@@ -70,14 +70,7 @@ SENSITIVITY = {"max": 1, "gini": (2 << _FRACTION_BITS) + 1}
 
 @dataclass(frozen=True, kw_only=True)
 class DivisionChoice:
-    """One division, chosen by one party on its own rows.
-
-    Attributes:
-        cuts: the groups so far.
-        score: "max" or "gini".
-        most_cells: which the division must not pass.
-        epsilon: of the choice.
-    """
+    """One division, chosen by one party on its own rows."""
 
     cuts: Cuts
     score: str
@@ -86,7 +79,6 @@ class DivisionChoice:
 
     @cached_property
     def candidates(self) -> list[Division]:
-        """The groups that can be divided."""
         return self.cuts.divisions(self.most_cells)
 
     @cached_property
@@ -110,7 +102,6 @@ class DivisionChoice:
         )
 
     def scores(self, by_class: Counts) -> NDArray[np.int64]:
-        """Return the score of every candidate."""
         own = by_class.max(axis=1) if self.score == "max" else -impurities(by_class)
         starts = [places[0] for places in self.children]
         return np.asarray(np.add.reduceat(own, starts), dtype=np.int64)
@@ -129,22 +120,16 @@ class DivisionChoice:
         return _encode(self.candidates[below(len(self.candidates), source)])
 
     def check(self, payload: bytes) -> None:
-        """Refuse what is no division that was offered."""
         self.division(payload)
 
     def division(self, payload: bytes) -> Division:
-        """The division in a payload.
-
-        Raises:
-            RemoteProtocolError: it was not offered.
-        """
+        """The division in a payload; RemoteProtocolError if it was not offered."""
         for candidate in self.candidates:
             if _encode(candidate) == payload:
                 return candidate
         raise RemoteProtocolError("the division was not among the candidates")
 
     def links(self, payload: bytes) -> Sequence[Attributes]:
-        """The divided attribute and the target."""
         return [(self.division(payload)[0], self.cuts.target)]
 
     @property
@@ -196,11 +181,7 @@ class JointDivision(DivisionChoice):
         return np.concatenate([counts, to_bits(noise, self._noise_bits)])
 
     def outcome(self, bits: Bits) -> bytes:
-        """Return what is published of the circuit's result.
-
-        Raises:
-            RemoteProtocolError: it is no candidate's number.
-        """
+        """What is published of the circuit's result; it must be the number of a candidate."""
         index = sum(int(bit) << place for place, bit in enumerate(bits))
         if index >= len(self.candidates):
             raise RemoteProtocolError("a two-party computation chose a division that there is not")
@@ -208,13 +189,11 @@ class JointDivision(DivisionChoice):
 
     @property
     def input_bits(self) -> tuple[int, int]:
-        """The same number for both parties."""
         counts = len(self._classes) * self.cuts.shape[self.cuts.target] * self._count_bits
         return (counts + len(self.candidates) * self._noise_bits,) * 2
 
     @property
     def output_bits(self) -> int:
-        """Of the number of a candidate."""
         return max(1, (len(self.candidates) - 1).bit_length())
 
     def outputs(self, gates: Gates, first: Wire, second: Wire) -> Wire:
@@ -253,7 +232,6 @@ class JointDivision(DivisionChoice):
         return taken(gates, [*zeros, *rows], pure)[0]
 
     def _split(self, wires: Wire) -> tuple[Number, Number]:
-        """One party's counts and noise."""
         noise = len(self.candidates) * self._noise_bits
         counts = np.split(wires[:-noise], self._count_bits)
         return counts, np.split(wires[-noise:], self._noise_bits)

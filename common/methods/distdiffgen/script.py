@@ -7,9 +7,8 @@ from fractions import Fraction
 from functools import partial
 
 from common.errors import InputError
-from common.methods.distdiffgen.cuts import Cuts
+from common.methods.distdiffgen.cuts import Cuts, LeafModel, leaf_request
 from common.methods.distdiffgen.divisions import SCORES, DivisionChoice, JointDivision
-from common.methods.distdiffgen.leaves import LeafModel, leaf_request
 from common.privacy import sensitivity
 from common.privacy.budget import split
 from common.privacy.laplace import DiscreteLaplace
@@ -37,11 +36,7 @@ class Settings:
 
     @classmethod
     def of(cls, study: Study) -> Settings:
-        """Read the settings of a study.
-
-        Raises:
-            InputError: a setting is missing, unknown, or is not one that can be had.
-        """
+        """Read the settings of a study; InputError if one is missing or cannot be had."""
         read = SettingsReader(study)
         name = read.text("target")
         if name not in study.schema.names:

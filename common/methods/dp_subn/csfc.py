@@ -7,6 +7,7 @@ pairs in descending correlation, as long as someone has room and the result stay
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from graphlib import TopologicalSorter
 from itertools import combinations
 
 import numpy as np
@@ -16,25 +17,12 @@ from common.errors import LocalError
 from common.methods.network_model import Structure
 
 
-def topological_order(structure: Structure) -> list[int]:
-    """Parents before children, smallest attribute first among the free; refuses a cycle."""
-    placed: list[int] = []
-    waiting = list(range(len(structure)))
-    while waiting:
-        free = next((a for a in waiting if set(structure[a]) <= set(placed)), None)
-        if free is None:
-            raise LocalError(f"the structure has a cycle among the attributes {waiting}")
-        placed.append(free)
-        waiting.remove(free)
-    return placed
-
-
 class _Order:
     """Reachability, kept up to date: `reaches[x, y]` iff x is y or an ancestor of y."""
 
     def __init__(self, structure: Structure) -> None:
         self.reaches = np.eye(len(structure), dtype=np.bool_)
-        for child in topological_order(structure):
+        for child in TopologicalSorter(dict(enumerate(structure))).static_order():
             for parent in structure[child]:
                 self.reaches[:, child] |= self.reaches[:, parent]
 

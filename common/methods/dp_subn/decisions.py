@@ -28,12 +28,8 @@ class Plan:
     """The public decisions of one study.
 
     Attributes:
-        settings: of the method.
-        variables: what the network is about.
         parties: name and row count, in the order of their turns.
         epsilons: of the first four phases.
-        network: the largest family of the network.
-        frontier: the largest family of the frontier.
     """
 
     settings: Settings
@@ -45,7 +41,6 @@ class Plan:
 
     @classmethod
     def of(cls, study: Study) -> Plan:
-        """Decide, from the study alone."""
         settings, variables = Settings.of(study), Variables.of(study)
         epsilon = study.method_promise.budget
         epsilons = tuple(split(epsilon, settings.budget))
@@ -64,7 +59,6 @@ class Plan:
 
 
 def decisions(study: Study) -> list[Decision]:
-    """The settings and what follows from them, for reviews and reports."""
     plan = Plan.of(study)
     settings = plan.settings
     budget = ", ".join(

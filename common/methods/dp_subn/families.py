@@ -17,8 +17,7 @@ from math import prod
 
 from common.bayes.domain import Domain
 from common.bayes.privbayes.constraints import Constraints
-from common.bayes.privbayes.greedy_general import affordable_cells
-from common.bayes.privbayes.parent_sets import maximal_parent_sets
+from common.bayes.privbayes.greedy_general import affordable_cells, candidates
 from common.bayes.usefulness import affordable_degree, cell_limit, choose_degree
 from common.methods.dp_subn.settings import Settings
 from common.study.requests import Attributes
@@ -101,16 +100,9 @@ def candidate_families(
     sizes: Sequence[int], placed: Sequence[int], limit: FamilyLimit
 ) -> list[Attributes]:
     """Every attribute not yet placed, first, with each of its maximal parent sets, ascending."""
-    domain = Domain.flat(sizes)
-    known: dict[int, list[Attributes]] = {}
-    families: list[Attributes] = []
-    for child in sorted(set(range(len(sizes))) - set(placed)):
-        room = limit.cells // sizes[child]
-        if room not in known:
-            found = maximal_parent_sets(domain, placed, room, max_parents=limit.parents) or [()]
-            known[room] = [tuple(view.attribute for view in parents) for parents in found]
-        families += [(child, *parents) for parents in known[room]]
-    return families
+    most = Constraints(max_parents=limit.parents)
+    pairs = candidates(Domain.flat(sizes), placed, limit.cells, most)
+    return [tuple(view.attribute for view in pair.family) for pair in pairs]
 
 
 def is_binary(sizes: Sequence[int]) -> bool:

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.privbayes.scores import (
+    Score,
+    Scoring,
     mutual_information,
-    mutual_information_error,
     scored_by_shape,
 )
 from common.crypto.framing import frame
@@ -26,7 +27,6 @@ from common.marginals import BinarySubsets
 from common.methods.dp_subn.families import FamilyLimit, candidate_families
 from common.methods.network_model import Structure
 from common.methods.variables import Variables
-from common.privacy import sensitivity
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource, below
 from common.study.requests import Attributes, PartyRows
@@ -69,12 +69,8 @@ class PairChoice:
     nothing is placed yet the turn begins with a root, drawn uniformly: it depends on no row.
 
     Attributes:
-        variables: what is placed.
         placed: what has its parents already, in the order of placing.
         take: how many attributes to place.
-        limit: the largest family.
-        rows: of this party; public.
-        epsilon: for all draws together.
         parts: into how many parts epsilon is divided; a part for each draw if 0. The paper divides
             by the attributes of a turn, of which the first turn's root needs no draw.
     """
@@ -119,15 +115,10 @@ class PairChoice:
         return _encode(families)
 
     def check(self, payload: bytes) -> None:
-        """Refuse what is no outcome of this turn."""
         self.families(payload)
 
     def families(self, payload: bytes) -> list[Attributes]:
-        """The chosen families, child first.
-
-        Raises:
-            RemoteProtocolError: this party cannot have chosen them here.
-        """
+        """The chosen families, child first; RemoteProtocolError if they cannot be chosen here."""
         families = _decode(payload, self.take if self.placed else self.take + 1)
         placed = list(self.placed)
         for family in families:
@@ -170,16 +161,13 @@ def initial_structure(
 ) -> Script[Structure]:
     """Every party in turn places its share of the attributes.
 
-    Args:
-        variables: what is placed.
-        parties: name and row count, in the order of their turns.
-        limit: the largest family.
-        epsilon: what each party's choices cost it together, at most.
-        as_printed: share out the attributes, and divide epsilon, as in the paper.
+    Parties are names and row counts. A party's choices together cost it at most epsilon.
+    `as_printed` shares out the attributes, and divides epsilon, as in the paper.
     """
     placed: list[int] = []
     parents: dict[int, Attributes] = {}
-    turns = _turns(len(variables.sizes), len(parties), as_printed=as_printed)
+    share_out = printed_shares if as_printed else shares_of_attributes
+    turns = share_out(len(variables.sizes), len(parties))
     for (name, rows), take in zip(parties, turns, strict=True):
         if not take:
             continue
@@ -207,15 +195,12 @@ def initial_structure(
     return tuple(parents[child] for child in range(len(variables.sizes)))
 
 
-def _turns(attributes: int, parties: int, *, as_printed: bool) -> list[int]:
-    return (printed_shares if as_printed else shares_of_attributes)(attributes, parties)
-
-
 class _Scorer:
     """Scores of families on one party's rows. Secret."""
 
     def __init__(self, data: PartyRows, sizes: tuple[int, ...], rows: int) -> None:
-        self._data, self._sizes, self._rows = data, sizes, rows
+        self._data, self._sizes = data, sizes
+        self._scoring = Scoring(Score.MUTUAL_INFORMATION, rows)
         self._subsets: dict[int, BinarySubsets] = {}  # by the length of the families
         self._known: dict[Attributes, float] = {}
 
@@ -234,10 +219,10 @@ class _Scorer:
             binary = all(min(shape) <= 2 for shape in shapes)
         index = exponential_mechanism(
             scores,
-            sensitivity=sensitivity.mutual_information(self._rows, binary=binary),
+            sensitivity=self._scoring.sensitivity(binary=binary),
             epsilon=epsilon,
             source=source,
-            score_error=Fraction(mutual_information_error(rows=self._rows, cells=largest)),
+            score_error=self._scoring.error(largest),
         )
         return candidates[index]
 

@@ -38,18 +38,9 @@ class Settings:
     """What a study may choose about DP-SUBN; the defaults are the paper's, errata applied.
 
     Attributes:
-        budget: how epsilon is divided among the first four phases.
-        theta_tables: how useful the published tables must be [Su16, VII]; decides k.
-        theta_frontier: how useful the frontier's tables must be; decides k'.
-        degree: k where it is given.
-        frontier_degree: k' where it is given.
         usefulness: whether usefulness is computed with the epsilon of the phase that publishes the
             tables, or with all of epsilon: [Su16] cites the definition of [Zhang14], which knows
             one epsilon, and does not say.
-        views: the views of phase 1, by `optimal_design` or by Algorithm 2 as printed.
-        most_parents: no family has more parents.
-        most_cells: no table has more cells, on domains of their own.
-        most_candidate_cells: all candidates' tables on binary data have together no more cells.
     """
 
     budget: tuple[Fraction, ...] = (Fraction(1),) * len(PHASES)

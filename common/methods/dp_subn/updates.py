@@ -51,11 +51,7 @@ class Search:
     """What does not change while the structure is updated.
 
     Attributes:
-        variables: what the network is about.
         information: the noisy correlations of phase 1.
-        network_limit: the largest family of the network.
-        frontier_limit: the largest family of the frontier.
-        promise: of the study.
         epsilon: of each release.
     """
 
@@ -179,8 +175,7 @@ def update_by_replacement(
                     phase=PHASE,
                     release=release,
                     group=group,
-                    sizes=sizes,
-                    in_bits=search.variables.in_bits,
+                    request=search.variables.request(group.marginals),
                 )
                 totals.append((yield from replaced(step)))
             statistics.apply(release, totals)

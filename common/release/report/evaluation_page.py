@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from common.release.evaluation import MEANING, Evaluation
 from common.release.number_comparison import far_off
-from common.release.report.charts import Series, heatmap
-from common.release.report.distributions import distribution
+from common.release.report.charts import Series, distribution, heatmap
 from common.release.report.page import (
     Section,
     card,

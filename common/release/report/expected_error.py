@@ -35,7 +35,6 @@ class ExpectedError:
         return self.grouped, self.distance, self.deviation
 
     def named(self, names: Sequence[str]) -> str:
-        """The columns, for people."""
         return " and ".join(names[attribute] for attribute in self.attributes)
 
 

@@ -39,7 +39,6 @@ class FloorForecast:
         return self.noise - self.floor_noise > self.dependence
 
     def words(self) -> str:
-        """For the report."""
         return (
             "Below the floor: at this budget noisy one-way marginals alone (method floor) are "
             "expected to be closer to the truth than this release: its noise moves a pair by "

@@ -7,7 +7,8 @@ behind them. Layers are ordered by the mean place of their neighbours, a few tim
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
@@ -23,9 +24,12 @@ _MOST_LABELS = 60  # numbers at the edges, while there is room for them
 _LABELLED = 0.1  # of the strongest: weaker edges are told apart on hover
 
 # For the picture as a file or an image; drawn into a page, it has the page's colours.
-_STYLE = (
+_ARROW = (
     "<style>svg:root{color-scheme:light dark;background:var(--paper,#fff)}"
     "@media(prefers-color-scheme:dark){svg:root{--paper:#16181c;color:#e8e8e8}}</style>"
+    '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+    'markerHeight="7" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" '
+    'fill="currentColor" fill-opacity="0.65"/></marker></defs>'
 )
 
 Edge = tuple[str, str]
@@ -33,56 +37,56 @@ Stop = str | tuple[Edge, int]  # an attribute, or where an edge passes a layer
 Point = tuple[float, float]
 
 
-def draw_network(
-    names: Sequence[str],
-    edges: Sequence[Edge],
-    strengths: Mapping[Edge, float] | None = None,
-    notes: Mapping[Edge, str] | None = None,
-) -> str:
-    """The network as SVG.
+@dataclass(frozen=True, slots=True)
+class NetworkDrawing:
+    """A network with the strength of its edges."""
 
-    Args:
-        names: every attribute, in an order in which parents come before their children.
-        edges: (parent, child) pairs.
-        strengths: relative weight of each edge; the strongest is drawn thickest.
-        notes: what to say of an edge on hover, for example the level of a generalised parent.
-    """
-    depths = _depths(names, edges)
-    routes = {edge: _route(edge, depths) for edge in edges}
-    layers = _layers(depths, routes)
-    places, width = _places(layers)
-    strongest = max((strengths or {}).values(), default=0.0)
-    parts = [
-        (
-            f'{_STYLE}<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-            'markerHeight="7" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" '
-            'fill="currentColor" fill-opacity="0.65"/></marker></defs>'
-        )
-    ]
-    labels: list[str] = []
-    reached: Counter[str] = Counter()  # by labelled edges
-    for edge in edges:
-        share = strengths.get(edge, 0.0) / strongest if strengths and strongest > 0 else 0.3
-        points = [places[stop] for stop in routes[edge]]
-        parts.append(_edge(points, edge, share, (notes or {}).get(edge, "")))
-        if strengths and share >= _LABELLED and len(edges) <= _MOST_LABELS:
-            labels.append(_label(points, strengths[edge], above=reached[edge[1]]))
-            reached[edge[1]] += 1
-    parts += labels  # above every line
-    for name in names:
-        x, y = places[name]
-        wide = _width(name)
-        parts.append(
-            f'<g><title>{escape(name)}</title><rect x="{x - wide / 2:.1f}" '
-            f'y="{y - _HALF_BOX:.1f}" width="{wide:.1f}" height="26" rx="7" fill="#0072b2"/>'
-            f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" fill="#fff">'
-            f"{escape(shorten(name, 20))}</text></g>"
-        )
-    label = f"Bayesian network of {many(len(names), 'attribute')} with {many(len(edges), 'edge')}"
-    return svg(width, _ROW_HEIGHT * (len(layers) - 1) + 60, label, "".join(parts))
+    names: Sequence[str]  # the attributes, parents before their children
+    strengths: Mapping[Edge, float]  # of every edge (parent, child): mutual information in bits
+    notes: Mapping[Edge, str]  # what to say of an edge on hover
+    caption: str = (
+        "Each attribute was drawn given its parents, the attributes with an arrow to it. Numbers "
+        "are the mutual information in bits, from the noisy tables: thick arrows are strong "
+        "dependences. Noise makes arrows, too."
+    )
+    without_edges: str = "No attribute was drawn given another one."
+
+    def svg(self) -> str:
+        depths = _depths(self.names, self.strengths)
+        routes = {edge: _route(edge, depths) for edge in self.strengths}
+        layers = _layers(depths, routes)
+        places, width = _places(layers)
+        parts = [_ARROW, *self._edges({e: [places[s] for s in way] for e, way in routes.items()})]
+        parts += [_box(name, *places[name]) for name in self.names]
+        attributes, edges = many(len(self.names), "attribute"), many(len(self.strengths), "edge")
+        label = f"Bayesian network of {attributes} with {edges}"
+        return svg(width, _ROW_HEIGHT * (len(layers) - 1) + 60, label, "".join(parts))
+
+    def _edges(self, routes: Mapping[Edge, Sequence[Point]]) -> list[str]:
+        """The edges, the strongest thickest, and their numbers above every line."""
+        strongest = max(self.strengths.values(), default=0.0)
+        lines, labels = list[str](), list[str]()
+        reached: Counter[str] = Counter()  # by labelled edges
+        for edge, strength in self.strengths.items():
+            share = strength / strongest if strongest > 0 else 0.3
+            lines.append(_edge(routes[edge], edge, share, self.notes.get(edge, "")))
+            if strongest > 0 and share >= _LABELLED and len(routes) <= _MOST_LABELS:
+                labels.append(_label(routes[edge], strength, above=reached[edge[1]]))
+                reached[edge[1]] += 1
+        return lines + labels
 
 
-def _depths(names: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]:
+def _box(name: str, x: float, y: float) -> str:
+    wide = _width(name)
+    return (
+        f'<g><title>{escape(name)}</title><rect x="{x - wide / 2:.1f}" '
+        f'y="{y - _HALF_BOX:.1f}" width="{wide:.1f}" height="26" rx="7" fill="#0072b2"/>'
+        f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" fill="#fff">'
+        f"{escape(shorten(name, 20))}</text></g>"
+    )
+
+
+def _depths(names: Sequence[str], edges: Iterable[Edge]) -> dict[str, int]:
     """Each attribute one layer below its lowest parent."""
     depths = dict.fromkeys(names, 0)
     for name in names:  # parents first, so one pass is enough

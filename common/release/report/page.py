@@ -84,7 +84,6 @@ def _prose(words: str) -> str:
 
 
 def bullets(sentences: Sequence[str]) -> str:
-    """A list of plain sentences."""
     return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"
 
 
@@ -107,7 +106,6 @@ def titled(picture: str, title: str) -> str:
 
 
 def grid(figures: Sequence[str]) -> str:
-    """Figures side by side as far as there is room."""
     return f'<div class="grid">{"".join(figures)}</div>'
 
 

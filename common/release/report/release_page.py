@@ -15,10 +15,10 @@ import numpy as np
 
 from common.marginals import count
 from common.privacy.statement import suspicion
-from common.release.report.charts import Series, heatmap
-from common.release.report.distributions import distribution
+from common.release.report.charts import Series, distribution, heatmap
 from common.release.report.expected_error import ExpectedError, caution
 from common.release.report.means import Mean, means_section
+from common.release.report.network_picture import NetworkDrawing
 from common.release.report.page import (
     Section,
     bullets,
@@ -34,9 +34,9 @@ from common.release.report.page import (
     warning,
 )
 from common.release.report.relations import Relations, relations
-from common.release.report.released import NetworkDrawing, Shares
+from common.release.report.released import Shares
+from common.release.spreadsheet import formula_warning
 from common.schema import Codes, Schema
-from common.schema.formulas import formula_warning
 from common.wording import many
 
 _MOST_LINES = 30  # of a table; more are folded away
@@ -75,7 +75,6 @@ class ReleaseFacts:
 
     @property
     def made_up(self) -> int:
-        """How many synthetic rows there are."""
         return self.synthetic.rows if self.synthetic_rows is None else self.synthetic_rows
 
     @property
@@ -92,7 +91,6 @@ class ReleaseFacts:
 
 
 def release_page(facts: ReleaseFacts) -> str:
-    """The whole page."""
     sections = [
         Section("What this is", _introduction()),
         Section("Privacy", _privacy(facts.privacy)),
@@ -255,7 +253,7 @@ def _ledger(privacy: Mapping[str, Any]) -> str:
 
 
 def _network(drawing: NetworkDrawing) -> str:
-    strongest = sorted(drawing.edges, key=lambda edge: -drawing.strengths[edge])[:_MOST_EDGES]
+    strongest = sorted(drawing.strengths, key=lambda edge: -drawing.strengths[edge])[:_MOST_EDGES]
     lines = [[f"{a} → {b}", drawing.notes.get((a, b), "")] for a, b in strongest]
     if not lines:
         return figure(drawing.svg(), drawing.without_edges)

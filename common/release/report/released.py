@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
@@ -16,34 +15,12 @@ from common.bayes.privbayes.model import PrivBayesModel
 from common.bayes.simplex import mutual_information
 from common.release.diagnostics import noise_distance
 from common.release.report.expected_error import ExpectedError
-from common.release.report.network_picture import Edge, draw_network
+from common.release.report.network_picture import Edge, NetworkDrawing
 from common.schema import Schema
 from common.schema.encodings import bit_positions
 from common.wavelet.noisy_matrix import RangeRelease
 
 Shares = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkDrawing:
-    """A network with the strength of its edges."""
-
-    names: Sequence[str]  # the attributes, parents before their children
-    edges: Sequence[Edge]  # (parent, child)
-    strengths: Mapping[Edge, float]  # mutual information of every edge, in bits
-    notes: Mapping[Edge, str]  # the same in words
-    # what an arrow means
-    caption: str = (
-        "Each attribute was drawn given its parents, the attributes with an arrow to it. Numbers "
-        "are the mutual information in bits, from the noisy tables: thick arrows are strong "
-        "dependences. Noise makes arrows, too."
-    )
-    # what is said instead where there are none
-    without_edges: str = "No attribute was drawn given another one."
-
-    def svg(self) -> str:
-        """The picture."""
-        return draw_network(self.names, self.edges, self.strengths, self.notes)
 
 
 def variable_names(model: PrivBayesModel, schema: Schema) -> list[str]:
@@ -75,7 +52,7 @@ def network_drawing(model: PrivBayesModel, schema: Schema) -> NetworkDrawing:
             merged = f", {groups} groups of {names[view.attribute]}" if view.level else ""
             notes[edge] = f"{strengths[edge]:.3f} bits{merged}"
     order = [names[pair.child] for pair in model.network.pairs]
-    return NetworkDrawing(order, list(strengths), strengths, notes)
+    return NetworkDrawing(order, strengths, notes)
 
 
 def _table(

@@ -44,9 +44,6 @@ def backup(
     else:
         own = party_settings(config, os.environ).values
         about = party_backup.back_up(own, out, at=at, software=software())
-    if json:
-        console.result_json({"file": str(out)} | asdict(about))
-        return
-    console.result(f"backup  {out}, {out.stat().st_size:,} bytes, of {about.taken_at}")
-    if about.head:
-        console.result(f"head    {about.head}")
+    lines = [f"backup  {out}, {out.stat().st_size:,} bytes, of {about.taken_at}"]
+    lines += [f"head    {about.head}"] if about.head else []
+    console.show({"file": str(out)} | asdict(about), *lines, as_json=json)

@@ -32,7 +32,4 @@ def bundle_release(
     with console.progress("bundling") as tell:
         bundle(release, out, tell=tell)
     size = out.stat().st_size
-    if json:
-        console.result_json({"out": str(out), "bytes": size})
-    else:
-        console.result(f"{out}: {size:,} bytes")
+    console.show({"out": str(out), "bytes": size}, f"{out}: {size:,} bytes", as_json=json)

@@ -36,16 +36,11 @@ def show(
         if role is Role.CURATOR
         else party_settings(config, os.environ)
     )
-    if not json:
-        for line in found.lines():
-            console.result(line)
-        return
-    console.result_json(
-        {
-            key: {"value": _plain(getattr(found.values, key)), "from": origin}
-            for key, origin in found.origins.items()
-        }
-    )
+    settings = {
+        key: {"value": _plain(getattr(found.values, key)), "from": origin}
+        for key, origin in found.origins.items()
+    }
+    console.show(settings, *found.lines(), as_json=json)
 
 
 def _plain(value: object) -> object:

@@ -16,12 +16,7 @@ from common.service.version import software
 from curator import app as curator_app
 from curator.app import curator_settings
 from parley.cli.commands import curator_study, new_app
-from parley.cli.options import (
-    Config,
-    Format,
-    OutputFormat,
-    StopWithStdin,
-)
+from parley.cli.options import Config, OutputFormat, StopWithStdin
 
 app = new_app("Run the coordinator of a consortium, and put studies in front of its parties.")
 app.add_typer(curator_study.app, name="study")
@@ -50,7 +45,7 @@ def serve(
         ),
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
-    format: OutputFormat = Format.CSV,  # noqa: A002
+    format: OutputFormat = "csv",  # noqa: A002
     port_file: Annotated[
         Path | None, typer.Option(help="Write the port here when calls are taken.")
     ] = None,
@@ -83,7 +78,7 @@ def serve(
             publish=lambda outcome: publish(
                 outcome,
                 place,
-                file_format=format.value,
+                file_format=format,
                 signer=signer,
                 priors=curator_app.priors(settings),
             ),

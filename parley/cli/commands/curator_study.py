@@ -32,20 +32,10 @@ from curator.operations import (
 )
 from curator.store.records import Record
 from curator.waiting import approvals_in_words, how_long, in_words, waited
-from parley.cli import console
+from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.commands.curator_revision import reform, renew
 from parley.cli.commands.study_signing import SignerFile, Unsigned, signed, tell_offered
-from parley.cli.options import (
-    AsJson,
-    Config,
-    PriorFile,
-    SchemaFile,
-    Terms,
-    load_schema,
-    taking_terms,
-    tell_decisions,
-)
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
 
@@ -55,18 +45,18 @@ app.command()(renew)
 
 
 @app.command()
-@taking_terms
+@options.taking_terms
 def new(
     *,
     name: Annotated[str, typer.Option(help="What people call the study.")],
-    schema: SchemaFile,
+    schema: options.SchemaFile,
     party: Annotated[
         list[str],
         typer.Option(help="NAME:ROWS:IDENTITY.PUB, one per owner, in the order of the ring."),
     ],
     out: Annotated[Path, typer.Option(help="The study.toml to write.")],
-    terms: Terms,
-    prior: PriorFile = None,
+    terms: options.Terms,
+    prior: options.PriorFile = None,
     purpose: Annotated[str, typer.Option(help="What the table is for; owners read it first.")] = "",
     recipient: Annotated[str, typer.Option(help="Who gets the table.")] = "",
     contact: Annotated[str, typer.Option(help="Whom owners can ask.")] = "",
@@ -82,10 +72,10 @@ def new(
             help="The last day (UTC) to approve it: without all approvals it ends then, free.",
         ),
     ] = None,
-    config: Config = None,
+    config: options.Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
-    json: AsJson = False,
+    json: options.AsJson = False,
 ) -> None:
     """Write a study down: schema, budget, and who takes part with which identity and how many rows.
 
@@ -100,12 +90,12 @@ def new(
     members = [member_of(written) for written in party]
     earlier = None if prior is None else read_prior(prior)
     about["prior"] = None if earlier is None else earlier.digest
-    study = Study.of(terms.chosen() | about, schema=load_schema(schema), members=members)
+    study = Study.of(terms.chosen() | about, schema=options.load_schema(schema), members=members)
     _require_time_left(study)
     (earlier.begin if earlier else run_of)(study)  # refuses a study that could never be run
     if earlier is not None:
         console.note(f"offer it with its prior: `study add {out} --prior {prior}`")
-    tell_decisions(study)
+    options.tell_decisions(study)
     if not purpose:
         console.warn("the study says no --purpose: owners are asked to pay for a name")
     if not unsigned:
@@ -119,11 +109,11 @@ def new(
 def add(
     study: Annotated[Path, typer.Argument(help="The study.toml.")],
     *,
-    prior: PriorFile = None,
-    config: Config = None,
+    prior: options.PriorFile = None,
+    config: options.Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
-    json: AsJson = False,
+    json: options.AsJson = False,
 ) -> None:
     """Offer a study to its parties; a running curator takes it up by itself.
 
@@ -142,23 +132,20 @@ def add(
 
 
 @app.command(name="list")
-def list_studies(*, config: Config = None, json: AsJson = False) -> None:
+def list_studies(*, config: options.Config = None, json: options.AsJson = False) -> None:
     """List every study of this curator, oldest first, with its state."""
     with open_store(curator_settings(config, os.environ).values) as store:
         known = store.records()
-    if json:
-        console.result_json([_as_json(record) for record in known])
-        return
-    for record in known:
-        console.result(f"{record.study.hex()[:16]}  {_standing(record):<24} {record.name}")
+    lines = [f"{one.study.hex()[:16]}  {_standing(one):<24} {one.name}" for one in known]
+    console.show([_as_json(record) for record in known], *lines, as_json=json)
 
 
 @app.command()
 def status(
     study: Annotated[str, typer.Argument(help="The first characters of its digest, or its name.")],
     *,
-    config: Config = None,
-    json: AsJson = False,
+    config: options.Config = None,
+    json: options.AsJson = False,
 ) -> None:
     """Show how a study is getting on, and whom it waits for."""
     settings = curator_settings(config, os.environ).values
@@ -219,8 +206,8 @@ def abort(
     study: Annotated[str, typer.Argument(help="The first characters of its digest, or its name.")],
     *,
     reason: Annotated[str, typer.Option(help="Why; the parties read it.")],
-    config: Config = None,
-    json: AsJson = False,
+    config: options.Config = None,
+    json: options.AsJson = False,
 ) -> None:
     """End a study without a release. What it has cost the owners' rows so far stays charged.
 
@@ -232,10 +219,7 @@ def abort(
         record = ask_to_abort(store, record, reason, at=at, wait_s=_ABORT_S, sleep=time.sleep)
     if not record.state.over:
         console.warn("no curator runs on this state now, or it is busy: the study ends when it can")
-    if json:
-        console.result_json(_as_json(record))
-    else:
-        console.result(f"state    {_standing(record)}")
+    console.show(_as_json(record), f"state    {_standing(record)}", as_json=json)
 
 
 @app.command()
@@ -243,8 +227,8 @@ def missing(
     study: Annotated[str, typer.Argument(help="The first characters of its digest, or its name.")],
     owner: Annotated[str, typer.Argument(help="The owner that does not come back.")],
     *,
-    config: Config = None,
-    json: AsJson = False,
+    config: options.Config = None,
+    json: options.AsJson = False,
 ) -> None:
     """Declare an owner missing for good, if the study allows that; the study goes on without it.
 
@@ -257,11 +241,8 @@ def missing(
         record = store.record(record.study)
     if not done:
         console.warn("no curator runs on this state now, or it is busy: it goes on when it can")
-    if json:
-        console.result_json(_as_json(record) | {"missing": owner, "done": done})
-        return
-    console.result(f"missing  {owner}")
-    console.result(f"state    {_standing(record)}")
+    told = _as_json(record) | {"missing": owner, "done": done}
+    console.show(told, f"missing  {owner}", f"state    {_standing(record)}", as_json=json)
 
 
 def _require_time_left(study: Study) -> None:

@@ -25,7 +25,7 @@ from common.study.document import DEFAULT_METHOD
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson, StudyMethod, warned_of_large_epsilon
+from parley.cli.options import AsJson, StudyMethod, tell_of_release, warned_of_large_epsilon
 from parley.simulation.consortium import Consortium
 from parley.simulation.partition import at_random
 from parley.simulation.population import demo_schema_toml, make_population
@@ -84,7 +84,7 @@ def demo(
     comparison = out.parent / EVALUATION.format(out.name)
     release.write_file(comparison, evaluation_page(found))
     privacy = release.read_json(out, release.STATEMENT)
-    console.tell_of_release(out, privacy)
+    tell_of_release(out, privacy)
     if json:
         console.result_json({"out": str(out), "privacy": privacy} | found.as_json())
         return

@@ -58,7 +58,7 @@ def draw(
     if out is not None:
         _check_name(out)
         release.check_file(out, overwrite=overwrite)
-    fitted = load(source).learnt
+    fitted = load(source)
     if not fitted.privacy["private"]:
         console.warn("this release is NOT PRIVATE: it was made with a seed")
     with console.progress("drawing") as tell:
@@ -72,10 +72,8 @@ def draw(
             table.to_csv(scratch, index=False)
         else:
             table.to_parquet(scratch, index=False)
-    if json:
-        console.result_json({"out": str(out), "rows": len(table), "where": where})
-    else:
-        console.result(f"{many(len(table), 'synthetic row')}: {out}")
+    told = {"out": str(out), "rows": len(table), "where": where}
+    console.show(told, f"{many(len(table), 'synthetic row')}: {out}", as_json=json)
 
 
 def _check_name(out: Path) -> None:

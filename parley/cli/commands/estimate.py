@@ -10,8 +10,8 @@ import typer
 
 from common.errors import InputError
 from common.release import statistics as kinds
-from common.release.asking import SEED
 from common.release.estimates import Estimate
+from common.release.fitted import SEED
 from common.release.loading import Loaded, load
 from common.release.replicates import TABLES, check_tables
 from common.release.statistics import Statistic

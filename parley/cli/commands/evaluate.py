@@ -19,9 +19,8 @@ from common.release.report.evaluation_page import evaluation_page
 from common.schema import Schema
 from common.schema.tables import read_table
 from common.wording import many
-from parley.cli import console
+from parley.cli import console, options
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson, Overwrite, SchemaFile, Sheet, delimiter_of
 
 app = new_app()
 
@@ -36,7 +35,7 @@ def evaluate(
         ),
     ],
     *,
-    schema: SchemaFile,
+    schema: options.SchemaFile,
     target: Annotated[
         list[str] | None,
         typer.Option(help="An attribute to predict; may be repeated. [default: up to four]"),
@@ -58,9 +57,9 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
-    sheet: Sheet = "",
-    overwrite: Overwrite = False,
-    json: AsJson = False,
+    sheet: options.Sheet = "",
+    overwrite: options.Overwrite = False,
+    json: options.AsJson = False,
 ) -> None:
     """Compare a synthetic table with the real one: marginals, numbers, dependence, classification.
 
@@ -78,7 +77,7 @@ def evaluate(
     place = synthetic_table(synthetic) if in_release else nullcontext(synthetic)
     with console.progress("evaluating") as report, place as made_up_file:
         report(0.0, "reading the tables")
-        table = read_table(real, domains, delimiter=delimiter_of(delimiter), sheet=sheet)
+        table = read_table(real, domains, delimiter=options.delimiter_of(delimiter), sheet=sheet)
         made_up = read_table(made_up_file, domains)
         report(0.3, "comparing marginals and training classifiers")
         found = compare(table, made_up, domains, target, loss=loss, majority_epsilon=noisy_epsilon)

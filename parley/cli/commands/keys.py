@@ -74,30 +74,20 @@ def init(
     """
     hosts = tuple(host or ())
     passphrase = new_passphrase(passphrase_file, ask=ask_passphrase)
-    if role is Role.PARTY:
-        if hosts or external_authority:
-            raise InputError("--host and --external-authority are for the curator")
-        with whole_folder(folder):
+    if role is Role.PARTY and (hosts or external_authority):
+        raise InputError("--host and --external-authority are for the curator")
+    with whole_folder(folder):
+        if role is Role.PARTY:
             ring = init_party(folder, name, passphrase=passphrase)
-    else:
-        with whole_folder(folder):
+        else:
             ring = init_curator(
-                folder,
-                name,
-                hosts,
-                now=system_clock(),
-                external=external_authority,
-                passphrase=passphrase,
-            )
+                folder, name, hosts,
+                now=system_clock(), external=external_authority, passphrase=passphrase,
+            )  # fmt: skip
     console.note(f"keys of {role} {name!r} are in {folder}; keep a safe copy of the folder")
     if ring.is_authority:
         console.note(f"give every party {ring.files.authority} and tell them its fingerprint:")
-    if json:
-        console.result_json(_as_json(ring))
-    elif ring.is_authority:
-        _show_certificate("authority", ring.authority())
-    else:
-        _show_request(ring)
+    _tell(ring, "authority", ring.authority(), as_json=json)
 
 
 @app.command()
@@ -111,10 +101,7 @@ def request(
     waiting = read(ring.request)
     if out is not None:
         write_new(out, waiting)
-    if json:
-        console.result_json(_as_json(ring))
-    else:
-        _show_request(ring)
+    _tell(ring, "certificate", None, as_json=json)
 
 
 @app.command()
@@ -172,10 +159,7 @@ def accept(
     elif ring.authority() is None:
         raise InputError("the authority is not known here yet; name its file with --authority")
     taken = ring.accept(read(certificate), where=certificate, now=system_clock())
-    if json:
-        console.result_json(_as_json(ring))
-    else:
-        _show_certificate("certificate", taken)
+    _tell(ring, "certificate", taken, as_json=json)
 
 
 @app.command()
@@ -210,10 +194,8 @@ def identity(
     console.note(
         f"keep {folder / 'identity.key'} safe; readers of your releases want to know this:"
     )
-    if json:
-        console.result_json({"identity": made.fingerprint})
-    else:
-        console.result(f"identity     {made.fingerprint}")
+    told = {"identity": made.fingerprint}
+    console.show(told, f"identity     {made.fingerprint}", as_json=json)
 
 
 @app.command()
@@ -225,12 +207,7 @@ def rotate(
     """Make a new key and ask for its certificate; the old one stays valid until it expires."""
     ring = Keyring.open(folder)
     renewed = ring.rotate(now=system_clock(), passphrase=passphrase_in(passphrase_file))
-    if json:
-        console.result_json(_as_json(ring))
-    elif renewed is None:
-        _show_request(ring)
-    else:
-        _show_certificate("certificate", renewed)
+    _tell(ring, "certificate", renewed, as_json=json)
     if renewed is not None:
         console.note("a running curator takes it up by itself; open connections go on")
 
@@ -254,13 +231,9 @@ def passphrase(
         raise InputError("give --remove or --new-passphrase-file, not both")
     new = None if remove else chosen_passphrase(new_passphrase_file)
     changed = ring.protect(old=passphrase_in(passphrase_file), new=new)
-    if json:
-        console.result_json(
-            {"files": [str(path) for path in changed], "encrypted": new is not None}
-        )
-        return
-    for path in changed:
-        console.result(f"{path}: {'mode 0600 only' if new is None else 'under the new passphrase'}")
+    told = {"files": [str(path) for path in changed], "encrypted": new is not None}
+    protected = "mode 0600 only" if new is None else "under the new passphrase"
+    console.show(told, *(f"{path}: {protected}" for path in changed), as_json=json)
 
 
 @app.command()
@@ -281,10 +254,9 @@ def revoke(
     if not reason.isprintable():
         raise InputError("--reason: one line, please")
     added = ring.revoke(fingerprint, reason=reason)
-    if json:
-        console.result_json({"revoked": fingerprint, "already": not added})
-        return
-    console.result(f"{'revoked' if added else 'was revoked already'}  {fingerprint}")
+    told = {"revoked": fingerprint, "already": not added}
+    word = "revoked" if added else "was revoked already"
+    console.show(told, f"{word}  {fingerprint}", as_json=json)
 
 
 def _compare(what: str, actual: str, told: str | None, *, as_json: bool) -> None:
@@ -333,6 +305,16 @@ def _name(certificate: x509.Certificate) -> str:
         return certificates.subject_of(certificate).name
     except InputError:  # the authority itself
         return certificate.subject.rfc4514_string()
+
+
+def _tell(ring: Keyring, what: str, certificate: x509.Certificate | None, *, as_json: bool) -> None:
+    """Say what is new: a certificate, or else the request that waits for one."""
+    if as_json:
+        console.result_json(_as_json(ring))
+    elif certificate is None:
+        _show_request(ring)
+    else:
+        _show_certificate(what, certificate)
 
 
 def _show_request(ring: Keyring) -> None:

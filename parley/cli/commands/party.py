@@ -22,8 +22,7 @@ from common.wire.catalogue import WireError
 from common.wording import one_line
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.commands.countersign import countersign
-from parley.cli.commands.party_records import ledger, transcript
+from parley.cli.commands.party_records import countersign, ledger, transcript
 from parley.cli.commands.party_refusals import decline, withdraw
 from parley.cli.commands.party_ui import ui
 from parley.cli.options import AllowOtherVersion, AsJson, Config, PriorFile, StopWithStdin
@@ -105,10 +104,7 @@ def review(
     """
     with _house(config) as house:
         seen, _ = _seen(house, study, prior)
-    if json:
-        console.result_json(seen.as_json())
-    else:
-        console.result(seen.text().rstrip("\n"))
+    console.show(seen.as_json(), seen.text().rstrip("\n"), as_json=json)
 
 
 @app.command()
@@ -129,16 +125,9 @@ def approve(
             if not typer.confirm(f"Spend {price} of every row of ours on it?", err=True):
                 raise InputError("not confirmed; nothing was decided")
         decisions.approve(house.approvals, seen, at=house.now(), data_digest=rows)
-    if json:
-        told = {
-            "study": seen.digest,
-            "decision": "approved",
-            "epsilon": str(seen.cost),
-            "delta": str(seen.delta),
-        }
-        console.result_json(told)
-    else:
-        console.result(f"approved {seen.digest}")
+    cost = {"epsilon": str(seen.cost), "delta": str(seen.delta)}
+    told = {"study": seen.digest, "decision": "approved"} | cost
+    console.show(told, f"approved {seen.digest}", as_json=json)
 
 
 @app.command()
@@ -158,6 +147,7 @@ def status(
         lines: list[dict[str, Any]] = []
         for study in dict.fromkeys([*own, *invited, *notes]):
             decision = house.approvals.decision(study)
+            phases = house.journal.traffic.phases(study)
             lines.append(
                 {
                     "study": study.hex(),
@@ -170,10 +160,7 @@ def status(
                     "rows": decisions.rows_in_words(house.approvals.rows_changed_at(study)),
                     "release": collected[study].text() if study in collected else "",
                     "epsilon_spent": str(house.ledger.spent(study.hex())),
-                    "phases": {
-                        phase: traffic.as_json()
-                        for phase, traffic in house.journal.traffic.phases(study).items()
-                    },
+                    "phases": {phase: traffic.as_json() for phase, traffic in phases.items()},
                 }
             )
     if json:
@@ -185,14 +172,10 @@ def status(
             f"here {line['here']}; at the curator {line['at_the_curator']}; "
             f"epsilon {line['epsilon_spent']} spent"
         )
-        if line["reason"]:
-            console.result(f"{'':>18}{one_line(line['reason'])}")
-        if line["rows"]:
-            console.result(f"{'':>18}{line['rows']}")
-        if line["release"]:
-            console.result(f"{'':>18}release: {one_line(line['release'])}")
-        if line["node"]:
-            console.result(f"{'':>18}our node: {one_line(line['node'])}")
+        for key, before in (("reason", ""), ("rows", ""), ("release", "release: "),
+                            ("node", "our node: ")):  # fmt: skip
+            if line[key]:
+                console.result(f"{'':>18}{before}{one_line(line[key])}")
     if not lines:
         console.result("no studies")
 
@@ -244,11 +227,9 @@ def fetch(
             raise InputError("the curator sent another study than the one asked for")
         house.take_prior(fetched, connection)
     write_new(out, document.encode())
-    if json:
-        told = {"study": fetched.digest.hex(), "name": fetched.name, "signer": fetched.signer}
-        console.result_json(told | {"file": str(out)})
-    else:
-        console.result(f"digest {fetched.digest.hex()}")
+    told = {"study": fetched.digest.hex(), "name": fetched.name, "signer": fetched.signer}
+    digest = f"digest {fetched.digest.hex()}"
+    console.show(told | {"file": str(out)}, digest, as_json=json)
 
 
 def _fetch_release(

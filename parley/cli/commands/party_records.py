@@ -1,9 +1,11 @@
-"""`parley party ledger` and `transcript`: what was spent, and every message that left."""
+"""`parley party ledger`, `transcript` and `countersign`: what an owner has on record."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +15,7 @@ from common.privacy.spending import fraction_words as shown
 from common.wording import many, moment
 from parley.cli import console
 from parley.cli.options import AsJson, Config
+from parley.cli.passphrases import passphrase_in
 from party.app import open_file, party_settings
 from party.journal import Journal
 from party.ledger import Charge, Ledger
@@ -29,7 +32,7 @@ def ledger(
 ) -> None:
     """Show what was spent: on which study, for which release, when; and in total."""
     settings = party_settings(config, os.environ).values
-    # An auditor may have a copy of the books alone.
+    # An auditor may have a copy of the ledger alone.
     policy = Policy.load(settings.policy) if settings.policy.is_file() else None
     with open_file(settings) as file:
         book = Ledger(file)
@@ -40,32 +43,16 @@ def ledger(
     left = None if policy is None else max(Fraction(0), policy.epsilon_in_total - spent)
     if json:
         listed = [
-            {
-                "number": entry.number,
-                "study": entry.charge.study,
-                "study_name": entry.charge.study_name,
-                "step": entry.charge.step,
-                "mechanism": entry.charge.mechanism,
-                "epsilon": str(entry.charge.epsilon),
-                "rho": str(entry.charge.rho),
-                "delta": str(entry.charge.delta),
-                "charged_at": entry.charged_at,
-                "digest": entry.digest,
-            }
+            {"number": entry.number}
+            | {key: str(value) for key, value in asdict(entry.charge).items()}
+            | {"charged_at": entry.charged_at, "digest": entry.digest}
             for entry in entries
         ]
-        console.result_json(
-            {
-                "entries": listed,
-                "spent": str(spent),
-                "spent_pure": str(spending.pure),
-                "spent_rho": str(spending.rho),
-                "delta": str(spending.delta),
-                "left": None if left is None else str(left),
-                "head": head,
-                "verified": verify,
-            }
-        )
+        told = {
+            "spent": str(spent), "spent_pure": str(spending.pure), "spent_rho": str(spending.rho),
+            "delta": str(spending.delta), "left": None if left is None else str(left),
+        }  # fmt: skip
+        console.result_json({"entries": listed, **told, "head": head, "verified": verify})
         return
     for entry in entries:
         charge = entry.charge
@@ -118,3 +105,25 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
             console.result(f"{names[study]}, {phase}: {traffic.text()}")
     total = sum(each.size for each in departures)
     console.result(f"total  {many(total, 'byte')} in {many(len(departures), 'message')}")
+
+
+def countersign(
+    release: Annotated[Path, typer.Argument(help="The release: a folder or a .zip.")],
+    *,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """Vouch for a release: the study we approved, the results we saw, the epsilon we paid.
+
+    The release is verified first. Our signature is added to it; nothing else in it changes.
+    """
+    from common.release.verify import signer_json, signer_text
+    from party import countersigning
+
+    settings = party_settings(config, os.environ).values
+    with console.progress("verifying") as tell:
+        signature = countersigning.countersign(
+            release, settings, passphrase=passphrase_in(settings.passphrase_file), tell=tell
+        )
+    told = {"release": str(release)} | signer_json(signature)
+    console.show(told, f"{release} is {signer_text(signature)}", as_json=json)

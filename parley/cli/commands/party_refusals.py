@@ -120,10 +120,8 @@ def _say_no(
             "join`"
         )
     word = "declined" if decided is None or decided.withdrawn_at is None else "withdrawn"
-    if as_json:
-        told = {"study": digest.hex(), "decision": word, "epsilon_charged": str(charged)}
-        console.result_json(told)
-        return
-    console.result(f"{word} {digest.hex()}")
+    told = {"study": digest.hex(), "decision": word, "epsilon_charged": str(charged)}
+    lines = [f"{word} {digest.hex()}"]
     if word == "withdrawn":
-        console.result(f"charged {charged}, which stays charged" if charged else "charged nothing")
+        lines.append(f"charged {charged}, which stays charged" if charged else "charged nothing")
+    console.show(told, *lines, as_json=as_json)

@@ -80,11 +80,7 @@ def plan(
             table = public_rows(stand_in, proposed.schema, wanted, seed=seed)
             what = f"rows of {stand_in}, which must be public"
         found = forecast(proposed, table, epsilons, runs=runs, seed=seed, tell=tell)
-    if json:
-        console.result_json(as_json(found, what))
-        return
-    for line in as_lines(found, what):
-        console.result(line)
+    console.show(as_json(found, what), *as_lines(found, what), as_json=json)
 
 
 def _epsilons(study: Study, written: list[str]) -> list[Fraction]:

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from common.errors import InputError
-from common.release.asking import SEED
+from common.release.fitted import SEED
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
+from common.release.fitted_study import FittedStudy
 from common.release.loading import Loaded, load
 from common.release.model_count import ModelCount
-from common.release.released_rows import ReleasedRows
 from common.release.replicates import TABLES
 from common.release.statistics import Statistic, count
 from common.schema import query as language
@@ -76,10 +76,7 @@ def query(
         words, answer = _from_replicates(loaded, parsed, tables, seed, confidence)
     if not loaded.privacy["private"] and "replicates" not in str(answer["source"]):
         console.warn("this release is NOT PRIVATE: it was made with a seed")
-    if json:
-        console.result_json(about | answer)
-    else:
-        console.result(words)
+    console.show(about | answer, words, as_json=json)
 
 
 def _is_box(condition: str) -> bool:
@@ -121,19 +118,30 @@ def _grouped(
     estimates.explain(loaded, statistic, found)
 
 
+def _answer(
+    value: float | None,
+    deviation: float | None,
+    interval: tuple[float | None, float | None],
+    confidence: float | None,
+    *,
+    source: str,
+    flagged: bool = False,
+) -> dict[str, object]:
+    """What a script is told, wherever the answer comes from."""
+    return {
+        "count": value, "standard_deviation": deviation, "low": interval[0], "high": interval[1],
+        "confidence": confidence, "source": source, "flagged": flagged,
+    }  # fmt: skip
+
+
 def _from_counts(
     fitted: FittedPrivelet, condition: str, confidence: float
 ) -> tuple[str, dict[str, object]]:
     found = fitted.count(condition, confidence=confidence)
-    answer: dict[str, object] = {
-        "count": found.value,
-        "standard_deviation": found.standard_deviation,
-        "low": found.low,
-        "high": found.high,
-        "confidence": found.confidence,
-        "source": "noisy counts",
-        "flagged": False,
-    }
+    answer = _answer(
+        found.value, found.standard_deviation, (found.low, found.high), found.confidence,
+        source="noisy counts",
+    )  # fmt: skip
     if found.low is None or found.high is None:
         return f"{found.value:,.1f} (the noise of this method is not known exactly)", answer
     interval = f"{100 * confidence:.4g} % interval {found.low:,.1f} .. {found.high:,.1f}"
@@ -141,23 +149,17 @@ def _from_counts(
 
 
 def _from_one_attribute(
-    loaded: FittedPrivBayes | ReleasedRows, condition: str, confidence: float
+    loaded: FittedPrivBayes | FittedStudy, condition: str, confidence: float
 ) -> tuple[str, dict[str, object]]:
-    rows = "synthetic rows" if isinstance(loaded, ReleasedRows) else "a million rows"
+    rows = "synthetic rows" if isinstance(loaded, FittedStudy) else "a million rows"
     with console.progress("asking the model") as tell:
         tell(0.0, f"counting {rows}")
         found = loaded.count(condition)
     interval = found.interval(confidence)
-    low, high = (None, None) if interval is None else interval
-    answer: dict[str, object] = {
-        "count": found.value,
-        "standard_deviation": found.standard_deviation,
-        "low": low,
-        "high": high,
-        "confidence": None if interval is None else confidence,
-        "source": f"a sample of the model: {rows}",
-        "flagged": False,
-    }
+    answer = _answer(
+        found.value, found.standard_deviation, interval or (None, None),
+        None if interval is None else confidence, source=f"a sample of the model: {rows}",
+    )  # fmt: skip
     return f"{found.value:,.1f} by the model ({_error_words(found, confidence)})", answer
 
 
@@ -175,15 +177,10 @@ def _from_replicates(
 ) -> tuple[str, dict[str, object]]:
     statistic = count(loaded.schema, condition.text, loaded.rows)
     (found,) = estimates.run(loaded, statistic, tables, seed, confidence)
-    answer: dict[str, object] = {
-        "count": found.estimate,
-        "standard_deviation": found.standard_error,
-        "low": found.low,
-        "high": found.high,
-        "confidence": confidence,
-        "source": f"{tables} replicates",
-        "flagged": found.flagged,
-    }
+    answer = _answer(
+        found.estimate, found.standard_error, (found.low, found.high), confidence,
+        source=f"{tables} replicates", flagged=found.flagged,
+    )  # fmt: skip
     estimates.explain(loaded, statistic, [found])
     if found.estimate is None or found.low is None or found.high is None:
         return "too few rows for an answer", answer

@@ -9,7 +9,7 @@ import typer
 
 from common.errors import InputError
 from common.files import whole_folder
-from common.release.asking import SEED
+from common.release.fitted import SEED
 from common.release.loading import Loaded, load
 from common.release.progress import Reporter
 from common.release.replicates import TABLES, check_tables
@@ -28,7 +28,7 @@ def replicate(
     out: Annotated[Path, typer.Option(help="The folder to write table-01.csv and so on into.")],
     tables: Annotated[int, typer.Option(help="How many tables.")] = TABLES,
     seed: Annotated[int, typer.Option(help="The same seed gives the same tables.")] = SEED,
-    format: OutputFormat = Format.CSV,  # noqa: A002
+    format: OutputFormat = "csv",  # noqa: A002
     json: AsJson = False,
 ) -> None:
     """Write tables like the released one, each from a model that was fitted anew with fresh noise.
@@ -44,10 +44,9 @@ def replicate(
     loaded = load(release)
     with whole_folder(out), console.progress("replicating") as tell:
         names = _write(loaded, out, tables, seed, format, tell)
-    if json:
-        console.result_json({"out": str(out), "files": names, "seed": seed})
-    else:
-        console.result(f"{many(len(names), 'table')}: {out / names[0]} to {names[-1]}")
+    told = {"out": str(out), "files": names, "seed": seed}
+    line = f"{many(len(names), 'table')}: {out / names[0]} to {names[-1]}"
+    console.show(told, line, as_json=json)
 
 
 def _write(
@@ -58,8 +57,8 @@ def _write(
     digits = max(2, len(str(tables)))
     names = []
     for number, table in enumerate(made, start=1):
-        names.append(f"table-{number:0{digits}}.{kind.value}")
-        if kind is Format.CSV:
+        names.append(f"table-{number:0{digits}}.{kind}")
+        if kind == "csv":
             table.to_csv(out / names[-1], index=False)
         else:
             table.to_parquet(out / names[-1], index=False)

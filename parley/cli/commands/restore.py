@@ -52,12 +52,10 @@ def restore(
     if not yes and not typer.confirm("Restore it?", err=True):
         raise InputError("not confirmed; nothing was restored")
     ended = _restored(file, about, config)
-    if json:
-        console.result_json({"restored": about.taken_at, "head": about.head, "ended": ended})
-        return
-    console.result(f"restored  the {about.role}'s state of {about.taken_at}")
-    for name in ended:
-        console.result(f"ends      study {name!r}, which was running")
+    told = {"restored": about.taken_at, "head": about.head, "ended": ended}
+    lines = [f"restored  the {about.role}'s state of {about.taken_at}"]
+    lines += [f"ends      study {name!r}, which was running" for name in ended]
+    console.show(told, *lines, as_json=json)
 
 
 def _restored(file: Path, about: About, config: Path | None) -> Sequence[str]:

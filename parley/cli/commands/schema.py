@@ -12,13 +12,12 @@ from common.errors import InputError
 from common.release import folder as release
 from common.schema import Schema
 from common.schema.dictionary import read_dictionary, with_frequencies
+from common.schema.encoder import describe
 from common.schema.infer import infer as propose
-from common.schema.refusals import describe
 from common.schema.tables import read_table
 from common.wording import many
-from parley.cli import console
+from parley.cli import console, options
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson, Delimiter, Overwrite, Sheet, delimiter_of
 
 LOUD = """\
 ==============================================================================
@@ -51,10 +50,10 @@ def infer(
             help="A code that stands for an empty cell, such as N or -9; repeatable.",
         ),
     ] = None,
-    delimiter: Delimiter = None,
-    sheet: Sheet = "",
-    overwrite: Overwrite = False,
-    json: AsJson = False,
+    delimiter: options.Delimiter = None,
+    sheet: options.Sheet = "",
+    overwrite: options.Overwrite = False,
+    json: options.AsJson = False,
 ) -> None:
     """Propose a schema for a table, for its owner to review.
 
@@ -68,7 +67,7 @@ def infer(
     if dictionary is not None:
         proposal = read_dictionary(dictionary)
     elif data is not None:
-        table = read_table(data, delimiter=delimiter_of(delimiter), sheet=sheet)
+        table = read_table(data, delimiter=options.delimiter_of(delimiter), sheet=sheet)
         proposal = propose(table.data, missing=missing or (), labels=table.labels)
     text = proposal.to_toml()
     if out is not None:
@@ -103,8 +102,8 @@ def frequencies(
     ],
     *,
     out: Annotated[Path, typer.Option(help="Write the schema here.")],
-    overwrite: Overwrite = False,
-    json: AsJson = False,
+    overwrite: options.Overwrite = False,
+    json: options.AsJson = False,
 ) -> None:
     """Add public frequencies of an attribute's values, for values too rare to be counted.
 
@@ -123,9 +122,9 @@ def check(
     schema: Annotated[Path, typer.Argument(help="The schema (schema.toml).")],
     data: Annotated[Path | None, typer.Argument(help="A table that should fit it.")] = None,
     *,
-    delimiter: Delimiter = None,
-    sheet: Sheet = "",
-    json: AsJson = False,
+    delimiter: options.Delimiter = None,
+    sheet: options.Sheet = "",
+    json: options.AsJson = False,
 ) -> None:
     """Check a schema, and that a table fits it. Nothing is released; no budget is spent."""
     domains = Schema.load(schema)
@@ -133,7 +132,9 @@ def check(
     if data is not None:
         with console.progress("checking") as report:
             report(0.1, f"reading {data.name}")
-            table = read_table(data, domains, delimiter=delimiter_of(delimiter), sheet=sheet)
+            table = read_table(
+                data, domains, delimiter=options.delimiter_of(delimiter), sheet=sheet
+            )
             report(0.6, "encoding")
             codes = table.encode(domains.without_rules())
             rows, broken = codes.rows, domains.possible.broken(codes)

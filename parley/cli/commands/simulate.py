@@ -6,10 +6,9 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
-from enum import StrEnum
 from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pandas as pd
 import typer
@@ -24,32 +23,10 @@ from common.release.writing import write_release
 from common.schema import Schema
 from common.schema.tables import TableFile, read_table
 from common.wording import many
-from parley.cli import console
+from parley.cli import console, options
 from parley.cli.commands import new_app
-from parley.cli.options import (
-    AsJson,
-    Delimiter,
-    Drops,
-    Format,
-    OutputFormat,
-    Overwrite,
-    PriorFile,
-    ReleaseFolder,
-    SchemaFile,
-    Seed,
-    Sheet,
-    SignAs,
-    SignWith,
-    Terms,
-    delimiter_of,
-    load_schema,
-    signer_of,
-    taking_terms,
-    tell_decisions,
-)
 from parley.simulation.consortium import Consortium
-from parley.simulation.partition import at_random, by_column
-from parley.simulation.people import PeopleRows, tables_of_people
+from parley.simulation.partition import PeopleRows, at_random, by_column, tables_of_people
 from parley.simulation.study import run_in_process
 
 app = new_app()
@@ -59,22 +36,15 @@ _SEVERAL = "several tables are several owners: leave out --parties and the like"
 _TIMEOUT_S = 24 * 3600.0  # of a study over grpc, so that nothing hangs for ever
 
 
-class Transport(StrEnum):
-    """How the roles of a simulation reach each other."""
-
-    IN_PROCESS = "in-process"
-    GRPC = "grpc"
-
-
 @app.command(name="simulate")
-@taking_terms
+@options.taking_terms
 def simulate_study(
     data: Annotated[
         list[Path], typer.Argument(help="One table to be dealt out, or one table per owner.")
     ],
     *,
-    schema: SchemaFile,
-    out: ReleaseFolder,
+    schema: options.SchemaFile,
+    out: options.ReleaseFolder,
     parties: Annotated[
         int | None, typer.Option(help="Owners to deal one table's rows out to. [default: 3]")
     ] = None,
@@ -84,24 +54,25 @@ def simulate_study(
             help="Deal out by this column: one owner per value. Its counts are published."
         ),
     ] = None,
-    terms: Terms,
-    prior: PriorFile = None,
-    drop: Drops = None,
+    terms: options.Terms,
+    prior: options.PriorFile = None,
+    drop: options.Drops = None,
     person: Annotated[
         str | None,
         typer.Option(help="The column that says whose row a row is. It is no attribute."),
     ] = None,
-    format: OutputFormat = Format.CSV,  # noqa: A002
-    seed: Seed = None,
+    format: options.OutputFormat = "csv",  # noqa: A002
+    seed: options.Seed = None,
     transport: Annotated[
-        Transport, typer.Option(help="in-process, or grpc: a process per owner, certificates.")
-    ] = Transport.IN_PROCESS,
-    sign_with: SignWith = None,
-    sign_as: SignAs = "curator",
-    delimiter: Delimiter = None,
-    sheet: Sheet = "",
-    overwrite: Overwrite = False,
-    json: AsJson = False,
+        Literal["in-process", "grpc"],
+        typer.Option(help="in-process, or grpc: a process per owner, certificates."),
+    ] = "in-process",
+    sign_with: options.SignWith = None,
+    sign_as: options.SignAs = "curator",
+    delimiter: options.Delimiter = None,
+    sheet: options.Sheet = "",
+    overwrite: options.Overwrite = False,
+    json: options.AsJson = False,
 ) -> None:
     """Run a study of several owners on this machine, with the roles and keys of a deployment.
 
@@ -113,23 +84,24 @@ def simulate_study(
     rows, per_person = terms.rows, terms.rows_per_person
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows}: ask for at least one row")
-    if transport is Transport.GRPC and seed is not None:
+    over_grpc = transport == "grpc"
+    if over_grpc and seed is not None:
         raise InputError("--seed is for simulations in one process: services never take a seed")
-    if transport is Transport.GRPC and sign_with is not None:
+    if over_grpc and sign_with is not None:
         raise InputError("--sign-with: over grpc the curator's process signs with keys of its own")
-    if transport is Transport.GRPC and drop:
+    if over_grpc and drop:
         raise InputError("--drop: owners vanish in simulations in one process only")
     if (person is None) != (per_person == 0):
         raise InputError("--person and --rows-per-person: give both, or none of them")
-    if person is not None and (transport is Transport.GRPC or partition_by is not None):
+    if person is not None and (over_grpc or partition_by is not None):
         raise InputError("--person: leave out --transport grpc and --partition-by")
     gone = _drops(drop or [])
     earlier = None if prior is None else read_prior(prior)
-    signer = signer_of(sign_with, sign_as, SignerRole.CURATOR)
-    domains = load_schema(schema)
+    signer = options.signer_of(sign_with, sign_as, SignerRole.CURATOR)
+    domains = options.load_schema(schema)
     with console.progress("reading") as tell:
         tell(0.0, data[0].name)
-        mark = delimiter_of(delimiter)
+        mark = options.delimiter_of(delimiter)
         read = [read_table(path, domains, delimiter=mark, sheet=sheet) for path in data]
         for table in read:
             table.encode(domains)  # here an error can still name the file and the line
@@ -140,7 +112,7 @@ def simulate_study(
         tables = _people(data, owned, domains, parties, per_person, terms.owners_per_person, seed)
     chosen = terms.chosen()
     with release.new_folder(out, overwrite=overwrite) as folder:
-        if transport is Transport.GRPC:
+        if over_grpc:
             traffic = _over_grpc(tables, domains, chosen, folder, format, prior)
         else:
             traffic = _in_process(
@@ -158,7 +130,7 @@ def _in_process(
     schema: Schema,
     terms: Mapping[str, object],
     folder: Path,
-    file_format: Format,
+    file_format: options.Format,
     seed: int | None,
     signer: Signer | None,
     gone: Mapping[str, int],
@@ -167,7 +139,7 @@ def _in_process(
     with console.progress("study") as tell:
         fitted = run_in_process(
             tables, schema, terms,
-            seed=seed, prior=prior, drop=gone, tell=tell, announce=tell_decisions,
+            seed=seed, prior=prior, drop=gone, tell=tell, announce=options.tell_decisions,
         )  # fmt: skip
     for name in gone.keys() - fitted.missing.keys():
         console.warn(
@@ -177,7 +149,7 @@ def _in_process(
     if signer is not None:  # who signs the release as its curator stands for the study, too
         fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
     with console.progress("writing") as tell:
-        write_release(folder, fitted, file_format=file_format.value, signer=signer, tell=tell)
+        write_release(folder, fitted, file_format=file_format, signer=signer, tell=tell)
     return fitted.transcript
 
 
@@ -197,17 +169,17 @@ def _over_grpc(
     schema: Schema,
     terms: Mapping[str, object],
     folder: Path,
-    file_format: Format,
+    file_format: options.Format,
     prior: Path | None,
 ) -> Mapping[str, object]:
     with (
         tempfile.TemporaryDirectory(prefix="parley-") as scratch,
         console.progress("study") as tell,
         Consortium(
-            Path(scratch), tables, schema, terms, file_format=file_format.value, prior=prior
+            Path(scratch), tables, schema, terms, file_format=file_format, prior=prior
         ) as consortium,
     ):
-        tell_decisions(consortium.study)
+        options.tell_decisions(consortium.study)
         place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
         shutil.copytree(place, folder, dirs_exist_ok=True)
         return consortium.transcript()
@@ -284,7 +256,7 @@ def _report(
     as_json: bool,
 ) -> None:
     privacy = release.read_json(out, release.STATEMENT)
-    console.tell_of_release(out, privacy)
+    options.tell_of_release(out, privacy)
     if as_json:
         told = (
             "epsilon_requested", "epsilon_delivered", "delta", "rho", "parties", "realised",

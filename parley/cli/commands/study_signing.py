@@ -50,10 +50,7 @@ def tell_offered(
     study: Study, file: Path, *, as_json: bool, changes: Sequence[str] | None = None
 ) -> None:
     """Say which study was written; with what is different from an earlier one, if there is one."""
-    if as_json:
-        told = {"study": study.digest.hex(), "name": study.name, "signer": study.signer}
-        listed = {} if changes is None else {"changes": list(changes)}
-        console.result_json(told | {"file": str(file)} | listed)
-        return
-    console.result(f"digest {study.digest.hex()}")
-    console.result(f"signer {study.signer or 'none'}")
+    told = {"study": study.digest.hex(), "name": study.name, "signer": study.signer}
+    listed = {} if changes is None else {"changes": list(changes)}
+    lines = (f"digest {study.digest.hex()}", f"signer {study.signer or 'none'}")
+    console.show(told | {"file": str(file)} | listed, *lines, as_json=as_json)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,28 +16,8 @@ from common.release.signatures import SignerRole
 from common.release.writing import Fitted, Written, write_release
 from common.schema.tables import read_table
 from common.wording import many
-from parley.cli import console
+from parley.cli import console, options
 from parley.cli.commands import new_app
-from parley.cli.options import (
-    AsJson,
-    Delimiter,
-    Format,
-    OutputFormat,
-    OutputRows,
-    Overwrite,
-    OwnersDelta,
-    ReleaseFolder,
-    SchemaFile,
-    Seed,
-    Sheet,
-    SignAs,
-    SignWith,
-    delimiter_of,
-    load_schema,
-    one_of,
-    signer_of,
-    warned_of_large_epsilon,
-)
 from parley.models.privbayes import PrivBayes
 from parley.models.privelet import Privelet
 from parley.models.subn import Subn
@@ -47,32 +26,10 @@ app = new_app()
 _BETA, _THETA = "0.3", "4"
 
 
-class Method(StrEnum):
-    """What makes the release."""
-
-    SUBN = "subn+"
-    PRIVBAYES = "privbayes"
-    PRIVELET = "privelet"
-
-
-class OnOff(StrEnum):
-    """Of a switch."""
-
-    ON = "on"
-    OFF = "off"
-
-
-class Bound(StrEnum):
-    """Which bound on the sensitivity of score R."""
-
-    TIGHT = "tight"
-    PRINTED = "printed"
-
-
 _METHODS = {
-    Method.SUBN: "a network, the most accurate for most tables",
-    Method.PRIVBAYES: "a network, with a choice of edges and scores",
-    Method.PRIVELET: "range counts, for few columns",
+    "subn+": "a network, the most accurate for most tables",
+    "privbayes": "a network, with a choice of edges and scores",
+    "privelet": "range counts, for few columns",
 }
 
 
@@ -82,22 +39,22 @@ def synthesize(
         Path, typer.Argument(help="The real table: CSV, Parquet, Excel, SPSS, Stata or SAS.")
     ],
     *,
-    schema: SchemaFile,
+    schema: options.SchemaFile,
     epsilon: Annotated[
         str,
         typer.Option(
             help="The privacy budget, spent exactly: 0.5, 1e-2 or 1/3.",
-            callback=warned_of_large_epsilon,
+            callback=options.warned_of_large_epsilon,
         ),
     ],
-    out: ReleaseFolder,
-    delta: OwnersDelta = "0",
+    out: options.ReleaseFolder,
+    delta: options.OwnersDelta = "0",
     method: Annotated[
-        Method | None,
-        one_of(_METHODS, default=Method.SUBN),
+        Literal["subn+", "privbayes", "privelet"] | None,
+        options.one_of(_METHODS, default="subn+"),
     ] = None,
-    rows: OutputRows = None,
-    format: OutputFormat = Format.CSV,  # noqa: A002
+    rows: options.OutputRows = None,
+    format: options.OutputFormat = "csv",  # noqa: A002
     encoding: Annotated[
         str | None,
         typer.Option(help="privbayes: binary, gray, vanilla or hierarchical. [default: by schema]"),
@@ -118,11 +75,13 @@ def synthesize(
         list[str] | None, typer.Option(help="privbayes: an edge that must not be. Repeatable.")
     ] = None,
     consistency: Annotated[
-        OnOff, typer.Option(help="privbayes: make overlapping tables agree. off: as printed.")
-    ] = OnOff.ON,
+        Literal["on", "off"],
+        typer.Option(help="privbayes: make overlapping tables agree. off: as printed."),
+    ] = "on",
     sensitivity: Annotated[
-        Bound, typer.Option(help="privbayes: of score R. printed: the paper's looser bound.")
-    ] = Bound.TIGHT,
+        Literal["tight", "printed"],
+        typer.Option(help="privbayes: of score R. printed: the paper's looser bound."),
+    ] = "tight",
     most_candidate_cells: Annotated[
         int, typer.Option(min=4, help="privbayes on bits: cap on all candidates' cells together.")
     ] = MOST_CANDIDATE_CELLS,
@@ -139,13 +98,13 @@ def synthesize(
             "or bound, the rule that chooses them; or none. [default: exact]"
         ),
     ] = None,
-    seed: Seed = None,
-    sign_with: SignWith = None,
-    sign_as: SignAs = "owner",
-    delimiter: Delimiter = None,
-    sheet: Sheet = "",
-    overwrite: Overwrite = False,
-    json: AsJson = False,
+    seed: options.Seed = None,
+    sign_with: options.SignWith = None,
+    sign_as: options.SignAs = "owner",
+    delimiter: options.Delimiter = None,
+    sheet: options.Sheet = "",
+    overwrite: options.Overwrite = False,
+    json: options.AsJson = False,
 ) -> None:
     """Publish a synthetic table of one owner's rows under differential privacy.
 
@@ -156,23 +115,19 @@ def synthesize(
     release.check_target(out, overwrite=overwrite)
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows}: ask for at least one row")
-    signer = signer_of(sign_with, sign_as, SignerRole.OWNER)
+    signer = options.signer_of(sign_with, sign_as, SignerRole.OWNER)
     maker: Subn | PrivBayes | Privelet
     if method is None:  # its own options choose PrivBayes
         given = any(each is not None for each in (score, encoding, max_parents, require, forbid))
-        tuned = (beta, theta, consistency, sensitivity) != (_BETA, _THETA, OnOff.ON, Bound.TIGHT)
-        method = Method.PRIVBAYES if given or tuned else Method.SUBN
-    if delta != "0" and method is not Method.SUBN:
-        raise InputError(f"--delta: {method.value} promises pure epsilon only. Use --method subn+")
-    if method is Method.SUBN:
+        tuned = (beta, theta, consistency, sensitivity) != (_BETA, _THETA, "on", "tight")
+        method = "privbayes" if given or tuned else "subn+"
+    if delta != "0" and method != "subn+":
+        raise InputError(f"--delta: {method} promises pure epsilon only. Use --method subn+")
+    if method == "subn+":
         maker = Subn(epsilon=epsilon, delta=delta, seed=seed)
-    elif method is Method.PRIVELET:
-        maker = Privelet(
-            epsilon=epsilon,
-            method=variant,
-            untransformed=_left_alone(untransformed, variant),
-            seed=seed,
-        )
+    elif method == "privelet":
+        left_alone = _left_alone(untransformed, variant)
+        maker = Privelet(epsilon=epsilon, method=variant, untransformed=left_alone, seed=seed)
     else:
         maker = PrivBayes(
             epsilon=epsilon,
@@ -183,16 +138,16 @@ def synthesize(
             max_parents=max_parents,
             required=[_edge(words) for words in require or ()],
             forbidden=[_edge(words) for words in forbid or ()],
-            consistency=consistency is OnOff.ON,
-            printed_sensitivity=sensitivity is Bound.PRINTED,
+            consistency=consistency == "on",
+            printed_sensitivity=sensitivity == "printed",
             most_candidate_cells=most_candidate_cells,
             most_parent_sets=most_parent_sets,
             seed=seed,
         )
-    domains = load_schema(schema)
+    domains = options.load_schema(schema)
     with console.progress("reading") as tell:
         tell(0.0, data.name)
-        table = read_table(data, domains, delimiter=delimiter_of(delimiter), sheet=sheet)
+        table = read_table(data, domains, delimiter=options.delimiter_of(delimiter), sheet=sheet)
     # The folder is opened before the budget is spent: a disk that refuses it costs nothing.
     with release.new_folder(out, overwrite=overwrite) as folder:
         with console.progress("learning") as tell:
@@ -201,7 +156,7 @@ def synthesize(
             fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
         with console.progress("writing") as tell:
             written = write_release(
-                folder, fitted, rows=rows, file_format=format.value, signer=signer, tell=tell
+                folder, fitted, rows=rows, file_format=format, signer=signer, tell=tell
             )
     _report(out, fitted, written, as_json=json)
 
@@ -228,20 +183,12 @@ def _edge(words: str) -> tuple[str, str]:
 
 def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> None:
     privacy = fitted.privacy
-    console.tell_of_release(out, privacy)
-    if as_json:
-        console.result_json(
-            {
-                "out": str(out),
-                "files": list(written.files),
-                "rows": written.rows,
-                "epsilon_requested": privacy["epsilon_requested"],
-                "epsilon_delivered": privacy["epsilon_delivered"],
-                "private": privacy["private"],
-            }
-        )
-        return
-    console.result(
+    options.tell_of_release(out, privacy)
+    told = {"out": str(out), "files": list(written.files), "rows": written.rows}
+    promised = ("epsilon_requested", "epsilon_delivered", "private")
+    console.show(
+        told | {key: privacy[key] for key in promised},
         f"{many(written.rows, 'synthetic row')}, epsilon {privacy['epsilon_delivered']:g}: "
-        f"{out / release.REPORT}"
+        f"{out / release.REPORT}",
+        as_json=as_json,
     )

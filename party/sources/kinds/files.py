@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from common.schema import Schema
-from party.sources.files import CsvReader, ParquetReader
-from party.sources.formats import FormatReader
+from party.sources.files import CsvReader, FormatReader, ParquetReader
 from party.sources.kind import SHAPE, Kind
 from party.sources.settings import SourceSettings
 from party.sources.source import TableReader

@@ -155,7 +155,11 @@ def test_the_plan_of_a_sum_holds_for_one_request_and_one_history(masked_study):
         party="north", rows=40, marginals={(0,): 2}, law=DiscreteLaplace(Fraction(8))
     )
     replace = ReplaceStep(
-        name="r", phase="p", release=release, group=release.groups[0], sizes=SIZES
+        name="r",
+        phase="p",
+        release=release,
+        group=release.groups[0],
+        request=TableRequest(((0,),), SIZES),
     )
     plans = [
         sum_plan_of(masked_study, 0, asked, None, history=history).digest

@@ -13,8 +13,7 @@ from common.bayes.privbayes.mechanism import fit_privbayes
 from common.errors import InputError
 from common.methods import conditional
 from common.methods.conditional import ConditionalModel, network_form, within
-from common.methods.distdiffgen.cuts import Cuts
-from common.methods.distdiffgen.leaves import LeafModel
+from common.methods.distdiffgen.cuts import Cuts, LeafModel
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus.descent import SpreadModel
@@ -25,8 +24,8 @@ from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.attribute import Attribute, Listed
-from common.schema.cell_weights import CellWeights
 from common.schema.codes import Codes
+from common.schema.conditions import CellWeights
 from common.schema.hierarchy import Node, leaf
 from common.schema.rules import Possible, read_rules
 

@@ -143,22 +143,10 @@ def test_noise_passes_its_bound_once_in_twenty():
 
 @given(st.floats(-50, 50), st.floats(0, 30), st.floats(-50, 50), st.floats(0.01, 20), st.booleans())
 def test_a_verdict_is_what_holds_everywhere_in_the_interval(middle, width, model, limit, relative):
-    class Fixed:
-        sets = ((0,),)
-
-        def numbers(self, tables, expected):
-            return [0]
-
-        def interval(self, found, error):
-            return model, model
-
-        def sampling_error(self, exact, rows):
-            return 0.0
-
     exact = Fraction(limit).limit_denominator(1000) / (20 if relative else 1)
     criterion = replace(read_criteria([EVERY_KIND[0]])[0], limit=exact, relative=relative)
     ends = (middle - width, middle + width)
-    found = criteria._judged_value(criterion, ends, Fixed(), rows_of(1)).outcome
+    found = criteria._judged(criterion, *ends, model).outcome
     grid = np.linspace(*ends, 400)
     over = np.abs(model - grid) - float(exact) * (np.abs(grid) if relative else 1)
     if found is Outcome.MET:

@@ -9,7 +9,7 @@ import pytest
 
 from common.crypto.two_party.gates import InTheOpen
 from common.errors import InputError, RemoteProtocolError
-from common.methods.distdiffgen.cuts import Cuts
+from common.methods.distdiffgen.cuts import Cuts, leaf_request
 from common.methods.distdiffgen.divisions import (
     SCORES,
     SENSITIVITY,
@@ -17,7 +17,6 @@ from common.methods.distdiffgen.divisions import (
     JointDivision,
     impurities,
 )
-from common.methods.distdiffgen.leaves import leaf_request
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes

@@ -247,7 +247,7 @@ def test_one_owner_gets_the_method_of_studies_by_the_same_interface(by_subn, fit
     by_subn.save(tmp_path / "release")
     read = parley.load(tmp_path / "release")
     assert read.schema.names == SCHEMA.names
-    assert repr(read).startswith("ReleasedRows: 3,000 rows, 3 columns, epsilon 20\n")
+    assert repr(read).startswith("FittedStudy: 3,000 rows, 3 columns, epsilon 20\n")
     assert repr(read).count("\n") == 2
     with pytest.raises(InputError, match="already holds a release"):
         by_subn.save(tmp_path / "release")

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 import parley
+from common.release.measured import study_noise
 from common.release.model_count import model_count
-from common.release.released_rows import ReleasedRows
-from common.release.report.study_figures import study_noise
 from common.schema import Codes
 from common.schema.conditions import parse
 
@@ -90,18 +89,20 @@ def test_an_interval_stays_within_the_table():
     assert ask("", letter=100.0).interval(0.95)[1] == 1_000
 
 
+def by_rows(codes, rows, noise):
+    return lambda query: model_count(query, SCHEMA, [codes], rows=rows, noise=noise)
+
+
 def study_counts(table, seed):
     owners = [table.iloc[start::3] for start in range(3)]
     made = parley.simulate(owners, SCHEMA, epsilon=1, aggregation="clear", seed=seed)
     noise = study_noise(made.study, made.steps)
-    return ReleasedRows(SCHEMA, made.sample_codes(), made.rows, made.privacy, noise).count
+    return by_rows(made.sample_codes(), made.rows, noise)
 
 
 def privbayes_counts(table, seed):
     made = parley.PrivBayes(epsilon=1, seed=seed).fit(table, SCHEMA)
-    return ReleasedRows(
-        SCHEMA, made.sample_codes(20_000), made.rows, made.privacy, made.noise
-    ).count
+    return by_rows(made.sample_codes(20_000), made.rows, made.noise)
 
 
 @pytest.mark.parametrize(("release", "runs"), [(study_counts, 5), (privbayes_counts, 4)])

@@ -88,7 +88,7 @@ def test_the_model_is_another_one_and_costs_the_same(releases):
 
 
 def test_a_loaded_release_derives_its_model_again(releases):
-    loaded = parley.load(releases / "this").learnt
+    loaded = parley.load(releases / "this")
     assert loaded.prior.digest == loaded.study.prior
     assert (
         loaded.model.as_json()
@@ -139,7 +139,7 @@ def test_another_schema_is_refused_by_name(releases, old, new, named):
 
 
 def test_a_folder_of_priors_keeps_what_a_study_names_and_nothing_else(releases, tmp_path):
-    study_of_this = parley.load(releases / "this").learnt.study
+    study_of_this = parley.load(releases / "this").study
     priors = Priors(tmp_path / "priors")
     assert not priors.has(study_of_this)
     with pytest.raises(InputError, match="is not here"):

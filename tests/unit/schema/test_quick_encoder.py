@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import InputError
-from common.schema import Schema, kernels
+from common.schema import Schema, quick_encoder
 from common.schema.encoder import encode_column
 
 WORDS = '[[attribute]]\nname = "x"\nkind = "categorical"\nvalues = ["a", "b", "7", "1.5"]\n'
@@ -131,4 +131,4 @@ def test_the_kernels_mean_in_python_what_they_mean_compiled(monkeypatch):
             schema.attributes[0], table.column(0), where="", row_numbers=lambda rows: rows
         )
         assert np.array_equal(schema.encode(table, compiled=True).columns[0], column)
-    assert max(schema.sizes) < kernels.REFUSED
+    assert max(schema.sizes) < quick_encoder.REFUSED

@@ -11,7 +11,7 @@ from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Schema
 from common.schema.codes import Codes
 from common.wavelet import privelet
-from common.wavelet.answers import NoiseLaw
+from common.wavelet.answers import NoiseMoments
 from common.wavelet.axis import Axis
 from common.wavelet.decisions import make_plan
 from common.wavelet.haar import HaarAxis
@@ -81,7 +81,7 @@ def query_variance(plan, ranges, *, padding=False):
         plan.axes[i].reach(*(np.array([end]) for end in ranges[i]), padding=padding)
         for i in plan.order
     ]
-    return NoiseLaw(plan).variances(reaches)[0], reaches
+    return NoiseMoments(plan).variances(reaches)[0], reaches
 
 
 REPEATS = 40_000

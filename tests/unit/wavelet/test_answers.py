@@ -9,7 +9,7 @@ from scipy import stats
 
 from common.errors import LocalError
 from common.privacy.sampling.discrete_laplace import discrete_laplace_variance
-from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
+from common.wavelet.answers import NoiseMoments, prefix_sums, range_sums
 from common.wavelet.decisions import make_plan
 from tests.unit.wavelet import dense
 from tests.unit.wavelet.blocks import (
@@ -76,7 +76,7 @@ def test_empirical_variance_is_the_exact_one_and_no_other(factor, fits):
     errors = errors_of_a_query(factor, seed=f"variance {factor}")
     plan = make_plan((alone(REPEATS), haar(8), nominal(FIG3)), Fraction(1), "privelet+", [0])
     exact, reaches = query_variance(plan, [(0, 1), (1, 7), (0, 3)])
-    kurtosis = NoiseLaw(plan).fourth_cumulants(reaches)[0] / exact**2
+    kurtosis = NoiseMoments(plan).fourth_cumulants(reaches)[0] / exact**2
     standard_error = exact * math.sqrt((kurtosis + 2) / REPEATS)
     deviation = abs(errors.var() - exact) / standard_error
     assert (deviation < 6) == fits

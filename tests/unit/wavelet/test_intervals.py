@@ -10,7 +10,7 @@ from scipy import stats
 
 from common.errors import InputError
 from common.privacy.sampling.discrete_laplace import discrete_laplace_variance
-from common.wavelet.answers import NoiseLaw
+from common.wavelet.answers import NoiseMoments
 from common.wavelet.decisions import make_plan
 from common.wavelet.intervals import discrete_laplace_fourth_cumulant, half_widths
 from tests.unit.wavelet.blocks import (
@@ -58,7 +58,9 @@ def test_intervals_of_transformed_queries_cover(confidence):
     errors = errors_of_a_query(Fraction(1), seed="coverage")
     plan = make_plan((alone(REPEATS), haar(8), nominal(FIG3)), Fraction(1), "privelet+", [0])
     exact, reaches = query_variance(plan, [(0, 1), (1, 7), (0, 3)])
-    margin = half_widths(np.array([exact]), NoiseLaw(plan).fourth_cumulants(reaches), confidence)[0]
+    margin = half_widths(
+        np.array([exact]), NoiseMoments(plan).fourth_cumulants(reaches), confidence
+    )[0]
     inside = int((np.abs(errors) <= margin).sum())
     assert stats.binomtest(inside, REPEATS, confidence).pvalue > 1e-9
     for wrong in (0.7, 1.3):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import parley
 from common.schema import Schema
-from common.wavelet.possible_boxes import PossibleBoxes
+from common.wavelet.noisy_matrix import PossibleBoxes
 
 SCHEMA = Schema.from_toml(
     '[[attribute]]\nname = "age"\nkind = "integer"\nmin = 0\nmax = 31\nbins = 16\n'

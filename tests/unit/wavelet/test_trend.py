@@ -8,7 +8,7 @@ import pytest
 from benchmarks.census_like import Shape, coverage, random_boxes
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
-from common.wavelet.answers import NoiseLaw, prefix_sums, range_sums
+from common.wavelet.answers import NoiseMoments, prefix_sums, range_sums
 from common.wavelet.decisions import axes_of, make_plan
 from common.wavelet.mechanism import count_cells, noisy_cells
 from tests.unit.wavelet.blocks import alone, haar, rows_of
@@ -29,7 +29,7 @@ def _variances(plan, boxes, *, padding):
         axis.reach(boxes[:, i, 0], boxes[:, i, 1], padding=padding)
         for i, axis in zip(plan.order, plan.stored_axes, strict=True)
     ]
-    return NoiseLaw(plan).variances(reaches)
+    return NoiseMoments(plan).variances(reaches)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from common.privacy.randomness import SeededRandomSource
 from common.wavelet import haar as haar_module
-from common.wavelet.answers import NoiseLaw
+from common.wavelet.answers import NoiseMoments
 from common.wavelet.decisions import make_plan
 from common.wavelet.mechanism import count_cells, noisy_cells
 from common.wavelet.threshold import thresholds
@@ -174,7 +174,7 @@ def test_two_dimensional_query_has_variance_1026():
         axis.reach(*(np.array([end]) for end in ranges[axis.kind]), padding=False)
         for axis in plan.stored_axes
     ]
-    exact = NoiseLaw(plan).variances(reaches)[0]
+    exact = NoiseMoments(plan).variances(reaches)[0]
     assert exact == pytest.approx(1026, rel=1e-3)
     assert exact < 1026  # discrete noise has a little less variance than continuous noise
     assert plan.variance_bound == 11520

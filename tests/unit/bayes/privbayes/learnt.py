@@ -3,7 +3,7 @@
 import numpy as np
 
 from common.bayes.privbayes.greedy_binary import learn_binary_network
-from common.bayes.privbayes.scores import Score
+from common.bayes.privbayes.scores import Score, Scoring
 from common.marginals import BinarySubsets
 from common.schema.codes import Codes
 
@@ -26,10 +26,9 @@ def select_best(scores, *, sensitivity, score_error):
 def learn(codes, degree, *, root=0, select=select_best, score=Score.MUTUAL_INFORMATION, **options):
     return learn_binary_network(
         BinarySubsets(codes, codes.width).tables,
+        Scoring(score, codes.rows),
         attributes=codes.width,
-        rows=codes.rows,
         degree=degree,
-        score=score,
         root=root,
         select=select,
         **options,

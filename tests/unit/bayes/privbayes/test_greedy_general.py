@@ -12,7 +12,7 @@ from common.bayes.privbayes.greedy_general import (
     has_choice,
     learn_general_network,
 )
-from common.bayes.privbayes.scores import Score
+from common.bayes.privbayes.scores import Score, Scoring
 from common.errors import LocalError
 from common.marginals import count
 from common.schema.codes import Codes
@@ -40,10 +40,9 @@ def learn_mixed(codes, cells, *, domain=DOMAIN, select=select_best, root=0, **op
     expanded, columns = domain.expand(codes), {v: i for i, v in enumerate(domain.views)}
     return learn_general_network(
         lambda families: count(expanded, [[columns[v] for v in f] for f in families]),
+        Scoring(Score.INDEPENDENCE, codes.rows),
         domain=domain,
-        rows=codes.rows,
         cells=cells,
-        score=Score.INDEPENDENCE,
         root=root,
         select=select,
         **options,
@@ -122,10 +121,9 @@ def test_score_f_is_refused_on_the_general_path():
     with pytest.raises(LocalError, match="binary"):
         learn_general_network(
             lambda families: [],
+            Scoring(Score.MAXIMUM_JOINT, rows=1),
             domain=DOMAIN,
-            rows=1,
             cells=4,
-            score=Score.MAXIMUM_JOINT,
             root=0,
             select=select_best,
         )

@@ -1,6 +1,7 @@
 """Models: JSON, sampling of any size, and codes that stand for no value."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -78,10 +79,12 @@ def test_any_number_of_rows_comes_in_blocks(monkeypatch):
         Sampler(NETWORK, DOMAIN, CONDITIONALS[::-1]).sample(1, SeededRandomSource(2))
 
 
-def test_models_survive_json():
-    first = model()
+@pytest.mark.parametrize("printed", [False, True])
+def test_models_survive_json(printed):
+    first = replace(model(), plan=replace(model().plan, printed_sensitivity=printed))
     again = PrivBayesModel.from_json(json.loads(json.dumps(first.to_json())))
     assert again.to_json() == first.to_json()
+    assert again.plan.printed_sensitivity is printed  # a refit needs it
     left = first.sample(500, SeededRandomSource(3))
     right = again.sample(500, SeededRandomSource(3))
     assert all(np.array_equal(a, b) for a, b in zip(left.columns, right.columns, strict=True))

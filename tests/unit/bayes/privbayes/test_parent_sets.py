@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.bayes.domain import Domain, View
-from common.bayes.privbayes.parent_sets import TooManyParentSetsError, maximal_parent_sets
+from common.bayes.privbayes.greedy_general import TooManyParentSetsError, maximal_parent_sets
 
 
 def nested(sizes):

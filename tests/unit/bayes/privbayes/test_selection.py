@@ -10,8 +10,7 @@ from math import log
 import numpy as np
 import pytest
 
-from common.bayes.privbayes.scores import Score, scores
-from common.bayes.privbayes.selection import score_sensitivity
+from common.bayes.privbayes.scores import Score, Scoring, scores
 
 SHAPES = [((2, 2), 14), ((2, 3), 8), ((2, 4), 6), ((3, 3), 6), ((3, 4), 5)]
 CASES = [(shape, n) for shape, most in SHAPES for n in range(2, most + 1)]
@@ -52,7 +51,7 @@ def largest_move(score_of, shape, rows):
 
 
 def bound(score, shape, rows, *, printed=False):
-    return score_sensitivity(score, rows=rows, binary=2 in shape, printed=printed)
+    return Scoring(score, rows, printed).sensitivity(binary=2 in shape)
 
 
 @pytest.mark.parametrize(("shape", "rows"), CASES)
@@ -109,7 +108,7 @@ def test_the_bound_of_three_is_nearly_attained():
 )
 def test_sensitivities_at_the_papers_sizes(rows, binary, general, f, r):
     def of(score, *, is_binary):
-        return float(score_sensitivity(score, rows=rows, binary=is_binary, printed=True))
+        return float(Scoring(score, rows, printed=True).sensitivity(binary=is_binary))
 
     assert of(Score.MUTUAL_INFORMATION, is_binary=True) / rows == pytest.approx(binary, rel=1e-6)
     assert of(Score.MUTUAL_INFORMATION, is_binary=False) / rows == pytest.approx(general, rel=1e-6)

@@ -19,9 +19,8 @@ from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.release.verify import verify
 from common.schema import Schema
-from common.schema.cell_weights import weights_of
 from common.schema.codes import Codes
-from common.schema.conditions import parse
+from common.schema.conditions import parse, weights_of
 from common.schema.dictionary import with_frequencies
 from common.schema.hierarchy import Hierarchy, Node, leaf
 from common.study.accounting import account

@@ -15,7 +15,7 @@ def test_a_short_job_says_nothing(capsys):
 
 
 def test_a_long_job_says_each_stage_once_in_a_log(capsys, monkeypatch):
-    monkeypatch.setattr(console, "_PATIENCE_S", -1.0)
+    monkeypatch.setattr(console, "_QUIET_S", -1.0)
     with console.progress("work") as tell:
         tell(0.1, "edges: 1 of 2")
         tell(0.2, "edges: 2 of 2")
@@ -26,12 +26,13 @@ def test_a_long_job_says_each_stage_once_in_a_log(capsys, monkeypatch):
 @pytest.fixture
 def terminal(monkeypatch):
     screen = io.StringIO()
-    monkeypatch.setattr(console, "_messages", Console(file=screen, force_terminal=True, width=80))
+    terminal = Console(file=screen, force_terminal=True, width=80)
+    monkeypatch.setattr(console, "_messages", lambda: terminal)
     return screen
 
 
 def test_a_long_job_has_a_bar_on_a_terminal(terminal, monkeypatch):
-    monkeypatch.setattr(console, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(console, "_QUIET_S", 0.0)
     with console.progress("work") as tell:
         tell(0.5, "half")
         while "work" not in terminal.getvalue():  # drawn by a thread of its own
@@ -40,13 +41,13 @@ def test_a_long_job_has_a_bar_on_a_terminal(terminal, monkeypatch):
 
 
 def test_a_short_job_has_no_bar_on_a_terminal(terminal, monkeypatch):
-    monkeypatch.setattr(console, "_PATIENCE_S", 3600.0)
+    monkeypatch.setattr(console, "_QUIET_S", 3600.0)
     with console.progress("work") as tell:
         tell(0.5, "half")
     assert "half" not in terminal.getvalue()
 
 
 def test_a_bar_goes_away_when_the_job_fails(terminal, monkeypatch):
-    monkeypatch.setattr(console, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(console, "_QUIET_S", 0.0)
     with pytest.raises(KeyError), console.progress("work"):
         raise KeyError

@@ -43,7 +43,7 @@ def python(program, *words, folder=ROOT):
     ("module", "number", "command"),
     [
         ("typer", signal.SIGINT, ["--help"]),
-        ("rich.console", signal.SIGTERM, ["--version"]),
+        ("common.wording", signal.SIGTERM, ["--version"]),
         ("parley.cli.commands.party", signal.SIGINT, ["party", "status", *NORTH]),
         ("numpy", signal.SIGTERM, ["party", "join", *NORTH]),
         ("grpc", signal.SIGINT, ["doctor", "curator", *HUB]),

@@ -98,8 +98,8 @@ def test_the_bytes_forecast_are_those_of_a_run_within_five_percent(
     for party, told in line.parties.items():
         sent = sum(phase.sent[party] for phase in run.traffic.values())
         received = sum(phase.received[party] for phase in run.traffic.values())
-        assert told.sent == pytest.approx(sent, rel=0.05, abs=64)
-        assert told.received == pytest.approx(received, rel=0.05, abs=64)
+        assert told.bytes_sent == pytest.approx(sent, rel=0.05, abs=64)
+        assert told.bytes_received == pytest.approx(received, rel=0.05, abs=64)
         assert told.seconds > 0
 
 

@@ -312,7 +312,7 @@ def test_rows_are_cut_by_python_as_they_are_by_arrow(tmp_path_factory, content, 
         (b"a,b\n", "no rows"),
         (b"a,a\n7,7\n", "duplicate column"),
         (b"\xff,b\n7,7\n", "not UTF-8"),
-        (gzip.compress(b"a,b\n7,7\n" * 99, mtime=0)[:-9], "cannot be read"),
+        (gzip.compress(b"a,b\n7,7\n" * 99, mtime=0)[:-9], "not a readable CSV file"),
     ],
 )
 def test_a_csv_file_that_is_no_table_is_found_without_a_study(csv_file, tmp_path, content, named):

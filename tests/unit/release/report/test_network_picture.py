@@ -4,17 +4,21 @@ import itertools
 import re
 
 from common.release.report.charts import Series, bar_rows
-from common.release.report.network_picture import draw_network
+from common.release.report.network_picture import NetworkDrawing
 from common.release.report.page import Section, figure, page, table
 from tests.unit.release.report.conftest import local, parse
 
 NASTY = '<script>alert("&")</script>'
 
 
+def drawn(names, strengths):
+    return NetworkDrawing(names, strengths, {}).svg()
+
+
 def test_every_parent_stands_above_its_child():
     names = ["root", "left", "right", "leaf"]
     edges = [("root", "left"), ("root", "right"), ("left", "leaf"), ("right", "leaf")]
-    picture = parse(draw_network(names, edges, {edges[0]: 2.0, edges[1]: 1.0}))
+    picture = parse(drawn(names, dict(zip(edges, (2.0, 1.0, 0.0, 0.0), strict=True))))
     heights = {
         g[0].text: float(next(e for e in g if local(e) == "rect").get("y"))
         for g in picture.iter()
@@ -26,7 +30,7 @@ def test_every_parent_stands_above_its_child():
 
 def test_boxes_of_one_layer_do_not_overlap():
     names = ["root", *[f"a long attribute name {i}" for i in range(30)]]
-    picture = parse(draw_network(names, [("root", n) for n in names[1:]]))
+    picture = parse(drawn(names, {("root", n): 0.0 for n in names[1:]}))
     boxes = sorted(
         (float(r.get("x")), float(r.get("x")) + float(r.get("width")))
         for g in picture.iter()
@@ -39,7 +43,7 @@ def test_boxes_of_one_layer_do_not_overlap():
 
 
 def test_what_is_shown_is_escaped():
-    picture = draw_network([NASTY, "b"], [(NASTY, "b")]) + bar_rows(
+    picture = drawn([NASTY, "b"], {(NASTY, "b"): 0.0}) + bar_rows(
         NASTY, [NASTY], [Series(NASTY, [1.0])]
     )
     assert "<script" not in picture
@@ -47,7 +51,7 @@ def test_what_is_shown_is_escaped():
 
 
 def test_page_asks_nothing_of_the_network():
-    document = page("t", "l", [Section("s", figure(draw_network(["a"], []), "c"))])
+    document = page("t", "l", [Section("s", figure(drawn(["a"], {}), "c"))])
     links = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')> ]+)""", document)
     assert [link for link in links if not link.startswith("#")] == []
     assert document.count("http") == document.count("http-equiv") + document.count(
@@ -56,7 +60,6 @@ def test_page_asks_nothing_of_the_network():
 
 
 def test_strong_edges_carry_their_strength_and_weak_ones_do_not():
-    edges = [("a", "c"), ("b", "c")]
-    picture = draw_network(["a", "b", "c"], edges, {edges[0]: 0.5, edges[1]: 0.01})
+    picture = drawn(["a", "b", "c"], {("a", "c"): 0.5, ("b", "c"): 0.01})
     numbers = [e.text for e in parse(picture).iter() if local(e) == "text" and "." in e.text]
     assert numbers == ["0.50"]

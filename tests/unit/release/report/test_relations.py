@@ -73,8 +73,8 @@ def test_one_attribute_or_one_value_has_no_relations():
 def test_a_picture_of_a_model_without_arrows_has_none_that_chance_made():
     """In 1,200 independent rows the strongest pair by chance has more than 0.3 bits."""
     drawing = study_drawing(object(), SCHEMA, codes(independent(1_200, 1)))
-    assert drawing.edges == []
+    assert drawing.strengths == {}
     assert "by chance" in drawing.without_edges
     drawing = study_drawing(object(), SCHEMA, codes(related(1_200, 1)))
-    assert {frozenset(edge) for edge in drawing.edges} == {frozenset("ab"), frozenset("cd")}
+    assert {frozenset(edge) for edge in drawing.strengths} == {frozenset("ab"), frozenset("cd")}
     assert sorted(drawing.names) == list(NAMES)

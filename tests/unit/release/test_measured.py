@@ -13,9 +13,8 @@ from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
 from common.privacy.sensitivity import Sensitivity
-from common.release.measured import study_tables
+from common.release.measured import study_shares, study_tables
 from common.release.report.expected_error import caution, expected_errors
-from common.release.report.study_figures import study_shares
 from common.study.document import Member, Study
 from common.study.requests import TableRequest
 from common.study.steps import SumStep

@@ -2,8 +2,8 @@
 
 import pytest
 
+from common.release.spreadsheet import formula_warning, harmless, is_formula
 from common.schema import Schema
-from common.schema.formulas import formula_warning, harmless, is_formula
 
 
 @pytest.mark.parametrize(
