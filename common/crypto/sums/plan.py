@@ -67,7 +67,7 @@ class SumPlan:
     # before it. Sides that disagree about that do not understand each other.
     context: bytes = b""
     law: NoiseLaw | None = None  # of the noise in the sum; None with `Noise.NONE`
-    # The t of the proofs: how many parties may pool what they know; noise and masks are made for it.
+    # The t of the proofs: how many parties may pool what they know; noise and masks allow for it.
     colluders: int = 1
     # The d of the proofs: how many parties may go missing during the sum; noise and masks are made
     # for it. `recovery` says how the others finish.
