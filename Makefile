@@ -100,9 +100,9 @@ bench-scale: .venv/.dev ## more rows than memory, in and out, against DuckDB
 	$(BIN)/python -m benchmarks.scale
 bench-postgresql: .venv/.dev ## fetching rows against GROUP BY in PostgreSQL
 	$(BIN)/python -m benchmarks.postgresql
-bench-subn: .venv/.dev ## studies of several owners: utility, bytes, seconds; against MST and AIM
-	$(BIN)/python -m benchmarks.subn
-	$(BIN)/python -m benchmarks.subn_cells
+# make bench-subn ARGS="--tables adult --peers"; make bench-subn ARGS="--parts wire"
+bench-subn: .venv/.dev ## studies of several owners: accuracy, bytes, seconds; ranks, MST and AIM
+	$(BIN)/python -m benchmarks.subn $(ARGS)
 bench-transport: .venv/.dev ## a study over gRPC against the same study in one process
 	$(BIN)/python -m benchmarks.transport
 bench-wide: .venv/.dev ## 200 binary and 60 mixed columns against the floor

@@ -9,7 +9,7 @@ average total variation distance over all 2-way and 3-way marginals. Two kinds o
 
 Beside them stands last year's table itself, which is what a user has who does nothing this year.
 `population` is made up here; the research tables are used if they are on this machine. Sums are
-added up without cryptography (`benchmarks.subn_methods`): NOT PRIVATE, and the noise is numpy's.
+added up without cryptography (`benchmarks.subn_methods`): NOT PRIVATE.
 """
 
 from __future__ import annotations
@@ -25,10 +25,16 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from benchmarks.privbayes_data import Dataset
-from benchmarks.subn_data import NAMES, RANDOM, Setting, settings, split_rows
-from benchmarks.subn_methods import METHODS, run_plan, study_of
-from common.bayes.privbayes.decisions import Encoding
+from benchmarks.subn_data import (
+    NAMES,
+    POPULATION,
+    RANDOM,
+    Setting,
+    setting_of,
+    settings,
+    split_rows,
+)
+from benchmarks.subn_methods import METHODS, QuickCopy, study_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Codes, Schema
 from common.study.document import Study
@@ -36,7 +42,6 @@ from common.study.prior import Prior
 from parley.simulation.population import demo_schema_toml, make_population
 
 RESULTS = Path(__file__).parent / "results" / "prior.json"
-POPULATION = "population"
 ALIKE, DRIFTED = "alike", "drifted"
 EPSILONS = ("0.1", "0.4", "1")
 DELTAS = ("0", "1e-9")
@@ -48,10 +53,7 @@ def population() -> Setting:
     """The simulated people of the demo."""
     schema = Schema.from_toml(demo_schema_toml())
     codes = schema.encode(make_population(_ROWS, seed=1))
-    hierarchies = tuple(attribute.hierarchy for attribute in schema.attributes)
-    return Setting(
-        POPULATION, Dataset(POPULATION, codes, hierarchies, Encoding.VANILLA, (2, 3), (), None)
-    )
+    return setting_of(POPULATION, codes, [each.hierarchy for each in schema.attributes])
 
 
 def years(codes: Codes, kind: str, seed: int) -> tuple[Codes, Codes]:
@@ -68,8 +70,8 @@ def release(study: Study, tables: dict[str, Codes], seed: str, prior: Codes | No
     """The synthetic rows of one run."""
     source = SeededRandomSource(seed)
     named = study if prior is None else replace(study, prior="0" * 64)
-    model = run_plan(named, tables, source, None if prior is None else Prior(prior))
-    return model.sample(study.rows, source)
+    copy = QuickCopy(named, tables, source, None if prior is None else Prior(prior))
+    return copy.run().sample(study.rows, source)
 
 
 def compare(

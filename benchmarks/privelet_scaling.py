@@ -24,8 +24,7 @@ from common.wavelet.axis import Axis
 from common.wavelet.decisions import Method, Plan, make_plan
 from common.wavelet.haar import HaarAxis
 from common.wavelet.mechanism import noisy_cells
-from common.wavelet.nominal import NominalAxis
-from common.wavelet.tree import Tree
+from common.wavelet.nominal import NominalAxis, Tree
 
 RESULTS = Path(__file__).parent / "results" / "privelet_scaling.json"
 METHODS: tuple[Method, ...] = ("basic", "privelet+", "privelet*")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import parley
-from common.marginals import count
+from benchmarks.privbayes import distance
 from common.schema import Codes, Schema
 
 RESULTS = Path(__file__).parent / "results" / "rules.json"
@@ -89,13 +88,6 @@ def released(method: str, table: pd.DataFrame, own: Schema, epsilon: str, seed: 
     ).sample_codes()
 
 
-def distance(real: Codes, synthetic: Codes) -> float:
-    """The mean total variation distance of all 2-way marginals."""
-    pairs = list(combinations(range(real.width), 2))
-    both = zip(count(real, pairs), count(synthetic, pairs), strict=True)
-    return float(np.mean([np.abs(a / real.rows - b / synthetic.rows).sum() / 2 for a, b in both]))
-
-
 def main() -> None:
     """Print the table, and write it as JSON."""
     options = argparse.ArgumentParser(description=__doc__)
@@ -115,8 +107,8 @@ def main() -> None:
                 made = released(method, table, ruled, epsilon, seed)
                 if not ruled.possible.holds(made).all():
                     raise AssertionError("a released row breaks a rule")
-                with_rules.append(distance(real, made))
-                without.append(distance(real, plain))
+                with_rules.append(distance(real, made, 2))
+                without.append(distance(real, plain, 2))
                 broken.append(1 - float(ruled.possible.holds(plain).mean()))
             lines.append(
                 {

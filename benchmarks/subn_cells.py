@@ -5,16 +5,21 @@ and measures, against the real rows or against held-back ones:
 
 * `tvd1`, `tvd2`, `tvd3`: mean total variation distance of 1-, 2- and 3-way marginals;
 * `conj4`: mean absolute error of the shares of random conjunctions of four columns;
-* `boosting`, `logistic`: mean AUC on rows that no method saw, over every column as the target (its
-  most common value against the others) or, with `--target`, of one column, of gradient boosting and
-  of a logistic regression that learn from synthetic rows. In the line `second sample` they learn
-  from real ones. Of a whole table a fifth is held back, of a sample all other rows.
+* `svm`: mean misclassification by a linear SVM on rows that no method saw, over every column as the
+  target (its most common value against the others) or, with `--target`, of one column;
+* `boosting`, `logistic`: the same as AUC of gradient boosting and of a logistic regression.
+
+Classifiers learn from synthetic rows, and in the line `second sample` from real ones. Of a whole
+table a fifth is held back, of a sample all other rows.
 
 Tables come whole, in samples of 2,000, 5,000 and 15,000 rows, widened by as many columns that have
-nothing to do with the others, and with every column shuffled. Half of them (`CHOSEN_ON`) had a part
-in choosing the constants of subn+; the others are reported only. A second sample of the same size
-is what no method can beat. The last table has the mean rank of every method over all cells: one
-number, 1 if it is the best everywhere.
+nothing to do with the others, with every column shuffled, and Adult also with owners that differ.
+Some of them (`CHOSEN_ON`) had a part in choosing the constants of subn+; the others are reported
+only (`adult-raw` has the rows of Adult, in finer domains that had no part). A second sample of the
+same size is what no method can beat. `!` marks what is worse than the floor by more than two
+standard errors. The last table has the mean rank of every method over all cells: one number, 1 if
+it is the best everywhere. Methods are compared under the same promise; with `--peers` MST and AIM
+on pooled rows are among them.
 
 Every finished run is kept in benchmarks/results/subn-cells.jsonl; a run that was stopped goes on
 where it was, and `--runs 0` prints what is there.
@@ -25,41 +30,57 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.privbayes import RESULTS, one_hot, tables_of
-from benchmarks.privbayes_data import DATA, Dataset, read_codes
-from benchmarks.subn_data import RANDOM, Setting, shuffled, split_rows
-from benchmarks.subn_methods import CENTRAL, EXPECTING, FLOOR, synthetic_rows
-from benchmarks.subn_peers import PEERS, peer_rows
-from common.bayes.privbayes.decisions import Encoding
-from common.schema import Schema
+from benchmarks.privbayes import RESULTS, error_rate, one_hot, tables_of
+from benchmarks.privbayes_data import DATA
+from benchmarks.subn_data import (
+    BY_STATUS,
+    ONE_SMALL,
+    POPULATION,
+    RAW,
+    is_here,
+    setting_of,
+    shuffled,
+    split_rows,
+    whole,
+)
+from benchmarks.subn_methods import (
+    CENTRAL,
+    FLOOR,
+    METHODS,
+    PEERS,
+    PeerError,
+    can_promise,
+    peer_rows,
+    synthetic_rows,
+)
 from common.schema.codes import Codes
-from common.schema.hierarchy import Hierarchy
-from parley.simulation.population import demo_schema_toml, make_population
 
 CACHE = RESULTS / "subn-cells.jsonl"
 OWNERS = 10
-POPULATION = "population"
 CHOSEN_ON = ("adult", "nltcs", POPULATION)
-TABLES = (*CHOSEN_ON, "acs", "br2000", "salary", "titanic")
+TABLES = (*CHOSEN_ON, "acs", "br2000", "salary", "titanic", RAW)
 SAMPLES = (2_000, 5_000, 15_000)
+VARIANTS = {
+    "adult": ("widened", "shuffled", BY_STATUS, ONE_SMALL),
+    "br2000": ("widened", "shuffled"),
+}
 EPSILONS = ("0.1", "0.4", "1", "4", "10", "100")
 DELTAS = ("0", "1e-9")
-METHODS = (FLOOR, CENTRAL, "subn+")
+COMPARED = (FLOOR, CENTRAL, "subn+")
 SECOND_SAMPLE = "second sample"
 EVERY = "every column"
-DISTANCES = ("tvd1", "tvd2", "tvd3", "conj4")
-CLASSIFIERS = ("boosting", "logistic")
-_PEOPLE = 45_000
+ERRORS = ("tvd1", "tvd2", "tvd3", "conj4", "svm")
+AUC = ("boosting", "logistic")
+MEASURES = (*ERRORS, *AUC)
 _MOST_MARGINALS = 400
 _CONJUNCTIONS = 500
 _MOST_TRAINING_ROWS = 15_000  # where every column is a target
@@ -84,39 +105,24 @@ class Cell:
         return (self.table, self.variant, self.epsilon, self.delta)
 
 
-def variants(table: str, rows: int) -> list[str]:
+def variants(table: str) -> list[str]:
     """The forms in which a table is tried."""
-    wide = ["widened", "shuffled"] if table in ("adult", "br2000") else []
-    return ["whole", *(str(size) for size in SAMPLES if size < rows), *wide]
-
-
-@cache
-def whole(table: str) -> Codes:
-    """All rows of a table."""
-    if table == POPULATION:
-        schema = Schema.from_toml(demo_schema_toml(), where=table)
-        return schema.encode(make_population(_PEOPLE, seed=1))
-    return read_codes(table)[0]
+    rows = whole(table).rows
+    return ["whole", *(str(size) for size in SAMPLES if size < rows), *VARIANTS.get(table, ())]
 
 
 def rows_of(table: str, variant: str, run: int) -> Codes:
     """The rows of one variant; samples and extra columns differ from run to run."""
     codes = whole(table)
     rng = np.random.default_rng(run)
+    if variant.isdigit():
+        return codes.take(np.sort(rng.permutation(codes.rows)[: int(variant)]))
     if variant == "shuffled":
         return shuffled(codes)
     if variant == "widened":
         other = codes.take(rng.permutation(codes.rows))
         return Codes.from_columns([*codes.columns, *other.columns], [*codes.sizes, *codes.sizes])
-    if variant == "whole":
-        return codes
-    return codes.take(np.sort(rng.permutation(codes.rows)[: int(variant)]))
-
-
-def setting_of(name: str, codes: Codes) -> Setting:
-    """A table as the methods take it, without hierarchies."""
-    flat = tuple(Hierarchy.flat([str(code) for code in range(size)]) for size in codes.sizes)
-    return Setting(name, Dataset(name, codes, flat, Encoding.VANILLA, (2, 3), (), None))
+    return codes
 
 
 def measure(cell: Cell, run: int, *, classify: bool = True) -> dict[str, float]:
@@ -142,13 +148,16 @@ def release(cell: Cell, codes: Codes, run: int) -> Codes:
     if cell.method == SECOND_SAMPLE:
         again = np.random.default_rng(run + 7).integers(0, codes.rows, codes.rows)
         return codes.take(again)
-    setting = setting_of(cell.table, codes)
     if cell.method in PEERS:
-        return peer_rows(setting, cell.method, cell.epsilon, run)
+        return peer_rows(codes, cell.method, cell.epsilon, cell.delta, run)
     owners = 1 if cell.method == CENTRAL else OWNERS
-    tables = split_rows(codes, owners, RANDOM, seed=run)
     return synthetic_rows(
-        setting, tables, Fraction(cell.epsilon), cell.method, f"{cell} {run}", Fraction(cell.delta)
+        setting_of(cell.table, codes),
+        split_rows(codes, owners, cell.variant, seed=run),
+        Fraction(cell.epsilon),
+        cell.method,
+        f"{cell} {run}",
+        Fraction(cell.delta),
     )
 
 
@@ -189,15 +198,15 @@ def _conjunctions(real: Codes, made: Codes, run: int) -> float:
 
 
 def accuracies(learnt: Codes, held: Codes, target: str) -> dict[str, float]:
-    """AUC of one column as a target, or the mean over all, of both kinds of classifiers."""
-    found: dict[str, list[float]] = {name: [] for name in CLASSIFIERS}
+    """Of each kind of classifier, for one column as the target or as the mean over all."""
+    found: dict[str, list[float]] = {}
     if target == EVERY:
         some = np.random.default_rng(0).permutation(learnt.rows)[:_MOST_TRAINING_ROWS]
         learnt = learnt.take(some)
     for column in range(held.width) if target == EVERY else [int(target)]:
-        for name, auc in _accuracy(learnt, held, column):
-            found[name].append(auc)
-    return {name: float(np.mean(values)) for name, values in found.items() if values}
+        for name, value in _accuracy(learnt, held, column):
+            found.setdefault(name, []).append(value)
+    return {name: float(np.mean(values)) for name, values in found.items()}
 
 
 def _accuracy(learnt: Codes, held: Codes, target: int) -> Iterator[tuple[str, float]]:
@@ -209,9 +218,10 @@ def _accuracy(learnt: Codes, held: Codes, target: int) -> Iterator[tuple[str, fl
     truth = held.columns[target] == common
     if truth.all():
         return
+    yield "svm", error_rate(learnt, held, ("", target, lambda codes: codes == common))
     answers = learnt.columns[target] == common
     if answers.all() or not answers.any():
-        yield from ((name, 0.5) for name in CLASSIFIERS)
+        yield from ((name, 0.5) for name in AUC)
         return
     boosting = HistGradientBoostingClassifier(max_iter=60, random_state=0)
     boosting.fit(_columns(learnt, target), answers)
@@ -228,19 +238,15 @@ def _columns(codes: Codes, without: int) -> NDArray[np.float64]:
 
 def cells(arguments: argparse.Namespace) -> Iterator[Cell]:
     """Every cell that is asked for, of the tables on this machine."""
-    for table in arguments.tables:
-        if table != POPULATION and not (DATA / f"{table}.csv").is_file():
-            continue
-        for variant in variants(table, whole(table).rows):
+    methods = [*arguments.methods, *(PEERS if arguments.peers else ())]
+    for table in filter(is_here, arguments.tables):
+        for variant in variants(table):
             if variant not in (arguments.variants or [variant]):
                 continue
-            target = arguments.target
-            yield Cell(table, variant, "-", "0", SECOND_SAMPLE, target)
-            for epsilon in arguments.epsilons:
-                for method in arguments.methods:
-                    for delta in arguments.deltas:
-                        if delta == "0" or method not in (CENTRAL, *PEERS):
-                            yield Cell(table, variant, epsilon, delta, method, target)
+            yield Cell(table, variant, "-", "0", SECOND_SAMPLE, arguments.target)
+            for epsilon, method, delta in product(arguments.epsilons, methods, arguments.deltas):
+                if can_promise(method, delta):
+                    yield Cell(table, variant, epsilon, delta, method, arguments.target)
 
 
 class Kept:
@@ -260,80 +266,111 @@ class Kept:
         with CACHE.open("a") as file:
             file.write(json.dumps({"cell": asdict(cell), "run": run, "values": values}) + "\n")
 
-    def mean(self, cell: Cell, name: str) -> float | None:
-        """The mean over runs of one measure."""
-        values = [run[name] for run in self.runs.get(cell, {}).values() if name in run]
-        return float(np.mean(values)) if values else None
+    def values(self, cell: Cell, name: str) -> list[float]:
+        """One measure in every run that has it."""
+        return [run[name] for run in self.runs.get(cell, {}).values() if name in run]
 
 
 def print_cells(console: Console, wanted: Sequence[Cell], kept: Kept) -> None:
     """One line for each cell."""
-    names = (*DISTANCES, *CLASSIFIERS)
-    table = Table("table", "variant", "epsilon", "delta", "method", "runs", *names)
+    table = Table("table", "variant", "epsilon", "delta", "method", "runs", *MEASURES)
     for cell in wanted:
         if cell in kept.runs:
-            figures = (_words(kept.mean(cell, name)) for name in names)
+            figures = (_words(cell, name, kept) for name in MEASURES)
             line = (cell.table, cell.variant, cell.epsilon, cell.delta, cell.method)
             table.add_row(*line, str(len(kept.runs[cell])), *figures)
     console.print(table)
 
 
-def _words(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
+def _words(cell: Cell, name: str, kept: Kept) -> str:
+    values = kept.values(cell, name)
+    if not values:
+        return ""
+    floor = kept.values(replace(cell, method=FLOOR), name)
+    return f"{np.mean(values):.4f}" + (" !" if worse(values, floor, name) else "")
+
+
+def worse(values: Sequence[float], floor: Sequence[float], name: str) -> bool:
+    """Whether values are worse than the floor's by two standard errors of the difference."""
+    if min(len(values), len(floor)) < 2:
+        return False
+    spread = sum(np.var(runs, ddof=1) / len(runs) for runs in (values, floor))
+    return bool(_sign(name) * (np.mean(values) - np.mean(floor)) > 2 * np.sqrt(spread))
+
+
+def _sign(name: str) -> int:
+    return -1 if name in AUC else 1
+
+
+def ranks_of(wanted: Iterable[Cell], kept: Kept) -> dict[tuple[str, str], list[int]]:
+    """The ranks of a method at a delta, over all cells and measures that every method has."""
+    by_place: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in wanted:
+        if cell.method != SECOND_SAMPLE:
+            by_place.setdefault(cell.place, []).append(cell)
+    ranks: dict[tuple[str, str], list[int]] = {}
+    for rivals, name in product(by_place.values(), MEASURES):
+        found = {cell: kept.values(cell, name) for cell in rivals}
+        if len(rivals) == 1 or not all(found.values()):
+            continue
+        best_first = sorted(rivals, key=lambda cell: _sign(name) * np.mean(found[cell]))
+        for rank, cell in enumerate(best_first, start=1):
+            ranks.setdefault((cell.method, cell.delta), []).append(rank)
+    return ranks
 
 
 def print_ranks(console: Console, wanted: Iterable[Cell], kept: Kept) -> None:
-    """Mean ranks over the cells in which every method was measured; 1 is best."""
-    by_place: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in wanted:
-        if cell in kept.runs and cell.method != SECOND_SAMPLE:
-            by_place.setdefault(cell.place, []).append(cell)
+    """Mean ranks; 1 is best."""
     for title, seen in (("tables that constants were chosen on", True), ("other tables", False)):
-        ranks: dict[tuple[str, str], list[int]] = {}
-        for place, rivals in by_place.items():
-            if (place[0] in CHOSEN_ON) is seen and len(rivals) > 1:
-                for name in (*DISTANCES, *CLASSIFIERS):
-                    for rank, cell in enumerate(_best_first(rivals, name, kept), start=1):
-                        ranks.setdefault((cell.method, cell.delta), []).append(rank)
+        ranks = ranks_of([cell for cell in wanted if (cell.table in CHOSEN_ON) is seen], kept)
+        if not ranks:
+            continue
         table = Table("method", "delta", "mean rank", "cells x measures", title=title)
         for (method, delta), found in sorted(ranks.items(), key=lambda item: np.mean(item[1])):
             table.add_row(method, delta, f"{np.mean(found):.2f}", str(len(found)))
         console.print(table)
 
 
-def _best_first(rivals: Sequence[Cell], name: str, kept: Kept) -> list[Cell]:
-    sign = -1.0 if name in CLASSIFIERS else 1.0
-    found = [
-        (sign * value, cell) for cell in rivals if (value := kept.mean(cell, name)) is not None
-    ]
-    return [cell for _, cell in sorted(found, key=lambda pair: pair[0])]
-
-
-def main() -> None:
-    """Make the runs that are missing, print all of them, and the ranks."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--variants", nargs="+", help="whole, widened, shuffled, or rows: 2000")
-    parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
-    parser.add_argument("--deltas", nargs="+", default=list(DELTAS))
-    parser.add_argument(
-        "--methods", nargs="+", choices=(*METHODS, EXPECTING, *PEERS), default=list(METHODS)
+    options.add_argument("--runs", type=int, default=3)
+    options.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    options.add_argument("--variants", nargs="+", help="whole, widened, shuffled, or rows: 2000")
+    options.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
+    options.add_argument("--deltas", nargs="+", default=list(DELTAS))
+    options.add_argument(
+        "--methods", nargs="+", choices=(*METHODS, CENTRAL, *PEERS), default=list(COMPARED)
     )
-    parser.add_argument("--target", default=EVERY, help="number of the column to predict, from 0")
-    parser.add_argument("--only-distances", action="store_true", help="train no classifiers")
-    arguments = parser.parse_args()
+    options.add_argument(
+        "--peers", action="store_true", help="all of MST and AIM, too; a run takes up to 30 minutes"
+    )
+    options.add_argument("--target", default=EVERY, help="number of the column to predict, from 0")
+    options.add_argument("--only-distances", action="store_true", help="train no classifiers")
+    return options
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Make the runs that are missing, print all of them, and the ranks."""
+    arguments = parser().parse_args(words)
     console = Console(width=150)
-    wanted, kept = list(cells(arguments)), Kept()
-    for run in range(arguments.runs):
-        for cell in wanted:
-            if run not in kept.runs.get(cell, {}):
-                found = measure(cell, run, classify=not arguments.only_distances)
-                kept.add(cell, run, found)
-                told = " ".join(f"{name} {value:.4f}" for name, value in found.items())
-                console.print(f"{cell} run {run}: {told}", highlight=False)
+    for table in arguments.tables:
+        if not is_here(table):
+            console.print(f"skipped: {table}.csv is not in {DATA}")
+    wanted, kept = list(dict.fromkeys(cells(arguments))), Kept()
+    for run, cell in product(range(arguments.runs), wanted):
+        if run in kept.runs.get(cell, {}):
+            continue
+        try:
+            found = measure(cell, run, classify=not arguments.only_distances)
+        except PeerError as error:
+            console.print(f"{cell} run {run}: {error}", highlight=False)
+            continue
+        kept.add(cell, run, found)
+        told = " ".join(f"{name} {value:.4f}" for name, value in found.items())
+        console.print(f"{cell} run {run}: {told}", highlight=False)
     print_cells(console, wanted, kept)
     print_ranks(console, wanted, kept)
 

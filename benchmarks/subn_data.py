@@ -1,31 +1,40 @@
 """The tables of the study benchmarks: what is split among parties, and how a result is judged.
 
 `adult-52` is the paper's setting: Adult in bits, distances over the marginals of the 52 bits. The
-others keep their own domains. Distances to the real rows are for research only: in a release they
-would have to be paid for.
+others keep their own domains; `adult-raw` has the finer ones of the file that Adult was coded from.
+Distances to the real rows are for research only: in a release they would have to be paid for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
-from benchmarks.privbayes import tables_of
-from benchmarks.privbayes_data import Dataset, Target, available
+from benchmarks.privbayes import distance
+from benchmarks.privbayes_data import DATA, Dataset, Target, available, read_codes
+from common.bayes.privbayes.decisions import Encoding
 from common.schema import Schema
 from common.schema.attribute import Attribute, Listed
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
+from common.schema.hierarchy import Hierarchy
+from parley.simulation.population import demo_schema_toml, make_population
 
 IN_BITS = "adult-52"
 NAMES = (IN_BITS, "adult", "nltcs", "acs", "br2000")
+POPULATION, RAW = "population", "adult-raw"
 ORDERS = (2, 3)
 RANDOM = "random"
-ONE_SMALL = "one of 50 rows"
+ONE_SMALL = "one owner of 50 rows"
+BY_STATUS = "by column 5"  # Adult's marital status: seven owners
+_BY_COLUMN = "by column "
 _SMALL = 50
+_PEOPLE = 45_000
+_MOST_BINS = 100
 
 
 @dataclass(frozen=True)
@@ -71,30 +80,12 @@ class Setting:
         cut = codes.rows * 4 // 5
         return codes.take(order[:cut]), codes.take(order[cut:])
 
-    @cached_property
-    def _real(self) -> dict[int, list[NDArray[np.float64]]]:
-        codes = self._judged(self.dataset.codes)
-        return {order: list(tables_of(codes, order)) for order in ORDERS}
-
-    def _judged(self, codes: Codes) -> Codes:
-        return binarise(codes) if self.name == IN_BITS else codes
-
     def distances(self, synthetic: Codes) -> dict[str, float]:
         """The average total variation distance over all marginals of each order."""
-        judged = self._judged(synthetic)
-        return {
-            f"tvd{order}": float(
-                np.mean(
-                    [
-                        np.abs(real - made).sum() / 2
-                        for real, made in zip(
-                            self._real[order], tables_of(judged, order), strict=True
-                        )
-                    ]
-                )
-            )
-            for order in ORDERS
-        }
+        real, made = self.dataset.codes, synthetic
+        if self.name == IN_BITS:
+            real, made = binarise(real), binarise(made)
+        return {f"tvd{order}": distance(real, made, order) for order in ORDERS}
 
 
 def settings() -> tuple[dict[str, Setting], list[str]]:
@@ -104,6 +95,43 @@ def settings() -> tuple[dict[str, Setting], list[str]]:
     if "adult" in by_name:
         by_name[IN_BITS] = by_name["adult"]
     return {name: Setting(name, by_name[name]) for name in NAMES if name in by_name}, absent
+
+
+def setting_of(name: str, codes: Codes, hierarchies: Sequence[Hierarchy] = ()) -> Setting:
+    """A table as the methods take it; without hierarchies every attribute is flat."""
+    flat = [Hierarchy.flat([str(code) for code in range(size)]) for size in codes.sizes]
+    own = tuple(hierarchies or flat)
+    return Setting(name, Dataset(name, codes, own, Encoding.VANILLA, ORDERS, (), None))
+
+
+def is_here(table: str) -> bool:
+    """Whether the rows of a table are on this machine."""
+    return table == POPULATION or (DATA / f"{table}.csv").is_file()
+
+
+@cache
+def whole(table: str) -> Codes:
+    """All rows of a table."""
+    if table == POPULATION:
+        schema = Schema.from_toml(demo_schema_toml(), where=table)
+        return schema.encode(make_population(_PEOPLE, seed=1))
+    if table == RAW:
+        return factorised(pd.read_csv(DATA / f"{table}.csv"))
+    return read_codes(table)[0]
+
+
+def factorised(frame: pd.DataFrame) -> Codes:
+    """Values by their order; numbers of many values in bins of as many values each."""
+    columns, sizes = [], []
+    for name in frame:
+        column = frame[name]
+        codes, values = pd.factorize(column, sort=True)
+        size = len(values)
+        if pd.api.types.is_numeric_dtype(column) and size > _MOST_BINS:
+            codes, size = codes * _MOST_BINS // size, _MOST_BINS
+        columns.append(codes)
+        sizes.append(size)
+    return Codes.from_columns(columns, sizes)
 
 
 def shuffled(codes: Codes) -> Codes:
@@ -118,18 +146,18 @@ def split_rows(codes: Codes, parties: int, split: str, seed: int) -> dict[str, C
     Args:
         codes: all rows.
         parties: how many owners; a split by a column ignores it.
-        split: `random`, `one of 50 rows`, or `by 5`: one owner per value of column 5.
+        split: `by column 5` (one owner per value), `one owner of 50 rows`, or else at random.
         seed: of the random split.
     """
     order = np.random.default_rng(seed).permutation(codes.rows)
-    if split == RANDOM:
-        parts = [order[place::parties] for place in range(parties)]
+    if split.startswith(_BY_COLUMN):
+        column = codes.columns[int(split.removeprefix(_BY_COLUMN))]
+        parts = [np.flatnonzero(column == value) for value in np.unique(column)]
     elif split == ONE_SMALL:
         rest = order[_SMALL:]
         parts = [order[:_SMALL], *(rest[place :: parties - 1] for place in range(parties - 1))]
     else:
-        column = codes.columns[int(split.removeprefix("by "))]
-        parts = [np.flatnonzero(column == value) for value in np.unique(column)]
+        parts = [order[place::parties] for place in range(parties)]
     return {
         f"party {number}": codes.take(np.sort(part)) for number, part in enumerate(parts, start=1)
     }

@@ -12,9 +12,8 @@ for replaced rows. With Laplace noise it is a pure epsilon for replaced rows.
 
 from __future__ import annotations
 
-import json
 import sys
-import time
+from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Any
 
@@ -37,66 +36,42 @@ _MEASURED = 0.9  # of a round's budget in AIM; the rest chooses
 _CONVERGED = 1e-6  # relative improvement of a block of steps below which a fit ends early
 
 
-class Gaussian:
-    """What a budget of rho buys in zCDP, a row more or less."""
+@dataclass
+class Noise:
+    """What a budget buys: noise for a marginal, and a choice by the exponential mechanism.
 
-    def __init__(self, random: np.random.Generator) -> None:
-        self.random = random
+    Attributes:
+        random: the only source of chance here.
+        laplace: pure epsilon and one row replaced, which moves a marginal by 2 in the L1 norm, and
+            a score by 2; else rho of zCDP and a row more or less, which moves both by 1.
+    """
+
+    random: np.random.Generator
+    laplace: bool
 
     def deviation(self, budget: float) -> float:
         """Of the noise in a marginal that costs this much."""
-        return float(np.sqrt(1 / (2 * budget)))
+        return float(np.sqrt(8) / budget if self.laplace else np.sqrt(1 / (2 * budget)))
 
     def absolute(self, budget: float) -> float:
         """The mean absolute value of that noise."""
-        return float(np.sqrt(2 / np.pi)) * self.deviation(budget)
+        share = np.sqrt(1 / 2) if self.laplace else np.sqrt(2 / np.pi)
+        return float(share) * self.deviation(budget)
 
     def draw(self, budget: float, count: int) -> Vector:
         """Noise for a marginal."""
+        if self.laplace:
+            return self.random.laplace(0, self.absolute(budget), count)
         return self.random.normal(0, self.deviation(budget), count)
 
     def choose(self, scores: Vector, budget: float) -> int:
         """The exponential mechanism, by the Gumbel maximum."""
-        exponent = 0.5 * float(np.sqrt(8 * budget)) * scores
-        return int(np.argmax(exponent + self.random.gumbel(size=len(scores))))
+        epsilon = budget / 2 if self.laplace else float(np.sqrt(8 * budget))
+        return int(np.argmax(epsilon / 2 * scores + self.random.gumbel(size=len(scores))))
 
     def next_round(self, budget: float) -> float:
-        """Half of the deviation costs four times as much."""
-        return 4 * budget
-
-
-class Laplace:
-    """What a budget of epsilon buys in pure differential privacy, one row replaced.
-
-    That row moves a marginal by 2 in the L1 norm, and a score by 2.
-    """
-
-    def __init__(self, random: np.random.Generator) -> None:
-        self.random = random
-
-    def deviation(self, budget: float) -> float:
-        """Of the noise in a marginal that costs this much."""
-        return float(np.sqrt(2)) * self.absolute(budget)
-
-    def absolute(self, budget: float) -> float:
-        """The mean absolute value of that noise, which is its scale."""
-        return 2 / budget
-
-    def draw(self, budget: float, count: int) -> Vector:
-        """Noise for a marginal."""
-        return self.random.laplace(0, self.absolute(budget), count)
-
-    def choose(self, scores: Vector, budget: float) -> int:
-        """The exponential mechanism, by the Gumbel maximum."""
-        exponent = 0.5 * budget / 2 * scores
-        return int(np.argmax(exponent + self.random.gumbel(size=len(scores))))
-
-    def next_round(self, budget: float) -> float:
-        """Half of the deviation costs twice as much."""
-        return 2 * budget
-
-
-Noise = Gaussian | Laplace
+        """The price of half of the deviation."""
+        return (2 if self.laplace else 4) * budget
 
 
 def measured(data: Any, clique: Any, budget: float, noise: Noise) -> Any:  # noqa: ANN401
@@ -272,20 +247,16 @@ def _fits(model: Any, clique: Any, megabytes: float) -> bool:  # noqa: ANN401
 
 
 def main() -> None:
-    """Fit, write, and report."""
+    """Fit, and write rows."""
     mechanism, source, target, kind, budget, seed = sys.argv[1:]
     stored = np.load(source)
     names = [f"c{place}" for place in range(len(stored["sizes"]))]
     domain = Domain(names, [int(size) for size in stored["sizes"]])
     data = Dataset({name: stored["rows"][place] for place, name in enumerate(names)}, domain)
-    start = time.perf_counter()
-    run = {"MST": mst, "AIM": aim}[mechanism]
-    random = np.random.default_rng(int(seed))
-    noise = Laplace(random) if kind == "laplace" else Gaussian(random)
-    made = run(data, float(budget), noise)
-    seconds = time.perf_counter() - start
+    np.random.seed(int(seed))  # noqa: NPY002 (the engine draws its rows from there)
+    noise = Noise(np.random.default_rng(int(seed)), laplace=kind == "laplace")
+    made = {"MST": mst, "AIM": aim}[mechanism](data, float(budget), noise)
     np.savez(target, rows=np.array([np.asarray(made[name]) for name in names], dtype=np.int64))
-    print(json.dumps({"seconds": seconds}))
 
 
 if __name__ == "__main__":

@@ -1,39 +1,51 @@
 """The compared methods, run on tables of several owners without cryptography.
 
-A method's plan is run once, by itself: the owners' exact answers are added up, and noise of the
-same law as the protocol's is added to the sum. That is what the roles do with aggregation "clear",
-without a copy of the plan and of the counting in every role, so that hundreds of runs are
-affordable. It is NOT PRIVATE, and the noise is numpy's. `through_roles` runs the real thing.
+A method's script is run in one copy on exact sums, under noise of the protocol's law from numpy, so
+that hundreds of runs are affordable. It is NOT PRIVATE.
+
+MST and AIM run centrally, on private-pgm's engine in an environment of its own. At our privacy
+definition (`pure`): Laplace noise, epsilons that add up, one row replaced. And as their authors run
+them (`delta`): Gaussian noise for (epsilon, delta), and neighbours that have a row more or less.
+There, a replaced row is one removed and one added: it moves a marginal by sqrt(2) instead of 1 in
+the L2 norm, and a score of the exponential mechanism by 2 instead of 1. In zCDP that is 2 times the
+rho of the measurements and 4 times the rho of the selections: 8/3 in all for MST, 2.2 for AIM. So
+each gets that part of the rho that epsilon and delta are worth. (Group privacy for all of it would
+be 4 times rho: this is the kinder account.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from math import exp
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
+from benchmarks.papers.one_copy import OneCopy
 from benchmarks.privbayes import fit
 from benchmarks.subn_data import Setting
 from common.bayes.privbayes.decisions import Encoding
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
-from common.crypto.sums.replacement import Marginal
-from common.methods.registry import run_of
-from common.privacy.noise_law import NoiseLaw
-from common.privacy.randomness import RandomSource, SeededRandomSource
+from common.errors import ParleyError
+from common.methods.registry import methods
+from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes, concatenate
 from common.study.document import Member, Study
-from common.study.prior import Prior
-from common.study.requests import TableRequest
-from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
-from parley.simulation.in_process import RowsInMemory, run_study
+from common.study.requests import Counts
+from common.study.steps import SumStep
 
-Counts = NDArray[np.int64]
+HERE = Path(__file__).resolve().parent
+ENVIRONMENT = HERE.parent / ".venv-mbi"
+PEER_LIMIT_S = 1800.0
+PURE = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,6 @@ class Method:
     settings: tuple[tuple[str, str | int], ...] = ()
 
 
-PURE = Fraction(0)
 CENTRAL = "privbayes, central"
 FLOOR = "floor"
 EXPECTING = "subn+, dependence expected"
@@ -64,12 +75,29 @@ METHODS: Mapping[str, Method] = {
     "dp-subn paper": Method("dp-subn", "paper"),
     "dp-subn sound": Method("dp-subn"),
     "subn+": Method("subn+", in_bits=False),
-}
-LABELS = (*METHODS, CENTRAL)
-VARIANTS: Mapping[str, Method] = {
-    **METHODS,
     EXPECTING: Method("subn+", in_bits=False, settings=(("dependence", "expected"),)),
 }
+PEERS: Mapping[str, float] = {
+    "MST, central, pure": 1.0,
+    "AIM, central, pure": 1.0,
+    "MST, central, delta": 8 / 3,
+    "AIM, central, delta": 2.2,
+}
+"""By how much a replaced row costs more than what the worker reckons with."""
+
+
+class PeerError(ParleyError):
+    """A peer cannot be installed, fails, or takes too long."""
+
+
+def can_promise(label: str, delta: str) -> bool:
+    """Whether a method is run at this delta, written as in the table."""
+    if label in PEERS:
+        return label.endswith("pure") == (delta == "0")
+    if delta == "0" or label == CENTRAL:
+        return delta == "0"
+    method = METHODS[label]
+    return methods()[method.name].only_sums and method.profile != "paper"
 
 
 def synthetic_rows(
@@ -89,8 +117,8 @@ def synthetic_rows(
             dataset = replace(dataset, encoding=Encoding.BINARY)
         together = concatenate(list(tables.values()))
         return fit(dataset, together, epsilon, source).sample(rows, source)
-    study = replace(study_of(setting, tables, epsilon, VARIANTS[label]), delta=delta)
-    return run_plan(study, tables, source).sample(rows, source)
+    study = replace(study_of(setting, tables, epsilon, METHODS[label]), delta=delta)
+    return QuickCopy(study, tables, source).run().sample(rows, source)
 
 
 def study_of(
@@ -103,7 +131,7 @@ def study_of(
 ) -> Study:
     """The study that these owners would agree on."""
     if identities is None:
-        identities = {name: _nobody(name) for name in tables}
+        identities = {name: _unused(name) for name in tables}
     members = tuple(
         Member(name=name, rows=table.rows, identity=identities[name].public)
         for name, table in tables.items()
@@ -123,80 +151,88 @@ def study_of(
 
 
 @cache
-def _nobody(name: str) -> Identity:
-    """Keys that nobody uses: a study cannot be written without."""
+def _unused(name: str) -> Identity:
+    """Keys that sign nothing: a study cannot be written without."""
     return Identity.generate(SeededRandomSource(name))
 
 
-def through_roles(
-    setting: Setting, tables: Mapping[str, Codes], epsilon: Fraction, label: str, seed: str
-) -> Codes:
-    """The same, by the roles of a deployment, with aggregation in the clear."""
-    source = SeededRandomSource(seed)
-    identities = {name: Identity.generate(source) for name in tables}
-    study = study_of(setting, tables, epsilon, METHODS[label], identities=identities)
-    run = run_study(study, run_of, tables, identities, source=source)
-    return run.model.sample(study.rows, source)
-
-
-def run_plan(
-    study: Study, tables: Mapping[str, Codes], source: RandomSource, prior: Prior | None = None
-) -> Model:
-    """Run the script of a study once, on exact sums and noise of the same law."""
-    plan = run_of(study, prior)
-    owners = _Owners(study, tables, np.random.default_rng(list(source.random_bytes(16))), source)
-    while (step := plan.step()) is not None:
-        plan.advance(owners.result(step))
-    return plan.model()
-
-
 @dataclass
-class _Owners:
-    """All parties together: what a step brings."""
+class QuickCopy(OneCopy):
+    """A study in one copy whose sums get their noise at once, from numpy: NOT PRIVATE."""
 
-    study: Study
-    tables: Mapping[str, Codes]
-    noise: np.random.Generator
-    source: RandomSource
-    shares: dict[Marginal, Counts] = field(default_factory=dict)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._quick = np.random.default_rng(list(self.source.random_bytes(16)))
 
-    def result(self, step: Step) -> Counts | bytes:
-        """The published result of a step."""
-        match step:
-            case ChoiceStep():
-                return step.choice.run(RowsInMemory(self.tables[step.party]), self.source)
-            case SumStep():
-                return self._exact(step) + self._noise(
-                    step.request.cells, step.law, len(step.parties)
-                )
-            case ReplaceStep():
-                return self._replace(step)
-
-    def _exact(self, step: SumStep) -> Counts:
-        rows = [self.tables[name] for name in step.parties]
-        if isinstance(step.request, TableRequest):  # counts add up: count all rows at once
-            rows = [concatenate(rows)]
-        answers = [step.request.answer(RowsInMemory(table)) for table in rows]
-        return np.asarray(np.sum(answers, axis=0), dtype=np.int64)
-
-    def _noise(self, cells: int, law: NoiseLaw, parties: int) -> Counts:
-        """The sum of K shares of which K - t make the whole noise; or one whole."""
-        shares = 1.0
-        if self.study.noise is Noise.DISTRIBUTED:
-            shares = parties / (parties - min(self.study.colluders, parties - 1))
+    def noise(self, step: SumStep) -> Counts:
+        """The sum of all shares: a Skellam or a difference of two negative binomial draws."""
+        shares, law = float(self.study.noise_shares(len(step.parties))), step.law
         if law.norm == 2:
             mean = law.variance() * shares / 2
-            return self.noise.poisson(mean, cells) - self.noise.poisson(mean, cells)
-        stop = 1 - exp(-1 / float(law.scale))
-        draw: Callable[[], Counts] = lambda: self.noise.negative_binomial(shares, stop, cells)  # noqa: E731
-        return draw() - draw()
+            return self._quick.poisson(mean, step.cells) - self._quick.poisson(mean, step.cells)
+        stop = 1 - math.exp(-1 / float(law.scale))
+        plus = self._quick.negative_binomial(shares, stop, step.cells)
+        return plus - self._quick.negative_binomial(shares, stop, step.cells)
 
-    def _replace(self, step: ReplaceStep) -> Counts:
-        """One party's counts and fresh share come in, the older share goes out."""
-        exact = step.counts(RowsInMemory(self.tables[step.release.party]))
-        parts = []
-        for marginal in step.group.marginals:
-            fresh = self._noise(exact[marginal].size, step.release.law, 1)
-            parts.append(exact[marginal].ravel() + fresh - self.shares.get(marginal, 0))
-            self.shares[marginal] = fresh
-        return np.concatenate(parts)
+
+def rho_of(epsilon: float, delta: float) -> float:
+    """The largest rho for which rho-zCDP implies (epsilon, delta) [Canonne20, Proposition 7]."""
+    low, high = 0.0, epsilon + 1
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _delta_of(middle, epsilon) <= delta else (low, middle)
+    return low
+
+
+def _delta_of(rho: float, epsilon: float) -> float:
+    if rho <= 0:
+        return 0.0
+
+    def exponent(log_order: float) -> float:
+        order = 1 + math.exp(log_order)
+        return (order - 1) * (order * rho - epsilon) + order * math.log1p(-1 / order) - log_order
+
+    best = minimize_scalar(exponent, bounds=(-5, 15), method="bounded")
+    return math.exp(min(float(best.fun), 0.0))
+
+
+def peer_rows(codes: Codes, label: str, epsilon: str, delta: str, seed: int) -> Codes:
+    """Synthetic rows of a peer.
+
+    Raises:
+        PeerError: it cannot be installed, fails, or takes too long.
+    """
+    _install()
+    pure = delta == "0"
+    budget = (float(epsilon) if pure else rho_of(float(epsilon), float(delta))) / PEERS[label]
+    with tempfile.TemporaryDirectory() as folder:
+        rows, made = Path(folder, "rows.npz"), Path(folder, "made.npz")
+        np.savez(rows, rows=np.array(codes.columns, dtype=np.int64), sizes=np.array(codes.sizes))
+        _command(
+            str(ENVIRONMENT / "bin" / "python"), str(HERE / "subn_mbi_worker.py"),
+            label.split(",")[0], str(rows), str(made),
+            "laplace" if pure else "gaussian", repr(budget), str(seed),
+        )  # fmt: skip
+        drawn = np.load(made)["rows"]
+    return Codes.from_columns(list(drawn), codes.sizes)
+
+
+def _install() -> None:
+    """Make the environment of the peers once."""
+    done, wanted = ENVIRONMENT / "installed", HERE / "mbi.txt"
+    if done.is_file() and done.read_text() == wanted.read_text():
+        return
+    python = str(ENVIRONMENT / "bin" / "python")
+    _command(sys.executable, "-m", "venv", str(ENVIRONMENT))
+    _command(python, "-m", "pip", "install", "--quiet", "--no-deps", "-r", str(wanted))
+    done.write_text(wanted.read_text())
+
+
+def _command(*words: str) -> None:
+    try:
+        subprocess.run(words, capture_output=True, text=True, check=True, timeout=PEER_LIMIT_S)
+    except subprocess.TimeoutExpired as error:
+        raise PeerError(f"a peer: stopped after {PEER_LIMIT_S:g} s") from error
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr.strip() or "no reason given").splitlines()[-1]
+        raise PeerError(f"a peer: {last}") from error

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import parley
-from common.marginals import count
+from benchmarks.privbayes import distance
 from common.methods import tails
 from common.schema import Codes, Schema
 
@@ -74,13 +73,6 @@ def released(
         return {name: float(made[name].mean()) for name in MEANS}, schema().encode(made)
     finally:
         tails.WITHIN = before
-
-
-def distance(real: Codes, made: Codes, order: int) -> float:
-    """The mean total variation distance of all marginals of an order."""
-    sets = list(combinations(range(real.width), order))
-    both = zip(count(real, sets), count(made, sets), strict=True)
-    return float(np.mean([np.abs(a / real.rows - b / made.rows).sum() / 2 for a, b in both]))
 
 
 def errors(table: pd.DataFrame, means: dict[str, float], made: Codes) -> list[float]:

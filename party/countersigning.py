@@ -28,6 +28,7 @@ from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
 from common.study.history import History
+from common.study.ids import HistoryDigest
 from common.study.messages import ListPublished, ResultPublished, StepOpened, ToParty
 from common.study.script import ScriptRun
 from common.study.steps import SumStep, step_digest
@@ -224,7 +225,7 @@ def _told_in_step(
     came: Set[bytes],
     study: Study,
     run: ScriptRun,
-    history: bytes,
+    history: HistoryDigest,
     number: int,
     before: Sequence[str],
     gone: Sequence[str],

@@ -33,7 +33,7 @@ DRAWN = (
     ("privbayes-1", "[Zhang17] Figs 1 to 3", "a network, encodings", "docs/privbayes.md"),
     ("privbayes-20", "[Zhang17] Fig. 20", "the change of I", "tests/unit/privacy"),
     ("subn-1", "[Su16] Figs 1 to 3", "the frontier, NOCD", "tests/unit/methods"),
-    ("pathak", "[Pathak10] Figs 1, 2", "the protocol, its error", "benchmarks/subn_wire.py"),
+    ("pathak", "[Pathak10] Figs 1, 2", "the protocol, its error", "benchmarks/subn.py"),
 )
 FIGURES: tuple[Figure, ...] = (
     *privbayes_figures.FIGURES,

@@ -18,6 +18,7 @@ from common.methods.registry import run_of
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes, concatenate
 from common.study.document import Study
+from common.study.prior import Prior
 from common.study.requests import Counts
 from common.study.script import Result
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
@@ -32,6 +33,7 @@ class OneCopy:
         study: what they agreed on.
         tables: for each owner its rows.
         source: of all noise and choices.
+        prior: the release that the study names as its prior.
         steps: those taken so far.
         results: theirs, as published.
     """
@@ -39,6 +41,7 @@ class OneCopy:
     study: Study
     tables: Mapping[str, Codes]
     source: RandomSource
+    prior: Prior | None = None
     steps: list[Step] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
 
@@ -49,7 +52,7 @@ class OneCopy:
 
     def run(self) -> Model:
         """Take the script to its end."""
-        run = run_of(self.study)
+        run = run_of(self.study, self.prior)
         while (step := run.step()) is not None:
             run.advance(self._answer(step))
         return run.model()

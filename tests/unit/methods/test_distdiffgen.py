@@ -20,6 +20,7 @@ from common.methods.distdiffgen.divisions import (
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
+from common.schema.hierarchy import Node
 from common.study.accounting import account
 from common.study.steps import ChoiceStep
 from parley.simulation.in_process import RowsInMemory
@@ -187,6 +188,17 @@ def test_counts_are_those_of_the_groups():
         assert counted[t, a, 0, b] == same.sum()
 
 
+def test_values_in_another_order_than_their_codes_are_groups():
+    """Rules are about codes: cells in the order of a hierarchy must not be taken for theirs."""
+    values = [Node(str(code), code=code) for code in range(3)]
+    cuts = Cuts(((values[2], values[0], values[1]), tuple(values[:2])), 1)
+    request = leaf_request(cuts, (3, 2))
+    assert request.tables[0].grouped == (True, False)
+    rows = Codes.from_columns([np.array([2, 2, 0]), np.array([0, 1, 1])], (3, 2))
+    counted = request.answer(RowsInMemory(rows)).reshape(3, 2)
+    assert counted.tolist() == [[1, 1], [0, 1], [0, 0]]
+
+
 def test_no_division_passes_the_cells():
     cuts = Cuts.start(schema_of(SIZES), 0)
     assert {a for a, _ in cuts.divisions(1000)} == {1, 2, 3}
@@ -225,5 +237,5 @@ def test_it_is_for_two_parties_and_a_target():
     two = random_tables(SIZES, [20, 20])
     with pytest.raises(InputError, match="no attribute 'height'"):
         run_of(study(two, target="height"))
-    with pytest.raises(InputError, match="target: is missing"):
+    with pytest.raises(InputError, match="target is missing"):
         run_of(replace(study(two), settings=()))

@@ -74,7 +74,7 @@ def test_a_relation_that_replicates_weaken_is_taken_to_be_weakened_before(kept, 
     scatter = np.array([-2, -1, 0, 1, 2]) * 1e-3
     repeated = Replicates(
         PAIR, related_rows(-0.05), related_rows(-0.05),
-        tuple(related_rows(-0.05 * kept + each) for each in scatter), 40_000,
+        tuple(related_rows(-0.05 * kept + each) for each in scatter),
     )  # fmt: skip
     (found,) = estimate(kinds.share(PAIR, "smokes = true and ill = true"), repeated)
     assert found.estimate == pytest.approx(0.25 + expected, abs=0.01)
