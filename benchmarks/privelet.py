@@ -36,8 +36,7 @@ from common.wavelet.axis import Axis, Reach
 from common.wavelet.decisions import Method, Plan, axes_of, make_plan
 from common.wavelet.haar import HaarAxis
 from common.wavelet.mechanism import count_cells, noisy_cells
-from common.wavelet.nominal import NominalAxis
-from common.wavelet.tree import Tree
+from common.wavelet.nominal import NominalAxis, Tree
 
 METHODS: tuple[Method, ...] = ("basic", "privelet+", "privelet*")
 QUERIES = 40_000

@@ -60,8 +60,6 @@ class NetworkForm:
     """A model as a network of variables.
 
     Attributes:
-        net: the network of the variables.
-        sizes: of the attributes.
         variables: of each attribute, those that it is read from, in ascending order.
         readings: of each attribute, its code at each joint value of them; -1 where there is none.
     """

@@ -43,31 +43,24 @@ from common.study.document import Study
 from common.study.method import Decision, Method
 from common.study.requests import Attributes
 from common.study.script import Fit, Script
-from common.study.settings import SettingsReader
+from common.study.settings import above_zero, between, parts, read_settings
 
 MOST_CELLS = 1 << 19
-_LARGEST_CELLS = 1 << 26
+_SETTINGS = {"budget": parts(2), "theta": above_zero, "most_cells": between(4, 1 << 26)}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What a study may choose: the split of epsilon, usefulness, and the cap of an iteration."""
 
-    budget: tuple[Fraction, ...]
-    theta: Fraction
-    most_cells: int
+    budget: tuple[Fraction, ...] = (Fraction(1), Fraction(1))
+    theta: Fraction = Fraction(6)
+    most_cells: int = MOST_CELLS
 
     @classmethod
     def of(cls, study: Study) -> Settings:
         """Read the settings of a study; InputError if one cannot be had."""
-        read = SettingsReader(study)
-        found = cls(
-            budget=read.parts("budget", "1:1", 2),
-            theta=read.fraction("theta", 6),
-            most_cells=read.whole("most_cells", MOST_CELLS, least=4, most=_LARGEST_CELLS),
-        )
-        read.finish()
-        return found
+        return cls(**read_settings(study, _SETTINGS))
 
 
 def _limits(study: Study, sizes: tuple[int, ...]) -> tuple[FamilyLimit, FamilyLimit]:
@@ -86,9 +79,9 @@ def decisions(study: Study) -> list[Decision]:
     cap = lowered("k", useful.parents, limit.parents, "parents", "dp-ccbn", "most_cells")
     settings = Settings.of(study)
     promise = study.method_promise
-    parts = ", ".join(f"{float(part):g}" for part in split(promise.budget, settings.budget))
+    costs = ", ".join(f"{float(part):g}" for part in split(promise.budget, settings.budget))
     return [
-        Decision(f"{promise.currency} for structure and parameters", parts),
+        Decision(f"{promise.currency} for structure and parameters", costs),
         Decision("parents of an attribute (k)", f"{limit.parents} (theta {settings.theta})", cap),
     ]
 

@@ -29,13 +29,10 @@ class Charge:
     """One noisy answer: what was done, and what it costs the rows of each party it covers.
 
     Attributes:
-        step: the step of the method it belongs to.
-        mechanism: what drew it, in words.
         costs: what the rows of each covered party pay. A party that is not named pays nothing.
         sensitivities: how far one replaced row of each party can move the exact answer.
         scale: the parameter of the noise law; None for a mechanism that has none.
         parameter: what it is: the law's scale or its variance.
-        norm: of the sensitivities.
         claimed: what a paper counts for each party, where that differs from what is true.
     """
 

@@ -166,16 +166,11 @@ class PrivacyStatement:
     """Everything that has to be said about the privacy of one release.
 
     Attributes:
-        promise: what was asked for.
-        accountant: who paid how much for what.
-        protections: who is protected from whom.
         not_private_because: see `shortcomings`; empty for a private run.
-        notes: further sentences for the reader.
         bounds: the most that each party can pay, where what it paid depends on published results:
             the sum of such payments is no bound. None where it does not.
         may_miss: up to how many parties may be missing before the noise is too small.
         missing: for each party that is not in all sums, the first step (from 0) without it.
-        criteria: the study's acceptance criteria, and whether each is met.
         prior: the SHA-256 of the manifest of the release that was built on; empty if none was.
     """
 

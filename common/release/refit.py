@@ -26,6 +26,7 @@ from common.release.prior import PriorRelease
 from common.schema import Codes
 from common.schema.codes import concatenate
 from common.study.document import Study
+from common.study.ids import NO_HISTORY
 from common.study.prior import Prior
 from common.study.requests import RowsInMemory
 from common.study.script import Result, ScriptRun
@@ -62,7 +63,7 @@ def replay(
         if isinstance(step, ChoiceStep):
             run.advance(result)
         else:
-            plan = sum_plan_of(bounds, number, step, None, history=b"")
+            plan = sum_plan_of(bounds, number, step, None, history=NO_HISTORY)
             run.advance(decode_total(plan, result))
     if run.step() is not None:
         raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
@@ -127,7 +128,7 @@ class _Answers:
 
     def _sum(self, step: SumStep, number: int) -> NDArray[np.int64]:
         total = step.request.answer(self._rows(*step.parties))
-        plan = sum_plan_of(self._study, number, step, None, history=b"")
+        plan = sum_plan_of(self._study, number, step, None, history=NO_HISTORY)
         shares = 1 if plan.noise is Noise.ONE_SHARE else len(plan.parties)
         for _ in range(shares):
             total = total + draw_noise(plan, self._source)

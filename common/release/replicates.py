@@ -64,7 +64,6 @@ class Replicates:
     released: Codes
     reference: Codes  # many rows of the released model: what the replicates scatter around
     tables: tuple[Codes, ...]
-    rows: int  # real ones
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,6 @@ class Replicator:
             released=self.released,
             reference=self._kept[0],
             tables=tuple(self._kept[number] for number in numbers[1:]),
-            rows=self.fitted.rows,
         )
 
     def table(self, number: int) -> Codes:

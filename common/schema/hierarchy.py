@@ -101,42 +101,26 @@ class Hierarchy:
     @cached_property
     def levels(self) -> tuple[NDArray[np.intp], ...]:
         """Code to group, finest (the identity) first; the root is omitted."""
-        return self._partitions[0]
-
-    @cached_property
-    def level_sizes(self) -> tuple[int, ...]:
-        return tuple(len(labels) for labels in self.level_labels)
-
-    @cached_property
-    def level_labels(self) -> tuple[tuple[str, ...], ...]:
-        return self._partitions[1]
-
-    @cached_property
-    def _partitions(
-        self,
-    ) -> tuple[tuple[NDArray[np.intp], ...], tuple[tuple[str, ...], ...]]:
-        size = len(self.tree.codes())
-        by_code: list[str] = [""] * size
+        size, groups = len(self.tree.codes()), 1
         maps: list[NDArray[np.intp]] = []
-        labels: list[tuple[str, ...]] = []
         cut = list(self.tree.children) if self.tree.children else [self.tree]
         while True:  # one round per depth: the cut below the root, then below that, ...
-            if len(cut) > (len(labels[-1]) if labels else 1):
-                groups = np.empty(size, dtype=np.intp)
+            if len(cut) > groups:
+                groups = len(cut)
+                maps.append(np.empty(size, dtype=np.intp))
                 for group, node in enumerate(cut):
-                    groups[node.codes()] = group
-                maps.append(groups)
-                labels.append(tuple(node.label for node in cut))
+                    maps[-1][node.codes()] = group
             if all(node.is_leaf for node in cut):
                 break
             # A leaf stays in every deeper cut: that is the padding.
             cut = [below for node in cut for below in (node.children or (node,))]
-        for node in cut:
-            by_code[node.codes()[0]] = node.label
         # The finest cut is the leaves in tree order; its groups must be numbered by code.
         maps[-1:] = [np.arange(size, dtype=np.intp)]
-        labels[-1:] = [tuple(by_code)]
-        return tuple(reversed(maps)), tuple(reversed(labels))
+        return tuple(reversed(maps))
+
+    @cached_property
+    def level_sizes(self) -> tuple[int, ...]:
+        return tuple(int(level.max()) + 1 for level in self.levels)
 
 
 def binary_tree(labels: Sequence[str]) -> Node:

@@ -12,13 +12,14 @@ and return whether every cell is allowed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from common.schema.attribute import Attribute, Listed
+from common.schema.attribute import Attribute
 from common.schema.binning import Binning
 from common.schema.codes import CodeColumn
 from common.schema.columns import SECONDS
@@ -42,7 +43,7 @@ class QuickColumn:
         self._attribute = attribute
         self._empty = _or_refused(attribute.empty_code)
         self._other = _or_refused(attribute.other_code)
-        self._numbers = _whole_number_table(attribute)
+        self._numbers = self._number_table()
         # The dictionary met last, and its table: the row groups of a file often have the same one.
         self._words: tuple[pa.Array, NDArray[np.uint32]] | None = None
 
@@ -78,12 +79,36 @@ class QuickColumn:
         divisor = SECONDS[array.type.unit] * (86_400 if kind == "date" else 1)
         return ticks if ticks is None or divisor == 1 else ticks // divisor
 
+    def _number_table(self) -> tuple[int, NDArray[np.uint32]] | None:
+        """The smallest number of the domain, and the codes from one below it to one above the last.
+
+        None for domains of other things, and for ranges too wide for a table.
+        """
+        domain = self._attribute.domain
+        if isinstance(domain, Binning):
+            low, high, whole = int(domain.low), int(domain.high), domain.whole
+        elif domain.textual or self._attribute.kind == "boolean":
+            return None
+        else:
+            values = [int(value) for value in domain.values]
+            low, high, whole = min(values), max(values), True
+        if not whole or high - low >= _TABLE_LIMIT or not -_FARTHEST <= low <= _FARTHEST:
+            return None
+        numbers = pa.array(np.arange(low - 1, high + 2))
+        if self._attribute.kind == "date":
+            numbers = numbers.cast(pa.int32()).view(pa.date32())
+        elif self._attribute.kind == "datetime":
+            numbers = numbers.view(pa.timestamp("s"))
+        # Codes for missing values are taken out of a column before it is looked up.
+        bare = replace(self._attribute, missing_codes=())
+        return low, self._settled(encode_array(bare, numbers))
+
     def _word_table(self, words: pa.Array) -> NDArray[np.uint32]:
         known = self._words
         if known is not None and known[0].equals(words):
             return known[1]
         codes = self._settled(encode_array(self._attribute, words))
-        table = _with_ends(codes, REFUSED, REFUSED)
+        table = np.concatenate([[REFUSED], codes, [REFUSED]]).astype(np.uint32)
         if len(words) < _TABLE_LIMIT:
             self._words = (words, table)
         return table
@@ -119,42 +144,6 @@ class QuickColumn:
 
 def _or_refused(code: int | None) -> int:
     return REFUSED if code is None else code
-
-
-def _whole_number_table(attribute: Attribute) -> tuple[int, NDArray[np.uint32]] | None:
-    """The smallest number of the domain, and the codes from one below it to one above the largest.
-
-    None for domains of other things, and for ranges too wide for a table.
-    """
-    domain, other = attribute.domain, _or_refused(attribute.other_code)
-    if isinstance(domain, Binning):
-        if not domain.whole or not _fits(int(domain.low), int(domain.high)):
-            return None
-        widths = domain.last - domain.first + 1
-        table = np.repeat(np.arange(domain.count, dtype=np.uint32), widths)
-        ends = (0, domain.count - 1) if attribute.clips else (other, other)
-        return int(domain.low), _with_ends(table, *ends)
-    if domain.textual or attribute.kind == "boolean":
-        return None
-    return _listed_table(domain, other)
-
-
-def _listed_table(domain: Listed, other: int) -> tuple[int, NDArray[np.uint32]] | None:
-    values = np.array(domain.values, dtype=np.int64)
-    low, high = int(values.min()), int(values.max())
-    if not _fits(low, high):
-        return None
-    table = np.full(high - low + 1, other, dtype=np.uint32)
-    table[values - low] = np.arange(domain.count)
-    return low, _with_ends(table, other, other)
-
-
-def _fits(low: int, high: int) -> bool:
-    return high - low < _TABLE_LIMIT and -_FARTHEST <= low <= _FARTHEST
-
-
-def _with_ends(table: NDArray[np.uint32], below: int, above: int) -> NDArray[np.uint32]:
-    return np.concatenate([[below], table, [above]]).astype(np.uint32)
 
 
 def _values(array: pa.Array) -> NDArray[Any] | None:

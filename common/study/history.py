@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterable
 
 from common.crypto.framing import frame
-from common.study.ids import StudyId
+from common.study.ids import HistoryDigest, StudyId
 
 
 class History:
@@ -24,9 +24,9 @@ class History:
         self._digest = hashlib.sha256(frame(("parley history 1", study))).digest()
 
     @property
-    def digest(self) -> bytes:
+    def digest(self) -> HistoryDigest:
         """Stands for everything so far: equal on two sides only if they were told the same."""
-        return self._digest
+        return HistoryDigest(self._digest)
 
     def add_key(self, public_key: bytes) -> None:
         """The key that the study was opened with; empty if it uses none."""

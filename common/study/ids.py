@@ -7,6 +7,13 @@ from typing import NewType
 StudyId = NewType("StudyId", bytes)
 """The digest of the agreed document: which study a message, a charge or an approval belongs to."""
 
+HistoryDigest = NewType("HistoryDigest", bytes)
+"""The running hash of all that was published in a study."""
+NO_HISTORY = HistoryDigest(b"")  # where sums are looked at, and none is run
+
+StepDigest = NewType("StepDigest", bytes)
+"""What curator and party compare before a step: the history, its number and what it asks."""
+
 
 def short_id(study: StudyId) -> str:
     """A study in logs and errors: as much of its digest as tells it from all others here."""

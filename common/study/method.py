@@ -10,7 +10,7 @@ from common.errors import InputError
 from common.study.document import ENCODINGS, Study
 from common.study.prior import Prior
 from common.study.script import Fit, Script, ScriptRun
-from common.study.settings import SettingsReader
+from common.study.settings import read_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Decision:
 
 def no_decisions(study: Study) -> Sequence[Decision]:
     """Refuse settings; there is nothing to tell."""
-    SettingsReader(study).finish()
+    read_settings(study, {})
     return ()
 
 

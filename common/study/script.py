@@ -75,9 +75,7 @@ class ScriptRun:
     """A script on its way through one study.
 
     Args:
-        script: as a method makes it.
         rows: the public row count of every party; only studies that may miss one need it.
-        possible: the rules of the study's schema.
         protected_rows: how many rows the promise covers at once: those of one person.
         prior: the rows of an earlier release that sums are drawn towards.
         noise_shares: how many times the variance of its law a sum of so many parties carries.

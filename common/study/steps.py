@@ -35,6 +35,7 @@ from common.privacy.randomness import RandomSource
 from common.privacy.sensitivity import Sensitivity, histograms
 from common.schema.codes import Codes
 from common.schema.limits import MOST_STEP_CELLS
+from common.study.ids import HistoryDigest, StepDigest
 from common.study.requests import (
     Attributes,
     Counts,
@@ -350,12 +351,13 @@ def check_size(step: Step) -> None:
         )
 
 
-def step_digest(history: bytes, number: int, step: Step) -> bytes:
+def step_digest(history: HistoryDigest, number: int, step: Step) -> StepDigest:
     """Return what curator and party compare before anything is computed.
 
     The digest of the history stands for the study and all results.
     """
-    return hashlib.sha256(frame(("parley step 3", history, number, step.canonical))).digest()
+    framed = frame(("parley step 3", history, number, step.canonical))
+    return StepDigest(hashlib.sha256(framed).digest())
 
 
 class Model(Protocol):

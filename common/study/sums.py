@@ -9,6 +9,7 @@ from common.crypto.paillier.keys import PublicKey
 from common.crypto.sums.plan import Aggregation, SumPlan
 from common.errors import RemoteProtocolError
 from common.study.document import Study
+from common.study.ids import HistoryDigest
 from common.study.steps import ReplaceStep, SumStep, step_digest
 
 
@@ -18,7 +19,7 @@ def sum_plan_of(
     step: SumStep | ReplaceStep,
     public_key: PublicKey | None,
     *,
-    history: bytes,
+    history: HistoryDigest,
 ) -> SumPlan:
     """The secure sum of a step, derived from the study and what was published under it.
 

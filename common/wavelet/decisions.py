@@ -22,8 +22,7 @@ from common.privacy.sampling.discrete_laplace import LARGEST_SCALE
 from common.schema import Attribute, Codes, Node, Schema
 from common.wavelet.axis import Axis, Positions
 from common.wavelet.haar import HaarAxis
-from common.wavelet.nominal import NominalAxis
-from common.wavelet.tree import Nested, Tree
+from common.wavelet.nominal import Nested, NominalAxis, Tree
 
 Method: TypeAlias = Literal["basic", "privelet", "privelet+", "privelet*"]
 Rule: TypeAlias = Literal["exact", "bound"]
@@ -72,7 +71,6 @@ class Plan:
     Attributes:
         axes: in the order of the schema.
         epsilon: the privacy budget, spent exactly.
-        method: which of the four mechanisms.
     """
 
     axes: tuple[Axis, ...]

@@ -24,10 +24,9 @@ from common.errors import LocalError
 from common.schema import Schema
 from common.schema.rules import Possible
 from common.schema.vocabulary import Vocabulary
-from common.wavelet.answers import NoiseMoments, prefix_sums, range_sums
+from common.wavelet.answers import NoiseMoments, half_widths, prefix_sums, range_sums
 from common.wavelet.axis import Axis, Reach
 from common.wavelet.decisions import Plan
-from common.wavelet.intervals import half_widths
 
 Answers: TypeAlias = NDArray[np.float64] | None
 

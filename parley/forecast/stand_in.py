@@ -33,7 +33,7 @@ _MOST_PARENTS = 2
 _SPECIAL = 0.02  # the share of `other`, and of `missing`
 
 
-def made_up(schema: Schema, rows: int, *, seed: int, dependence: float = DEPENDENCE) -> Codes:
+def simulated(schema: Schema, rows: int, *, seed: int, dependence: float = DEPENDENCE) -> Codes:
     """Rows of a random network over the schema's domains."""
     if not 0 <= dependence <= 1:
         raise InputError(f"--dependence {dependence}: from 0 to 1")

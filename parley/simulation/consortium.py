@@ -178,7 +178,7 @@ class Consortium:
     def _start(self, name: str, home: Path, words: list[str]) -> None:
         environment = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
         # The same code as ours, wherever that was imported from, and nothing of the user's folder.
-        root = str(Path(__file__).resolve().parents[1])
+        root = str(Path(__file__).resolve().parents[2])
         earlier = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = os.pathsep.join([root, *([earlier] if earlier else [])])
         log = home / "log.jsonl"

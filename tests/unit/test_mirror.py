@@ -35,10 +35,8 @@ statistical/test_noise_laws: common/privacy/laplace common/privacy/noise_law
 study/test_damaged_messages: common/study/messages
 study/test_roles: curator/effects curator/role parley/simulation/in_process party/effects party/role
 protocol/reproductions/test_results_told_differently: common/study/history common/study/transcript
-unit/curator/dashboard/test_site: curator/dashboard/serving
 unit/curator/test_node: curator/store/tables
 unit/curator/test_studies: curator/store/records
-unit/parley/cli/commands/test_party_records: party/countersigning
 unit/parley/cli/commands/test_curator_study: curator/operations
 unit/parley/cli/commands/test_keys: common/wire/pki/keyring
 unit/parley/cli/commands/test_restore: curator/backup party/backup

@@ -73,19 +73,13 @@ class Plan:
     """The public decisions of one run.
 
     Args:
-        encoding: how attributes become variables.
-        sizes: the domain sizes of the attributes.
         domain: the variables of the network: bits, or the attributes with their levels.
-        rows: the public number of rows.
-        score: what parent sets are compared by.
         degree: the number of parents on the binary path, otherwise None.
         cells: the most cells of a useful table on the general path, otherwise None.
         network_epsilon: the budget for learning; zero if the network is given or forced.
-        table_epsilon: the budget for the noisy tables.
         network: the network, where no row is needed to know it.
         useful: what usefulness and the user's wishes allow, no cap applied: parents on the binary
             path, cells on the general path.
-        constraints: the edges that the user required and forbade.
         printed_sensitivity: see `PrivBayesOptions`.
     """
 

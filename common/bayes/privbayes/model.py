@@ -54,7 +54,6 @@ class PrivBayesModel:
     """A network with noisy counts of its families.
 
     Args:
-        plan: the public decisions.
         network: learnt or given.
         tables: noisy counts by family, axes in the family's order, exactly as released; 0 in cells
             that rules make impossible.

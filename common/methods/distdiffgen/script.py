@@ -12,15 +12,22 @@ from common.methods.distdiffgen.divisions import SCORES, DivisionChoice, JointDi
 from common.privacy import sensitivity
 from common.privacy.budget import split
 from common.privacy.laplace import DiscreteLaplace
+from common.schema.toml import one_of, text
 from common.study.document import Study
 from common.study.method import Decision, Method
 from common.study.script import Fit, Script, chosen, summed
-from common.study.settings import SettingsReader
+from common.study.settings import between, parts, read_settings
 from common.study.steps import ChoiceStep, JointChoiceStep, SumStep
 
 TOGETHER, IN_TURN = "together", "in turn"
-_MOST_CELLS, _LARGEST_CELLS = 1 << 20, 1 << 24
-_MOST_DIVISIONS = 200
+_SETTINGS = {
+    "target": text,
+    "divisions": between(0, 200),
+    "choices": one_of((TOGETHER, IN_TURN)),
+    "score": one_of(SCORES),
+    "budget": parts(2),
+    "most_cells": between(4, 1 << 24),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,29 +35,20 @@ class Settings:
     """What a study chooses about DistDiffGen; docs/papers.md has an example."""
 
     target: int
-    divisions: int
-    choices: str
-    score: str
-    budget: tuple[Fraction, ...]
-    most_cells: int
+    divisions: int = 10
+    choices: str = TOGETHER
+    score: str = "max"
+    budget: tuple[Fraction, ...] = (Fraction(1), Fraction(1))
+    most_cells: int = 1 << 20
 
     @classmethod
     def of(cls, study: Study) -> Settings:
         """Read the settings of a study; InputError if one is missing or cannot be had."""
-        read = SettingsReader(study)
-        name = read.text("target")
+        found = read_settings(study, _SETTINGS, required=["target"])
+        name = found.pop("target")
         if name not in study.schema.names:
-            raise InputError(f"[distdiffgen] target: there is no attribute {name!r}")
-        found = cls(
-            target=study.schema.position(name),
-            divisions=read.whole("divisions", 10, most=_MOST_DIVISIONS),
-            choices=read.word("choices", TOGETHER, (TOGETHER, IN_TURN)),
-            score=read.word("score", "max", SCORES),
-            budget=read.parts("budget", "1:1", 2),
-            most_cells=read.whole("most_cells", _MOST_CELLS, least=4, most=_LARGEST_CELLS),
-        )
-        read.finish()
-        return found
+            raise InputError(f"distdiffgen.target: there is no attribute {name!r}")
+        return cls(target=study.schema.position(name), **found)
 
 
 def distdiffgen(study: Study) -> Script[Fit]:

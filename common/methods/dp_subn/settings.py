@@ -19,18 +19,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from common.errors import InputError
+from common.schema.toml import one_of
 from common.study.document import Study
-from common.study.settings import SettingsReader
+from common.study.settings import above_zero, between, parts, read_settings
 
 PHASES = ("correlations", "initial structure", "structure update", "parameters")
-VIEWS = ("optimal", "printed")
-USEFULNESS = ("phase", "total")
-
-MOST_PARENTS = 10
-MOST_CELLS = 1 << 16
-MOST_CANDIDATE_CELLS = 1 << 23
-# No study may ask for more: a node works on these before an owner can see how long it takes.
-_LARGEST_PARENTS, _LARGEST_CELLS, _LARGEST_CANDIDATES = 16, 1 << 22, 1 << 28
+_MOST_PARENTS = 16  # caps have caps: a node works on them before an owner can see how long it takes
+_SETTINGS = {
+    "budget": parts(len(PHASES)),
+    "theta_tables": above_zero,
+    "theta_frontier": above_zero,
+    "degree": between(0, _MOST_PARENTS),
+    "frontier_degree": between(0, _MOST_PARENTS),
+    "usefulness": one_of(("phase", "total")),
+    "views": one_of(("optimal", "printed")),
+    "most_parents": between(1, _MOST_PARENTS),
+    "most_cells": between(4, 1 << 22),
+    "most_candidate_cells": between(4, 1 << 28),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,43 +56,25 @@ class Settings:
     frontier_degree: int | None = None
     usefulness: str = "phase"
     views: str = "optimal"
-    most_parents: int = MOST_PARENTS
-    most_cells: int = MOST_CELLS
-    most_candidate_cells: int = MOST_CANDIDATE_CELLS
+    most_parents: int = 10
+    most_cells: int = 1 << 16
+    most_candidate_cells: int = 1 << 23
 
     @classmethod
     def of(cls, study: Study) -> Settings:
-        """Read the settings of a study; profile `paper` prints Algorithm 2's views on binary data.
-
-        Raises:
-            InputError: a setting is unknown, or is not one that can be had.
-        """
+        """Read the settings; profile `paper` has the views of Algorithm 2 on binary data."""
         binary = study.encoding == "binary" or max(study.schema.sizes) <= 2
-        read = SettingsReader(study)
-        found = cls(
-            budget=read.parts("budget", "1:1:1:1", len(PHASES)),
-            theta_tables=read.fraction("theta_tables", 6),
-            theta_frontier=read.fraction("theta_frontier", 2),
-            degree=read.optional("degree", most=_LARGEST_PARENTS),
-            frontier_degree=read.optional("frontier_degree", most=_LARGEST_PARENTS),
-            usefulness=read.word("usefulness", "phase", USEFULNESS),
-            views=read.word(
-                "views", "printed" if binary and study.profile == "paper" else "optimal", VIEWS
-            ),
-            most_parents=read.whole("most_parents", MOST_PARENTS, least=1, most=_LARGEST_PARENTS),
-            most_cells=read.whole("most_cells", MOST_CELLS, least=4, most=_LARGEST_CELLS),
-            most_candidate_cells=read.whole(
-                "most_candidate_cells", MOST_CANDIDATE_CELLS, least=4, most=_LARGEST_CANDIDATES
-            ),
-        )
-        read.finish()
+        values = read_settings(study, _SETTINGS)
+        if binary and study.profile == "paper":
+            values.setdefault("views", "printed")
+        found = cls(**values)
         if not binary and (found.degree is not None or found.frontier_degree is not None):
             raise InputError(
-                "[dp-subn] degree: on attributes with domains of their own the cells decide, not a "
+                "dp-subn.degree: on attributes with domains of their own the cells decide, not a "
                 'degree. Use encoding = "binary", or theta_tables and most_cells'
             )
         if not binary and found.views == "printed":
             raise InputError(
-                '[dp-subn] views: Algorithm 2 is for binary attributes. Use encoding = "binary"'
+                'dp-subn.views: Algorithm 2 is for binary attributes. Use encoding = "binary"'
             )
         return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from common.schema.toml import one_of
 from common.study.document import Study
 from common.study.method import Decision
-from common.study.settings import SettingsReader
+from common.study.settings import read_settings
 
 UNKNOWN, EXPECTED = "unknown", "expected"  # whether columns depend
 
@@ -15,10 +16,8 @@ def expects_dependence(study: Study) -> bool:
     Raises:
         InputError: there is another setting, or another value.
     """
-    read = SettingsReader(study)
-    found = read.word("dependence", UNKNOWN, (UNKNOWN, EXPECTED)) == EXPECTED
-    read.finish()
-    return found
+    found = read_settings(study, {"dependence": one_of((UNKNOWN, EXPECTED))})
+    return bool(found.get("dependence") == EXPECTED)
 
 
 def decisions(study: Study) -> list[Decision]:

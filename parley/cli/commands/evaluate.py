@@ -75,12 +75,12 @@ def evaluate(
     domains = Schema.load(schema)
     in_release = synthetic.is_dir() or is_release_zip(synthetic)
     place = synthetic_table(synthetic) if in_release else nullcontext(synthetic)
-    with console.progress("evaluating") as report, place as made_up_file:
+    with console.progress("evaluating") as report, place as rows_file:
         report(0.0, "reading the tables")
         table = read_table(real, domains, delimiter=options.delimiter_of(delimiter), sheet=sheet)
-        made_up = read_table(made_up_file, domains)
+        drawn = read_table(rows_file, domains)
         report(0.3, "comparing marginals and training classifiers")
-        found = compare(table, made_up, domains, target, loss=loss, majority_epsilon=noisy_epsilon)
+        found = compare(table, drawn, domains, target, loss=loss, majority_epsilon=noisy_epsilon)
     if html is not None:
         release.write_file(html, evaluation_page(found))
         console.note(f"report: {html}")

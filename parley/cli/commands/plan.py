@@ -17,7 +17,7 @@ from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson
 from parley.forecast.forecast import forecast
-from parley.forecast.stand_in import DEPENDENCE, made_up, public_rows
+from parley.forecast.stand_in import DEPENDENCE, public_rows, simulated
 from parley.forecast.text import as_json, as_lines
 
 app = new_app()
@@ -74,7 +74,7 @@ def plan(
     with console.progress("forecasting") as tell:
         tell(0.0, "preparing the stand-in")
         if stand_in is None:
-            table = made_up(proposed.schema, wanted, seed=seed, dependence=dependence)
+            table = simulated(proposed.schema, wanted, seed=seed, dependence=dependence)
             what = f"simulated rows (dependence {dependence:g}, seed {seed})"
         else:
             table = public_rows(stand_in, proposed.schema, wanted, seed=seed)

@@ -66,7 +66,7 @@ def test_a_relation_that_replicates_weaken_is_taken_to_be_weakened_before(kept, 
     scatter = np.array([-2, -1, 0, 1, 2]) * 1e-3
     repeated = Replicates(
         PAIR, related_rows(-0.05), related_rows(-0.05),
-        tuple(related_rows(-0.05 * kept + each) for each in scatter), 40_000,
+        tuple(related_rows(-0.05 * kept + each) for each in scatter),
     )  # fmt: skip
     (found,) = estimate(kinds.share(PAIR, "smokes = true and ill = true"), repeated)
     assert found.estimate == pytest.approx(0.25 + expected, abs=0.01)
@@ -121,7 +121,7 @@ def five(*values):
         column = (np.arange(10_000) < round(share * 10_000)).astype(np.int64)
         return Codes.from_columns([column], one.sizes)
 
-    return one, Replicates(one, rows(0.5), rows(0.5), tuple(map(rows, values)), 10_000)
+    return one, Replicates(one, rows(0.5), rows(0.5), tuple(map(rows, values)))
 
 
 def test_the_interval_is_the_formula_of_the_module():
@@ -156,9 +156,7 @@ def test_a_group_that_most_replicates_do_not_have_has_no_interval_and_is_flagged
     def rows(smokes):
         return Codes.from_columns([smokes, both], PAIR.sizes)
 
-    repeated = Replicates(
-        PAIR, rows(some), rows(some), tuple(map(rows, (some, none, none, none))), 10_000
-    )
+    repeated = Replicates(PAIR, rows(some), rows(some), tuple(map(rows, (some, none, none, none))))
     by_group = {own.group: own for own in estimate(kinds.mean(PAIR, "ill", by="smokes"), repeated)}
     rare = next(own for group, own in by_group.items() if group == "true")
     assert (rare.low, rare.high, rare.flagged) == (None, None, True)

@@ -42,7 +42,8 @@ def test_the_documented_example_is_read():
     assert schema.position("workclass") == 1
     assert (age.labels[0], age.labels[15], age.ordered) == ("17..21", "86..90", True)
     assert workclass.labels[5:] == ("(other)", "(missing)")
-    assert workclass.hierarchy.level_labels[1] == ("Private", "Government", "(other)", "(missing)")
+    groups = [group.label for group in workclass.hierarchy.tree.children]
+    assert groups == ["Private", "Government", "(other)", "(missing)"]
     assert workclass.hierarchy.levels[1].tolist() == [0, 0, 1, 1, 1, 2, 3]
     assert not workclass.ordered
 

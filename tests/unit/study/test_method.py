@@ -19,7 +19,7 @@ STUDY = study_of(random_tables((2, 3), [20, 20, 20, 20]), method="floor")
         ({"encodings": ("own",)}, {"encoding": "binary"}, 'use encoding = "own"'),
         ({"parties": 2}, {}, "floor is for 2 parties, not 4. Use another method"),
         ({"single_turns": True}, {"may_miss": 1}, "asks single parties for a turn"),
-        ({}, {"settings": (("degree", 1),)}, "no such setting"),
+        ({}, {"settings": (("degree", 1),)}, "the method has no settings"),
         ({}, {"prior": "ab" * 32}, "release abababababababab is not here"),
         ({"only_sums": False}, {"prior": "ab" * 32}, "cannot build on an earlier release"),
     ],

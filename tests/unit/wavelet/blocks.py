@@ -16,8 +16,7 @@ from common.wavelet.axis import Axis
 from common.wavelet.decisions import make_plan
 from common.wavelet.haar import HaarAxis
 from common.wavelet.mechanism import noisy_cells, transform
-from common.wavelet.nominal import NominalAxis
-from common.wavelet.tree import Tree
+from common.wavelet.nominal import NominalAxis, Tree
 
 FIG3 = ((0, 1, 2), (3, 4, 5))
 MIXED = ((0, (1, 2)), 3, (4, 5, (6, 7, 8)))  # leaves at three depths

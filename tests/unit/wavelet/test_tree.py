@@ -3,7 +3,7 @@
 import pytest
 
 from common.errors import InputError
-from common.wavelet.tree import Tree
+from common.wavelet.nominal import Tree
 from tests.unit.wavelet.blocks import nominal
 
 

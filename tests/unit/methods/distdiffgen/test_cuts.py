@@ -17,6 +17,7 @@ from common.methods.distdiffgen.divisions import (
 )
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
+from common.schema.codes import Codes
 from common.schema.hierarchy import Node, leaf
 from parley.simulation.in_process import RowsInMemory
 from tests.harness.run_script import random_tables, schema_of
@@ -115,3 +116,14 @@ def test_a_published_model_has_the_groups_and_the_noisy_counts():
         "groups": [[[0], [1]], [[0, 2, 3], [1]], [[0, 1]]],
         "counts": [30, 10, -5, 60],
     }
+
+
+def test_values_in_another_order_than_their_codes_are_groups():
+    """Rules are about codes: cells in the order of a hierarchy must not be taken for theirs."""
+    values = [Node(str(code), code=code) for code in range(3)]
+    cuts = Cuts(((values[2], values[0], values[1]), tuple(values[:2])), 1)
+    request = leaf_request(cuts, (3, 2))
+    assert request.tables[0].grouped == (True, False)
+    rows = Codes.from_columns([np.array([2, 2, 0]), np.array([0, 1, 1])], (3, 2))
+    counted = request.answer(RowsInMemory(rows)).reshape(3, 2)
+    assert counted.tolist() == [[1, 1], [0, 1], [0, 0]]

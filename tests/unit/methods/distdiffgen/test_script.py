@@ -68,7 +68,7 @@ def test_it_is_for_two_parties_and_a_target():
     two = random_tables(SIZES, [20, 20])
     with pytest.raises(InputError, match="no attribute 'height'"):
         run_of(study(two, target="height"))
-    with pytest.raises(InputError, match="target: is missing"):
+    with pytest.raises(InputError, match="target is missing"):
         run_of(replace(study(two), settings=()))
 
 

@@ -51,5 +51,5 @@ def test_the_setting_is_shown_and_signed():
 
 @pytest.mark.parametrize("settings", [(("dependence", "maybe"),), (("look", "no"),)])
 def test_other_settings_are_refused(settings):
-    with pytest.raises(InputError, match=r"\[subn\+\]"):
+    with pytest.raises(InputError, match=r"subn\+\.(dependence|look)"):
         run_of(study_of(TABLES, method="subn+", settings=settings))

@@ -155,7 +155,7 @@ def test_memory_that_does_not_suffice_is_said(parley, place, monkeypatch):
     refused(parley("schema", "check", "schema.toml"), "not enough memory")
 
 
-def test_too_few_made_up_people_are_a_usage_error(parley, place):
+def test_too_few_simulated_people_are_a_usage_error(parley, place):
     assert parley("demo", "--rows", "-5").code == ExitCode.USAGE
 
 

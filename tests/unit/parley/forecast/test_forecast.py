@@ -19,7 +19,7 @@ from common.schema import Schema
 from common.schema.codes import concatenate
 from common.study.steps import ReplaceStep, SumStep
 from parley.forecast.forecast import forecast
-from parley.forecast.stand_in import made_up
+from parley.forecast.stand_in import simulated
 from parley.forecast.trial import Trial
 from parley.simulation.in_process import run_study
 from parley.simulation.population import demo_schema_toml, make_population
@@ -30,7 +30,7 @@ TABLES = random_tables(SIZES, (400, 500, 600))
 
 
 def stand_in_for(study, seed=1):
-    return made_up(study.schema, study.rows, seed=seed)
+    return simulated(study.schema, study.rows, seed=seed)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_more_rows_than_the_stand_in_has_mean_noise_in_proportion():
     many = study_of(TABLES, method="floor", aggregation=Aggregation.CLEAR)
     members = tuple(replace(each, rows=10 * each.rows) for each in many.members)
     many = replace(many, members=members)
-    stand_in = made_up(many.schema, 1500, seed=1)
+    stand_in = simulated(many.schema, 1500, seed=1)
     (line,) = forecast(many, stand_in, [Fraction(1)], runs=1, seed=1).lines
     (phase,) = line.phases
     assert (phase.scale, phase.sensitivity, line.cost) == (10, 10, 1)

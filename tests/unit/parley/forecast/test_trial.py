@@ -12,7 +12,7 @@ from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
 from common.marginals import count
 from common.schema import Codes
-from parley.forecast.stand_in import made_up
+from parley.forecast.stand_in import simulated
 from parley.forecast.trial import StandInRows, Trial, _dealt_out
 from tests.harness.run_script import random_tables, study_of
 
@@ -45,11 +45,11 @@ def test_rows_that_count_as_several_are_counted_as_if_they_were_there():
 
 def test_a_stand_in_that_is_shorter_than_the_parties_are_many_is_refused():
     with pytest.raises(InputError, match="a stand-in of 2 rows is too short for 3 parties"):
-        Trial(STUDY, made_up(STUDY.schema, 2, seed=1), 1)
+        Trial(STUDY, simulated(STUDY.schema, 2, seed=1), 1)
 
 
 def test_a_trial_repeats_and_pays_what_it_was_given():
-    trial = Trial(STUDY, made_up(STUDY.schema, 100, seed=1), seed=4)
+    trial = Trial(STUDY, simulated(STUDY.schema, 100, seed=1), seed=4)
     first, again = (trial.run(Fraction(1, 2)) for _ in range(2))
     other = trial.run(Fraction(1, 2), number=1)
     assert first.results == again.results != other.results
@@ -59,7 +59,7 @@ def test_a_trial_repeats_and_pays_what_it_was_given():
 
 def test_only_the_first_run_of_a_ring_encrypts_and_the_floor_never_does():
     ring = replace(STUDY, aggregation=Aggregation.PAILLIER)
-    trial = Trial(ring, made_up(ring.schema, 100, seed=1), 1)
+    trial = Trial(ring, simulated(ring.schema, 100, seed=1), 1)
     runs = [trial.run(Fraction(1)), trial.run(Fraction(1), 1), trial.run_floor(Fraction(1))]
     sent = [sum(sum(phase.sent.values()) for phase in run.traffic.values()) for run in runs]
     assert sent[0] > 2 * sent[1]

@@ -52,7 +52,7 @@ def test_children_have_no_doctorate_and_no_spouse():
     assert np.isin(children["education"], ["No school", "Primary", "Secondary"]).all()
 
 
-def test_made_up_tables_of_three_owners_fit_their_schema(parley, tmp_path):
+def test_simulated_tables_of_three_owners_fit_their_schema(parley, tmp_path):
     done = parley("demo", "--tables", "play", "--rows", 100, "--json")
     assert done.json["rows"] == {"people": 100, "north": 34, "east": 33, "south": 33}
     for name in ("people", "north", "east", "south"):
