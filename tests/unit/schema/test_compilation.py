@@ -18,7 +18,9 @@ def test_a_read_only_installation_compiles_without_a_cache(monkeypatch):
     real = numba.njit
     tried = []
 
-    def njit(**options):
+    def njit(*functions, **options):
+        if functions:  # numba's own, as it loads
+            return real(*functions, **options)
         tried.append(options.get("cache", False))
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
