@@ -13,6 +13,7 @@ and return whether every cell is allowed.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,6 @@ class QuickColumn:
         self._attribute = attribute
         self._empty = _or_refused(attribute.empty_code)
         self._other = _or_refused(attribute.other_code)
-        self._numbers = self._number_table()
         # The dictionary met last, and its table: the row groups of a file often have the same one.
         self._words: tuple[pa.Array, NDArray[np.uint32]] | None = None
 
@@ -79,7 +79,8 @@ class QuickColumn:
         divisor = SECONDS[array.type.unit] * (86_400 if kind == "date" else 1)
         return ticks if ticks is None or divisor == 1 else ticks // divisor
 
-    def _number_table(self) -> tuple[int, NDArray[np.uint32]] | None:
+    @cached_property
+    def _numbers(self) -> tuple[int, NDArray[np.uint32]] | None:
         """The smallest number of the domain, and the codes from one below it to one above the last.
 
         None for domains of other things, and for ranges too wide for a table.
