@@ -66,8 +66,8 @@ from common.schema.codes import Codes
 
 CACHE = RESULTS / "subn-cells.jsonl"
 OWNERS = 10
-CHOSEN_ON = ("adult", "nltcs", POPULATION)
-TABLES = (*CHOSEN_ON, "acs", "br2000", "salary", "titanic", RAW)
+CHOSEN_ON = ("adult", "br2000", "nltcs", POPULATION)
+TABLES = (*CHOSEN_ON, "acs", "salary", "titanic", RAW)
 SAMPLES = (2_000, 5_000, 15_000)
 VARIANTS = {
     "adult": ("widened", "shuffled", BY_STATUS, ONE_SMALL),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from common.crypto.identities.files import AskPassphrase, load_identity
 from common.errors import InputError
-from common.files import make_private_folder
+from common.files import make_private_folder, write_new
 from common.privacy.randomness import OsRandomSource
 from common.privacy.secret import Secret
 from common.release.prior import Priors
@@ -242,13 +241,8 @@ def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Sou
 def _people_secret(folder: Path) -> Secret[bytes]:
     """Drawn once, before the first study reads a row; a restart chooses the same rows."""
     file = folder / _PEOPLE_KEY
-    try:
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
-            new.write(OsRandomSource().random_bytes(_SECRET_BYTES))
-            new.flush()
-            os.fsync(new.fileno())
-    except FileExistsError:
-        pass
+    if not file.exists():
+        write_new(file, OsRandomSource().random_bytes(_SECRET_BYTES), mode=0o600)
     secret = file.read_bytes()
     if len(secret) != _SECRET_BYTES:
         raise InputError(f"{file}: the secret by which rows are chosen is damaged. Restore it")

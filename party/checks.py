@@ -69,7 +69,7 @@ def examine_party(
     yield from _at_the_curator(settings, source, wanted, environment, clock)
 
 
-def _clock(files: CredentialFiles, ledger: Path | None, now: datetime) -> str:
+def _clock(files: CredentialFiles, ledger: Path, now: datetime) -> str:
     """It cannot be before things that have happened; the curator's clock is looked at later."""
     words = checks.clock(files, now)
     newest = _newest_charge(ledger)
@@ -81,8 +81,8 @@ def _clock(files: CredentialFiles, ledger: Path | None, now: datetime) -> str:
     return words
 
 
-def _newest_charge(file: Path | None) -> datetime | None:
-    if file is None or not file.exists():
+def _newest_charge(file: Path) -> datetime | None:
+    if not file.exists():
         return None
     with Database(file) as database:
         entries = Ledger(database).entries()
@@ -121,21 +121,17 @@ def _rows(
     if wanted is None:
         return f"{settings.kind}; not read: give --study or --schema to check it against one"
     if isinstance(wanted, Study):
-        member = _member(wanted, files)
-        agreed = member.rows
+        schema, member = wanted.schema, _member(wanted, files)
         opened = party_app.open_rows(settings, wanted, member.name, books.parent)
-    else:
-        opened = settings.open(wanted)
-    if isinstance(wanted, Study):
-        if opened.rows != agreed:
+        if opened.rows != member.rows:
             found = many(opened.rows, "row")
-            raise InputError(f"{found}; the study says {agreed:,}: ask for a new study")
+            raise InputError(f"{found}; the study says {member.rows:,}: ask for a new study")
         if books.exists():
             _unchanged(wanted, opened.snapshot.digest, books)
-    schema = wanted.schema if isinstance(wanted, Study) else wanted
-    return (
-        f"{settings.kind}, {many(opened.rows, 'row')}, all of the schema{_broken(settings, schema)}"
-    )
+    else:
+        schema, opened = wanted, settings.open(wanted)
+    broken = _broken(settings, schema)
+    return f"{settings.kind}, {many(opened.rows, 'row')}, all of the schema{broken}"
 
 
 def _broken(settings: OwnersTable, schema: Schema) -> str:

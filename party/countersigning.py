@@ -1,8 +1,18 @@
-"""An owner vouches for a release it took part in: verified, compared with its own books, signed."""
+"""An owner vouches for a release it took part in: verified, compared with its own books, signed.
+
+Not the rows and not the model: whether a model follows from the study and the published results is
+checked by everyone who verifies the release. What only the party knows is whether it approved the
+study, took part in it to the end, saw these results and no others, and paid what it is said to.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 from common.crypto.identities.files import AskPassphrase, load_identity
 from common.crypto.identities.identity import Identity
@@ -17,12 +27,27 @@ from common.release.signatures import Signature, Signer, SignerRole
 from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
+from common.study.history import History
+from common.study.ids import HistoryDigest
+from common.study.messages import ListPublished, ResultPublished, StepOpened, ToParty
+from common.study.script import ScriptRun
+from common.study.steps import SumStep, step_digest
+from common.study.sums import decode_total, sum_plan_of
+from common.wire import codec
 from party.app import STATE, PartySettings
 from party.client.context import PartyContext
-from party.journal import Journal
+from party.journal import Journal, StudyState
 from party.ledger import Ledger
-from party.own_record import Books, reasons_against
 from party.owner.approvals import Approvals
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What a party decided, received and paid."""
+
+    approvals: Approvals
+    journal: Journal
+    ledger: Ledger
 
 
 def countersign(
@@ -108,3 +133,129 @@ def _require_ours(release: Path, found: Verified, study: Study, name: str, books
     )
     if reasons:
         raise PolicyError(f"we do not vouch for {found.where}: {'; '.join(reasons)}")
+
+
+def reasons_against(
+    study: Study,
+    books: Books,
+    *,
+    party: str,
+    results: Sequence[bytes],
+    privacy: Mapping[str, Any],
+    begin: Callable[[Study], ScriptRun] = run_of,
+) -> list[str]:
+    """Why this party does not vouch for a release; empty if it does.
+
+    `results` and `privacy` are what the release says was published, and its privacy statement.
+
+    Raises:
+        LocalError: the ledger was tampered with.
+    """
+    books.ledger.verify()
+    decision = books.approvals.decision(study.digest)
+    if decision is None or not decision.approved:
+        withdrew = decision is not None and decision.withdrawn_at is not None
+        return ["we withdrew from this study" if withdrew else "we did not approve this study"]
+    record = books.journal.record(study.digest)
+    if record is None or record.state is not StudyState.FINISHED:
+        return ["we did not take part in this study to its end"]
+    reasons = []
+    received = books.journal.received_digests(study.digest)
+    if not _saw(received, study, results):
+        reasons.append("the results in it are not those that were published to us")
+    elif not told_missing(received, study, results, privacy.get("missing", {}), begin=begin):
+        reasons.append("the parties it calls missing are not those that we were told of")
+    paid = books.ledger.spending(study.digest.hex()).paid
+    stated = privacy.get("exact", {}).get("parties_paid", {}).get(party)
+    if stated != str(paid):
+        currency = study.promise.currency
+        reasons.append(f"our ledger has {currency} {paid} for it, its statement says {stated}")
+    return reasons
+
+
+def _saw(received: Sequence[bytes], study: Study, results: Sequence[bytes]) -> bool:
+    """Whether every result came to us, in this order; bodies are gone, their digests stay."""
+    came = iter(received)
+    return all(_digest(study, step, result) in came for step, result in enumerate(results))
+
+
+def _digest(study: Study, step: int, result: bytes) -> bytes:
+    return _digest_of(ResultPublished(study=study.digest, step=step, result=result))
+
+
+def _digest_of(message: ToParty) -> bytes:
+    return hashlib.sha256(codec.TO_PARTY.encode(message)).digest()
+
+
+def told_missing(
+    received: Collection[bytes],
+    study: Study,
+    results: Sequence[bytes],
+    missing: Mapping[str, int],
+    *,
+    begin: Callable[[Study], ScriptRun] = run_of,
+) -> bool:
+    """Whether the parties that are called missing are those that we were told of, step by step.
+
+    `missing` has for each missing party the first step without it.
+    """
+    if not study.may_miss:
+        return not missing
+    came, run, history = set(received), begin(study), History(study.digest)
+    history.add_key(b"")
+    before: tuple[str, ...] = ()
+    for number, result in enumerate(results):
+        gone = _in_order(study, {name for name, first in missing.items() if first <= number})
+        if not _told_in_step(came, study, run, history.digest, number, before, gone):
+            return False
+        run.leave_out(gone)
+        step = run.step()
+        if not isinstance(step, SumStep):
+            return False
+        run.advance(
+            decode_total(sum_plan_of(study, number, step, None, history=history.digest), result)
+        )
+        history.add_result(number, result)
+        history.add_missing(number, gone)
+        before = gone
+    return True
+
+
+def _told_in_step(
+    came: Set[bytes],
+    study: Study,
+    run: ScriptRun,
+    history: HistoryDigest,
+    number: int,
+    before: Sequence[str],
+    gone: Sequence[str],
+) -> bool:
+    """Whether a step was opened to us, and its list published, with these parties missing in it.
+
+    Each of them was out when the step was opened, or was missing on the list.
+    """
+    new = [name for name in gone if name not in before]
+    for size in range(len(new) + 1):
+        for early in combinations(new, size):
+            out = _in_order(study, {*before, *early})
+            step = run.step_without(out)
+            if not isinstance(step, SumStep):
+                return False
+            opened = StepOpened(
+                study=study.digest,
+                step=number,
+                digest=step_digest(history, number, step),
+                opening=b"",
+                missing=out,
+            )
+            late = tuple(name for name in new if name not in early)
+            listed = ListPublished(study=study.digest, step=number, missing=late)
+            recoverable = sum_plan_of(study, number, step, None, history=history).may_miss > 0
+            on_list = _digest_of(listed) in came if recoverable else not late
+            if on_list and _digest_of(opened) in came:
+                return True
+    return False
+
+
+def _in_order(study: Study, names: Set[str]) -> tuple[str, ...]:
+    return tuple(member.name for member in study.members if member.name in names)

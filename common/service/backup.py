@@ -12,13 +12,15 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import sqlite3
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 from common.errors import InputError, LocalError
 from common.files import flush, make_private_folder
@@ -70,10 +72,8 @@ def snapshot(state: Path) -> Iterator[Path]:
 
 def write(copy: Path, *, out: Path, role: str, at: str, software: str, head: str = "") -> About:
     """Write a snapshot into a new file, whole or not at all, for its owner's eyes only."""
-    with copy.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
     about = About(
-        role=role, state=copy.name, sha256=digest, taken_at=at, software=software, head=head
+        role=role, state=copy.name, sha256=_sha256(copy), taken_at=at, software=software, head=head
     )
     told = json.dumps(asdict(about), indent=2).encode()
     scratch: Path | None = None
@@ -100,21 +100,30 @@ def write(copy: Path, *, out: Path, role: str, at: str, software: str, head: str
 
 def read_about(file: Path) -> About:
     """What a backup is; InputError if it is none, or of another format."""
-    try:
-        with tarfile.open(file, "r:") as tar:
-            entry = tar.getmember(_ABOUT)
-            stream = tar.extractfile(entry)
-            if stream is None or entry.size > _MOST_ABOUT:
-                raise InputError(f"{file}: not a backup of parley")
-            told: Mapping[str, object] = json.loads(stream.read())
-            about = About(**told)  # type: ignore[arg-type]  # what is wrong is caught
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror}") from error
-    except (tarfile.TarError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{file}: not a backup of parley, or damaged") from error
+    with _opened(file) as tar:
+        told = _content(tar, _ABOUT).read(_MOST_ABOUT)
+        about = About(**json.loads(told))
     if about.format != _FORMAT or about.state not in ("curator.db", "party.db"):
         raise InputError(f"{file}: a backup of another version of parley. Restore it with that")
     return about
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[tarfile.TarFile]:
+    try:
+        with tarfile.open(file, "r:") as tar:
+            yield tar
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read or restored: {error.strerror}") from error
+    except (tarfile.TarError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{file}: not a backup of parley, or damaged") from error
+
+
+def _content(tar: tarfile.TarFile, name: str) -> IO[bytes]:
+    stream = tar.extractfile(name)
+    if stream is None:
+        raise KeyError(name)
+    return stream
 
 
 @contextmanager
@@ -164,19 +173,12 @@ def _aside(place: Path) -> Path:
 
 
 def _unpack(file: Path, about: About, copy: Path) -> None:
-    digest = hashlib.sha256()
-    try:
-        with tarfile.open(file, "r:") as tar:
-            stream = tar.extractfile(about.state)
-            if stream is None:
-                raise InputError(f"{file}: not a backup of parley, or damaged")
-            with copy.open("wb") as target:
-                while piece := stream.read(1 << 20):
-                    digest.update(piece)
-                    target.write(piece)
-    except OSError as error:
-        raise InputError(f"{file}: cannot be restored: {error.strerror}") from error
-    except (tarfile.TarError, KeyError) as error:
-        raise InputError(f"{file}: not a backup of parley, or damaged") from error
-    if digest.hexdigest() != about.sha256:
+    with _opened(file) as tar, copy.open("wb") as target:
+        shutil.copyfileobj(_content(tar, about.state), target)
+    if _sha256(copy) != about.sha256:
         raise InputError(f"{file}: damaged: its state has another digest. Use another backup")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

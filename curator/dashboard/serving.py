@@ -10,6 +10,8 @@ from __future__ import annotations
 import datetime as dt
 import ipaddress
 import logging
+import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,9 +29,9 @@ from common.service.web.site import LOOPBACK, Site
 from common.wire.catalogue import WireError
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, subject_of
+from common.wire.pki.credentials import CredentialFiles, Credentials, Followed
 from common.wire.pki.peers import Revocations, parse_revocations
 from curator.dashboard.site import Dashboard, Service
-from curator.dashboard.tls import BrowserTls
 from curator.store.reader import StoreReader
 
 logger = logging.getLogger(__name__)
@@ -71,6 +73,31 @@ class Operators:
 
     def _listed(self, path: Path) -> frozenset[str]:
         return parse_revocations(read(path).decode("utf-8", "replace"), path)
+
+
+class BrowserTls:
+    """Gives the context of this moment; TLS 1.3 only. InputError if there can be none now."""
+
+    def __init__(self, files: CredentialFiles) -> None:
+        self._files = files
+        self._lock = threading.Lock()
+        self._followed = Followed(files, self._context)
+
+    def __call__(self) -> ssl.SSLContext:
+        with self._lock:
+            self._followed.fresh()
+            return self._followed.current
+
+    def _context(self, credentials: Credentials) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        try:
+            context.load_cert_chain(self._files.certificate, self._files.key)
+            context.load_verify_locations(cadata=credentials.authority_pem.decode("ascii"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self._files.key}: cannot be used for TLS: {error}") from error
+        context.verify_mode = ssl.CERT_OPTIONAL
+        return context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,14 +162,24 @@ class Everybody(stage.Consortium):
         party.keys_on = lambda database: KeysInOrder(name, database, "step_key")
 
         class Watched(Wrapped):
+            def enrol(self, *who, **which):
+                listed = self.connection.enrol(*who, **which)
+                # A curator may have died between storing the last message and saying so.
+                if name == LOST and any(each.submitted >= LAST_OF_LOST for each in listed):
+                    self.go_missing()
+                return listed
+
             def submit(self, study, messages):
                 fate.point()
                 newest = self.connection.submit(study, messages)
                 fate.point()
                 if name == LOST and messages[-1].sequence == LAST_OF_LOST:
-                    lost.touch()
-                    os._exit(0)
+                    self.go_missing()
                 return newest
+
+            def go_missing(self):
+                lost.touch()
+                os._exit(0)
 
         party.dial = wrapping(party, Watched)
         if party.attend(self.study) is not StudyState.FINISHED:

@@ -53,43 +53,31 @@ class Noise(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class SumPlan:
-    """The public description of one sum.
+    """The public description of one sum."""
 
-    Attributes:
-        study: the digest of the approved study.
-        round: the number of this sum's round; the same plan is never run twice.
-        context: what the sum is the answer to, as a digest: the request in full, and all that was
-            published before it. Sides that disagree about that do not understand each other.
-        parties: the names, in the order of the ring.
-        limits: for each party, the largest absolute value of one of its cells (its row count, for
-            counts of rows).
-        cells: how many integers each party contributes.
-        noise: where the noise comes from.
-        law: of the noise in the sum; None with `Noise.NONE`.
-        colluders: t: how many parties may pool what they know; noise and masks are made for it.
-        may_miss: d: how many parties may go missing during the sum; noise and masks are made for
-            it. `recovery` says how the others finish.
-        aggregation: how contributions are added up.
-        public_key: the curator's, for `Aggregation.PAILLIER` only.
-        zero_sum_masks: whether ring contributions are masked modulo n, so that the curator and a
-            ring neighbour together see only the total.
-        chunk_ciphertexts: how many ciphertexts travel together.
-    """
-
-    study: bytes
-    round: int
-    parties: tuple[str, ...]
+    study: bytes  # the digest of the approved study
+    round: int  # the number of this sum's round; the same plan is never run twice
+    parties: tuple[str, ...]  # the names, in the order of the ring
+    # For each party, the largest absolute value of one of its cells (its row count, for counts of
+    # rows).
     limits: tuple[int, ...]
-    cells: int
-    noise: Noise
+    cells: int  # how many integers each party contributes
+    noise: Noise  # where the noise comes from
+    # What the sum is the answer to, as a digest: the request in full, and all that was published
+    # before it. Sides that disagree about that do not understand each other.
     context: bytes = b""
-    law: NoiseLaw | None = None
+    law: NoiseLaw | None = None  # of the noise in the sum; None with `Noise.NONE`
+    # The t of the proofs: how many parties may pool what they know; noise and masks allow for it.
     colluders: int = 1
+    # The d of the proofs: how many parties may go missing during the sum; noise and masks are made
+    # for it. `recovery` says how the others finish.
     may_miss: int = 0
-    aggregation: Aggregation
-    public_key: PublicKey | None = None
+    aggregation: Aggregation  # how contributions are added up
+    public_key: PublicKey | None = None  # the curator's, for `Aggregation.PAILLIER` only
+    # Whether ring contributions are masked modulo n, so that the curator and a ring neighbour
+    # together see only the total.
     zero_sum_masks: bool = True
-    chunk_ciphertexts: int = 32
+    chunk_ciphertexts: int = 32  # how many ciphertexts travel together
 
     def __post_init__(self) -> None:
         if len(self.study) != STUDY_DIGEST_BYTES:

@@ -8,10 +8,10 @@ from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
 from common.study.messages import ResultPublished, StudyFinished
 from common.wire import codec
+from party.countersigning import Books as OurBooks
+from party.countersigning import reasons_against
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
-from party.own_record import Books as OurBooks
-from party.own_record import reasons_against
 from party.owner.approvals import Approvals, Decision
 from tests.harness.run_script import random_tables, study_of
 

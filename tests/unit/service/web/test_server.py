@@ -14,7 +14,7 @@ from common.service.web import server as module
 from common.service.web.exchange import text
 from common.service.web.server import WebServer
 from common.wire.pki.keyring import init_curator
-from curator.dashboard.tls import BrowserTls
+from curator.dashboard.serving import BrowserTls
 from tests.unit.service.web.conftest import Client, exchange, parse
 
 
