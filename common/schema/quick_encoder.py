@@ -95,7 +95,9 @@ class QuickColumn:
             low, high, whole = min(values), max(values), True
         if not whole or high - low >= _TABLE_LIMIT or not -_FARTHEST <= low <= _FARTHEST:
             return None
-        numbers = pa.array(np.arange(low - 1, high + 2))
+        every = np.arange(low - 1, high + 2, dtype=np.int64)
+        # `pa.array` would load pandas first, which takes a node longer than this table.
+        numbers = pa.Array.from_buffers(pa.int64(), len(every), [None, pa.py_buffer(every)])
         if self._attribute.kind == "date":
             numbers = numbers.cast(pa.int32()).view(pa.date32())
         elif self._attribute.kind == "datetime":
