@@ -10,26 +10,21 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import platform
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 
 import duckdb
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.measuring import fastest, keep, show
 from common.marginals import BinarySubsets, count
 from common.schema.codes import Codes
 
-RESULTS = Path(__file__).parent / "results" / "counting.json"
 DOMAINS = (16, 8, 16, 16, 7, 15, 6, 5, 2, 10, 10, 12, 9, 4, 20)
 
 AttributeSets = Sequence[tuple[int, ...]]
@@ -63,16 +58,6 @@ def skewed_codes(rows: int, sizes: Sequence[int], seed: int) -> Codes:
         position = (position + generator.random(rows)) / 2
         columns.append((position**2 * size).astype(np.int64))
     return Codes.from_columns(columns, sizes)
-
-
-def stopwatch(task: Callable[[], object]) -> float:
-    """Seconds of the fastest of three runs, for every engine alike."""
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        task()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def name(attribute: int) -> str:
@@ -123,7 +108,7 @@ def compare(
     targets: dict[str, float],
 ) -> list[Timing]:
     """Time us on all sets, and each peer on its slice, spread over them; all must agree."""
-    seconds = stopwatch(ours)
+    seconds = fastest(ours)
     tables = ours()
     timings = [Timing(job, "parley", seconds, f"all {len(sets):,}", 1.0, None)]
     engines = {"DuckDB": peers.duckdb_tables, "pandas": peers.pandas_tables}
@@ -132,7 +117,7 @@ def compare(
         sliced = [sets[place] for place in places]
         for place, table in zip(places[:3], run(sliced[:3]), strict=True):
             np.testing.assert_array_equal(tables[place], table, err_msg=f"{engine} {sets[place]}")
-        whole = stopwatch(partial(run, sliced)) * len(sets) / len(sliced)
+        whole = fastest(partial(run, sliced)) * len(sets) / len(sliced)
         extrapolated = "all" if len(sliced) == len(sets) else "extrapolated from"
         timings.append(
             Timing(
@@ -185,25 +170,9 @@ def main() -> None:
     parser.add_argument("--binary-rows", type=int, default=45_222, help="rows of the 4-way job")
     options = parser.parse_args()
     timings = [*pairs_job(options.rows), *binary_job(options.binary_rows)]
-    table = Table(
-        title=f"Counting, best of 3, {os.cpu_count()} cores, Python {platform.python_version()}"
-    )
-    for heading in ("job", "engine", "seconds", "tables timed", "times ours", "target"):
-        table.add_column(
-            heading, justify="right" if heading in ("seconds", "times ours") else "left"
-        )
-    for each in timings:
-        table.add_row(
-            each.job,
-            each.engine,
-            f"{each.seconds:,.2f}",
-            each.measured,
-            f"{each.times_ours:,.1f}",
-            each.verdict,
-        )
-    Console(width=130).print(table)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps([asdict(each) for each in timings], indent=1) + "\n")
+    words = f"Counting, best of 3, {os.cpu_count()} cores, Python {platform.python_version()}"
+    show([asdict(each) | {"target": each.verdict} for each in timings], words)
+    keep("counting", timings)
 
 
 if __name__ == "__main__":

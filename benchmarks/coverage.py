@@ -13,16 +13,15 @@ study of ten were flagged.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 import parley
+from benchmarks.measuring import keep
 from common.release.estimates import Estimate, estimate
 from common.release.fitted_study import FittedStudy
 from common.release.replicates import Replicator
@@ -31,7 +30,6 @@ from common.schema import Schema
 from parley.simulation.population import demo_schema_toml, make_population
 
 ATTRIBUTES = ("age", "sex", "region", "education", "income", "smoker", "chronic_illness")
-RESULTS = Path(__file__).parent / "results" / "coverage.json"
 _OWNERS = 3
 _TRUTH_ROWS = 1_000_000
 _FAILS = 0.9  # an interval that holds the truth less often than this has failed
@@ -164,15 +162,14 @@ def main() -> None:
     options.add_argument("--method", nargs="*", default=["subn+"])
     options.add_argument("--repeats", type=int, default=30)
     options.add_argument("--tables", type=int, default=20)
-    options.add_argument("--out", type=Path, default=RESULTS)
+    options.add_argument("--out", default="coverage", help="the name of the results")
     chosen = options.parse_args()
     lines = []
     for each in product(chosen.method, chosen.rows, chosen.epsilon, chosen.delta):
         setting, started = Setting(*each), time.perf_counter()
         lines += _report(setting, run(setting, chosen.repeats, chosen.tables))
         print(f"  ({time.perf_counter() - started:.0f} s)", flush=True)
-    chosen.out.parent.mkdir(exist_ok=True)
-    chosen.out.write_text(json.dumps(lines, indent=2) + "\n")
+    keep(chosen.out, lines)
 
 
 def _report(setting: Setting, found: Mapping[str, Tally]) -> list[dict[str, object]]:

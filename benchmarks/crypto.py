@@ -7,22 +7,18 @@ add a figure, write a function from `Bench` to `Figure`s and name it in `MEASURE
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import phe
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.measuring import keep, seconds_in_turn, show
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder, PowerBlinder
 from common.crypto.paillier.keys import Blinder, PrivateKey, PublicKey, generate_key_pair
@@ -33,7 +29,6 @@ from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from tests.harness.secure_sums import run_secure_sum
 
-RESULTS = Path(__file__).parent / "results" / "crypto.json"
 CELLS, ROWS, PARTIES, NOISE_SCALE = 20_000, 45_222, 10, Fraction(60)
 TURNS, SUM_TURNS, PEER_SLICE = 5, 3, 20
 
@@ -88,13 +83,7 @@ class Figure:
 
 def in_turn(*tasks: Callable[[], object], turns: int = TURNS) -> list[float]:
     """Median seconds of each task, over turns in which each runs once."""
-    seconds: list[list[float]] = [[] for _ in tasks]
-    for _ in range(turns):
-        for task, measured in zip(tasks, seconds, strict=True):
-            start = time.perf_counter()
-            task()
-            measured.append(time.perf_counter() - start)
-    return [statistics.median(measured) for measured in seconds]
+    return list(map(statistics.median, seconds_in_turn(*tasks, turns=turns)))
 
 
 def packed_encryption(bench: Bench) -> list[Figure]:
@@ -258,17 +247,17 @@ def main() -> None:
     """Take every measurement, print the table, and keep the figures."""
     bench = Bench.make()
     figures = [figure for measure in MEASUREMENTS for figure in measure(bench)]
-    table = Table(
-        title=f"Secure aggregation of {CELLS:,} cells; the peer is one phe ciphertext per cell",
-        caption=f"2048-bit key, {os.cpu_count()} cores, Python {platform.python_version()}",
-    )
-    for heading in ("what", "ours", "peer", "ratio", "target"):
-        table.add_column(heading, justify="left" if heading in ("what", "target") else "right")
-    for each in figures:
-        table.add_row(each.what, each.ours, each.peer, f"{each.ratio:,.4g}", each.verdict)
-    Console(width=120).print(table)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({each.key: each.ratio for each in figures}, indent=1) + "\n")
+    title = f"Secure aggregation of {CELLS:,} cells; the peer is one phe ciphertext per cell"
+    machine = f"2048-bit key, {os.cpu_count()} cores, Python {platform.python_version()}"
+    show(
+        [
+            {"what": each.what, "ours": each.ours, "peer": each.peer, "ratio": each.ratio,
+             "target": each.verdict}
+            for each in figures
+        ],
+        f"{title}; {machine}",
+    )  # fmt: skip
+    keep("crypto", {each.key: each.ratio for each in figures})
 
 
 if __name__ == "__main__":

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-import parley
+from benchmarks.measuring import keep, released
 from common.schema import Schema
 
-RESULTS = Path(__file__).parent / "results" / "descent.json"
 FANS = (20, 10, 10, 7)
 LEVELS = tuple(int(np.prod(FANS[: depth + 1])) for depth in range(len(FANS)))
 EPSILONS = ("0.5", "2")
@@ -81,12 +79,11 @@ def rows_of(rows: int, seed: int) -> tuple[Column, pd.DataFrame, Column]:
     return codes, pd.DataFrame(columns), rng.multinomial(10 * rows, others / others.sum())
 
 
-def released(method: str, own: Schema, table: pd.DataFrame, epsilon: str, seed: int) -> Column:
+def released_codes(
+    method: str, own: Schema, table: pd.DataFrame, epsilon: str, seed: int
+) -> Column:
     """The codes of a release."""
-    parts = [table[part::3] for part in range(3)]
-    made = parley.simulate(
-        parts, own, epsilon=epsilon, method=method, aggregation="clear", seed=seed
-    ).sample_codes()
+    made = released(table, own, method=method, epsilon=epsilon, seed=seed).sample_codes()
     return np.asarray(made.columns[0], dtype=np.int64)
 
 
@@ -114,13 +111,13 @@ def compared(method: str, rows: int, epsilon: str, runs: int) -> list[dict[str, 
         for level in range(len(LEVELS)):
             seen = codes // (LEVELS[-1] // LEVELS[level])
             table = others.assign(code=[code(each, level) for each in seen])
-            made = released(method, schema(level, tree=False), table, epsilon, seed)
+            made = released_codes(method, schema(level, tree=False), table, epsilon, seed)
             name = f"cut at level {level + 1}" if level < len(LEVELS) - 1 else "histogram"
             spread = spread_below(made, level, seed)
             ways.setdefault(name, []).append(distances(codes, spread))
         for name, own in (("descent", None), ("descent, public frequencies", public)):
             whole = schema(len(LEVELS) - 1, tree=True, frequencies=own)
-            made = released(method, whole, table, epsilon, seed)
+            made = released_codes(method, whole, table, epsilon, seed)
             ways.setdefault(name, []).append(distances(codes, made))
     means = {name: np.mean(each, axis=0) for name, each in ways.items()}
     return [
@@ -150,8 +147,7 @@ def main() -> None:
             lines += compared(method, given.rows, epsilon, given.runs)
             for line in lines[-len(LEVELS) - 2 :]:
                 print(line, flush=True)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({**vars(given), "measured": lines}, indent=1) + "\n")
+    keep("descent", {**vars(given), "measured": lines})
 
 
 if __name__ == "__main__":

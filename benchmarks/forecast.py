@@ -12,7 +12,6 @@ from the same population, would show: nothing is closer than that for a reason.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Sequence
@@ -23,14 +22,14 @@ from statistics import mean
 import pandas as pd
 
 import parley
+from benchmarks.measuring import keep, mean_distance
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
-from common.release.evaluation import marginal_sets, total_variation
+from common.release.evaluation import marginal_sets
 from common.schema import Codes, Schema
 from parley.simulation.partition import at_random
 from parley.simulation.population import demo_schema_toml, make_population
 
-RESULTS = Path(__file__).parent / "results" / "forecast.json"
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "4")
 ROWS = (1_000, 3_000, 10_000, 30_000, 100_000)
 PARTIES = (2, 3, 10, 30)
@@ -93,8 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ]
     )
     print(text)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({"runs": chosen.runs, "distances": figures}, indent=2) + "\n")
+    keep("forecast", {"runs": chosen.runs, "distances": figures})
     if chosen.write is not None:
         chosen.write.write_text(between_markers(chosen.write.read_text(), text))
 
@@ -125,7 +123,7 @@ def sample_distance(rows: int, run: int) -> Distance:
 def distance(real: Codes, other: Codes) -> Distance:
     """The mean total variation distance of the marginals of every order."""
     one, two, three = (
-        mean(total_variation(real, other, marginal_sets(real.width, order))) for order in _ORDERS
+        mean_distance(real, other, marginal_sets(real.width, order)) for order in _ORDERS
     )
     return one, two, three
 

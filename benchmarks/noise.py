@@ -5,15 +5,14 @@ python -m benchmarks.noise
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measuring import keep, seconds_in_turn, show
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
@@ -23,18 +22,13 @@ from common.privacy.sampling.skellam import skellam
 SCALES = (1, 20, 1000, 100_000)
 VARIANCES = (1, 100, 10_000, 1_000_000)
 OURS, THEIRS, ROUNDS = 2_000_000, 50_000, 3
-RESULTS = Path(__file__).parent / "results" / "noise.json"
 
 
 def per_second(draw: Callable[[int], object], count: int) -> float:
     """The best of a few rounds, after one small one that fills the caches, by processor time."""
     draw(1)
-    best = float("inf")
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        draw(count)
-        best = min(best, time.process_time() - start)
-    return count / best
+    (seconds,) = seconds_in_turn(partial(draw, count), turns=ROUNDS, clock=time.process_time)
+    return count / min(seconds)
 
 
 def opendp_laplace(scale: int) -> Callable[[int], object]:
@@ -111,30 +105,13 @@ def choice_milliseconds(source: OsRandomSource, candidates: int) -> float:
 def main() -> None:
     """Print the table and keep it."""
     source = OsRandomSource()
-    rows = noise_rows(source)
-    print(f"{'scale':>8} {'Laplace/s':>14} {'share of 10/s':>14} {'OpenDP/s':>12} {'ratios':>16}")
-    for row in rows:
-        print(
-            f"{row['scale']:>8} {row['laplace_per_s']:>14,.0f} {row['share_of_10_per_s']:>14,.0f} "
-            f"{row['opendp_per_s']:>12,.0f} {row['laplace_over_opendp']:>7,.0f}x "
-            f"{row['share_over_opendp']:>7,.0f}x"
-        )
-    gaussian = skellam_rows(source)
-    print(f"{'variance':>8} {'Skellam/s':>14} {'OpenDP Gaussian/s':>18} {'ratio':>8}")
-    for row in gaussian:
-        print(
-            f"{row['share_variance']:>8} {row['skellam_per_s']:>14,.0f} "
-            f"{row['opendp_gaussian_per_s']:>18,.0f} {row['skellam_over_opendp']:>7,.0f}x"
-        )
+    rows, gaussian = noise_rows(source), skellam_rows(source)
+    show(rows)
+    show(gaussian)
     choices = {str(size): choice_milliseconds(source, size) for size in (100, 5_000, 50_000)}
     for size, milliseconds in choices.items():
         print(f"exponential mechanism, {size} candidates: {milliseconds:.3f} ms a draw")
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(
-        json.dumps({"noise": rows, "skellam": gaussian, "exponential_ms": choices}, indent=2)
-        + "\n",
-        encoding="utf-8",
-    )
+    keep("noise", {"noise": rows, "skellam": gaussian, "exponential_ms": choices})
 
 
 if __name__ == "__main__":

@@ -17,11 +17,10 @@ import argparse
 import gc
 import heapq
 import itertools
-import json
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -29,6 +28,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measuring import keep
 from common.crypto.identities.identity import Identity
 from common.crypto.identities.identity import Member as Known
 from common.crypto.paillier.blinding import FixedBaseBlinder
@@ -57,7 +57,6 @@ from parley.simulation.population import demo_schema_toml, make_population
 from party.effects import ChargeBudget
 from party.role import PartyRole
 
-RESULTS = Path(__file__).parent / "results" / "parties.json"
 PARTIES = (3, 10, 30, 100, 300, 1000)
 MAY_MISS_PARTIES = (10, 100, 1000)
 ROWS = 30_000
@@ -344,10 +343,7 @@ def main() -> None:
     rings = [ring_time(key, k, latency) for k in _RING_PARTIES for latency in _LATENCIES_S]
     show(costs, recoverable, rings)
     print(f"Up to {mask_graph.LEAST_CONNECTIVITY} partners share masks with a party.")
-    RESULTS.parent.mkdir(exist_ok=True)
-    studies = [asdict(cost) for cost in (*costs, *recoverable)]
-    kept = {"studies": studies, "rings": [asdict(r) for r in rings]}
-    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+    keep("parties", {"studies": [*costs, *recoverable], "rings": rings})
     if options.plot:
         plot(costs, options.plot)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import multiprocessing
 import sqlite3
 import tempfile
@@ -23,6 +22,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
+from benchmarks.measuring import keep
 from benchmarks.transport import NAMES, clock, make_rings
 from common.crypto.identities.files import load_identity
 from common.crypto.sums.plan import Aggregation
@@ -39,7 +39,6 @@ from curator.studies import Studies
 from parley.simulation.population import demo_schema_toml
 from party.client.dialer import Address, Dialer
 
-RESULTS = Path(__file__).parent / "results" / "polls.json"
 POLLERS = 2  # processes; the curator takes what they leave of the machine
 
 
@@ -200,8 +199,7 @@ def main() -> None:
         f"{'ratio':>8} {'':>8} {many.in_process / none.in_process:>12.2f} "
         f"{many.over_grpc / none.over_grpc:>12.2f} {many.cpu_ms / none.cpu_ms:>12.2f}"
     )
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps([dataclasses.asdict(each) for each in results], indent=2) + "\n")
+    keep("polls", results)
 
 
 if __name__ == "__main__":

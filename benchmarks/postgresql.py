@@ -11,20 +11,87 @@ import argparse
 import itertools
 import json
 import os
+import shutil
 import statistics
-import time
-from collections.abc import Callable
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
+import adbc_driver_postgresql.dbapi  # type: ignore[import-untyped]  # has no stubs
 
-from benchmarks.postgresql_server import running_server, server_programs
+from benchmarks.measuring import keep, seconds_in_turn, show
 from common.schema import Schema
 from party.sources.sql import SqlReader
 
-RESULTS = Path(__file__).parent / "results" / "postgresql.json"
 _SIZES = {"sex": 2, "age": 100, "ward": 12, "year": 26, "smokes": 2, "state": 50}
+
+
+def server_programs() -> Path | None:
+    """The folder of initdb and pg_ctl; None if there is no server on this machine."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    initdb = str(found[-1]) if found else shutil.which("initdb")
+    return None if initdb is None else Path(initdb).parent
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server.
+
+    Attributes:
+        folder: of its socket.
+        password: of its owner.
+    """
+
+    folder: Path
+    password: str
+
+    def uri(
+        self, user: str = "owner", password: str | None = None, database: str = "postgres"
+    ) -> str:
+        """An address of the server; `password` with its colon, the owner's if not given."""
+        word = f":{self.password}" if password is None else password
+        return f"postgresql://{user}{word}@/{database}?host={self.folder}"
+
+    def execute(self, *statements: str) -> None:
+        """Run statements as the owner, in one transaction."""
+        with closing(adbc_driver_postgresql.dbapi.connect(self.uri())) as connection:
+            with connection.cursor() as cursor:
+                for statement in statements:
+                    cursor.execute(statement)
+            connection.commit()
+
+
+@contextmanager
+def running_server(programs: Path, password: str) -> Iterator[Server]:
+    """A server, for as long as it is needed."""
+    # A server refuses to run as root, and the path of a socket is short.
+    as_user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+    folder = Path(tempfile.mkdtemp(prefix="pg."))
+    try:
+        secret = folder / "password"
+        secret.write_text(password)
+        if as_user:
+            for path in (folder, secret):
+                shutil.chown(path, "postgres")
+
+        def run(program: str, *arguments: str | Path) -> None:
+            subprocess.run(
+                [*as_user, programs / program, "-D", folder / "data", *arguments],
+                check=True, stdout=subprocess.DEVNULL, cwd="/",
+            )  # fmt: skip
+
+        run("initdb", "-U", "owner", "-A", "scram-sha-256", f"--pwfile={secret}", "--no-sync")
+        options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
+        run("pg_ctl", "-w", "-l", folder / "log", "-o", options, "start")
+        try:
+            yield Server(folder, password)
+        finally:
+            run("pg_ctl", "-w", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder)
 
 
 def schema() -> Schema:
@@ -51,16 +118,14 @@ def table_statement(rows: int) -> str:
     return f"CREATE TABLE people AS SELECT {shown} FROM generate_series(1, {rows}) AS i"  # noqa: S608  # our own numbers
 
 
-def jobs(reader: SqlReader) -> dict[str, Callable[[], object]]:
-    """What is timed, by what it is divided by."""
+def jobs(reader: SqlReader) -> list[Callable[[], object]]:
+    """Fetching every row; the fingerprint; the fingerprint and five GROUP BYs of two columns."""
     pairs = [list(pair) for pair in itertools.combinations(_SIZES, 2)][:5]
-    return {
-        "fetch every row, per cell": lambda: [
-            list(part.read()) for part in reader.parts(list(_SIZES))
-        ],
-        "fingerprint, per cell": reader.fingerprint,
-        "fingerprint and 5 GROUP BYs of 2 columns": lambda: reader.groups(pairs),
-    }
+    return [
+        lambda: [list(part.read()) for part in reader.parts(list(_SIZES))],
+        reader.fingerprint,
+        lambda: reader.groups(pairs),
+    ]
 
 
 def main() -> None:
@@ -72,37 +137,26 @@ def main() -> None:
     programs = server_programs()
     if programs is None:
         raise SystemExit("no PostgreSQL server here: install the package postgresql")
-    seconds: dict[str, list[float]] = {}
     with running_server(programs, "correct-horse") as server:
         server.execute(table_statement(options.rows), "ANALYZE people")
         reader = SqlReader("postgresql", server.uri(), "SELECT * FROM people", schema())
-        for _ in range(options.repetitions):
-            for name, job in jobs(reader).items():
-                start = time.perf_counter()
-                job()
-                seconds.setdefault(name, []).append(time.perf_counter() - start)
-    show(options.rows, [statistics.median(times) for times in seconds.values()])
+        seconds = seconds_in_turn(*jobs(reader), turns=options.repetitions)
+    report(options.rows, *map(statistics.median, seconds))
 
 
-def show(rows: int, medians: list[float]) -> None:
+def report(rows: int, fetched: float, fingerprint: float, grouped: float) -> None:
     """The costs, in nanoseconds and in cells fetched."""
-    fetched, fingerprint, grouped = medians
     cells = rows * len(_SIZES)
-    cell = 1e9 * fetched / cells
     costs = {
-        "a cell fetched": cell,
+        "a cell fetched": 1e9 * fetched / cells,
         "a cell in the fingerprint": 1e9 * fingerprint / cells,
         "a row in one GROUP BY": 1e9 * (grouped - fingerprint) / 5 / rows,
     }
     title = f"{rows:,} rows x {len(_SIZES)}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-    table = Table(title=title)
-    for heading in ("what", "ns", "in cells fetched"):
-        table.add_column(heading, justify="left" if heading == "what" else "right")
-    for what, nanoseconds in costs.items():
-        table.add_row(what, f"{nanoseconds:,.0f}", f"{nanoseconds / cell:.2f}")
-    Console().print(table)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({"rows": rows, "nanoseconds": costs}, indent=1) + "\n")
+    in_cells = costs["a cell fetched"]
+    lines = [{"what": w, "ns": ns, "in cells fetched": ns / in_cells} for w, ns in costs.items()]
+    show(lines, title)
+    keep("postgresql", {"rows": rows, "nanoseconds": costs})
 
 
 if __name__ == "__main__":

@@ -15,16 +15,15 @@ added up without cryptography (`benchmarks.subn_methods`): NOT PRIVATE.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
+from benchmarks.measuring import keep
 from benchmarks.subn_data import (
     NAMES,
     POPULATION,
@@ -41,7 +40,6 @@ from common.study.document import Study
 from common.study.prior import Prior
 from parley.simulation.population import demo_schema_toml, make_population
 
-RESULTS = Path(__file__).parent / "results" / "prior.json"
 ALIKE, DRIFTED = "alike", "drifted"
 EPSILONS = ("0.1", "0.4", "1")
 DELTAS = ("0", "1e-9")
@@ -131,8 +129,7 @@ def main() -> None:
             each = [f"{label} {m['tvd2']:.4f} / {m['tvd3']:.4f}" for label, m in means.items()]
             gain = 1 - means["with"]["tvd2"] / means["without"]["tvd2"]
             console.print(f"{told}: {', '.join(each)}: {gain:.0%} better")
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    keep("prior", figures)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,20 @@
 * four SVM misclassification rates per table, trained on synthetic and tested on real rows;
 * the time of a fit with sampling, and the same for peers that can be installed (`--peers`).
 
-It prints tables and writes privbayes.json and plots into benchmarks/results. Distances to the real
-table are for research: in a release they would have to be paid for.
+The peers live in an environment of their own, `.venv-peers`, with the versions of `peers.txt`,
+installed without their declared dependencies because two of the three contradict each other there.
+They are slow, so they get a sample of the rows of NLTCS, two parents, and a time limit; the table
+says so. It prints tables and writes privbayes.json and plots into benchmarks/results. Distances to
+the real table are for research: in a release they would have to be paid for.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,14 +31,14 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 from scipy.sparse import csr_matrix, hstack
 
-from benchmarks.privbayes_data import DATA, Dataset, Target, available
-from benchmarks.privbayes_peers import PARENTS, PeerResult, compare_with_peers
+from benchmarks.measuring import RESULTS, keep, show
+from benchmarks.research_tables import DATA, Dataset, Target, available
 from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import PrivBayesOptions
 from common.bayes.privbayes.mechanism import fit_privbayes
@@ -42,7 +48,13 @@ from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema.codes import Codes
 
-RESULTS = Path(__file__).parent / "results"
+HERE = Path(__file__).resolve().parent
+ENVIRONMENT = HERE.parent / ".venv-peers"
+PEERS = ("DataSynthesizer", "dpart", "dpmm")
+PEER_ROWS = 2000
+PARENTS = 2
+PEER_EPSILON = Fraction(8, 5)
+PEER_TARGETS = {"DataSynthesizer": 20.0}
 EPSILONS = tuple(Fraction(n, 20) for n in (1, 2, 4, 8, 16, 32))
 # Mean distances of a plain implementation (printed sensitivities, clipping at zero) over EPSILONS,
 # for the lower and the higher order.
@@ -217,36 +229,40 @@ def measure_classification(dataset: Dataset, runs: int) -> list[Classification]:
     return results
 
 
-def show_utility(console: Console, results: Sequence[Utility]) -> None:
+def show_utility(results: Sequence[Utility]) -> None:
     """One line per table and epsilon."""
-    table = Table(
-        "table", "eps", "order", "plain", "consistent", "reference", "verdict", "fit + sample"
+    show(
+        [
+            {
+                "table": each.dataset,
+                "eps": each.epsilon,
+                "order": order,
+                "plain": each.plain[place],
+                "consistent": each.consistent[place],
+                "±": each.standard_error[place],
+                "reference": each.reference[place],
+                "verdict": each.verdict(place),
+                "fit + sample, s": each.seconds,
+            }
+            for each in results
+            for place, order in enumerate(each.orders)
+        ]
     )
-    for each in results:
-        for place, order in enumerate(each.orders):
-            table.add_row(
-                each.dataset,
-                f"{each.epsilon:g}",
-                str(order),
-                f"{each.plain[place]:.3f}",
-                f"{each.consistent[place]:.3f} ± {each.standard_error[place]:.3f}",
-                f"{each.reference[place]:.3f}",
-                each.verdict(place),
-                f"{each.seconds:.2f} s",
-            )
-    console.print(table)
 
 
-def show_classification(console: Console, results: Sequence[Classification]) -> None:
+def show_classification(results: Sequence[Classification]) -> None:
     """One line per task, a column per epsilon."""
-    table = Table(
-        "table", "task", *(f"eps {float(e):g}" for e in EPSILONS), "real rows", "majority"
-    )
-    for key in dict.fromkeys((each.dataset, each.task) for each in results):
-        lines = [each for each in results if (each.dataset, each.task) == key]
-        rates = [f"{each.synthetic:.3f}" for each in lines]
-        table.add_row(*key, *rates, f"{lines[0].no_privacy:.3f}", f"{lines[0].majority:.3f}")
-    console.print(table)
+    lines: dict[tuple[str, str], dict[str, object]] = {}
+    for each in results:
+        known: dict[str, object] = {
+            "table": each.dataset,
+            "task": each.task,
+            "real rows": each.no_privacy,
+            "majority": each.majority,
+        }
+        line = lines.setdefault((each.dataset, each.task), known)
+        line[f"eps {each.epsilon:g}"] = each.synthetic
+    show(list(lines.values()))
 
 
 def plot(utility: Sequence[Utility], classification: Sequence[Classification]) -> None:
@@ -281,18 +297,93 @@ def _draw_rates(panel: Axes, _: list[Utility], lines: list[Classification]) -> N
         panel.axhline(mine[0].no_privacy, linestyle=":", color=f"C{place}")
 
 
-def _peers(
-    console: Console, datasets: Sequence[Dataset], arguments: argparse.Namespace
+@dataclass(frozen=True)
+class PeerResult:
+    """One implementation on the sample; no seconds means that it did not finish."""
+
+    name: str
+    seconds: float | None
+    distance: float | None
+    times_ours: float | None
+    note: str
+
+
+def compare_with_peers(
+    console: Console, datasets: Sequence[Dataset], limit_s: float
 ) -> list[PeerResult]:
-    if arguments.no_peers:
+    """Fit and sample the same rows with ours and with every peer that runs here."""
+    nltcs = next((each for each in datasets if each.name == "NLTCS"), None)
+    if nltcs is None:
+        console.print("skipped: the peers are compared on NLTCS, which is not here")
         return []
+    # The file is sorted: its first rows are all alike.
+    some = nltcs.codes.take(np.random.default_rng(1).permutation(nltcs.codes.rows)[:PEER_ROWS])
+    results = [_ours(nltcs, some)]
+    if problem := _install():
+        console.print(f"skipped: the peers could not be installed: {problem}")
+    else:
+        ours = results[0].seconds or 0.0
+        results += [_peer(name, some, ours, limit_s) for name in PEERS]
+    _show_peers(results)
+    return results
 
-    def two_parents(
-        dataset: Dataset, codes: Codes, epsilon: Fraction, source: RandomSource
-    ) -> PrivBayesModel:
-        return fit(replace(dataset, max_parents=PARENTS), codes, epsilon, source)
 
-    return compare_with_peers(console, datasets, two_parents, distance, arguments.peer_limit)
+def _ours(dataset: Dataset, codes: Codes) -> PeerResult:
+    two_parents = replace(dataset, max_parents=PARENTS)
+    for _ in range(2):  # the first run translates the kernels
+        source = SeededRandomSource("peers")
+        start = time.perf_counter()
+        synthetic = fit(two_parents, codes, PEER_EPSILON, source).sample(codes.rows, source)
+        seconds = time.perf_counter() - start
+    return PeerResult("parley", seconds, distance(codes, synthetic, 3), 1.0, "")
+
+
+def _install() -> str | None:
+    """Make the environment once; the problem, if there is one."""
+    done = ENVIRONMENT / "installed"
+    if done.is_file() and done.read_text() == (HERE / "peers.txt").read_text():
+        return None
+    python = ENVIRONMENT / "bin" / "python"
+    wanted = str(HERE / "peers.txt")
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "-r", wanted]
+    for command in ([sys.executable, "-m", "venv", str(ENVIRONMENT)], install):
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            return (ran.stderr.strip() or "no reason given").splitlines()[-1]
+    done.write_text((HERE / "peers.txt").read_text())
+    return None
+
+
+def _peer(name: str, codes: Codes, ours: float, limit_s: float) -> PeerResult:
+    with tempfile.TemporaryDirectory() as folder:
+        rows, made = Path(folder, "rows.csv"), Path(folder, "made.csv")
+        columns = {f"c{j}": column for j, column in enumerate(codes.columns)}
+        pd.DataFrame(columns).to_csv(rows, index=False)
+        worker = HERE / "privbayes_peer_worker.py"
+        command = [str(p) for p in (ENVIRONMENT / "bin" / "python", worker, name, rows, made)]
+        try:
+            ran = subprocess.run(
+                [*command, str(float(PEER_EPSILON)), str(PARENTS)],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=limit_s,
+            )
+        except subprocess.TimeoutExpired:
+            note = f"stopped after {limit_s:g} s"
+            return PeerResult(name, None, None, limit_s / ours, note)
+        if ran.returncode:
+            return PeerResult(name, None, None, None, ran.stderr.strip().splitlines()[-1])
+        seconds = float(json.loads(ran.stdout.splitlines()[-1])["seconds"])
+        frame = pd.read_csv(made)
+        drawn = [frame[f"c{j}"].to_numpy() for j in range(codes.width)]
+    synthetic = Codes.from_columns(drawn, codes.sizes)
+    return PeerResult(name, seconds, distance(codes, synthetic, 3), seconds / ours, "")
+
+
+def _show_peers(results: Sequence[PeerResult]) -> None:
+    title = f"NLTCS, {PEER_ROWS:,} random rows, epsilon {float(PEER_EPSILON):g}, {PARENTS} parents"
+    show([asdict(each) | {"target": PEER_TARGETS.get(each.name, "")} for each in results], title)
 
 
 def main() -> None:
@@ -308,23 +399,18 @@ def main() -> None:
     datasets, absent = available()
     for name in absent:
         console.print(f"skipped: {name}.csv is not in {DATA}")
-    RESULTS.mkdir(exist_ok=True)
     utility = [each for dataset in datasets for each in measure_utility(dataset, arguments.runs)]
-    show_utility(console, utility)
+    show_utility(utility)
     classification = [each for dataset in datasets for each in measure_classification(dataset, 1)]
-    show_classification(console, classification)
-    peers = _peers(console, datasets, arguments)
-    document = {
-        "runs": arguments.runs,
-        "utility": [asdict(each) for each in utility],
-        "classification": [asdict(each) for each in classification],
-        "peers": [asdict(each) for each in peers],
-    }
-    (RESULTS / "privbayes.json").write_text(json.dumps(document, indent=1))
+    show_classification(classification)
+    peers = []
+    if not arguments.no_peers:
+        peers = compare_with_peers(console, datasets, arguments.peer_limit)
+    found = {"utility": utility, "classification": classification, "peers": peers}
+    keep("privbayes", {"runs": arguments.runs, **found})
     if utility:
         mpl.use("Agg")
         plot(utility, classification)
-    console.print(f"written: {RESULTS / 'privbayes.json'}")
 
 
 if __name__ == "__main__":

@@ -2,18 +2,19 @@
 
 Square error against coverage and relative error against selectivity, for Basic, Privelet+ and
 Privelet*, as tables (printed, and in results/privelet.json) and as a plot (results/privelet.png);
-then time, memory and questions per second. The short run keeps Occupation and Income as they
-are and has ten ages instead of 101: Age is left untransformed, so it does not move the crossover.
+then time, memory and questions per second. The short run keeps Occupation and Income as they are
+and has ten ages instead of 101: Age is left untransformed, so it does not move the crossover.
+`--scaling` measures time against rows and cells instead.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import math
 import time
 import tracemalloc
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,17 +25,20 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from benchmarks.census_like import ADULT, Shape, coverage, random_boxes
+from benchmarks.measuring import RESULTS, keep
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import OsRandomSource
+from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Codes, Schema
 from common.wavelet import RangeRelease, plan_privelet, privelet
 from common.wavelet.answers import NoiseMoments, prefix_sums, range_sums
-from common.wavelet.axis import Reach
-from common.wavelet.decisions import Method, Plan, axes_of
-from common.wavelet.mechanism import count_cells
+from common.wavelet.axis import Axis, Reach
+from common.wavelet.decisions import Method, Plan, axes_of, make_plan
+from common.wavelet.haar import HaarAxis
+from common.wavelet.mechanism import count_cells, noisy_cells
+from common.wavelet.nominal import NominalAxis, Tree
 
 METHODS: tuple[Method, ...] = ("basic", "privelet+", "privelet*")
-RESULTS = Path(__file__).parent / "results"
 QUERIES = 40_000
 Floats = NDArray[np.float64]
 
@@ -318,24 +322,75 @@ def run_adult(table: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     return reports, {"seconds": seconds, "reports": reports}
 
 
+def axes_of_size(size: int) -> tuple[Axis, ...]:
+    """Two ordered and two nominal attributes."""
+    groups = math.isqrt(size)
+    tree = Tree.from_nested([list(range(g, size, groups)) for g in range(groups)], size)
+    return (HaarAxis(size), HaarAxis(size), NominalAxis(tree), NominalAxis(tree))
+
+
+def release_seconds(codes: Codes, plan: Plan) -> float:
+    """One release."""
+    start = time.perf_counter()
+    noisy_cells(codes, plan, discrete_laplace, OsRandomSource())
+    return time.perf_counter() - start
+
+
+def scaling() -> Iterator[dict[str, float]]:
+    """Time against rows and cells, a line for each, with the ratios to the line before [Sec. 8.2].
+
+    Uniform rows over two ordered and two nominal attributes of the same size, the latter with a
+    hierarchy of three levels; every attribute is transformed, which is the most expensive choice.
+    Time should be linear in the rows and in the padded number of coefficients.
+    """
+    print(
+        f"{'rows':>10} {'cells':>11} {'coefficients':>12} " + " ".join(f"{m:>10}" for m in METHODS)
+    )
+    before: dict[str, float] = {}
+    for size, rows in (
+        (32, 10**6),
+        (32, 2 * 10**6),
+        (32, 4 * 10**6),
+        (36, 10**6),
+        (45, 10**6),
+        (54, 10**6),
+    ):
+        rng = np.random.default_rng(size)
+        codes = Codes.from_columns([rng.integers(0, size, rows) for _ in range(4)], [size] * 4)
+        plans = {m: make_plan(axes_of_size(size), Fraction(1), m, []) for m in METHODS}
+        line: dict[str, float] = {
+            "rows": rows,
+            "cells": size**4,
+            "coefficients": math.prod(plans["privelet+"].sub_matrix_shape),
+        }
+        line |= {method: release_seconds(codes, plan) for method, plan in plans.items()}
+        times = " ".join(f"{line[m]:9.2f}s" for m in METHODS)
+        ratios = " ".join(f"{key[:12]} x{line[key] / before[key]:.2f}" for key in line if before)
+        print(f"{rows:10,} {size**4:11,} {int(line['coefficients']):12,} {times}  {ratios}")
+        before = line
+        yield line
+
+
 def main() -> None:
     """Run and report."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--full", action="store_true", help="101 ages, 10 million rows, 4 epsilons")
+    parser.add_argument("--scaling", action="store_true", help="time against rows and cells only")
     parser.add_argument("--adult", type=Path, help="the Adult census table (CSV) instead")
     chosen = parser.parse_args()
+    if chosen.scaling:
+        keep("privelet_scaling", list(scaling()))
+        return
     if chosen.adult:
         name = "privelet-adult"
         reports, outcome = run_adult(chosen.adult)
     else:
         name = "privelet"
         reports, outcome = run_census_like(full=chosen.full)
-    RESULTS.mkdir(exist_ok=True)
+    keep(name, outcome)
     plot(reports, RESULTS / f"{name}.png")
-    text = json.dumps(outcome, default=asdict, indent=2)
-    (RESULTS / f"{name}.json").write_text(text + "\n")
     print(f"written: benchmarks/results/{name}.json and .png")
 
 

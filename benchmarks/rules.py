@@ -9,19 +9,15 @@ break a rule then.
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
 
 import parley
-from benchmarks.privbayes import distance
+from benchmarks.measuring import keep, mean_distance, released, show
+from common.release.evaluation import marginal_sets
 from common.schema import Codes, Schema
 
-RESULTS = Path(__file__).parent / "results" / "rules.json"
 METHODS = ("subn+", "dp-subn", "floor", "privbayes")
 EPSILONS = ("0.1", "0.5", "2")
 _JOBS = ("none", "farm", "office", "trade", "care", "transport")
@@ -78,14 +74,11 @@ def schema() -> Schema:
     return Schema.from_toml("\n".join(texts) + _RULES)
 
 
-def released(method: str, table: pd.DataFrame, own: Schema, epsilon: str, seed: int) -> Codes:
+def released_codes(method: str, table: pd.DataFrame, own: Schema, epsilon: str, seed: int) -> Codes:
     """Synthetic rows as codes."""
     if method == "privbayes":
         return parley.PrivBayes(epsilon=epsilon, seed=seed).fit(table, own).sample_codes()
-    parts = [table[part::3] for part in range(3)]
-    return parley.simulate(
-        parts, own, epsilon=epsilon, method=method, aggregation="clear", seed=seed
-    ).sample_codes()
+    return released(table, own, method=method, epsilon=epsilon, seed=seed).sample_codes()
 
 
 def main() -> None:
@@ -96,6 +89,7 @@ def main() -> None:
     options.add_argument("--methods", nargs="+", default=METHODS)
     given = options.parse_args()
     ruled = schema()
+    pairs = marginal_sets(len(ruled.names), 2)
     lines = []
     for method in given.methods:
         for epsilon in EPSILONS:
@@ -103,12 +97,12 @@ def main() -> None:
             for seed in range(given.runs):
                 table = people(given.rows, seed)
                 real = ruled.encode(table)
-                plain = released(method, table, ruled.without_rules(), epsilon, seed)
-                made = released(method, table, ruled, epsilon, seed)
+                plain = released_codes(method, table, ruled.without_rules(), epsilon, seed)
+                made = released_codes(method, table, ruled, epsilon, seed)
                 if not ruled.possible.holds(made).all():
                     raise AssertionError("a released row breaks a rule")
-                with_rules.append(distance(real, made, 2))
-                without.append(distance(real, plain, 2))
+                with_rules.append(mean_distance(real, made, pairs))
+                without.append(mean_distance(real, plain, pairs))
                 broken.append(1 - float(ruled.possible.holds(plain).mean()))
             lines.append(
                 {
@@ -121,12 +115,8 @@ def main() -> None:
                 }
             )
             print(lines[-1], flush=True)
-    shown = Table(*lines[0])
-    for line in lines:
-        shown.add_row(*(f"{v:.3f}" if isinstance(v, float) else str(v) for v in line.values()))
-    Console().print(shown)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({**vars(given), "measured": lines}, indent=1) + "\n")
+    show(lines)
+    keep("rules", {**vars(given), "measured": lines})
 
 
 if __name__ == "__main__":

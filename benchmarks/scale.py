@@ -21,14 +21,13 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.counting import DOMAINS, skewed_codes
+from benchmarks.measuring import keep, show
 from common.marginals import count
 from common.privacy.randomness import SeededRandomSource
 from common.release.fitted_privbayes import FittedPrivBayes
@@ -39,7 +38,6 @@ from parley.models.privbayes import PrivBayes
 from party.sources.files import ParquetReader
 from party.sources.source import TableSource
 
-RESULTS = Path(__file__).parent / "results" / "scale.json"
 FULL_ROWS = 100_000_000
 _WARM_ROWS = 100_000
 _FITTED_ROWS = 200_000
@@ -190,37 +188,36 @@ def main() -> None:
         few = min(rows, 1_000_000)
         written: list[Job] = [(write_in_blocks, path, rows), (write_at_once, other, few)]
         out = in_turns(written, options.repetitions)
-        show("Out", out, path.stat().st_size / rows)
+        report("Out", out, path.stat().st_size / rows)
         read: list[Job] = [
             (count_pairs, path, rows),
             (scan_and_add, path, rows),
             (scan_and_hand_over, path, rows),
         ]
         into = in_turns(read, options.repetitions)
-        show("In", into, path.stat().st_size / rows)
-    RESULTS.parent.mkdir(exist_ok=True)
-    everything = [asdict(each) for each in [*out, *into]]
-    RESULTS.write_text(json.dumps(everything, indent=1) + "\n")
+        report("In", into, path.stat().st_size / rows)
+    keep("scale", [*out, *into])
 
 
-def show(title: str, group: list[Measured], row_bytes: float) -> None:
+def report(title: str, group: list[Measured], row_bytes: float) -> None:
     """One table; ratios are against its first line."""
     load = os.getloadavg()[0]
     words = f"{title}: {os.cpu_count()} cores, load {load:.1f}, {row_bytes:.1f} bytes a row"
-    table = Table(title=words)
-    for heading in ("job", "rows", "seconds", "rows/s", "ns of processor/row", "ours/it", "MiB"):
-        table.add_column(heading, justify="left" if heading == "job" else "right")
-    for each in group:
-        table.add_row(
-            each.job,
-            f"{each.rows:,}",
-            f"{each.seconds:,.2f}",
-            f"{each.rows / each.seconds:,.0f}",
-            f"{each.nanoseconds:,.0f}",
-            f"{group[0].nanoseconds / each.nanoseconds:.2f}",
-            f"{each.peak_mib:,.0f}",
-        )
-    Console(width=130).print(table)
+    show(
+        [
+            {
+                "job": each.job,
+                "rows": each.rows,
+                "seconds": each.seconds,
+                "rows/s": each.rows / each.seconds,
+                "ns of processor/row": each.nanoseconds,
+                "ours/it": group[0].nanoseconds / each.nanoseconds,
+                "MiB": each.peak_mib,
+            }
+            for each in group
+        ],
+        words,
+    )
 
 
 if __name__ == "__main__":

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,10 +18,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measuring import fastest, keep
 from common.schema import Attribute, Schema
 from common.schema.binning import Binning
 
-RESULTS = Path(__file__).parent / "results" / "schema_speed.json"
 TARGET = 20.0  # million values a second
 WORDS = [f"value number {number}" for number in range(16)]
 SCHEMA = Schema.from_toml(f"""
@@ -130,16 +127,6 @@ def by_hand(attribute: Attribute, column: pd.Series[Any]) -> NDArray[Any]:
     return cut.to_numpy().astype(np.uint8)
 
 
-def best_of(job: Callable[[], object], repeats: int = 3) -> float:
-    """The shortest time of a few runs, in seconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        job()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 def time_column(attribute: Attribute, frame: pd.DataFrame, arrow: pa.Table) -> dict[str, float]:
     """Values a second of one column, by us and by hand; both must give the same codes."""
     alone, name = Schema((attribute,)), attribute.name
@@ -147,9 +134,9 @@ def time_column(attribute: Attribute, frame: pd.DataFrame, arrow: pa.Table) -> d
     if not np.array_equal(alone.encode(frame[[name]]).columns[0], by_hand(attribute, column)):
         raise SystemExit(f"{name}: the two ways of encoding disagree")
     return {
-        "ours": len(frame) / best_of(lambda: alone.encode(frame[[name]])),
-        "arrow": len(frame) / best_of(lambda: alone.encode(arrow.select([name]))),
-        "by hand": len(frame) / best_of(lambda: by_hand(attribute, column)),
+        "ours": len(frame) / fastest(lambda: alone.encode(frame[[name]])),
+        "arrow": len(frame) / fastest(lambda: alone.encode(arrow.select([name]))),
+        "by hand": len(frame) / fastest(lambda: by_hand(attribute, column)),
     }
 
 
@@ -163,8 +150,8 @@ def main() -> None:
     arrow = pa.Table.from_pandas(frame)
     report = Table("column", "million values/s", "from Arrow", "by hand", "times by hand")
     figures = {a.name: time_column(a, frame, arrow) for a in SCHEMA.attributes}
-    whole = best_of(lambda: SCHEMA.encode(frame)) / len(SCHEMA.names)
-    direct = best_of(lambda: SCHEMA.encode(arrow)) / len(SCHEMA.names)
+    whole = fastest(lambda: SCHEMA.encode(frame)) / len(SCHEMA.names)
+    direct = fastest(lambda: SCHEMA.encode(arrow)) / len(SCHEMA.names)
     by_pandas = sum(rows / figure["by hand"] for figure in figures.values()) / len(SCHEMA.names)
     figures["whole table"] = {
         "ours": rows / whole,
@@ -177,8 +164,7 @@ def main() -> None:
     Console().print(report)
     reached = figures["whole table"]["ours"] / 1e6
     print(f"target {TARGET:g} million values/s: {'met' if reached >= TARGET else 'MISSED'}")
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({"rows": rows, "values_per_second": figures}, indent=2))
+    keep("schema_speed", {"rows": rows, "values_per_second": figures})
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import subn_cells
-from benchmarks.privbayes import RESULTS
-from benchmarks.privbayes_data import DATA
+from benchmarks.measuring import RESULTS
+from benchmarks.research_tables import DATA
 from benchmarks.subn_data import IN_BITS, NAMES, RANDOM, Setting, settings, split_rows
 from benchmarks.subn_methods import METHODS, study_of
 from common.crypto.identities.identity import Identity

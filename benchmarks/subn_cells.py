@@ -39,8 +39,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.privbayes import RESULTS, error_rate, one_hot, tables_of
-from benchmarks.privbayes_data import DATA
+from benchmarks.measuring import RESULTS
+from benchmarks.privbayes import error_rate, one_hot, tables_of
+from benchmarks.research_tables import DATA
 from benchmarks.subn_data import (
     BY_STATUS,
     ONE_SMALL,

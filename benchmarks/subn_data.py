@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.privbayes import distance
-from benchmarks.privbayes_data import DATA, Dataset, Target, available, read_codes
+from benchmarks.research_tables import DATA, Dataset, Target, available, read_codes
 from common.bayes.privbayes.decisions import Encoding
 from common.schema import Schema
 from common.schema.attribute import Attribute, Listed

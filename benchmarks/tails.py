@@ -8,18 +8,15 @@ and 2-way marginals, with tails that fall outwards as a ratio to margins without
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-import parley
-from benchmarks.privbayes import distance
+from benchmarks.measuring import keep, mean_distance, released
 from common.methods import tails
+from common.release.evaluation import marginal_sets
 from common.schema import Codes, Schema
 
-RESULTS = Path(__file__).parent / "results" / "tails.json"
 METHODS = ("floor", "subn+")
 EPSILONS = ("0.5", "2")
 MEANS = ("debt", "income", "age", "score")
@@ -58,18 +55,14 @@ def people(rows: int, seed: int) -> pd.DataFrame:
     ).astype(dict.fromkeys(MEANS, int))
 
 
-def released(
+def released_means(
     method: str, table: pd.DataFrame, epsilon: str, seed: int, *, falling: bool
 ) -> tuple[dict[str, float], Codes]:
     """The means of a release, and its rows as codes."""
     before = tails.WITHIN
     tails.WITHIN = before if falling else -np.inf
     try:
-        parts = [table[part::3] for part in range(3)]
-        fitted = parley.simulate(
-            parts, schema(), epsilon=epsilon, method=method, aggregation="clear", seed=seed
-        )
-        made = fitted.sample()
+        made = released(table, schema(), method=method, epsilon=epsilon, seed=seed).sample()
         return {name: float(made[name].mean()) for name in MEANS}, schema().encode(made)
     finally:
         tails.WITHIN = before
@@ -79,7 +72,7 @@ def errors(table: pd.DataFrame, means: dict[str, float], made: Codes) -> list[fl
     """Of the means, then the distances."""
     real = schema().encode(table)
     off = [abs(means[name] / float(table[name].mean()) - 1) for name in MEANS]
-    return [*off, distance(real, made, 1), distance(real, made, 2)]
+    return [*off, *(mean_distance(real, made, marginal_sets(real.width, k)) for k in (1, 2))]
 
 
 def main() -> None:
@@ -96,7 +89,7 @@ def main() -> None:
             for seed in range(given.runs):
                 table = people(given.rows, seed)
                 for falling, own in found.items():
-                    made = released(method, table, epsilon, seed, falling=falling)
+                    made = released_means(method, table, epsilon, seed, falling=falling)
                     own.append(errors(table, *made))
             with_tails, without = (np.mean(found[each], axis=0) for each in (True, False))
             for name, one, other in zip(names, with_tails, without, strict=True):
@@ -111,8 +104,7 @@ def main() -> None:
                     }
                 )
                 print(lines[-1], flush=True)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({**vars(given), "measured": lines}, indent=1) + "\n")
+    keep("tails", {**vars(given), "measured": lines})
 
 
 if __name__ == "__main__":

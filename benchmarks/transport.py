@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import tempfile
 import threading
 import time
@@ -28,6 +27,7 @@ from statistics import median
 
 import numpy as np
 
+from benchmarks.measuring import keep
 from benchmarks.subn_data import IN_BITS, settings
 from common.crypto.identities.files import load_identity
 from common.crypto.sums.plan import Aggregation
@@ -54,7 +54,6 @@ from party.owner.policy import Policy
 from party.owner.review import PlannedStep
 from party.sources.source import Snapshot
 
-RESULTS = Path(__file__).parent / "results" / "transport.json"
 WIDTHS = (12, 10, 6, 14, 14, 7, 9)
 NAMES = ("north", "east", "south")
 POLICY = Policy(
@@ -285,8 +284,7 @@ def main() -> None:
                 f"{found.grpc.shown:>14} {found.ratio:>7.2f} {found.cpu_ratio:>9.2f}",
                 flush=True,
             )
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+    keep("transport", results)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,15 @@
 """Many columns: `python -m benchmarks.wide [--rows 100000] [--only binary [--columns 60]]`.
 
-Studies of three owners over 200 binary columns and over 60 mixed ones (`wide_population`), with the
-cryptography of a deployment: how long they take, and how far 2-way marginals are from the true
-ones, against the floor (a histogram per column) in the same run. "On edges" are the pairs that
-depend on each other by construction; with `--shuffled` columns none does.
+Studies of three owners over 200 binary columns and over 60 mixed ones, with the cryptography of a
+deployment: how long they take, and how far 2-way marginals are from the true ones, against the
+floor (a histogram per column) in the same run. "On edges" are the pairs that depend on each other
+by construction; with `--shuffled` columns none does.
+
+The population is a random sparse Bayesian network. Every column has at most two parents among the
+eight before it, so what a synthetic table should have learnt is known. Domains are all binary, or
+mixed: yes or no, words, and binned numbers, of 2 to 100 values. A column's distribution bends
+smoothly with its parents' values, by a strength of its own, so that some pairs depend on each other
+strongly and most not at all.
 """
 
 from __future__ import annotations
@@ -15,32 +21,109 @@ import time
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from numpy.typing import NDArray
 
+from benchmarks.measuring import keep, mean_distance, show
 from benchmarks.scale import peak_mib
 from benchmarks.subn_data import shuffled
-from benchmarks.wide_population import WidePopulation, binary_sizes, mixed_sizes, wide_population
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
-from common.marginals import count
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
-from common.schema import Codes
+from common.schema import Codes, Schema
 from common.study.document import Member, Study
 from parley.simulation.in_process import run_study
 
-RESULTS = Path(__file__).parent / "results" / "wide.json"
-TABLES = {"binary": (binary_sizes, 200), "mixed": (mixed_sizes, 60)}
 RUNS = (
     ("floor", "masked"), ("subn+", "masked"), ("subn+", "paillier"), ("dp-subn", "masked"),
     ("dp-subn", "paillier"),
 )  # fmt: skip
 _OWNERS = 3
 _MOST_PAIRS = 1_500
+MIXED_SIZES = (2, 2, 3, 4, 5, 7, 10, 16, 32, 64, 100)
+_WINDOW = 8
+_ROWS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class WidePopulation:
+    """The network that rows are drawn from.
+
+    Attributes:
+        sizes: the domain size of every column.
+        parents: of every column, all before it.
+    """
+
+    sizes: tuple[int, ...]
+    parents: tuple[tuple[int, ...], ...]
+    _margins: tuple[NDArray[np.float64], ...]  # logits, shape (size,)
+    _bends: tuple[NDArray[np.float64], ...]  # per column: strength of each parent
+
+    @property
+    def schema(self) -> Schema:
+        """The public domains: of three columns of more than six values one is of words."""
+        parts = []
+        for position, size in enumerate(self.sizes):
+            name = f'[[attribute]]\nname = "c{position}"\n'
+            if size > 6 and position % 3:
+                parts.append(f'{name}kind = "real"\nmin = 0\nmax = {size}\nbins = {size}\n')
+            else:
+                words = json.dumps([f"value {code}" for code in range(size)])
+                parts.append(f'{name}kind = "categorical"\nvalues = {words}\n')
+        return Schema.from_toml("\n".join(parts))
+
+    def rows(self, count: int, seed: int) -> Codes:
+        """So many rows; the same seed makes the same rows."""
+        rng = np.random.default_rng(seed)
+        columns = [np.empty(count, dtype=np.int64) for _ in self.sizes]
+        for start in range(0, count, _ROWS_AT_ONCE):
+            here = slice(start, min(start + _ROWS_AT_ONCE, count))
+            for column, values in enumerate(columns):
+                logits = np.broadcast_to(
+                    self._margins[column], (here.stop - start, self.sizes[column])
+                ).copy()
+                for parent, bend in zip(self.parents[column], self._bends[column], strict=True):
+                    logits += bend * np.outer(
+                        _scores(self.sizes[parent])[columns[parent][here]],
+                        _scores(self.sizes[column]),
+                    )
+                # The largest of logits plus Gumbel noise is a draw from their softmax.
+                values[here] = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+        return Codes.from_columns(columns, self.sizes)
+
+
+def wide_population(sizes: tuple[int, ...], seed: int) -> WidePopulation:
+    """A random network over columns of these sizes."""
+    rng = np.random.default_rng(seed)
+    parents, margins, bends = [], [], []
+    for column, size in enumerate(sizes):
+        before = range(max(0, column - _WINDOW), column)
+        chosen = rng.choice(before, size=min(len(before), int(rng.integers(0, 3))), replace=False)
+        parents.append(tuple(sorted(map(int, chosen))))
+        margins.append(rng.normal(0.0, 0.7, size))
+        bends.append(rng.choice([-1.0, 1.0], len(chosen)) * rng.uniform(0.5, 2.0, len(chosen)))
+    return WidePopulation(tuple(sizes), tuple(parents), tuple(margins), tuple(bends))
+
+
+def binary_sizes(columns: int) -> tuple[int, ...]:
+    """Yes or no, every column."""
+    return (2,) * columns
+
+
+def mixed_sizes(columns: int, seed: int = 0) -> tuple[int, ...]:
+    """Small and large domains, at random, as the columns of a questionnaire are."""
+    rng = np.random.default_rng(seed)
+    return tuple(int(size) for size in rng.choice(MIXED_SIZES, columns))
+
+
+def _scores(size: int) -> NDArray[np.float64]:
+    """The values of a domain on a scale from -1 to 1."""
+    return np.linspace(-1.0, 1.0, size)
+
+
+TABLES = {"binary": (binary_sizes, 200), "mixed": (mixed_sizes, 60)}
 
 
 @dataclass(frozen=True)
@@ -105,17 +188,7 @@ def distances(population: WidePopulation, real: Codes, made: Codes) -> tuple[flo
         [pairs[i] for i in chosen],
         [(parent, child) for child, own in enumerate(population.parents) for parent in own],
     )
-    first, second, third = (
-        float(
-            np.mean(
-                [
-                    np.abs(one / real.rows - other / made.rows).sum() / 2
-                    for one, other in zip(count(real, sets), count(made, sets), strict=True)
-                ]
-            )
-        )
-        for sets in kinds
-    )
+    first, second, third = (mean_distance(real, made, sets) for sets in kinds)
     return first, second, third
 
 
@@ -134,33 +207,8 @@ def main() -> None:
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 done.append(pool.apply(run, (table, method, aggregation, options)))
             print(done[-1], flush=True)
-    show(done)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps([asdict(each) for each in done], indent=1) + "\n")
-
-
-def show(done: list[Measured]) -> None:
-    """One table."""
-    table = Table(title=f"{done[0].rows:,} rows of {_OWNERS} owners")
-    for heading in (
-        "table",
-        "method",
-        "sums",
-        "s",
-        "processor s",
-        "MiB",
-        "1-way",
-        "2-way",
-        "edges",
-    ):
-        table.add_column(heading)
-    for each in done:
-        table.add_row(
-            each.table, each.method, each.aggregation, f"{each.seconds:.0f}",
-            f"{each.processor_seconds:.0f}", f"{each.peak_mib:,.0f}", f"{each.one_way:.4f}",
-            f"{each.two_way:.4f}", f"{each.on_edges:.3f}",
-        )  # fmt: skip
-    Console(width=130).print(table)
+    show([asdict(each) for each in done], f"{done[0].rows:,} rows of {_OWNERS} owners")
+    keep("wide", done)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from benchmarks.papers.classifiers import Floats
 from benchmarks.papers.figure import Figure, Measured, Options, Row, sweep
 from benchmarks.papers.marginal_methods import MarginalMethod, average_distance
 from benchmarks.privbayes import distance, error_rate, one_hot
-from benchmarks.privbayes_data import Dataset, Target, available
+from benchmarks.research_tables import Dataset, Target, available
 from benchmarks.subn_data import Setting
 from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.postgresql_server import running_server, server_programs
+from benchmarks.postgresql import running_server, server_programs
 from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema import Schema

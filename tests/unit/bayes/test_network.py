@@ -2,14 +2,12 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from common.bayes.conditionals import contains, needed_families
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair
-from common.bayes.privbayes.constraints import Constraints
-from common.errors import InputError, LocalError
+from common.errors import InputError
 
 # age, education, workclass, title, income [Zhang17, Table 1]
 PAPER = Network.from_parents({0: [], 1: [0], 2: [0, 1], 3: [0, 2], 4: [2, 3]})
@@ -73,19 +71,6 @@ def test_damaged_documents_are_refused(document):
 def test_cycles_are_refused():
     with pytest.raises(InputError, match="cycle"):
         Network.from_parents({0: [1], 1: [0]})
-    with pytest.raises(InputError, match="cycle"):
-        Constraints(required=frozenset({(0, 1), (1, 2), (2, 0)})).check(3)
-
-
-def test_contradictory_wishes_are_refused():
-    with pytest.raises(InputError, match="both required and forbidden"):
-        Constraints(required=frozenset({(0, 1)}), forbidden=frozenset({(0, 1)})).check(2)
-    with pytest.raises(InputError, match="different attributes"):
-        Constraints(required=frozenset({(0, 5)})).check(2)
-    with pytest.raises(InputError, match="more required parents"):
-        Constraints(required=frozenset({(0, 2), (1, 2)}), max_parents=1).check(3)
-    with pytest.raises(InputError, match="0 or more"):
-        Constraints(max_parents=-1).check(3)
 
 
 def test_a_network_must_fit_the_table():
@@ -93,19 +78,3 @@ def test_a_network_must_fit_the_table():
         PAPER.check(Domain.flat([2] * 4))
     with pytest.raises(InputError, match="no level 1"):
         Network((Pair(0), Pair(1, (View(0, 1),)))).check(Domain.flat([2, 2]))
-
-
-def test_levels_must_be_nested_partitions():
-    with pytest.raises(LocalError, match="nested"):
-        Domain(((np.arange(4), np.array([0, 0, 1, 2]), np.array([0, 1, 1, 1])),))
-    with pytest.raises(LocalError, match="fewer groups"):
-        Domain(((np.arange(2), np.array([1, 0])),))
-    with pytest.raises(LocalError, match="level 0"):
-        Domain(((np.array([0, 0, 1]),),))
-
-
-def test_regrouping_maps_fine_groups_to_coarse_ones():
-    domain = Domain(((np.arange(8), np.arange(8) // 2, np.arange(8) // 4),))
-    assert domain.regroup(View(0, 1), View(0, 2)).tolist() == [0, 0, 1, 1]
-    with pytest.raises(LocalError, match="generalisation"):
-        domain.regroup(View(0, 2), View(0, 1))

@@ -4,11 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numba
 import numpy as np
 
 from common.marginals import kernels
-from common.schema import compilation
 from common.schema.compilation import compiled
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,35 +27,6 @@ assert table.tolist() == [1, 2]
 sys.exit('numba' in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
-
-
-def test_a_read_only_installation_compiles_without_a_cache(monkeypatch):
-    real = numba.njit
-    tried = []
-
-    def njit(**options):
-        tried.append(options.get("cache", False))
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return real(**options)
-
-    monkeypatch.setattr(numba, "njit", njit)
-    monkeypatch.setattr(compilation, "_loaded", {})
-    kernel = compiled(kernels.add_block)
-    assert tried == [True, False]
-    totals = np.zeros(2, dtype=np.int64)
-    one = np.array([0], dtype=np.int64)
-    kernel(
-        np.array([[0, 1, 1]], dtype=np.uint16),
-        np.zeros(0, dtype=np.int64),
-        one,
-        one,
-        np.array([2]),
-        np.array([0, 1]),
-        np.array([0, 2]),
-        totals,
-    )
-    assert totals.tolist() == [1, 2]
 
 
 def test_the_kernels_mean_in_python_what_they_mean_compiled():

@@ -28,21 +28,9 @@ from common.study.sums import encode_result
 from parley.cli.main import app
 from parley.simulation.in_process import RowsInMemory
 from tests.harness.run_script import drive, study_of
+from tests.harness.schemas import CRITERIA as EVERY_KIND
+from tests.harness.schemas import JUDGED as SCHEMA
 
-SCHEMA = Schema.from_toml(
-    '[[attribute]]\nname = "age"\nkind = "integer"\nmin = 0\nmax = 90\nbins = 9\n'
-    '[[attribute]]\nname = "income"\nkind = "integer"\nmin = 0\nmax = 4000\nbins = 4\n'
-    "missing = true\n"
-    '[[attribute]]\nname = "smoker"\nkind = "boolean"\n'
-)
-EVERY_KIND = (
-    {"mean": "income", "within": "3 %"},
-    {"mean": "age", "within": 2},
-    {"share": "age > 60 and smoker = true", "within": "0.02"},
-    {"distance": "0.08"},
-    {"distance": "0.2", "pairs": "all"},
-    {"distance": "0.1", "pairs": "most"},
-)
 PART = Fraction(1, 10)
 
 
@@ -273,43 +261,3 @@ def test_a_distance_needs_a_table_of_two_attributes():
     wanted = read_criteria([{"distance": "0.1"}])
     with pytest.raises(InputError, match="no two attributes"):
         run_of(agreed(tables, schema=one, criteria=wanted))
-
-
-def test_a_study_with_criteria_comes_back_from_its_file():
-    study = agreed(tables_of(300, 200), delta=Fraction(1, 10**6))
-    assert Study.from_toml(study.to_toml()) == study
-    assert Study.from_toml(study.to_toml()).digest == study.digest
-    other = replace(study, criteria=study.criteria[1:])
-    assert other.digest != study.digest
-
-
-@pytest.mark.parametrize(
-    ("written", "words"),
-    [
-        ({"mean": "income"}, "expected mean and within"),
-        ({"mean": "smoker", "within": "3 %"}, "no column of numbers"),
-        ({"mean": "incme", "within": "3 %"}, "no attribute is called 'incme'"),
-        ({"share": "age > 3", "within": "1 %"}, "cuts through a bin"),
-        ({"distance": "8 %"}, "a number up to 1"),
-        ({"distance": 0.1, "pairs": "some"}, "pairs one of"),
-        ({"mean": "age", "within": "1e999999999"}, "a number above 0"),
-        ({"mean": "age", "within": -1}, "a number above 0"),
-    ],
-)
-def test_criteria_that_make_no_sense_are_refused(written, words):
-    with pytest.raises(InputError, match=words):
-        agreed(tables_of(30, 20), criteria=read_criteria([written]))
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"criteria_epsilon": Fraction(0)}, "say what the criteria may cost"),
-        ({"criteria": ()}, "say what the criteria may cost"),
-        ({"criteria_epsilon": Fraction(2)}, "leaves nothing"),
-        ({"method": "independent"}, "adds nothing up"),
-    ],
-)
-def test_studies_that_cannot_have_criteria_are_refused(changes, words):
-    with pytest.raises(InputError, match=words):
-        run_of(agreed(tables_of(30, 20), **changes))

@@ -2,9 +2,7 @@
 
 import datetime as dt
 from fractions import Fraction
-from xml.etree import ElementTree
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -13,28 +11,7 @@ from common.errors import InputError
 from common.release.columns import Columns
 from common.schema.tables import read_table
 from parley.simulation.population import demo_schema_toml
-
-SCHEMA = parley.Schema.from_toml(
-    """
-attribute = [
-  { name = "age", kind = "integer", min = 0, max = 79, bins = 8 },
-  { name = "sex", kind = "categorical", values = ["F", "M"] },
-  { name = "smokes", kind = "boolean", missing = true },
-]
-"""
-)
-
-
-def table_of(rows, seed=0):
-    rng = np.random.default_rng(seed)
-    age = rng.integers(0, 80, rows)
-    return pd.DataFrame(
-        {
-            "sex": np.where(rng.random(rows) < 0.5, "F", "M"),
-            "age": age,
-            "smokes": age > 40,
-        }
-    )
+from tests.harness.smokers import SCHEMA, table_of
 
 
 @pytest.fixture(scope="module")
@@ -81,63 +58,6 @@ def test_a_seeded_fit_repeats_and_is_not_private():
     runs = [parley.PrivBayes(seed=5).fit(table_of(300), SCHEMA).sample(20) for _ in range(2)]
     pd.testing.assert_frame_equal(*runs)
     assert parley.PrivBayes(seed=5).fit(table_of(300), SCHEMA).privacy["private"] is False
-
-
-def test_a_model_survives_a_file(fitted, tmp_path):
-    fitted.save(tmp_path / "model.json")
-    again = parley.load(tmp_path / "model.json")
-    assert again.privacy == fitted.privacy
-    assert again.model.to_json() == fitted.model.to_json()
-    assert list(again.sample(5).dtypes) == list(fitted.sample(5).dtypes)
-    assert [p.name for p in tmp_path.iterdir()] == ["model.json"]
-
-
-def test_a_range_release_survives_a_file(tmp_path):
-    fitted = parley.Privelet(epsilon=1.0).fit(table_of(500), SCHEMA)
-    fitted.save(tmp_path / "r.zip")
-    again = parley.load(tmp_path / "r.zip")
-    assert again.privacy == fitted.privacy
-    assert again.count("sex = F") == fitted.count("sex = F")
-    assert list(again.sample(5).columns) == ["sex", "age", "smokes"]
-
-
-def test_a_range_count_is_near_the_truth_by_its_own_deviation():
-    table = table_of(2_000, seed=3)
-    fitted = parley.Privelet(epsilon=2.0, method="privelet+").fit(table, SCHEMA)
-    found = fitted.count("age in 20..39 and sex = F")
-    truth = int((table["age"].between(20, 39) & (table["sex"] == "F")).sum())
-    assert abs(found.value - truth) < 20 * found.standard_deviation
-    assert len(fitted.counts(["sex = F", "sex = M"]).values) == 2
-
-
-def test_rows_of_a_range_release_follow_its_counts():
-    table = table_of(4_000, seed=4)
-    sample = parley.Privelet(epsilon=100).fit(table, SCHEMA).sample()
-    assert len(sample) == 4_000
-    assert sample["smokes"].notna().mean() > 0.95
-    assert abs((sample["sex"] == "F").mean() - (table["sex"] == "F").mean()) < 0.06  # > 5 sd
-
-
-def test_a_range_release_of_nothing_but_noise_still_gives_rows():
-    sample = parley.Privelet(epsilon="1e-6").fit(table_of(20), SCHEMA).sample(10)
-    assert len(sample) == 10
-
-
-def test_a_model_count_is_near_the_truth(fitted):
-    found = fitted.count("age in 50..79")
-    truth = (table_of(4_000)["age"] >= 50).sum()
-    assert found.value == pytest.approx(truth, rel=0.15)
-    assert found.sampling_deviation < 10
-    assert fitted.count("").share == 1.0
-
-
-def test_a_model_draws_itself(fitted):
-    picture = ElementTree.fromstring(fitted.network_svg())  # noqa: S314  our own output
-    assert picture.get("role") == "img"
-    assert "epsilon 50" in fitted._repr_html_()
-    assert "NOT PRIVATE" in parley.PrivBayes(seed=1).fit(table_of(50), SCHEMA)._repr_html_()
-    assert "24 cells" not in parley.Privelet().fit(table_of(50), SCHEMA)._repr_html_()
-    assert "48 cells" in parley.Privelet().fit(table_of(50), SCHEMA)._repr_html_()
 
 
 def test_a_network_of_ones_own_is_used_and_costs_nothing():

@@ -26,6 +26,13 @@ def people(rows, seed=5):
     return table.assign(age=table["age"].astype("Int64").mask(rng.random(rows) < 0.05))
 
 
+def small_study(rows, seed):
+    return parley.simulate(
+        [rows.iloc[::2], rows.iloc[1::2]], SCHEMA,
+        epsilon="0.3", method="floor", aggregation="clear", seed=seed,
+    )  # fmt: skip
+
+
 TABLE = CodedTable(SCHEMA, SCHEMA.encode(people(4_000)))
 
 

@@ -14,7 +14,6 @@ from common.release.evaluation import (
     marginal_sets,
     total_variation,
 )
-from common.release.report.evaluation_page import evaluation_page
 from common.schema import Codes, Schema
 
 
@@ -126,8 +125,3 @@ def test_too_few_rows_are_refused():
     table = codes_of([(0, 1)] * 9, (2, 2))
     with pytest.raises(InputError, match="10 rows"):
         evaluate(table, table, schema_of((2, 2)))
-
-
-def test_the_page_warns_who_may_read_it():
-    table = codes_of([(i % 2, i % 3) for i in range(30)], (2, 3))
-    assert "without noise" in evaluation_page(evaluate(table, table, schema_of((2, 3))))

@@ -5,7 +5,6 @@ import pytest
 
 from common.errors import InputError
 from common.release import statistics as kinds
-from common.release.estimates import related
 from common.release.statistics import of_table
 from tests.unit.release.estimated import (
     SCHEMA,
@@ -65,9 +64,3 @@ def test_regressions_are_those_of_other_software():
 def test_what_cannot_be_computed_is_refused(make, words):
     with pytest.raises(InputError, match=words):
         make()
-
-
-def test_a_function_rests_on_the_columns_whose_shuffling_changes_it():
-    frame = TABLE.frame.assign(age=TABLE.numbers("age"))
-    assert related(lambda t: t["age"].mean(), frame) == frozenset()
-    assert related(lambda t: t.groupby("letter")["age"].mean(), frame) == {"letter", "age"}

@@ -16,62 +16,8 @@ from common.schema import Codes, Schema
 from common.schema.decoder import decode_to_arrow
 from common.schema.tables import read_table
 from parley import PrivBayes
+from tests.harness.schemas import STREAMED as SCHEMA
 
-SCHEMA = Schema.from_toml("""
-[[attribute]]
-name = "word"
-kind = "categorical"
-values = ["a", "b, c", 'say "d"']
-missing = true
-other = true
-[[attribute]]
-name = "grade"
-kind = "ordinal"
-values = [3, 1, 2]
-missing = true
-[[attribute]]
-name = "member"
-kind = "boolean"
-missing = true
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 99
-bins = 10
-missing = true
-[[attribute]]
-name = "wide"
-kind = "integer"
-min = 0
-max = 9000000000000
-bins = 3
-[[attribute]]
-name = "height"
-kind = "real"
-min = 0
-max = 2
-bins = 4
-other = true
-[[attribute]]
-name = "paid"
-kind = "real"
-edges = [0, 0.01, 20, 500]
-decimals = 2
-[[attribute]]
-name = "born"
-kind = "date"
-min = 1900-01-01
-max = 2025-12-31
-bins = 8
-missing = true
-[[attribute]]
-name = "seen"
-kind = "datetime"
-min = 2020-01-01T00:00:00
-max = 2025-12-31T00:00:00
-bins = 8
-""")
 NAMES = ["seen", *SCHEMA.names[:-1]]
 PLAIN = Columns(dict.fromkeys([*NAMES, "id"], "by schema"))
 CATEGORIES = Columns(

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from common.errors import InputError
 from common.methods.registry import methods
 from common.privacy.randomness import SeededRandomSource
 from common.release import released_table, streaming
@@ -14,63 +13,7 @@ from common.release.verify import verify
 from common.schema import Codes, Schema
 from parley import PrivBayes, Privelet
 from parley.simulation.study import simulate
-
-COLUMNS = """
-[[attribute]]
-name = "word"
-kind = "categorical"
-values = ["a", "b, c", 'say "d"', "two\\nlines", " e ", "NA", "-1", "é"]
-missing = true
-other = true
-[[attribute]]
-name = "grade"
-kind = "ordinal"
-values = [3, 1, 2]
-missing = true
-other = true
-[[attribute]]
-name = "member"
-kind = "boolean"
-missing = true
-other = true
-[[attribute]]
-name = "age"
-kind = "integer"
-min = -50
-max = 49
-bins = 10
-missing = true
-other = true
-[[attribute]]
-name = "height"
-kind = "real"
-min = 0
-max = 2
-bins = 4
-missing = true
-other = true
-[[attribute]]
-name = "paid"
-kind = "real"
-edges = [0, 0.01, 20, 500]
-decimals = 2
-[[attribute]]
-name = "born"
-kind = "date"
-min = 1900-01-01
-max = 2025-12-31
-bins = 8
-missing = true
-other = true
-[[attribute]]
-name = "seen"
-kind = "datetime"
-min = 2020-01-01T00:00:00
-max = 2025-12-31T00:00:00
-bins = 8
-missing = true
-"""
-SCHEMA = Schema.from_toml(f'ignore = ["id"]\n{COLUMNS}')
+from tests.harness.schemas import WRITTEN as SCHEMA
 
 
 def rows(schema=SCHEMA, count=400, seed=1):
@@ -155,15 +98,3 @@ def test_one_column_and_range_counts_verify(tmp_path):
         (tmp_path / name).mkdir()
         synthesis.write_release(tmp_path / name, maker.fit(rows(narrow, 50), narrow))
         assert problems(tmp_path / name) == []
-
-
-def test_a_table_without_rows_or_with_other_columns_is_refused(tmp_path):
-    for text, why in (
-        ("x\n", "columns are not those"),
-        (",".join(SCHEMA.names) + "\n", "no rows"),
-        (",".join(SCHEMA.names) + "\n1\n", "not a table"),
-        ("", "not a table"),
-    ):
-        (tmp_path / "synthetic.csv").write_text(text)
-        with pytest.raises(InputError, match=rf"^synthetic\.csv: .*{why}"):
-            read_released_table(FolderContents(tmp_path), "synthetic.csv", SCHEMA)

@@ -11,7 +11,8 @@ from common.errors import LocalError
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Codes, Schema
 from common.schema.decoder import decode_to_arrow
-from tests.unit.schema.every_kind import SCHEMA, encoded, single
+from tests.harness.schemas import EVERY_KIND as SCHEMA
+from tests.harness.schemas import encoded, single
 
 
 @given(st.integers(0, 2**32))

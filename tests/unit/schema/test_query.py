@@ -6,53 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import InputError
-from common.schema import Schema
 from common.schema.query import parse
 from common.schema.vocabulary import Vocabulary
 from common.wavelet.decisions import axes_of
+from tests.harness.schemas import ASKED as SCHEMA
 
-SCHEMA = Schema.from_toml(
-    """
-[[attribute]]
-name = "age"
-kind = "integer"
-edges = [0, 18, 20, 40, 65, 99]
-missing = true
-
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["Female", "Male"]
-
-[[attribute]]
-name = "country"
-kind = "categorical"
-values = ["France", "New Zealand", "Spain", "Mexico", "USA"]
-[attribute.hierarchy]
-Europe = ["France", "Spain"]
-America = { Mexico = ["Mexico"], North = ["USA"] }
-Oceania = ["New Zealand"]
-
-[[attribute]]
-name = "school"
-kind = "ordinal"
-values = ["none", "primary", "secondary", "university"]
-hierarchy = { basic = ["none", "primary"], higher = ["secondary", "university"] }
-other = true
-
-[[attribute]]
-name = "income share"
-kind = "real"
-min = 0.0
-max = 1.0
-bins = 4
-
-[[attribute]]
-name = "born"
-kind = "date"
-edges = [1990-01-01, 2000-01-01, 2010-01-01]
-"""
-)
 AXES = axes_of(SCHEMA)
 VOCABULARY = Vocabulary(SCHEMA.attributes, [axis.leaf_codes for axis in AXES])
 FULL = {

@@ -10,7 +10,8 @@ import pytest
 
 from common.errors import InputError
 from common.schema import Schema
-from tests.unit.schema.every_kind import SCHEMA, encoded, single
+from tests.harness.schemas import EVERY_KIND as SCHEMA
+from tests.harness.schemas import encoded, single
 
 FRAME = pd.DataFrame(
     {
@@ -158,42 +159,6 @@ def test_other_takes_whatever_is_not_in_the_domain():
     assert encoded(dates, pd.Series(["soon", "2024-01-02"])) == [2, 1]
 
 
-def test_refused_cells_are_shown_first_five_with_their_rows():
-    column = pd.Series(["a", "z0", "b", "z1", "z2", "z3", "z4", "z5"])
-    with pytest.raises(InputError) as caught:
-        single("categorical", values='["a", "b"]').encode(
-            pd.DataFrame({"x": column}),
-            where="people.csv",
-            row_numbers=lambda rows: [r + 2 for r in rows],
-        )
-    text = str(caught.value)
-    assert text.startswith("people.csv: attribute 'x': 6 cells are outside the domain a, b: ")
-    assert "row 3: 'z0'; row 5: 'z1'; row 6: 'z2'; row 7: 'z3'; row 8: 'z4', ..." in text
-    assert "z5" not in text
-
-
-@pytest.mark.parametrize(
-    ("schema", "column"),
-    [
-        (single("integer", min=0, max=9), pd.Series([1, np.nan])),
-        (single("real", min=0, max=9), pd.Series([1, np.nan])),
-        (single("real", min=0, max=9), pa.array([1.0, float("nan")])),
-        (single("categorical", values='["a", "b"]', other="true"), pd.Series(["a", None])),
-        (single("boolean"), pd.Series([True, None], dtype="boolean")),
-        (
-            single("date", min="2024-01-01", max="2024-01-09"),
-            pd.to_datetime(pd.Series(["2024-01-02", None])),
-        ),
-        (single("integer", min=0, max=9), pa.array([1, None]).dictionary_encode()),
-    ],
-)
-def test_an_empty_cell_is_refused_unless_the_schema_allows_it(schema, column):
-    with pytest.raises(
-        InputError, match=r"attribute 'x': 1 cell is empty \(row 1\).*missing = true"
-    ):
-        encoded(schema, column)
-
-
 def test_a_column_of_nothing_but_empty_cells_is_all_missing():
     schema = single("integer", min=0, max=9, bins=2, missing="true")
     assert encoded(schema, pd.Series([None, None])) == [2, 2]
@@ -230,12 +195,6 @@ def test_a_column_of_another_kind_is_refused(kind, column):
         encoded(single(kind, **ends), column)
     schema = single(kind, **ends, other="true")
     assert encoded(schema, column) == [schema.sizes[0] - 1] * 2
-
-
-def test_a_time_zone_is_refused_with_advice():
-    column = pd.Series(pd.to_datetime(["2024-01-01"], utc=True))
-    with pytest.raises(InputError, match=r"a time zone: row 0: .*drop the zone"):
-        encoded(single("date", min="2024-01-01", max="2024-01-09"), column)
 
 
 @pytest.mark.parametrize(

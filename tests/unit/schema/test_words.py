@@ -4,44 +4,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from common.schema import words
-from common.schema.columns import real_numbers, whole_numbers
 from tests.harness.cells import codes_of, schema_of
-
-FIGURES = st.text(alphabet="0123456789+-.eE \t", max_size=8) | st.integers().map(str)
-DATES = st.from_regex(
-    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T][0-9]{1,2}(:?[0-9]{2}(:?[0-9]{2}([.,][0-9]{0,8})?)?)?)?",
-    fullmatch=True,
-) | st.datetimes().map(lambda moment: moment.isoformat())
-
-
-@settings(max_examples=150)
-@given(st.lists(FIGURES | st.floats(allow_nan=False).map(str), min_size=1, max_size=3))
-def test_arrow_reads_numbers_as_the_grammar_does(texts):
-    for column in (texts, [*texts, "x"]):
-        array = pa.array(column)
-        whole, empty, wrong = whole_numbers("integer", array, None)
-        real, no, not_real = real_numbers(array, None)
-        for at, text in enumerate(texts):
-            absent = wrong is not None and wrong[at]
-            missing = empty is not None and empty[at]
-            found = words.whole(text.encode())
-            assert (None if absent or missing else whole[at]) == found
-            number = words.real(text.encode())
-            absent = (not_real is not None and not_real[at]) or (no is not None and no[at])
-            assert (None if absent else real[at]) == number
-
-
-@settings(max_examples=100)
-@given(DATES)
-def test_arrow_reads_moments_as_the_grammar_does(text):
-    for column in ([text], [text, "x"]):
-        seconds, _, wrong = whole_numbers("datetime", pa.array(column), None)
-        absent = wrong is not None and wrong[0]
-        assert (None if absent else seconds[0]) == words.moment(text.encode())
 
 
 @pytest.mark.parametrize(

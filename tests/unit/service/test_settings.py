@@ -1,7 +1,6 @@
 """Settings: defaults, file, environment, flags; every value knows where it came from."""
 
 import math
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,8 +8,8 @@ import pytest
 
 from common.errors import InputError
 from common.service.settings import read_settings
-from curator.app import CuratorSettings, curator_settings
-from party.app import PartySettings, party_settings
+from curator.app import CuratorSettings
+from party.app import PartySettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,26 +158,3 @@ def test_usable_numbers_and_addresses_are_taken():
     PartySettings(**PARTY, attempts=1, look_again_s=86_400)
     with pytest.raises(InputError, match="curator: expected host:port, got 'hub:0'"):
         PartySettings(**PARTY | {"curator": "hub:0"})
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("grace_s = inf", "grace_s: inf is not a usable duration"),
-        (f"grace_s = {10**400}", "grace_s: expected float"),
-        ('dashboard_listen = "x"', "dashboard_listen: expected host:port, got 'x'"),
-    ],
-)
-def test_what_is_wrong_with_a_value_is_said_with_the_file_it_stands_in(tmp_path, line, words):
-    file = tmp_path / "curator.toml"
-    file.write_text(f'folder = "a"\nkeys = "k"\nreleases = "r"\n{line}\n')
-    with pytest.raises(InputError, match=re.escape(f"{file}: {words}")):
-        curator_settings(file, {})
-
-
-def test_a_value_of_the_environment_is_said_to_come_from_there():
-    variables = {f"PARLEY_PARTY_{key.upper()}": str(value) for key, value in PARTY.items()}
-    with pytest.raises(
-        InputError, match=r"^the environment \(PARLEY_PARTY_\*\): look_again_s: nan"
-    ):
-        party_settings(None, {**variables, "PARLEY_PARTY_LOOK_AGAIN_S": "nan"})

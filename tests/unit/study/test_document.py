@@ -173,40 +173,6 @@ def test_a_missing_file_is_named(tmp_path):
         Study.load(tmp_path / "absent.toml")
 
 
-SIGNER = Identity.generate(SeededRandomSource("who proposes"))
-
-
-def test_a_signature_travels_in_the_text_and_is_not_part_of_the_digest():
-    plain = study()
-    signed = plain.signed_by(SIGNER)
-    assert (plain.signer, signed.signer) == (None, SIGNER.public.fingerprint)
-    again = Study.from_toml(signed.to_toml())
-    assert again.signer == SIGNER.public.fingerprint
-    assert again.digest == signed.digest == plain.digest
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ('epsilon = "', 'epsilon = "1', "did not sign this study"),
-        ('value = "', 'value = "?', "base64"),
-        ('value = "', 'worth = "', "identity and value"),
-        ('[signature]\nidentity = "', '[signature]\nidentity = "AAAA', "identity"),
-    ],
-)
-def test_a_study_that_was_changed_after_it_was_signed_is_refused(old, new, words):
-    text = study().signed_by(SIGNER).to_toml()
-    assert old in text
-    with pytest.raises(InputError, match=words):
-        Study.from_toml(text.replace(old, new, 1))
-
-
-def test_a_signature_of_another_study_is_refused():
-    signature = study(name="another").signed_by(SIGNER).signature
-    with pytest.raises(InputError, match="did not sign this study"):
-        study(signature=signature)
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,37 +1,87 @@
-"""What the digest of a step stands for."""
+"""Steps: every field that matters is in the digest, costs follow the noise, sizes are bounded."""
 
 from dataclasses import replace
 from fractions import Fraction
 
-from common.methods.variables import Variables
-from common.privacy.laplace import DiscreteLaplace
-from common.privacy.sensitivity import histograms
-from common.study.steps import SumStep, step_digest
+import pytest
 
+from common.errors import InputError
+from common.privacy import sensitivity
+from common.privacy.laplace import DiscreteLaplace
+from common.schema.limits import MOST_STEP_CELLS
+from common.study.requests import TableRequest
+from common.study.steps import ChoiceStep, JointChoiceStep, SumStep, check_size, step_digest
+
+REQUEST = TableRequest(((0, 1), (1, 2)), (2, 3, 4))
 STEP = SumStep(
-    name="histograms",
-    phase="histograms",
-    parties=("north", "east"),
-    request=Variables((3, 5)).request([(0,), (1,)]),
-    sensitivity=histograms(2),
-    law=DiscreteLaplace(Fraction(4)),
+    name="pairs",
+    phase="tables",
+    parties=("north", "south"),
+    request=REQUEST,
+    sensitivity=sensitivity.histograms(2),
+    law=DiscreteLaplace(Fraction(8)),
 )
 
 
-def test_whatever_matters_about_a_step_changes_its_digest():
-    others = [
-        replace(STEP, name="other"),
-        replace(STEP, parties=("east", "north")),
-        replace(STEP, request=Variables((3, 5)).request([(1,), (0,)])),
-        replace(STEP, request=Variables((3, 5), in_bits=True).request([(0,), (1,)])),
-        replace(STEP, sensitivity=histograms(1)),
-        replace(STEP, law=DiscreteLaplace(Fraction(5))),
-    ]
-    digests = {step_digest(b"history", 3, step) for step in [STEP, *others]}
-    digests |= {step_digest(b"another", 3, STEP), step_digest(b"history", 4, STEP)}
-    assert len(digests) == len(others) + 3
-    assert step_digest(b"history", 3, replace(STEP, phase="said otherwise")) in digests
+class Payload:
+    """A choice of no substance."""
+
+    canonical = b"choice"
 
 
-def test_every_party_pays_what_the_law_costs():
-    assert STEP.costs == {"north": 1, "east": 1}
+CHOICE = ChoiceStep(
+    name="turn",
+    phase="structure",
+    party="north",
+    choice=Payload(),  # type: ignore[arg-type]  # only what is asked of it here
+    epsilon=Fraction(1, 2),
+    mechanism="exponential mechanism",
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "others"},
+        {"parties": ("south", "north")},
+        {"parties": ("north",)},
+        {"request": replace(REQUEST, sets=((0, 1), (0, 2)))},
+        {"sensitivity": sensitivity.histograms(3)},
+        {"law": DiscreteLaplace(Fraction(9))},
+    ],
+)
+def test_what_matters_about_a_sum_is_in_its_digest(change):
+    assert step_digest(b"h", 3, replace(STEP, **change)) != step_digest(b"h", 3, STEP)
+
+
+def test_the_phase_is_for_people_and_history_and_number_are_in_the_digest():
+    digest = step_digest(b"h", 3, STEP)
+    assert step_digest(b"h", 3, replace(STEP, phase="else")) == digest
+    assert len({digest, step_digest(b"g", 3, STEP), step_digest(b"h", 4, STEP)}) == 3
+
+
+def test_a_sum_costs_every_party_that_contributes_and_a_choice_the_one_that_chooses():
+    # A replaced row moves four counts by one each: 4 / 8.
+    assert STEP.costs == STEP.most_costs(()) == {"north": Fraction(1, 2), "south": Fraction(1, 2)}
+    assert (STEP.cells, STEP.links, STEP.owners_with("north")) == (18, ((0, 1), (1, 2)), 2)
+    assert CHOICE.costs == {"north": Fraction(1, 2)}
+    assert CHOICE.owners_with("north") == 0  # its rows are added up with none
+
+
+def test_a_joint_choice_costs_both_and_is_no_choice_of_one():
+    fields = {name: getattr(CHOICE, name) for name in ("name", "phase", "party", "choice")}
+    fields |= {"epsilon": Fraction(1, 2), "mechanism": "report noisy max"}
+    joint = JointChoiceStep(**fields, partner="south")
+    assert joint.costs == {"north": Fraction(1, 2), "south": Fraction(1, 2)}
+    assert joint.owners_with("south") == 2
+    canonical = {CHOICE.canonical, joint.canonical, replace(joint, partner="east").canonical}
+    assert len(canonical) == 3
+
+
+def test_a_step_that_no_message_can_carry_is_refused_by_name():
+    def asking(cells):
+        return replace(STEP, request=TableRequest(((0,),), (cells,)))
+
+    check_size(asking(MOST_STEP_CELLS))
+    with pytest.raises(InputError, match=r"step 'pairs': it asks for [\d,]+ integers at once"):
+        check_size(asking(MOST_STEP_CELLS + 1))

@@ -3,11 +3,6 @@
 import json
 from fractions import Fraction
 
-from common.privacy.laplace import DiscreteLaplace
-from common.privacy.sensitivity import Sensitivity
-from common.study.requests import TableRequest
-from common.study.steps import SumStep
-from curator.progress import chosen_links, step_record
 from tests.harness.small_study import make_study
 from tests.unit.curator.conftest import Parties, begin, document
 
@@ -99,17 +94,3 @@ def test_names_and_causes_travel_as_text(stage, shown, identities, rows):
     assert nasty in study["cause"]
     assert "new study" in study["advice"]
     assert nasty.encode() not in page.client.ask("GET", "/").body
-
-
-def test_links_are_pairs_of_attributes_that_are_counted_together(stage):
-    def record(sets, study=stage.study):
-        step = SumStep(
-            name="s", phase="p", parties=("north",), request=TableRequest(sets, (2, 3)),
-            sensitivity=Sensitivity.moving(2), law=DiscreteLaplace(Fraction(4)),
-        )  # fmt: skip
-        return step_record(study, 0, step, at="now")
-
-    assert record(((0,), (1,))).links == ()
-    assert record(((1, 0), (0,))).links == ((0, 1),)
-    assert record(((0,),)).costs == {"north": Fraction(1, 2)}
-    assert chosen_links(stage.study, None, None) == ()

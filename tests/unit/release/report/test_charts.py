@@ -5,7 +5,16 @@ import re
 import numpy as np
 import pytest
 
-from common.release.report.charts import Series, bar_rows, heatmap, shorten
+from common.release.report.charts import (
+    Series,
+    _groups,
+    _interval,
+    bar_rows,
+    distribution,
+    heatmap,
+    shorten,
+)
+from tests.harness.schemas import single
 from tests.unit.release.report.conftest import local, parse
 
 
@@ -69,3 +78,52 @@ def test_a_signed_map_tells_more_from_less_by_colour():
 def test_shortened_words_fit():
     assert shorten("abcdef", 4) == "abc…"
     assert shorten("abcd", 4) == "abcd"
+
+
+def attribute(kind, **keys):
+    return single(kind, **keys).attributes[0]
+
+
+ORDERED = attribute("integer", min=0, max=99, bins=50, missing="true", other="true")
+WORDS = attribute("categorical", values=[f"w{n}" for n in range(40)])
+SMALL = attribute("categorical", values=["a", "b"], missing="true")
+
+
+@pytest.mark.parametrize("of", [ORDERED, WORDS, SMALL], ids=["ordered", "words", "small"])
+def test_every_value_is_in_one_row_and_there_are_few(of):
+    shares = np.random.default_rng(1).dirichlet(np.ones(of.size))
+    groups = _groups(of, shares)
+    places = np.concatenate([own for _, own in groups])
+    assert sorted(places.tolist()) == list(range(of.size))
+    assert len(groups) == min(of.size, 16)
+
+
+def test_neighbours_of_an_order_are_put_together_and_special_values_stand_alone():
+    labels = [label for label, _ in _groups(ORDERED, np.ones(52) / 52)]
+    assert labels[0] == "0..7"
+    assert labels[-2:] == ["(other)", "(missing)"]
+    for _, own in _groups(ORDERED, np.ones(52) / 52):
+        assert (np.diff(own) == 1).all()
+
+
+def test_of_many_words_the_most_frequent_are_shown_and_the_rest_together():
+    shares = np.arange(40) / np.arange(40).sum()
+    groups = _groups(WORDS, shares)
+    assert [label for label, _ in groups[:3]] == ["w39", "w38", "w37"]
+    assert groups[-1][0] == "25 others"
+    assert len(groups[-1][1]) == 25
+
+
+def test_an_interval_grows_with_the_root_of_the_values_in_it():
+    noisy = np.full(10, 0.05)
+    low, high = _interval(noisy, np.arange(4), deviation=0.01)
+    assert (low + high) / 2 == pytest.approx(0.2)
+    assert (high - low) / 2 == pytest.approx(1.96 * 0.01 * 2)
+
+
+def test_a_chart_prints_the_shares_of_its_groups():
+    shares = np.arange(40) / np.arange(40).sum()
+    drawn = distribution(WORDS, [Series("released", shares.tolist())])
+    assert "Distribution of x" in drawn
+    others = f"{shares[:25].sum():.1%}"
+    assert re.search(re.escape(others), drawn)

@@ -1,4 +1,4 @@
-"""DistDiffGen: its two sensitivities, the law of a choice, its budget, and what it learns."""
+"""Choices of DistDiffGen: two sensitivities, the law of a choice, and the circuit that makes it."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from common.crypto.two_party.gates import InTheOpen
-from common.errors import InputError, RemoteProtocolError
-from common.methods.distdiffgen.cuts import Cuts, leaf_request
+from common.errors import RemoteProtocolError
+from common.methods.distdiffgen.cuts import Cuts
 from common.methods.distdiffgen.divisions import (
     SCORES,
     SENSITIVITY,
@@ -17,24 +17,12 @@ from common.methods.distdiffgen.divisions import (
     JointDivision,
     impurities,
 )
-from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
-from common.schema.hierarchy import Node
-from common.study.accounting import account
-from common.study.steps import ChoiceStep
 from parley.simulation.in_process import RowsInMemory
-from tests.harness.run_script import drive, random_tables, schema_of, study_of
+from tests.harness.run_script import random_tables, schema_of
 
 SIZES = (2, 4, 3, 5)
-EPSILON = Fraction(8)
-
-
-def study(tables, **changes):
-    settings = {"target": "a0", **changes}
-    return study_of(
-        tables, method="distdiffgen", epsilon=EPSILON, settings=tuple(sorted(settings.items()))
-    )
 
 
 def test_no_replaced_row_moves_a_score_by_more_than_its_sensitivity():
@@ -167,75 +155,28 @@ def test_the_circuit_chooses_what_the_open_choice_would(score, rows, target):
         assert choice.division(found) == choice.candidates[int(np.argmax(noisy))]
 
 
-@pytest.mark.parametrize("choices", ["together", "in turn"])
-@pytest.mark.parametrize("divisions", [0, 1, 4, 7, 100])
-def test_the_printed_epsilon_is_spent_even_if_the_search_ends_early(divisions, choices):
-    tables = random_tables(SIZES, [200, 150])
-    agreed = study(tables, divisions=divisions, choices=choices)
-    driven = drive(run_of(agreed), agreed, tables)
-    accountant = account(agreed, driven.steps)
-    assert max(accountant.spent(name) for name in tables) == EPSILON
-    turns = [step.party for step in driven.steps if isinstance(step, ChoiceStep)]
-    assert turns[:4] == ["p0", "p1", "p0", "p1"][: len(turns)]
+def test_without_rows_every_candidate_may_be_chosen_and_what_is_chosen_says_its_attributes():
+    """A party that rehearses has no rows: its choices must not be those of any."""
+    _, cuts = two_attributes()
+    choice = DivisionChoice(cuts=cuts, score="max", most_cells=100, epsilon=Fraction(1))
+    source = SeededRandomSource("none")
+    assert {choice.without_rows(source) for _ in range(40)} == {b"[1,0]", b"[2,0]"}
+    assert choice.links(b"[2,0]") == [(2, 0)]
+    with pytest.raises(RemoteProtocolError, match="not among the candidates"):
+        choice.check(b"[2, 0]")
 
 
-def test_counts_are_those_of_the_groups():
-    (table,) = random_tables(SIZES, [300]).values()
-    cuts = Cuts.start(schema_of(SIZES), 0).divided((1, 0)).divided((3, 0))
-    counted = leaf_request(cuts, SIZES).answer(RowsInMemory(table)).reshape(2, 4, 1, 5)
-    for t, a, b in product(range(2), range(4), range(5)):
-        same = (table.columns[0] == t) & (table.columns[1] == a) & (table.columns[3] == b)
-        assert counted[t, a, 0, b] == same.sum()
+def test_every_field_of_a_choice_is_in_its_canonical_bytes():
+    _, cuts = two_attributes()
+    one = joint(cuts, "max", 9, Fraction(1))
+    changes = ({"score": "gini"}, {"most_cells": 7}, {"epsilon": Fraction(2)}, {"rows": (9, 8)})
+    others = [replace(one, **change) for change in (*changes, {"cuts": cuts.divided((1, 0))})]
+    assert len({each.canonical for each in (one, *others)}) == 6
 
 
-def test_values_in_another_order_than_their_codes_are_groups():
-    """Rules are about codes: cells in the order of a hierarchy must not be taken for theirs."""
-    values = [Node(str(code), code=code) for code in range(3)]
-    cuts = Cuts(((values[2], values[0], values[1]), tuple(values[:2])), 1)
-    request = leaf_request(cuts, (3, 2))
-    assert request.tables[0].grouped == (True, False)
-    rows = Codes.from_columns([np.array([2, 2, 0]), np.array([0, 1, 1])], (3, 2))
-    counted = request.answer(RowsInMemory(rows)).reshape(3, 2)
-    assert counted.tolist() == [[1, 1], [0, 1], [0, 0]]
-
-
-def test_no_division_passes_the_cells():
-    cuts = Cuts.start(schema_of(SIZES), 0)
-    assert {a for a, _ in cuts.divisions(1000)} == {1, 2, 3}
-    assert {a for a, _ in cuts.divisions(8)} == {1, 2}
-    assert cuts.divisions(5) == []
-    choice = DivisionChoice(cuts=cuts, score="max", most_cells=8, epsilon=Fraction(1))
-    with pytest.raises(RemoteProtocolError):
-        choice.check(b"[3,0]")
-
-
-def test_what_decides_the_target_is_learnt():
-    rng = np.random.default_rng(1)
-    tables = {}
-    for name in ("p0", "p1"):
-        cause = rng.integers(0, 4, 2000)
-        noise = [rng.integers(0, 4, 2000) for _ in range(2)]
-        tables[name] = Codes.from_columns([cause // 2, noise[0], cause, noise[1]], [2, 4, 4, 4])
-    agreed = study(tables, divisions=1)
-    model = drive(run_of(agreed), agreed, tables).model
-    drawn = model.sample(4000, SeededRandomSource("rows"))
-    assert (drawn.columns[0] == drawn.columns[2] // 2).mean() > 0.95
-    assert model.as_json()["groups"][1] == [[0, 1, 2, 3]]
-
-
-def test_a_computation_too_large_to_be_sent_is_refused_before_the_study():
-    tables = random_tables((60, *[200] * 30), [5, 5])
-    with pytest.raises(InputError, match="two-party computation needs a message"):
-        run_of(study(tables, score="gini", most_cells=1 << 24))
-    run_of(study(tables, score="gini", most_cells=1 << 24, choices="in turn"))
-
-
-def test_it_is_for_two_parties_and_a_target():
-    tables = random_tables(SIZES, [20, 20, 20])
-    with pytest.raises(InputError, match="for 2 parties, not 3"):
-        run_of(study(tables))
-    two = random_tables(SIZES, [20, 20])
-    with pytest.raises(InputError, match="no attribute 'height'"):
-        run_of(study(two, target="height"))
-    with pytest.raises(InputError, match="target is missing"):
-        run_of(replace(study(two), settings=()))
+def test_a_result_that_is_no_candidates_number_is_refused():
+    choice = joint(Cuts.start(schema_of((2, 4, 3, 5)), 0), "max", 9, Fraction(1))
+    assert choice.output_bits == 2
+    assert choice.outcome(np.array([False, True])) == b"[3,0]"
+    with pytest.raises(RemoteProtocolError, match="a division that there is not"):
+        choice.outcome(np.array([True, True]))

@@ -1,0 +1,35 @@
+"""The settings of a curator: what is wrong with one is said with its place."""
+
+import re
+
+import pytest
+
+from common.errors import InputError
+from curator.app import curator_settings
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("grace_s = inf", "grace_s: inf is not a usable duration"),
+        (f"grace_s = {10**400}", "grace_s: expected float"),
+        ('dashboard_listen = "x"', "dashboard_listen: expected host:port, got 'x'"),
+    ],
+)
+def test_what_is_wrong_with_a_value_is_said_with_the_file_it_stands_in(tmp_path, line, words):
+    file = tmp_path / "curator.toml"
+    file.write_text(f'folder = "a"\nkeys = "k"\nreleases = "r"\n{line}\n')
+    with pytest.raises(InputError, match=re.escape(f"{file}: {words}")):
+        curator_settings(file, {})
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path):
+    file = tmp_path / "curator.toml"
+    file.write_text('folder = "a"\nkeys = "k"\nreleases = "r"\ngrace_s = 1.0\nmost_streams = 7\n')
+    variables = {"PARLEY_CURATOR_GRACE_S": "2.0", "PARLEY_CURATOR_MOST_STREAMS": "8"}
+    found = curator_settings(file, variables, {"grace_s": 3.0, "most_streams": None}).values
+    assert (found.grace_s, found.most_streams) == (3.0, 8)
+    assert curator_settings(file, {}).values.most_streams == 7
+    file.write_text('folder = "a"\nkeys = "k"\nreleases = "r"\n[source]\nkind = "csv"\n')
+    with pytest.raises(InputError, match="source"):  # a curator has no rows
+        curator_settings(file, {})

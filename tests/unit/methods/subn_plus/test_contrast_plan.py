@@ -1,0 +1,29 @@
+"""What is asked about pairs and triples, by what there is to spend."""
+
+from fractions import Fraction
+
+from common.methods.subn_plus.budget import PublicFacts
+from common.methods.subn_plus.contrast_plan import plan_contrasts
+from common.privacy.promise import Promise
+
+
+def facts(sizes, rows, epsilon) -> PublicFacts:
+    return PublicFacts(
+        sizes=tuple(sizes),
+        parties=("a", "b"),
+        rows=rows,
+        promise=Promise(epsilon, Fraction(1, 10**9)),
+        noise_shares=Fraction(2),
+    )
+
+
+def test_the_plan_is_finer_the_more_there_is_to_spend():
+    groups, triples = [], []
+    for epsilon in (Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(10), Fraction(100)):
+        plan = plan_contrasts(facts([16] * 12, 40_000, epsilon))
+        groups.append(plan.pair_groups if plan else 0)
+        triples.append(plan.triple_groups if plan else 0)
+    assert groups == sorted(groups)
+    assert triples == sorted(triples)
+    assert (groups[0], groups[-1], triples[0]) == (0, 16, 0)
+    assert triples[-1] > 4

@@ -1,0 +1,66 @@
+"""A trial: stand-in rows dealt out so that every party has its rows, and none is lost."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.crypto.sums.plan import Aggregation
+from common.errors import InputError
+from common.marginals import count
+from common.schema import Codes
+from parley.forecast.stand_in import simulated
+from parley.forecast.trial import StandInRows, Trial, _dealt_out
+from tests.harness.run_script import random_tables, study_of
+
+SIZES = (2, 3)
+STUDY = study_of(random_tables(SIZES, [7, 300, 41]), method="floor")
+
+
+@given(st.lists(st.integers(1, 500), min_size=1, max_size=6), st.data())
+def test_every_party_has_its_rows_and_every_stand_in_row_is_dealt_once(rows, data):
+    study = study_of(random_tables(SIZES, rows))
+    there = data.draw(st.integers(len(rows), sum(rows)))
+    stand_in = Codes.from_columns([np.zeros(there, int), np.zeros(there, int)], SIZES)
+    dealt = _dealt_out(study, stand_in, seed=1)
+    assert sum(table.rows for table, _ in dealt.values()) == there
+    for member in study.members:
+        table, repeated = dealt[member.name]
+        assert table.rows >= 1
+        assert repeated.sum() == member.rows
+        assert repeated.max() - repeated.min() <= 1
+
+
+def test_rows_that_count_as_several_are_counted_as_if_they_were_there():
+    (table,) = random_tables(SIZES, [20]).values()
+    stand_in = StandInRows(table, np.arange(20))
+    assert stand_in.rows == stand_in.codes().rows == 190
+    sets = [(0,), (0, 1)]
+    for one, other in zip(stand_in.count(sets), count(stand_in.codes(), sets), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_stand_in_that_is_shorter_than_the_parties_are_many_is_refused():
+    with pytest.raises(InputError, match="a stand-in of 2 rows is too short for 3 parties"):
+        Trial(STUDY, simulated(STUDY.schema, 2, seed=1), 1)
+
+
+def test_a_trial_repeats_and_pays_what_it_was_given():
+    trial = Trial(STUDY, simulated(STUDY.schema, 100, seed=1), seed=4)
+    first, again = (trial.run(Fraction(1, 2)) for _ in range(2))
+    other = trial.run(Fraction(1, 2), number=1)
+    assert first.results == again.results != other.results
+    assert trial.quiet > 10
+    assert trial.distances([trial.run(trial.quiet)])[2] < trial.distances([first])[2]
+
+
+def test_only_the_first_run_of_a_ring_encrypts_and_the_floor_never_does():
+    ring = replace(STUDY, aggregation=Aggregation.PAILLIER)
+    trial = Trial(ring, simulated(ring.schema, 100, seed=1), 1)
+    runs = [trial.run(Fraction(1)), trial.run(Fraction(1), 1), trial.run_floor(Fraction(1))]
+    sent = [sum(sum(phase.sent.values()) for phase in run.traffic.values()) for run in runs]
+    assert sent[0] > 2 * sent[1]
+    assert sent[1] == sent[2]

@@ -1,0 +1,105 @@
+"""What steps cost is charged to the parties that pay, and said with its notes."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from common.errors import PolicyError
+from common.methods.registry import method_of, run_of
+from common.study.accounting import account, charge_of, missing_in, statement_of
+from tests.harness.run_script import chain_tables, drive, random_tables, study_of
+
+TABLES = random_tables((2, 3, 2), [60, 50, 40, 30])
+
+
+def run(**changes):
+    study = study_of(TABLES, **({"method": "floor"} | changes))
+    return study, drive(run_of(study), study, TABLES).steps
+
+
+def stated(study, steps, **more):
+    return statement_of(
+        study, method_of(study), account(study, steps), **({"source_private": True} | more)
+    )
+
+
+def test_every_party_pays_what_the_steps_say_and_no_more_than_the_budget():
+    study, steps = run(epsilon=Fraction(3, 7))
+    accountant = account(study, steps)
+    for name in TABLES:
+        assert accountant.spent(name) == sum(step.costs[name] for step in steps) == Fraction(3, 7)
+    with pytest.raises(PolicyError):
+        account(study, [*steps, steps[0]])
+
+
+def test_a_charge_says_how_far_a_row_moves_in_the_norm_of_its_noise():
+    _, (step, *_) = run()
+    charge = charge_of(step)
+    assert charge.step == step.name
+    assert charge.norm == step.law.norm == 1
+    assert charge.scale == step.law.scale
+    assert set(charge.sensitivities) == set(TABLES)
+    # Three histograms, and a replaced row leaves one cell of each and enters another.
+    assert set(charge.sensitivities.values()) == {6}
+    assert charge.costs["p0"] == Fraction(6) / charge.scale
+
+
+def test_a_choice_has_no_noise_law_and_costs_the_party_that_chooses():
+    tables = chain_tables(5, [400, 400])
+    study = study_of(tables, method="dp-subn", epsilon=Fraction(8))
+    steps = drive(run_of(study), study, tables).steps
+    chosen = next(charge_of(step) for step in steps if step.law is None)
+    assert list(chosen.costs) == ["p0"]
+    assert not chosen.sensitivities
+
+
+def test_the_first_step_without_a_party_is_where_it_went_missing():
+    study = study_of(TABLES, method="floor", may_miss=1)
+    sums = [["p0", "p1", "p2", "p3"], ["p0", "p2", "p3"], ["p0", "p2", "p3"]]
+    assert missing_in(study, sums) == {"p1": 1}
+    assert missing_in(study, [["p1", "p2", "p3"]]) == {"p0": 0}
+    assert missing_in(replace(study, may_miss=0), sums) == {}
+
+
+def test_a_statement_says_which_party_went_missing_and_what_that_costs():
+    study = study_of(TABLES, method="floor", may_miss=1)
+    _, (step,) = run()
+    without = replace(step, parties=("p0", "p1", "p3"))
+    statement = stated(study, [without])
+    assert statement.missing == {"p2": 0}
+    allowed, gone = (note for note in statement.notes if "missing" in note)
+    assert "any 2 shares make up the whole noise" in allowed
+    assert "carries 2 times its variance" in allowed
+    assert gone.startswith("Party p2 went missing: its 40 rows are in no sum.")
+
+
+def test_profile_sound_claims_what_it_delivers_and_paper_says_its_true_cost():
+    study, steps = run()
+    assert stated(study, steps).notes == [
+        "Profile sound: the epsilon printed is the epsilon delivered."
+    ]
+    tables = chain_tables(5, [400, 400])
+    paper = study_of(tables, method="dp-subn", epsilon=Fraction(8), profile="paper")
+    statement = stated(paper, drive(run_of(paper), paper, tables).steps)
+    first, *others = statement.notes
+    assert first.startswith("Profile paper:")
+    # p0 is under fresh noise in two releases: 8 + 2. p1 pays what the paper claims.
+    assert [note.partition(",")[0] for note in others] == ["Party p0: the paper claims 8"]
+    assert "bound is 10," in others[0]
+    assert statement.delivered == 10
+
+
+def test_a_prior_is_said_with_its_manifest():
+    study, steps = run()
+    (note,) = stated(replace(study, prior="ab" * 32), steps).notes[1:]
+    assert "ab" * 32 in note
+    assert "rows that are in both have paid both" in note
+
+
+@pytest.mark.parametrize(
+    ("more", "private"),
+    [({}, True), ({"source_private": False}, False), ({"rows_agreed": False}, False)],
+)
+def test_a_run_is_private_only_if_its_source_and_its_row_counts_are(more, private):
+    assert stated(*run(), **more).private == private
