@@ -13,6 +13,7 @@ and return whether every cell is allowed.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,6 @@ class QuickColumn:
         self._attribute = attribute
         self._empty = _or_refused(attribute.empty_code)
         self._other = _or_refused(attribute.other_code)
-        self._numbers = self._number_table()
         # The dictionary met last, and its table: the row groups of a file often have the same one.
         self._words: tuple[pa.Array, NDArray[np.uint32]] | None = None
 
@@ -79,7 +79,8 @@ class QuickColumn:
         divisor = SECONDS[array.type.unit] * (86_400 if kind == "date" else 1)
         return ticks if ticks is None or divisor == 1 else ticks // divisor
 
-    def _number_table(self) -> tuple[int, NDArray[np.uint32]] | None:
+    @cached_property
+    def _numbers(self) -> tuple[int, NDArray[np.uint32]] | None:
         """The smallest number of the domain, and the codes from one below it to one above the last.
 
         None for domains of other things, and for ranges too wide for a table.
@@ -94,7 +95,9 @@ class QuickColumn:
             low, high, whole = min(values), max(values), True
         if not whole or high - low >= _TABLE_LIMIT or not -_FARTHEST <= low <= _FARTHEST:
             return None
-        numbers = pa.array(np.arange(low - 1, high + 2))
+        every = np.arange(low - 1, high + 2, dtype=np.int64)
+        # `pa.array` would load pandas first, which takes a node longer than this table.
+        numbers = pa.Array.from_buffers(pa.int64(), len(every), [None, pa.py_buffer(every)])
         if self._attribute.kind == "date":
             numbers = numbers.cast(pa.int32()).view(pa.date32())
         elif self._attribute.kind == "datetime":
