@@ -43,7 +43,7 @@ class Prior(RowsInMemory):
 
     def answer(self, request: Request, rows: int) -> Counts:
         """What a request would come to if so many rows were like these."""
-        return scaled(request.answer(self), rows, self.rows)
+        return scaled(request.answer(self), top=rows, bottom=self.rows)
 
 
 def drawn_towards(
@@ -69,7 +69,7 @@ def drawn_towards(
     for part in _parts(tables, counts.size):
         cells = len(part) if noisy is None else int(noisy[part].sum())
         keep = _kept(off[part], cells, variance)
-        off[part] = scaled(off[part], keep.numerator, keep.denominator)
+        off[part] = scaled(off[part], top=keep.numerator, bottom=keep.denominator)
         kept += keep * len(part)
     return expected + off, kept / max(counts.size, 1)
 
@@ -101,7 +101,7 @@ def _sum_of_squares(off: Counts) -> int:
     return int((wide * wide).sum())
 
 
-def scaled(counts: Counts, top: int, bottom: int) -> Counts:
+def scaled(counts: Counts, *, top: int, bottom: int) -> Counts:
     """Return counts * top / bottom, rounded to the nearest integers, exactly."""
     largest = int(np.abs(counts).max(initial=0))
     wide = counts if 2 * (largest + 1) * top < _LARGEST_PRODUCT else counts.astype(object)

@@ -150,7 +150,7 @@ class ScriptRun:
             return Total(counts)
         there, every = (sum(self._rows[name] for name in s.parties) for s in (step, asked))
         shares = Fraction(len(step.parties), len(asked.parties))
-        return Total(scaled(counts, every, there), shares * Fraction(every, there) ** 2)
+        return Total(scaled(counts, top=every, bottom=there), shares * Fraction(every, there) ** 2)
 
     def _noisy_cells(self, step: SumStep | ReplaceStep) -> NDArray[np.bool_] | None:
         """The cells that no rule makes impossible: all there was in those is noise."""

@@ -68,7 +68,7 @@ def test_numbers_that_do_not_fit_64_bits_when_squared_are_exact():
     counts = np.full(50, 1 << 40, dtype=np.int64)
     found, kept = drawn_towards(np.zeros(50, dtype=np.int64), counts, Fraction(1))
     assert kept == 1 - Fraction(1, 1 << 20)
-    assert np.array_equal(found, scaled(counts, (1 << 20) - 1, 1 << 20))
+    assert np.array_equal(found, scaled(counts, top=(1 << 20) - 1, bottom=1 << 20))
 
 
 def test_cells_without_noise_do_not_count():

@@ -55,7 +55,7 @@ def test_scaling_rounds_exactly_to_the_nearest_integer(counts, top, data):
     bottom = data.draw(st.integers(1, top))
     if max(map(abs, counts)) * top // bottom >= 2**62:
         return
-    found = scaled(np.array(counts), top, bottom)
+    found = scaled(np.array(counts), top=top, bottom=bottom)
     for count, got in zip(counts, found.tolist(), strict=True):
         assert abs(Fraction(count * top, bottom) - got) <= Fraction(1, 2)
 
