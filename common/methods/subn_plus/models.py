@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 
@@ -78,7 +78,7 @@ def mixture_model(
         rows,
         [joined.translate(table) for table in (*tables, *pairs)],
         moments=[joined.moments(halves)] if halves else (),
-        components=_classes(widths.values(), 3, MOST_CLASSES),
+        components=_classes(sum(widths.values()) * 4 // 3, MOST_CLASSES),
         penalty=price * max(free, 1.0),
     )
     return JoinedModel(joined, mixture) if pairs else mixture
@@ -135,7 +135,8 @@ def moments_model(
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = _columns(joined, pairs, tables, margins, rows)
     fine = moments[-1].order == 3 and max(moments[-1].widths) >= FINE_TRIPLES
-    classes = _classes(moments[0].widths, moments[-1].order, MOST_CLASSES << fine)
+    groups = sum(moments[0].widths) * (moments[-1].order - 1)  # twice as many with triples
+    classes = _classes(groups, MOST_CLASSES << fine)
     kept = [table for table in tables if joined.alone(table.attributes[0])]
     mixture = fit(
         columns,
@@ -149,9 +150,9 @@ def moments_model(
     return JoinedModel(joined, mixture) if pairs else mixture
 
 
-def _classes(widths: Iterable[int], order: int, most: int) -> int:
-    """More classes where pairs are seen in more groups, and twice as many with triples."""
-    return min(max(sum(widths) * (order - 1), COMPONENTS), most)
+def _classes(groups: int, most: int) -> int:
+    """More classes where pairs are seen in more groups."""
+    return min(max(groups, COMPONENTS), most)
 
 
 def noise_edge(pairs: Moments, margins: Sequence[Floats]) -> float:

@@ -60,7 +60,7 @@ def test_noise_alone_shows_no_more_than_twice_the_price():
     assert 0.4 * edge < np.mean(largest) < edge
 
 
-@pytest.mark.parametrize(("pairs", "classes"), [(2, 64), (10, 80), (40, 256)])
+@pytest.mark.parametrize(("pairs", "classes"), [(2, 64), (30, 160), (50, 256)])
 def test_views_of_more_groups_are_fitted_by_more_classes(pairs, classes):
     sizes = (2,) * 2 * pairs
     facts = PublicFacts(sizes=sizes, parties=("a",), rows=1000, promise=Promise(Fraction(1)))
