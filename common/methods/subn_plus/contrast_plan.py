@@ -27,8 +27,9 @@ MOST_GROUPS = 64
 # Forecast noise of a table, as a mean total variation distance. The fit takes off most of it.
 PAIRS_BELOW = 0.25
 TRIPLES_BELOW = 0.2
+PAIRS_AS_EXACT = 0.01  # then triples may have more than a fifth
 DETAIL = Fraction(1, 12)  # of the budget, for pairs in detail
-_TRIPLES = tuple(Fraction(share, 10) for share in (1, 2))
+_TRIPLES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))
 _MOST_VARIANCE = 1 << 39  # that noise can be drawn of, and some room
 
 
@@ -72,6 +73,9 @@ def plan_contrasts(facts: PublicFacts) -> ContrastPlan | None:
     triples, in_triples = Fraction(0), 0
     for share in _TRIPLES:
         own = _groups(facts, sizes, left * share, 3)
+        exact = _noise(facts, sizes, left * (1 - share), finest, 2) <= PAIRS_AS_EXACT
+        if share > Fraction(1, 5) and not exact:
+            break
         if own >= 2 and _groups(facts, sizes, left * (1 - share), 2) >= finest:
             triples, in_triples, groups = left * share, own, finest
     return ContrastPlan(
@@ -93,16 +97,19 @@ def _groups(facts: PublicFacts, sizes: list[int], share: Fraction, order: int) -
     cells = MOST_PAIR_CELLS if order == 2 else MOST_TRIPLE_CELLS
     best = 0
     for groups in range(2, min(max(sizes), MOST_GROUPS) + 1):
-        widths = [min(size, groups) for size in sizes]
-        total = sensitivity.symmetric(widths, order)
-        if total > cells:
-            break
-        mean = total / comb(len(sizes), order)
-        noise = _deviation(facts, facts.budget * share, widths, order) * mean
-        if HALF_OF_DEVIATION[2] * noise > limit * facts.rows:
+        total = sensitivity.symmetric([min(size, groups) for size in sizes], order)
+        if total > cells or _noise(facts, sizes, share, groups, order) > limit:
             break
         best = groups
     return best
+
+
+def _noise(facts: PublicFacts, sizes: list[int], share: Fraction, groups: int, order: int) -> float:
+    """The forecast noise of a table, as a total variation distance."""
+    widths = [min(size, groups) for size in sizes]
+    mean = sensitivity.symmetric(widths, order) / comb(len(sizes), order)
+    deviation = _deviation(facts, facts.budget * share, widths, order)
+    return HALF_OF_DEVIATION[2] * deviation * mean / facts.rows
 
 
 def _deviation(facts: PublicFacts, cost: Fraction, widths: list[int], order: int) -> float:
