@@ -34,7 +34,6 @@ from benchmarks.subn_data import Setting
 from common.bayes.privbayes.decisions import Encoding
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
-from common.errors import ParleyError
 from common.methods.registry import methods
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes, concatenate
@@ -86,7 +85,7 @@ PEERS: Mapping[str, float] = {
 """By how much a replaced row costs more than what the worker reckons with."""
 
 
-class PeerError(ParleyError):
+class PeerError(Exception):
     """A peer cannot be installed, fails, or takes too long."""
 
 

@@ -23,6 +23,10 @@ def wait(browser, condition, seconds=60):
     return waiting.until(condition)
 
 
+def click(browser, selector):
+    wait(browser, lambda b: b.find_element(By.CSS_SELECTOR, selector).click() or True)
+
+
 def text_of(browser, selector):
     return browser.execute_script(
         "return document.querySelector(arguments[0])?.textContent ?? ''", selector
@@ -141,11 +145,10 @@ def test_a_study_is_given_up_with_a_confirmed_click(browser, make_consortium):
     consortium.start_curator()
     log_in(browser, consortium.dashboard, consortium.token)
     wait(browser, lambda b: badge(b) == "waiting for parties")
-    button = browser.find_element(By.CSS_SELECTOR, "button.danger")
-    button.click()
+    click(browser, "button.danger")
     browser.switch_to.alert.dismiss()
     assert badge(browser) == "waiting for parties"
-    button.click()
+    click(browser, "button.danger")
     browser.switch_to.alert.accept()
     wait(browser, lambda b: badge(b) == "failed")
     assert "offer a new study" in text_of(browser, ".trouble")

@@ -38,7 +38,7 @@ class Servicer(curator_pb2_grpc.CuratorServiceServicer):
             return
         if whole.sequence > len(self.stored):
             self.stored.append(whole)
-        elif self.stored[whole.sequence - 1].digest != whole.digest:
+        elif self.stored[whole.sequence - 1].data != whole.data:
             raise WireError(ErrorCode.SEQUENCE_REUSED)
 
     def Work(self, request, context):
