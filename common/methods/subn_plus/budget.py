@@ -32,7 +32,7 @@ MOST_COLUMNS = COMPONENTS // 2
 MOST_SMALL_COLUMNS = 2 * COMPONENTS  # views of own values show more than pairs
 BLOCKS_BELOW = 0.5  # forecast noise of a margin, above which even a block's best cells are noise
 # Forecast noise of a pair's table, as a mean total variation distance:
-VIEWS_ALONE_BELOW = 0.25  # read off views that are all that is asked for
+VIEWS_ALONE_BELOW = 0.15  # read off views that are all that is asked for
 FOREST_BELOW = 0.1  # from the agreement of halves, to find a forest
 PAIR_NOISE = 0.1  # of a table of the forest
 MOST_PAIR_GROUPS = 100  # of each attribute of such a table, however small its noise
