@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
@@ -38,11 +37,10 @@ def halves(counts: Counts, rows: int) -> tuple[int, ...]:
         counts: noisy counts of the attribute's values.
         rows: how many rows they stand for.
     """
-    weights = [int(own) for own in without_noise_floor(counts, rows)]
-    before, total = list(accumulate(weights)), sum(weights)
-    first = range(1, len(counts))
-    cut = min(first, key=lambda cut: abs(2 * before[cut - 1] - total), default=1)
-    return tuple(int(value >= cut) for value in range(len(counts)))
+    up_to = np.cumsum(without_noise_floor(counts, rows))
+    off = np.abs(2 * up_to[:-1] - up_to[-1])
+    cut = 1 + int(off.argmin()) if off.size else 1
+    return (0,) * cut + (1,) * (len(counts) - cut)
 
 
 def even_groups(counts: Counts, rows: int, groups: int) -> tuple[int, ...]:
@@ -58,16 +56,12 @@ def even_groups(counts: Counts, rows: int, groups: int) -> tuple[int, ...]:
     """
     if len(counts) <= groups:
         return tuple(range(len(counts)))
-    weights = [int(own) for own in without_noise_floor(counts, rows)]
-    total, before, places = sum(weights), 0, []
-    for own in weights:
-        middle = 2 * before + own
-        places.append(min(middle * groups // max(2 * total, 1), groups - 1))
-        before += own
-    number = {place: group for group, place in enumerate(dict.fromkeys(places))}
-    if len(number) < 2:
-        return halves(counts, rows)
-    return tuple(number[place] for place in places)
+    weights = without_noise_floor(counts, rows)
+    up_to = np.cumsum(weights)
+    middles, total = 2 * up_to - weights, max(2 * int(up_to[-1]), 1)
+    places = np.minimum(middles * groups // total, groups - 1)
+    found, numbers = np.unique(places, return_inverse=True)
+    return tuple(numbers.tolist()) if len(found) > 1 else halves(counts, rows)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from common.methods.subn_plus.grouping import (
     halves,
     without_noise_floor,
 )
+from common.schema import limits
 from common.schema.codes import Codes
 from common.study.requests import split_tables
 from parley.simulation.in_process import RowsInMemory
@@ -39,9 +40,12 @@ def test_halves_are_the_first_of_the_most_even_cuts(values):
 
 
 def test_billions_of_rows_do_not_overflow():
-    values = np.array([4 * 10**18, 10**18, 10**18, 3 * 10**18])
-    assert halves(values, 9 * 10**18) == (0, 1, 1, 1)
-    assert even_groups(values, 9 * 10**18, 3) == (0, 1, 1, 2)
+    rows = 10**4 * limits.MOST_ROWS
+    values = np.array([4, 1, 1, 3]) * (rows // 9)
+    assert halves(values, rows) == (0, 1, 1, 1)
+    assert even_groups(values, rows, 3) == (0, 1, 1, 2)
+    many = np.full(1000, rows // 1000)
+    assert even_groups(many, rows, 64) == tuple((2 * v + 1) * 64 // 2000 for v in range(1000))
 
 
 def test_grouped_tables_are_the_tables_summed_over_the_groups_and_add_up_over_parties():
