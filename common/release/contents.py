@@ -113,6 +113,8 @@ class FolderContents(Contents):
 def _walk(folder: Path, below: str = "") -> Iterator[tuple[str, int]]:
     try:
         for path in folder.iterdir():
+            if below and path.name.startswith("."):
+                continue  # a signature that is being written
             name, status = below + path.name, path.lstat()
             if stat.S_ISDIR(status.st_mode) and name == FOLDER:
                 yield from _walk(path, f"{FOLDER}/")

@@ -70,6 +70,16 @@ def test_whatever_is_changed_is_named(folder, change, file, kind, packed):
     assert name == file if file else name.startswith("signatures/")
 
 
+def test_a_signature_that_is_being_written_is_no_part_of_a_release(folder):
+    half = folder / "signatures" / ".north.json.x1y2"
+    half.write_bytes(b"{")
+    contents = FolderContents(folder)
+    half.unlink()  # it has its own name now
+    assert zipfile.ZipFile(io.BytesIO(b"".join(zip_pieces(contents)))).testzip() is None
+    (folder / ".hidden").write_bytes(b"")
+    assert ".hidden" in FolderContents(folder).sizes(), "elsewhere nothing is overlooked"
+
+
 def test_links_and_folders_in_a_release_folder_are_refused(folder):
     (folder / "link").symlink_to(folder / "privacy.json")
     with pytest.raises(InputError, match="link is a link"):
