@@ -255,7 +255,8 @@ def margins_share(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Fractio
     delta, errors fall with the root of a share: (a / b)^(2/3).
     """
     noise, norm = margin_noise(facts, blocks), facts.norm
-    limit = (_MARGINS_RATIO[norm] ** (norm + 1)) * noise**norm
+    power = noise if norm == 1 else noise * noise  # pow() of two machines may differ
+    limit = _MARGINS_RATIO[norm] ** (norm + 1) * power
     parts = (
         part
         for part in range(2, _SHARES)
