@@ -1,6 +1,6 @@
 """A small study, tables for it, and the shortest way through a plan: sums in the clear."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -58,6 +58,11 @@ def random_tables(sizes, rows, seed=1):
         f"p{i}": Codes.from_columns([rng.integers(0, s, count) for s in sizes], sizes)
         for i, count in enumerate(rows)
     }
+
+
+def with_settings(study, **settings):
+    """The study with settings of its method."""
+    return replace(study, settings=tuple(sorted(settings.items())))
 
 
 def chain_tables(attributes, rows, seed=1, flip=0.1):

@@ -9,20 +9,14 @@ from common.methods.dp_subn.decisions import Plan, bound, decisions
 from common.methods.registry import cautions_of, method_of, run_of
 from common.study.accounting import account, statement_of
 from party.owner.dry_run import rehearse
-from tests.harness.run_script import chain_tables, drive, random_tables, study_of
+from tests.harness.run_script import chain_tables, drive, random_tables, study_of, with_settings
 
 BITS = (2,) * 16
-
-
 EPSILON = Fraction(8)
 
 
 def bits_study(rows=(400, 400, 400), **changes):
     return study_of(chain_tables(6, list(rows)), epsilon=EPSILON, **changes)
-
-
-def with_settings(study, **settings):
-    return replace(study, settings=tuple(sorted(settings.items())))
 
 
 def test_degrees_that_are_given_are_taken_and_a_cap_that_lowers_them_is_told():

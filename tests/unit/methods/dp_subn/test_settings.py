@@ -14,7 +14,7 @@ from common.methods.registry import cautions_of, run_of
 from common.study.accounting import account
 from common.study.document import Study
 from common.study.steps import ChoiceStep, SumStep
-from tests.harness.run_script import chain_tables, drive, random_tables, study_of
+from tests.harness.run_script import chain_tables, drive, random_tables, study_of, with_settings
 
 BITS = (2,) * 16
 EPSILON = Fraction(8)
@@ -22,10 +22,6 @@ EPSILON = Fraction(8)
 
 def bits_study(rows=(400, 400, 400), **changes):
     return study_of(chain_tables(6, list(rows)), epsilon=EPSILON, **changes)
-
-
-def with_settings(study, **settings):
-    return replace(study, settings=tuple(sorted(settings.items())))
 
 
 def test_settings_are_in_the_file_and_in_the_digest():

@@ -2,19 +2,8 @@
 
 from fractions import Fraction
 
-from common.methods.subn_plus.budget import PublicFacts
 from common.methods.subn_plus.contrast_plan import plan_contrasts
-from common.privacy.promise import Promise
-
-
-def facts(sizes, rows, epsilon) -> PublicFacts:
-    return PublicFacts(
-        sizes=tuple(sizes),
-        parties=("a", "b"),
-        rows=rows,
-        promise=Promise(epsilon, Fraction(1, 10**9)),
-        noise_shares=Fraction(2),
-    )
+from tests.unit.methods.subn_plus.test_contrasts import facts
 
 
 def test_the_plan_is_finer_the_more_there_is_to_spend():
