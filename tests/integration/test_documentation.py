@@ -34,13 +34,13 @@ from tests.harness.warm_commands import warm_commands
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = {"north": 400, "east": 300, "south": 500}
-LIGHT = {"README.md": "parley keys init", "docs/quickstart-analyst.md": None}  # and where to stop
+LIGHT = {"README.md": "--transport grpc", "docs/quickstart-analyst.md": None}  # and where to stop
 REASONS = (
     "needs docker", "needs a cluster", "needs systemd", "needs a database", "needs Java",
     "installs software", "makes an environment of its own", "a fragment", "takes minutes",
 )  # fmt: skip
 SAID = {  # words that a page's commands must have printed
-    "README.md": ["report.html", "release  ", "countersigned by party 'south'", "verified hub"],
+    "README.md": ["report.html", "countersigned by party 'south'", "verified over-grpc"],
     "docs/release-bundle.md": ["countersigned by party 'north'", '"verified": true'],
     "docs/dashboard.md": ["dashboard on http://127.0.0.1:", "/login#token="],
     "docs/planning.md": ["Expected average distance", "no noise"],
