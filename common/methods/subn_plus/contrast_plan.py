@@ -66,7 +66,7 @@ def plan_contrasts(facts: PublicFacts) -> ContrastPlan | None:
     left = 1 - margins - look - DETAIL
     if left <= 0:
         return None
-    finest = _groups(facts, sizes, left * (1 - _TRIPLES[0]), 2)
+    finest = max(2, _groups(facts, sizes, left * (1 - _TRIPLES[0]), 2))
     groups = _groups(facts, sizes, left, 2)
     if groups < 2:
         return None
