@@ -70,7 +70,7 @@ def laplace_charge(
     mechanism: str = "discrete Laplace",
     claimed: Mapping[str, Fraction] | None = None,
 ) -> Charge:
-    """An answer with discrete Laplace noise: party j pays sensitivity_j / scale.
+    """Charge an answer with discrete Laplace noise: party j pays sensitivity_j / scale.
 
     The sensitivity is per party because an answer need not read every party's rows in full: of a
     sum of noisy statistics that was built up over time, the newer ones cover fewer parties.
@@ -151,12 +151,12 @@ class Accountant:
         return self._spent[self._known(party)]
 
     def remaining(self, party: str) -> Fraction | None:
-        """What `party` can still pay; None without a cap."""
+        """Return what `party` can still pay; None without a cap."""
         cap = self._caps[self._known(party)]
         return None if cap is None else cap - self._spent[party]
 
     def claimed(self, party: str) -> Fraction:
-        """What `party` would have paid by the claims of the paper, where there are any."""
+        """Return what `party` would have paid by the claims of the paper, where there are any."""
         self._known(party)
         costs = (
             charge.costs if charge.claimed is None else charge.claimed for charge in self._charges

@@ -16,7 +16,7 @@ _MOST_PLACES = 100  # before or behind the point: a few letters must not become 
 
 
 def parse_epsilon(value: Written) -> Fraction:
-    """The positive, finite budget that was written, exactly: 0.1, "0.1" and "1/10" are all 1/10.
+    """Return the positive, finite budget that was written: 0.1, "0.1" and "1/10" are all 1/10.
 
     A float stands for its shortest decimal, the one a person typed; NumPy's scalars are floats too.
 
@@ -32,7 +32,7 @@ def parse_epsilon(value: Written) -> Fraction:
 
 
 def _exact(value: Written, refusal: str) -> Fraction | None:
-    """The number, or None if it has an exponent out of every sensible range."""
+    """Return the number, or None if its exponent is out of every sensible range."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -50,7 +50,7 @@ def _exact(value: Written, refusal: str) -> Fraction | None:
 
 
 def parse_delta(value: Written) -> Fraction:
-    """The delta that was written, exactly; 0 for pure epsilon.
+    """Return the delta that was written, exactly; 0 for pure epsilon.
 
     Raises:
         InputError: not a number, negative, or so large that it promises nothing.
@@ -74,7 +74,7 @@ def check_delta(delta: Fraction) -> None:
 
 
 def rounded(value: Fraction, digits: int, *, up: bool) -> Fraction:
-    """A positive value, or 0, to so many significant decimal digits, rounded up or down."""
+    """Round a value that is not negative to so many significant decimal digits, up or down."""
     if value == 0:
         return value
     places = digits - 1
@@ -87,7 +87,7 @@ def rounded(value: Fraction, digits: int, *, up: bool) -> Fraction:
 
 
 def split(total: Fraction, weights: Sequence[Fraction | int]) -> list[Fraction]:
-    """Parts of `total` in proportion to `weights`; they add up to `total` exactly.
+    """Return parts of `total` in proportion to `weights`; they add up to `total` exactly.
 
     Raises:
         LocalError: no weights, a negative one, or all of them zero.
@@ -100,7 +100,7 @@ def split(total: Fraction, weights: Sequence[Fraction | int]) -> list[Fraction]:
 
 
 def shown(value: Fraction) -> float:
-    """A number to print: the budget itself where a short decimal has it, never less than it.
+    """Return a budget to print: itself where a short decimal has it, and never less.
 
     3/10 is shown as 0.3, as it was typed; 1/3 as the next double above it.
     """

@@ -96,7 +96,7 @@ def _excess(order: int, delta: Fraction) -> Fraction:
 
 
 def _best(value: Callable[[int], Fraction]) -> int:
-    """The integer order of the largest value, where values rise and then fall."""
+    """Return the integer order of the largest value, where values rise and then fall."""
     low, high = 2, _LARGEST_ORDER
     while high - low > 2:
         third = (high - low) // 3

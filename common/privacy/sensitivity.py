@@ -43,7 +43,7 @@ class Sensitivity:
 
     @classmethod
     def moving(cls, counts: int) -> Sensitivity:
-        """Of an answer of which at most so many counts move, each by at most one."""
+        """Return that of an answer in which at most so many counts move, each by at most one."""
         return cls(Fraction(counts), Fraction(counts))
 
     def __add__(self, other: Sensitivity) -> Sensitivity:
@@ -109,7 +109,7 @@ CONTRAST_UNIT = 8
 
 
 def contrast_shift(groups: int) -> int:
-    """What is taken off every coordinate of a contrast: the integer nearest to 8 / groups."""
+    """Return what every coordinate of a contrast loses: the integer nearest to 8 / groups."""
     return (2 * CONTRAST_UNIT + groups) // (2 * groups)
 
 
@@ -157,7 +157,7 @@ def contrasts(groups: Sequence[int], order: int) -> Sensitivity:
 
 
 def symmetric(values: Sequence[int], order: int) -> int:
-    """The elementary symmetric polynomial: the sum of the products of `order` values each."""
+    """Return the elementary symmetric polynomial: the sum of the products of `order` values."""
     found = [1] + [0] * order
     for value in values:
         for size in range(order, 0, -1):

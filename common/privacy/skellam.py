@@ -112,6 +112,6 @@ class Skellam:
 
 
 def _root_from_above(value: Fraction) -> Fraction:
-    """A fraction at least the square root, by a relative 2^-127 at most where the root is >= 1."""
+    """Return at least the square root, more by at most a relative 2^-127 where the root is >= 1."""
     scaled = -(-(value.numerator << 2 * _ROOT_BITS) // value.denominator)
     return Fraction(isqrt(scaled) + 1, 1 << _ROOT_BITS)

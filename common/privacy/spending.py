@@ -90,7 +90,7 @@ class Spending:
         return min(amounts if self.rho else [*amounts, self.pure])
 
     def within(self, epsilon: Fraction, delta: Fraction) -> bool:
-        """Whether it may be spent by an owner whose cap is `epsilon` at `delta`."""
+        """Return whether an owner whose cap is `epsilon` at `delta` may spend it."""
         if not self.rho and self.pure <= epsilon:
             return True
         if not delta:
@@ -112,12 +112,12 @@ class Spending:
 
 
 def fraction_words(value: Fraction) -> str:
-    """A fraction, and about what it is when that is not plain."""
+    """Write a fraction, and about what it is when that is not plain."""
     written = short(value)
     return f"{written} (about {float(value):.4g})" if "/" in written else written
 
 
 def short(value: Fraction) -> str:
-    """A fraction for people: exact where that is short, else rounded; the books have it exactly."""
+    """Write a fraction for people: exact where that is short, else rounded."""
     exact = str(value)
     return exact if len(exact) <= _LONGEST_FRACTION else f"about {shown(value):.6g}"

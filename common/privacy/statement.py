@@ -47,14 +47,14 @@ _LIBRARIES = ("parley", "numpy", "gmpy2", "cryptography", "phe")
 
 
 def unit_of_privacy(promise: Promise) -> str:
-    """Who or what is protected."""
+    """Say who or what is protected."""
     if not promise.rows:
         return UNIT_OF_PRIVACY
     return f"one person, with up to {_rows_of(promise)}"
 
 
 def neighbour_relation(promise: Promise) -> str:
-    """Which inputs may not be told apart."""
+    """Say which inputs may not be told apart."""
     if not promise.rows:
         return NEIGHBOUR_RELATION
     return (
@@ -95,7 +95,7 @@ def suspicion(epsilon: float, delta: float = 0) -> str:
 
 
 def chance(delta: float) -> str:
-    """A small probability in words."""
+    """Write a small probability in words."""
     return f"1 in {1 / delta:,.0f}" if delta >= _LEAST_WRITTEN_OUT else f"{delta:g}"
 
 
@@ -114,7 +114,7 @@ def what_delta_means(promise: Promise, spent: Fraction) -> str:
 
 
 def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
-    """What an epsilon for one row does not say, in sentences for a data officer."""
+    """Say what an epsilon for one row does not promise, for a data officer."""
     one, two = promise.delivered(spent), promise.delivered(spent, rows=2)
     more = (
         "with k rows more than k times as much" if promise.delta else "with k rows k times as much"
@@ -152,7 +152,7 @@ def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
 def shortcomings(
     *, source_private: bool, clear_aggregation: bool = False, rows_agreed: bool = True
 ) -> tuple[str, ...]:
-    """Why a run is not private; empty for a run that is."""
+    """Say why a run is not private; empty for a run that is."""
     reasons = [] if source_private else [SEEDED]
     if clear_aggregation:
         reasons.append(CLEAR_AGGREGATION)
@@ -211,15 +211,15 @@ class PrivacyStatement:
         return self.promise.delivered(self.most_paid)
 
     def _paid(self, party: str) -> Fraction:
-        """The epsilon of one party's rows, at the promise's delta."""
+        """Return the epsilon of one party's rows, at the promise's delta."""
         return self.promise.delivered(self.paid[party])
 
     def _realised(self, party: str) -> Fraction:
-        """The epsilon that this run came to for one party: no bound where there is another."""
+        """Return the epsilon of this run for one party: no bound where `bounds` has one."""
         return self.promise.delivered(self.accountant.spent(party))
 
     def as_dict(self) -> dict[str, object]:
-        """The content of privacy.json."""
+        """Return the content of privacy.json."""
         accountant, promise = self.accountant, self.promise
         parties = accountant.parties
         claims = [promise.delivered(accountant.claimed(party)) for party in parties]
@@ -272,7 +272,7 @@ class PrivacyStatement:
         }
 
     def _curve(self) -> list[dict[str, float]]:
-        """The epsilon that holds at some other deltas; none for pure epsilon, which has one."""
+        """Return the epsilon that holds at some other deltas; nothing for pure epsilon."""
         if not self.promise.delta:
             return []
         deltas = sorted({*_CURVE, self.promise.delta}, reverse=True)
@@ -283,12 +283,12 @@ class PrivacyStatement:
 
 
 def _words(epsilon: Fraction) -> str:
-    """An epsilon for a reader: six digits are enough, the exact value is in privacy.json."""
+    """Write an epsilon in six digits; the exact value is in privacy.json."""
     return f"{shown(epsilon):g}"
 
 
 def versions() -> dict[str, str]:
-    """The versions of what drew and computed the release."""
+    """Return the versions of what drew and computed the release."""
     found = {"python": platform.python_version()}
     for library in _LIBRARIES:
         try:

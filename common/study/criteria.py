@@ -87,7 +87,7 @@ class Criterion:
 
 
 def read_criteria(tables: object) -> tuple[Criterion, ...]:
-    """The criteria of a study; InputError names the criterion and what is wrong with it."""
+    """Read the criteria of a study; InputError names the criterion and what is wrong with it."""
     if not isinstance(tables, Sequence) or not all(isinstance(own, Mapping) for own in tables):
         raise InputError("criterion: write [[criterion]] tables, with double brackets")
     check_most("criteria of a study", len(tables), MOST_CRITERIA)

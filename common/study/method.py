@@ -1,29 +1,33 @@
-"""A method of a study as one object: everything that the rest of the program asks about it."""
+"""A method of a study as one object, and the settings that a study gives it.
+
+Settings are the table of study.toml that has the method's name. Every method with settings names a
+parser for each (see `common.schema.toml`) and puts what is read into a frozen dataclass of its own,
+so that a new method with new settings is one file. Values are texts and whole numbers; they are in
+the study's canonical bytes as they were written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from common.errors import InputError
+from common.privacy.budget import parse_epsilon
+from common.schema.toml import Parser, read_table
 from common.study.document import ENCODINGS, Study
 from common.study.prior import Prior
 from common.study.script import Fit, Script, ScriptRun
-from common.study.settings import read_settings
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One thing that a method settles before any row is looked at, from public facts.
-
-    Attributes:
-        caution: what a user has to know about it: that a cap made it smaller; None usually.
-    """
+    """One thing that a method settles before any row is looked at, from public facts."""
 
     name: str
     value: str
-    caution: str | None = None
+    caution: str | None = None  # what a user has to know: that a cap made it smaller
 
 
 def no_decisions(study: Study) -> Sequence[Decision]:
@@ -116,3 +120,43 @@ class Method:
                 if study.prior
                 else "prior: the study names none"
             )
+
+
+def read_settings(
+    study: Study, parsers: Mapping[str, Parser], *, required: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the settings that a study has; InputError names the key and what would do."""
+    if study.settings and not parsers:
+        raise InputError(f"[{study.method}]: the method has no settings. Leave the table out")
+    return read_table(dict(study.settings), parsers, inside=study.method, required=required)
+
+
+def between(least: int, most: int) -> Parser:
+    """Take a whole number between two others, both included."""
+
+    def parse(value: object) -> int:
+        if type(value) is not int or not least <= value <= most:
+            raise InputError(f"expected a whole number from {least} to {most}, got {value!r:.100}")
+        return value
+
+    return parse
+
+
+def above_zero(value: str | int) -> Fraction:
+    """Take a number above zero, written as a text or a whole number."""
+    try:
+        return parse_epsilon(value)
+    except InputError:
+        raise InputError(f"expected a number above 0, got {value!r:.100}") from None
+
+
+def parts(count: int) -> Parser:
+    """Take so many numbers above zero with colons between them, such as "1:1:2:4"."""
+
+    def parse(value: object) -> tuple[Fraction, ...]:
+        written = str(value).split(":")
+        if len(written) != count:
+            raise InputError(f"{value!r:.100} has {len(written)} parts, not {count}")
+        return tuple(above_zero(part.strip()) for part in written)
+
+    return parse

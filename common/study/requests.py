@@ -28,10 +28,10 @@ class PartyRows(Protocol):
         """How many rows there are."""
 
     def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
-        """The contingency table of every attribute set, some attributes in groups of values."""
+        """Count the contingency table of every attribute set, some attributes in groups."""
 
     def codes(self) -> Codes:
-        """All rows at once, for mechanisms that need more than counts."""
+        """Return all rows, for mechanisms that need more than counts."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class RowsInMemory:
 
 
 def rows_in_bits(data: PartyRows) -> RowsInMemory:
-    """A party's rows with every attribute as bits, most significant first."""
+    """Return a party's rows with every attribute as bits, most significant first."""
     return RowsInMemory(binarise(data.codes()))
 
 

@@ -56,7 +56,7 @@ class Total:
         return np.asarray(self.counts, dtype=dtype)
 
     def law(self, law: NoiseLaw) -> NoiseLaw:
-        """The law of the noise in the counts, if `law` is the one that the step asked for."""
+        """Return the law of the noise in the counts, if the step asked for `law`."""
         ratio = self.variance_ratio
         if ratio == 1:
             return law
@@ -102,7 +102,7 @@ class ScriptRun:
         self._step = self._asked
 
     def step(self) -> Step | None:
-        """What is to be done next, by the parties that are left; None when there is a model."""
+        """Return what the parties that are left do next; None when there is a model."""
         return self._step
 
     @property
@@ -111,7 +111,7 @@ class ScriptRun:
         return tuple(self._made)
 
     def step_without(self, missing: Collection[str]) -> Step | None:
-        """The current step if these parties were left out; nothing changes."""
+        """Return the current step as if these parties were left out; nothing changes."""
         return _without(self._asked, self._missing.union(missing))
 
     def leave_out(self, missing: Collection[str]) -> None:
@@ -153,7 +153,7 @@ class ScriptRun:
         return Total(scaled(counts, top=every, bottom=there), shares * Fraction(every, there) ** 2)
 
     def _noisy_cells(self, step: SumStep | ReplaceStep) -> NDArray[np.bool_] | None:
-        """The cells that no rule makes impossible: all there was in those is noise."""
+        """Return the cells that no rule makes impossible; the others hold nothing but noise."""
         possible = self._possible
         if possible is None or not possible.rules or not isinstance(step, SumStep):
             return None
@@ -165,7 +165,7 @@ class ScriptRun:
         return cells.astype(np.bool_)
 
     def _near_prior(self, total: Total, noisy: NDArray[np.bool_] | None) -> Total:
-        """The total drawn towards the prior's answer, with the variance that is left."""
+        """Draw the total towards the prior's answer; its variance falls."""
         asked = self._asked
         if self._prior is None or not isinstance(asked, SumStep) or not asked.request.shown:
             return total  # criteria show no table: they are about a model, not about rows
@@ -177,7 +177,7 @@ class ScriptRun:
         return Total(counts, total.variance_ratio * kept)
 
     def model(self) -> Model:
-        """The model, once there is no step left."""
+        """Return the model, once there is no step left."""
         if self._fit is None:
             raise LocalError("there is no model before the last step has its result")
         if self._model is None:
@@ -194,7 +194,7 @@ class ScriptRun:
         return self._per_person(step)
 
     def _per_person(self, step: Step) -> Step:
-        """The step with the sensitivity of all rows of a person; its law is calibrated to it."""
+        """Return the step with the sensitivity of all rows of a person, like its law's."""
         if self._protected_rows == 1:
             return step
         if not isinstance(step, SumStep):

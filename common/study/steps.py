@@ -113,7 +113,7 @@ class SumStep(_Sum):
         return self.costs
 
     def owners_with(self, party: str) -> int:
-        """How many owners' rows are added up with those of a party that contributes."""
+        """Return how many owners' rows are added up with those of a party that contributes."""
         return len(self.parties)
 
     @cached_property
@@ -192,7 +192,7 @@ class ReplaceStep(_Sum):
         return {**self.costs, **dict.fromkeys(had_a_turn, self.law.cost(self.sensitivity))}
 
     def owners_with(self, party: str) -> int:
-        """1 for the party whose turn it is: the holder of older shares adds noise only."""
+        """Return 1 for the party whose turn it is: the holder of older shares adds noise only."""
         return int(party == self.release.party)
 
     @property
@@ -230,13 +230,13 @@ class Choice(Protocol):
         """Choose; the outcome is published."""
 
     def without_rows(self, source: RandomSource) -> bytes:
-        """Some outcome that the mechanism can have: a dry run of the plan goes on with it."""
+        """Return an outcome that the mechanism can have, for a dry run to go on with."""
 
     def check(self, payload: bytes) -> None:
         """Refuse a payload that is no outcome of the mechanism, with RemoteProtocolError."""
 
     def links(self, payload: bytes) -> Sequence[Attributes]:
-        """The sets of variables that the outcome puts together."""
+        """Return the sets of variables that the outcome puts together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +282,7 @@ class ChoiceStep:
         return self.costs
 
     def owners_with(self, party: str) -> int:
-        """0: nothing is added up."""
+        """Return 0: nothing is added up."""
         return 0
 
     @cached_property
@@ -299,10 +299,10 @@ class JointChoice(Choice, Circuit, Protocol):
     """
 
     def inputs(self, data: PartyRows, source: RandomSource) -> Bits:
-        """What one party puts into the computation: its rows and its noise."""
+        """Return what one party puts into the computation: its rows and its noise."""
 
     def outcome(self, bits: Bits) -> bytes:
-        """What is published of the computation's result; refuses with RemoteProtocolError."""
+        """Return what is published of the computation's result, or raise RemoteProtocolError."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ def sum_plan_of(
     *,
     history: HistoryDigest,
 ) -> SumPlan:
-    """The secure sum of a step, derived from the study and what was published under it.
+    """Derive the secure sum of a step from the study and what was published under it.
 
     The step's number is the sum's round, so no sum is ever run twice. The history is the digest of
     all that was published, as this side knows it.
@@ -57,7 +57,7 @@ def sum_plan_of(
 
 
 def needs_key(study: Study) -> bool:
-    """Whether the curator must have a Paillier key for this study."""
+    """Return whether the curator must have a Paillier key for this study."""
     return study.aggregation is Aggregation.PAILLIER
 
 
@@ -75,7 +75,7 @@ def encode_result(result: NDArray[np.int64] | bytes) -> bytes:
 
 
 def read_cells(data: bytes, cells: int) -> NDArray[np.int64]:
-    """The cells of a published sum; RemoteProtocolError if `encode_result` does not write so."""
+    """Read a published sum; RemoteProtocolError if `encode_result` would write it otherwise."""
     width, rest = divmod(len(data), cells)
     if rest or not 1 <= width <= 8:
         raise RemoteProtocolError(f"a sum of {cells} cells has {len(data)} bytes")
@@ -88,7 +88,7 @@ def read_cells(data: bytes, cells: int) -> NDArray[np.int64]:
 
 
 def decode_total(plan: SumPlan, data: bytes) -> NDArray[np.int64]:
-    """The published result of a sum.
+    """Read the published result of a sum.
 
     Raises:
         RemoteProtocolError: it does not have the sum's cells, or holds a value that no honest

@@ -27,7 +27,7 @@ _NODES = 4096
 
 
 def discrete_laplace_fourth_cumulant(scale: Fraction) -> float:
-    """2 q (1 + 4 q + q^2) / (1 - q)^4 with q = exp(-1 / scale); near 12 scale^4.
+    """Return 2 q (1 + 4 q + q^2) / (1 - q)^4 with q = exp(-1 / scale); near 12 scale^4.
 
     A draw is the difference of two geometric ones, whose cumulants follow from
     kappa_{n+1} = q d(kappa_n) / dq, starting from kappa_1 = q / (1 - q).
@@ -40,7 +40,7 @@ def discrete_laplace_fourth_cumulant(scale: Fraction) -> float:
 def half_widths(
     variance: NDArray[np.float64], fourth_cumulant: NDArray[np.float64], confidence: float
 ) -> NDArray[np.float64]:
-    """Half the length of the interval that holds the noise with the given probability.
+    """Return half the length of the interval that holds the noise with the given probability.
 
     A weighted sum of independent discrete Laplace draws lies between a single one (heavy tails) and
     a normal one (many equal parts); a normal interval would be too short and Chebyshev's twice too
@@ -62,7 +62,7 @@ def half_widths(
 
 @lru_cache(maxsize=32)
 def _quantiles(confidence: float) -> NDArray[np.float64]:
-    """The |x| not passed with this probability, for unit variance and each kurtosis of the grid."""
+    """Return the quantile of |x| at unit variance for each kurtosis of the grid."""
     from scipy import special  # slow to load, and only Privelet's answers need it
 
     shapes = LAPLACE_KURTOSIS / _GRID[1:, None]
@@ -82,7 +82,7 @@ _AT_ONCE = 1 << 18
 
 
 def prefix_sums(cells: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Entry (x_1, .., x_d) is the sum of all cells up to and including it.
+    """Return the matrix whose entry (x_1, .., x_d) sums all cells up to and including it.
 
     One copy of the cells; numpy's own in-place cumsum would make another.
     """
@@ -101,7 +101,7 @@ def prefix_sums(cells: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def range_sums(sums: NDArray[np.float64], reaches: Sequence[Reach]) -> NDArray[np.float64]:
-    """The sum of the cells of each box, from prefix sums: O(2^d) per box."""
+    """Return the sum of the cells of each box, from prefix sums: O(2^d) per box."""
     flat = sums.reshape(-1)
     strides = [math.prod(sums.shape[axis + 1 :]) for axis in range(sums.ndim)]
     total = np.zeros(len(reaches[0].low))
@@ -129,18 +129,18 @@ class NoiseMoments:
         self._cumulants = _shaped(map(discrete_laplace_fourth_cumulant, scales), multipliers, 4)
 
     def variances(self, reaches: Sequence[Reach]) -> NDArray[np.float64]:
-        """The exact variance of each answer."""
+        """Return the exact variance of each answer."""
         return _contract(self._variances, [reach.second for reach in reaches])
 
     def fourth_cumulants(self, reaches: Sequence[Reach]) -> NDArray[np.float64]:
-        """The exact fourth cumulant of each answer."""
+        """Return the exact fourth cumulant of each answer."""
         return _contract(self._cumulants, [reach.fourth for reach in reaches])
 
 
 def _shaped(
     values: Iterable[float], multipliers: NDArray[np.float64], power: int
 ) -> NDArray[np.float64]:
-    """Moments of weighted coefficients from those of integer ones."""
+    """Return the moments of weighted coefficients from those of integer ones."""
     return np.array(list(values)).reshape(multipliers.shape) / multipliers**power
 
 

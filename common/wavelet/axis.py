@@ -90,12 +90,12 @@ class Axis:
         return tuple(slice(cell, cell + 1) for cell in range(self.size))
 
     def forward(self, values: NDArray[np.int64]) -> None:
-        """Cells to integer coefficients, in place, along the middle of three axes."""
+        """Turn cells into integer coefficients, in place, along the middle of three axes."""
 
     def inverse(self, values: Floats) -> None:
-        """Integer coefficients, perturbed, to cells, in place, along the middle of three axes."""
+        """Turn perturbed integer coefficients into cells, in place; see `forward`."""
 
     def reach(self, low: Integers, high: Integers, *, padding: bool = True) -> Reach:
-        """What the ranges [low, high) touch; with `padding`, the more accurate of two ways."""
+        """Return what the ranges [low, high) touch; `padding` allows the more accurate way."""
         length = (high - low).astype(np.float64)[:, None]
         return Reach(low, high, length, length)

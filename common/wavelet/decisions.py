@@ -34,12 +34,12 @@ _LARGEST_INTEGER = 1 << 53  # up to here, integers and double-precision numbers 
 
 
 def axes_of(schema: Schema) -> tuple[Axis, ...]:
-    """The axis of every attribute, each with the transform its kind calls for."""
+    """Return the axis of every attribute, each with the transform its kind calls for."""
     return tuple(axis_of(attribute) for attribute in schema.attributes)
 
 
 def axis_of(attribute: Attribute) -> Axis:
-    """Haar where intervals mean something, nominal along the hierarchy otherwise."""
+    """Choose Haar where intervals mean something, nominal along the hierarchy otherwise."""
     if attribute.ordered:
         return HaarAxis(attribute.size)
     return NominalAxis(Tree.from_nested(_nested(attribute.hierarchy.root), attribute.size))
@@ -50,7 +50,7 @@ def _nested(node: Node) -> Nested:
 
 
 def leave_untransformed(axis: Axis, rule: Rule) -> bool:
-    """Whether an attribute is more accurate without a transform [Xiao11, Sec. 6.4].
+    """Return whether an attribute is more accurate without a transform [Xiao11, Sec. 6.4].
 
     The worst query's variance is 8 / epsilon^2 times a product with one factor per attribute: its
     size if it is left alone, otherwise P^2 times the transform's own factor. The product is
@@ -181,7 +181,7 @@ class Plan:
         )
 
     def class_multipliers(self) -> NDArray[np.float64]:
-        """The multiplier of each combination of noise classes, one axis per stored axis."""
+        """Return the multiplier of each combination of noise classes, one axis per stored axis."""
         result = np.ones(())
         for axis in self.stored_axes:
             result = np.multiply.outer(result, axis.classes.astype(np.float64))
@@ -247,7 +247,7 @@ def make_plan(
 
 
 def _positions(mask: NDArray[np.bool_]) -> Positions:
-    """The true positions, as a slice if they are consecutive."""
+    """Return the true positions, as a slice if they are consecutive."""
     where = np.flatnonzero(mask)
     if where[-1] - where[0] + 1 == len(where):
         return slice(int(where[0]), int(where[-1]) + 1)

@@ -103,7 +103,7 @@ class HaarAxis(Axis):
 
 
 def moments(low: Integers, high: Integers, depth: int) -> tuple[Floats, Floats]:
-    """Sums of squares and of fourth powers of the weights with which ranges use coefficients.
+    """Sum squares and fourth powers of the weights with which ranges use coefficients.
 
     The answer to [low, high) is sum over nodes of u * (covered left - covered right) / cells of the
     node, plus base * (high - low) / 2^l. A node matters only if an end of the range lies strictly
@@ -126,6 +126,6 @@ def moments(low: Integers, high: Integers, depth: int) -> tuple[Floats, Floats]:
 
 
 def _tent(end: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
-    """Covered left minus covered right cells of the node around `end`, covered from its start."""
+    """Return covered left minus covered right cells of the node around `end`, from its start."""
     inside = end % cells
     return np.minimum(inside, cells - inside)

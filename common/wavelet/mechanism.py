@@ -41,7 +41,7 @@ _DRAWS_AT_ONCE = 1 << 18
 def noisy_cells(
     codes: Codes, plan: Plan, sampler: Sampler, source: RandomSource
 ) -> NDArray[np.float64]:
-    """The matrix of counts of `codes` under epsilon-differential privacy.
+    """Return the matrix of counts of `codes` under epsilon-differential privacy.
 
     Returns:
         Unbiased cells (but for Privelet*, which shrinks), of shape `plan.stored_shape`.
@@ -72,7 +72,7 @@ def noisy_cells(
 
 
 def count_cells(codes: Codes, plan: Plan) -> NDArray[np.int64]:
-    """How many rows are in each cell, in the plan's stored order and shape."""
+    """Count the rows in each cell, in the plan's stored order and shape."""
     counts = np.zeros(plan.stored_shape, dtype=np.int64)
     flat = counts.reshape(-1)
     places = []
@@ -91,19 +91,19 @@ def count_cells(codes: Codes, plan: Plan) -> NDArray[np.int64]:
 
 
 def transform(block: NDArray[np.int64], axes: tuple[Axis, ...]) -> None:
-    """Cells to integer coefficients along every axis but the first, in place."""
+    """Turn cells into integer coefficients along every axis but the first, in place."""
     for number, axis in enumerate(axes, start=1):
         axis.forward(_along(block, number))
 
 
 def invert(block: NDArray[np.float64], axes: tuple[Axis, ...]) -> None:
-    """Integer coefficients to cells along every axis but the first, in place."""
+    """Turn integer coefficients into cells along every axis but the first, in place."""
     for number, axis in reversed(list(enumerate(axes, start=1))):
         axis.inverse(_along(block, number))
 
 
 def _along(block: NDArray[Any], number: int) -> NDArray[Any]:
-    """A view of three axes: before, the one given, after."""
+    """Return a view of three axes: those before, the one given, those after."""
     shape = block.shape
     return block.reshape(math.prod(shape[:number]), shape[number], -1)
 
@@ -147,14 +147,14 @@ def _part(positions: Positions, start: int, stop: int) -> Positions:
 
 
 def _index(positions: tuple[Positions, ...]) -> tuple[Any, ...]:
-    """An index of the block spanned by the positions; a view where all of them are slices."""
+    """Return the index of the block that the positions span; a view if all of them are slices."""
     if all(isinstance(p, slice) for p in positions):
         return positions
     return np.ix_(*(np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in positions))
 
 
 def _as_floats(block: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The same numbers in the same memory, converted bit by bit; `block` is gone afterwards."""
+    """Convert the numbers in their own memory, piece by piece; `block` is lost afterwards."""
     integers = block.reshape(-1)
     floats = integers.view(np.float64)
     for start in range(0, len(integers), _DRAWS_AT_ONCE):
@@ -170,7 +170,7 @@ def plan_privelet(
     method: Method = "privelet+",
     untransformed: Rule | Sequence[str] = "exact",
 ) -> Plan:
-    """What `privelet` would do, from public facts alone; see there."""
+    """Return what `privelet` would do, from public facts alone; see there."""
     rule: Rule | list[int]
     if untransformed == "exact" or untransformed == "bound":
         rule = untransformed
@@ -194,7 +194,7 @@ def privelet(
     method: Method = "privelet+",
     untransformed: Rule | Sequence[str] = "exact",
 ) -> RangeRelease:
-    """Noisy counts of every cell, epsilon-differentially private for a replaced row.
+    """Make noisy counts of every cell, epsilon-differentially private for a replaced row.
 
     Args:
         codes: the rows, encoded by `schema`.

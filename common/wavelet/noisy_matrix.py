@@ -80,7 +80,7 @@ class RangeRelease:
             raise LocalError(f"cells of shape {self.cells.shape} do not fit the plan")
 
     def count(self, query: str, *, confidence: float = 0.95) -> RangeCount:
-        """How many rows satisfy a query.
+        """Count the rows that satisfy a query.
 
         A query is like "age in 20..39 and sex = Female and country in Europe"; an empty one counts
         all rows (`common.schema.query`).
@@ -94,11 +94,11 @@ class RangeRelease:
         return RangeCount(float(many.values[0]), deviation, low, high, confidence)
 
     def counts(self, queries: Sequence[str], *, confidence: float = 0.95) -> RangeCounts:
-        """How many rows satisfy each query: `count` for many at once."""
+        """Count the rows that satisfy each of many queries."""
         return self.box_counts(self._vocabulary.compile(queries), confidence=confidence)
 
     def box_counts(self, boxes: NDArray[np.intp], *, confidence: float = 0.95) -> RangeCounts:
-        """How many rows are in each box of positions.
+        """Count the rows in each box of positions.
 
         Args:
             boxes: shape (boxes, attributes, 2): first position and one past the last. Positions
@@ -113,7 +113,7 @@ class RangeRelease:
     def _without_impossible(
         self, boxes: NDArray[np.intp], confidence: float, possible: PossibleBoxes
     ) -> RangeCounts:
-        """The better of two answers: of each box, and of the box without impossible cells."""
+        """Choose the better answer: of each box, or of the box without impossible cells."""
         shrunk = possible.shrink(boxes)
         empty = (shrunk[..., 0] == shrunk[..., 1]).any(axis=1)
         shrunk[empty] = boxes[empty]
@@ -155,13 +155,13 @@ class RangeRelease:
         ]
 
     def cell_deviation(self) -> float | None:
-        """Of the noise in one cell, possible or not; None if it is not known exactly."""
+        """Return the deviation of the noise in one cell; None if it is not known exactly."""
         first = np.array([[[0, 1]] * len(self.schema.sizes)], dtype=np.intp)
         variances = self._noise.variances(self._reaches(first)) if self._exact else None
         return None if variances is None else float(np.sqrt(variances[0]))
 
     def matrix(self) -> NDArray[np.float64]:
-        """The noisy counts indexed by the codes of the attributes, in the schema's order."""
+        """Return the noisy counts indexed by the codes of the attributes, in the schema's order."""
         values = self.cells[tuple(slice(0, axis.size) for axis in self.plan.stored_axes)]
         values = values.transpose(np.argsort(self.plan.order))
         for number, axis in enumerate(self.plan.axes):
@@ -227,7 +227,7 @@ class PossibleBoxes:
         return shrunk
 
     def _cut(self, box: Boxes) -> bool:
-        """Cut impossible ends off one box, in place; whether there were any."""
+        """Cut impossible ends off one box, in place; return whether there were any."""
         changed = False
         for attributes, table in self.rules:
             inside = table[tuple(slice(*box[a]) for a in attributes)]

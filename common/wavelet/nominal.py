@@ -60,7 +60,7 @@ class Tree:
 
     @classmethod
     def from_nested(cls, root: Nested, size: int) -> Tree:
-        """The tree of a nested hierarchy.
+        """Make the tree of a nested hierarchy.
 
         Raises:
             InputError: a code is missing, repeated or outside 0..size-1, or a group is empty.
@@ -113,7 +113,7 @@ class Tree:
 
 
 def _breadth_first(root: Nested) -> tuple[list[int], list[int], tuple[int, ...]]:
-    """Parent of each node, code of each leaf (-1 for inner nodes), first node of each level."""
+    """Return each node's parent, each leaf's code (-1 for inner nodes), each level's first node."""
     parents: list[int] = []
     codes: list[int] = []
     level_starts = [0]
@@ -135,7 +135,7 @@ def _breadth_first(root: Nested) -> tuple[list[int], list[int], tuple[int, ...]]
 
 
 def _contracted(node: Nested) -> Nested:
-    """The node itself, or its first descendant that is a leaf or has two children."""
+    """Return the node itself, or its first descendant that is a leaf or has two children."""
     while not isinstance(node, int):
         if len(node) == 0:
             raise InputError("a hierarchy has a group without members; remove the group")
@@ -163,7 +163,7 @@ def _check_codes(codes: list[int], size: int) -> None:
 def _leaf_intervals(
     parent: NDArray[np.intp], fan_out: NDArray[np.intp], first_child: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The interval of depth-first leaf positions below each node."""
+    """Return the interval of depth-first leaf positions below each node."""
     leaves = (fan_out == 0).astype(np.intp)
     for node in range(len(parent) - 1, 0, -1):
         leaves[parent[node]] += leaves[node]
@@ -250,7 +250,7 @@ class NominalAxis(Axis):
             children += surplus[:, None]
 
     def reach(self, low: Integers, high: Integers, *, padding: bool = True) -> Reach:
-        """The ranges must be nodes of the hierarchy."""
+        """Refuse ranges that are no nodes of the hierarchy."""
         keys, order = self._by_interval
         wanted = low.astype(np.intp) * (self.size + 1) + high
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

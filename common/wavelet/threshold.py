@@ -21,7 +21,7 @@ from common.wavelet.decisions import Plan
 
 
 def thresholds(coefficients: NDArray[np.float64], noise_variance: float) -> NDArray[np.float64]:
-    """The threshold of each row, a band of weighted coefficients [Xiao11, Eq. 10-12].
+    """Return the threshold of each row, a band of weighted coefficients [Xiao11, Eq. 10-12].
 
     With S the band, u its coefficients and s^2 the noise variance, theta solves
     F(theta) = sum max(|u| - theta, 0)^2 = K = sum u^2 - s^2 (|S| - 1), multiplied out from the
@@ -47,7 +47,7 @@ def thresholds(coefficients: NDArray[np.float64], noise_variance: float) -> NDAr
 def soft_threshold(
     coefficients: NDArray[np.float64], theta: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """sign(u) * max(|u| - theta, 0), with one theta per row."""
+    """Return sign(u) * max(|u| - theta, 0), with one theta per row."""
     shrunk = np.maximum(np.abs(coefficients) - theta[:, None], 0)
     return np.copysign(shrunk, coefficients)
 

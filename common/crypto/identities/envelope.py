@@ -76,14 +76,14 @@ class Route:
             raise LocalError(f"{self.sender!r} does not write to itself")
 
     def header(self) -> bytes:
-        """The route as bytes, injectively."""
+        """Return the route as bytes, injectively."""
         return frame(
             (self.study, self.round, self.step, self.sequence, self.sender, self.recipient)
         )
 
     @classmethod
     def from_header(cls, header: bytes) -> Route:
-        """The route these bytes spell; ValueError or LocalError if they spell none."""
+        """Read a route; ValueError or LocalError if the bytes spell none."""
         match unframe(header):
             case [bytes(study), int(round_), str(step), int(sequence), str(sender), str(recipient)]:
                 return cls(
@@ -98,7 +98,7 @@ class Route:
 
 
 def seal(plaintext: bytes, route: Route, *, sender: Identity, recipient: PublicIdentity) -> bytes:
-    """An envelope that only `recipient` can open, only from `sender`, only at `route`."""
+    """Return an envelope that only `recipient` can open, only from `sender`, only at `route`."""
     header = route.header()
     context = _context(header, sender.public, recipient)
     sealed = _SUITE.encrypt(plaintext, recipient.sealing_key, info=context)
@@ -107,7 +107,7 @@ def seal(plaintext: bytes, route: Route, *, sender: Identity, recipient: PublicI
 
 
 def unseal(envelope: bytes, route: Route, *, sender: PublicIdentity, recipient: Identity) -> bytes:
-    """What `sender` sealed for `route`, or EnvelopeError with the cause."""
+    """Return what `sender` sealed for `route`, or raise EnvelopeError with the cause."""
     header, signature, sealed = _split(envelope)
     if header != route.header():
         raise _difference(header, route)
@@ -135,7 +135,7 @@ class Mailbox:
         self._received: dict[tuple[str, str], int] = {}
 
     def seal(self, recipient: str, *, step: str, plaintext: bytes) -> bytes:
-        """The next envelope to this recipient in this step."""
+        """Seal the next envelope to this recipient in this step."""
         sequence = self._sent.get((recipient, step), 0)
         route = self._route(step, sequence, sender=self._member.name, recipient=recipient)
         peer = self._member.peer(recipient)
@@ -144,7 +144,7 @@ class Mailbox:
         return envelope
 
     def open(self, sender: str, *, step: str, envelope: bytes) -> bytes:
-        """The next message of this sender in this step, or EnvelopeError and no change."""
+        """Open this sender's next message in this step, or raise EnvelopeError: no change."""
         sequence = self._received.get((sender, step), 0)
         route = self._route(step, sequence, sender=sender, recipient=self._member.name)
         plaintext = unseal(
@@ -179,7 +179,7 @@ def _split(envelope: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 def _difference(header: bytes, expected: Route) -> EnvelopeError:
-    """The cause to name when the header is not the one expected here; it is not yet believed."""
+    """Name the cause when the header is not the one expected here; it is not yet believed."""
     try:
         found = Route.from_header(header)
     except (ValueError, LocalError):

@@ -29,12 +29,12 @@ AskPassphrase = Callable[[], str]
 
 
 def no_passphrase() -> str:
-    """For whoever was given none."""
+    """Refuse: no passphrase was given."""
     raise InputError("it is under a passphrase, and none was given")
 
 
 def identity_bytes(identity: Identity, *, passphrase: str | None = None) -> bytes:
-    """The content of an identity file; without a passphrase the file's mode is all there is."""
+    """Return the content of an identity file; without a passphrase only its mode protects it."""
     label, secret = _LABEL, identity.to_secret_bytes()
     if passphrase is not None:
         label = _SEALED
@@ -43,12 +43,12 @@ def identity_bytes(identity: Identity, *, passphrase: str | None = None) -> byte
 
 
 def save_identity(path: Path, identity: Identity, *, passphrase: str | None = None) -> None:
-    """Writes the secret keys; raises InputError rather than overwrite anything."""
+    """Write the secret keys; raise InputError rather than overwrite anything."""
     write_new(path, identity_bytes(identity, passphrase=passphrase), mode=0o600)
 
 
 def load_identity(path: Path, *, passphrase: AskPassphrase = no_passphrase) -> Identity:
-    """Reads what `save_identity` wrote; raises InputError if others could have read it."""
+    """Read what `save_identity` wrote; raise InputError if others could have read it."""
     content = read_private(path, remedy="make a new identity and have the study pin that one")
     try:
         label, encoded = content.decode("ascii", errors="replace").split()
@@ -66,7 +66,7 @@ def load_identity(path: Path, *, passphrase: AskPassphrase = no_passphrase) -> I
 
 
 def load_public_identity(path: Path) -> PublicIdentity:
-    """The identity in an identity.pub; raises InputError if it is none."""
+    """Read an identity.pub; InputError if it holds no identity."""
     try:
         encoded = base64.b64decode(path.read_text("ascii").strip(), validate=True)
         return PublicIdentity(encoded)

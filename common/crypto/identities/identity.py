@@ -16,6 +16,8 @@ compare it on the telephone. Nothing here reads or writes files: `identity_file`
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -58,6 +60,20 @@ class PublicIdentity:
             MLKEM768PublicKey.from_public_bytes(self._part(3))
         except ValueError as error:
             raise InputError("not a public identity: its ML-KEM-768 key is malformed") from error
+
+    @classmethod
+    def from_text(cls, text: object) -> PublicIdentity:
+        """Read an identity in base64, as documents and identity.pub have it."""
+        try:
+            encoded = base64.b64decode(text, validate=True)  # type: ignore[arg-type]
+        except (binascii.Error, TypeError, ValueError):
+            raise InputError("identity is not base64") from None
+        return cls(encoded)
+
+    @property
+    def text(self) -> str:
+        """The identity in base64."""
+        return base64.b64encode(self.encoded).decode()
 
     def _part(self, index: int) -> bytes:
         start = 1 + index * _CURVE_BYTES
@@ -125,11 +141,11 @@ class Identity:
 
     @classmethod
     def generate(cls, source: RandomSource) -> Identity:
-        """A new identity; `source` is the operating system's unless this is a test."""
+        """Make a new identity; `source` is the operating system's unless this is a test."""
         return cls(_VERSION + source.random_bytes(_SECRET_BYTES - 1))
 
     def to_secret_bytes(self) -> bytes:
-        """The secret: for a key file and nothing else."""
+        """Return the secret: for a key file and nothing else."""
         return self._seed
 
     def sign(self, message: bytes) -> bytes:
@@ -141,7 +157,7 @@ class Identity:
         return self._opening
 
     def agree(self, peer: PublicIdentity) -> bytes:
-        """The 32-byte X25519 secret this identity shares with the peer: input of a KDF only."""
+        """Return the 32-byte X25519 secret shared with the peer: input of a KDF only."""
         try:
             return self._agreement.exchange(peer.agreement_key)
         except ValueError as error:  # a point of low order: the secret would be known to all
@@ -177,14 +193,14 @@ class Member:
         return self.roster[name]
 
     def agree(self, name: str) -> bytes:
-        """The secret shared with another party, computed once: every sum derives keys of it."""
+        """Return the secret shared with a party, computed once: sums derive keys of it."""
         if name not in self._agreed:
             self._agreed[name] = self.identity.agree(self.peer(name))
         return self._agreed[name]
 
 
 def normal_fingerprint(text: str) -> str:
-    """A fingerprint as typed by people, in its normal form; raises InputError if it is none."""
+    """Return a typed fingerprint in its normal form; raise InputError if it is none."""
     letters = text.upper().translate(str.maketrans("OIL", "011", "- \t"))
     if len(letters) != _FINGERPRINT_CHARACTERS or set(letters) - set(_CROCKFORD):
         raise InputError(

@@ -18,7 +18,7 @@ _SALT_BYTES, _NONCE_BYTES = 16, 12
 
 
 def seal(secret: bytes, passphrase: str, *, header: bytes, source: RandomSource) -> bytes:
-    """The header and the sealed secret."""
+    """Return the header and the sealed secret."""
     if not passphrase:
         raise InputError("an empty passphrase protects nothing")
     before = header + source.random_bytes(_SALT_BYTES + _NONCE_BYTES)
@@ -27,7 +27,7 @@ def seal(secret: bytes, passphrase: str, *, header: bytes, source: RandomSource)
 
 
 def unseal(data: bytes, passphrase: str, *, header: bytes) -> bytes:
-    """The secret in what `seal` made under the same header.
+    """Return the secret in what `seal` made under the same header.
 
     Raises:
         InputError: naming what is wrong, and nothing that is secret.

@@ -69,7 +69,7 @@ class FixedBase:
             base = row[-1] * base % modulus
 
     def power(self, exponent: int) -> mpz:
-        """base^exponent for |exponent| < 2^exponent_bits; a negative one needs a unit as base."""
+        """Return base^exponent, |exponent| < 2^exponent_bits; a negative one needs a unit."""
         if exponent < 0:
             return invert(self.power(-exponent), self._modulus)
         try:
@@ -82,7 +82,7 @@ class FixedBase:
         return self.power_of_digits(digits)
 
     def power_of_digits(self, digits: bytes) -> mpz:
-        """base^e for e given as little-endian bytes."""
+        """Return base^e for e given as little-endian bytes."""
         modulus = self._modulus
         if self._window_bits == _NIBBLE:
             digits = bytes(half for byte in digits for half in (byte & 15, byte >> 4))
@@ -106,7 +106,7 @@ class FixedBaseBlinder:
         self._source = source
 
     def _table(self, count: int) -> FixedBase:
-        """The table to make `count` more factors with."""
+        """Return the table to make `count` more factors with."""
         before, self._few_left = self._few_left, self._few_left - count
         if self._powers is None or before >= 0 > self._few_left:
             self._powers = FixedBase(
@@ -118,7 +118,7 @@ class FixedBaseBlinder:
         return self._powers
 
     def factors(self, count: int) -> list[mpz]:
-        """`count` fresh factors."""
+        """Make `count` fresh factors."""
         table, width = self._table(count), self._exponent_bytes
         exponents = self._source.random_bytes(count * width)
         return [
@@ -135,7 +135,7 @@ class PowerBlinder:
         self._source = source
 
     def factors(self, count: int) -> list[mpz]:
-        """`count` fresh factors."""
+        """Make `count` fresh factors."""
         key = self._public_key
         roots = [key.random_unit(self._source) for _ in range(count)]
         return list(powmod_base_list(roots, key.n, key.n_squared))

@@ -20,7 +20,7 @@ _HEADER_BYTES = len(_MAGIC) + 1
 
 
 def to_bytes(key: PrivateKey, *, passphrase: str | None, source: RandomSource) -> bytes:
-    """The key as stored; secret if there is no passphrase."""
+    """Return the key as stored; secret if there is no passphrase."""
     p, _ = key.reveal_factors()
     secret = key.public_key.to_bytes() + p.to_bytes(key.public_key.bits // 16, "big")
     if passphrase is None:
@@ -29,7 +29,7 @@ def to_bytes(key: PrivateKey, *, passphrase: str | None, source: RandomSource) -
 
 
 def from_bytes(data: bytes, *, passphrase: str | None) -> PrivateKey:
-    """Reads what `to_bytes` made.
+    """Read what `to_bytes` made.
 
     Raises:
         InputError: naming what is wrong, and nothing that is secret.

@@ -62,7 +62,7 @@ class Blinder(Protocol):
     """Makes blinding factors for one public key. The implementations are in blinding.py."""
 
     def factors(self, count: int) -> list[mpz]:
-        """`count` fresh secret n-th residues modulo n^2, each to be used once."""
+        """Make `count` fresh secret n-th residues modulo n^2, each to be used once."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -123,11 +123,11 @@ class PublicKey:
         return f"PublicKey({self.bits} bits, digest {self.digest[:8].hex()})"
 
     def as_phe(self) -> phe.PaillierPublicKey:
-        """The modulus as a key of phe, which has no blinding base."""
+        """Return the modulus as a key of phe, which has no blinding base."""
         return phe.PaillierPublicKey(int(self.n))
 
     def to_bytes(self) -> bytes:
-        """One byte of version, two of key bits, n, h; every integer big-endian, full width."""
+        """Write one byte of version, two of key bits, n, h; integers big-endian, full width."""
         return b"".join(
             (
                 bytes([_KEY_FORMAT]),
@@ -139,7 +139,7 @@ class PublicKey:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PublicKey:
-        """Reads and checks a key from outside.
+        """Read and check a key from outside.
 
         Raises:
             RemoteProtocolError: for another version, length or size, or unusable values.
@@ -164,14 +164,14 @@ class PublicKey:
         return cls(n, mpz.from_bytes(data[3 + bits // 8 :], "big"))
 
     def random_unit(self, source: RandomSource) -> mpz:
-        """A uniform unit modulo n."""
+        """Draw a uniform unit modulo n."""
         while True:
             drawn = mpz(below(int(self.n), source))
             if gcd(drawn, self.n) == 1:
                 return drawn
 
     def encrypt(self, plaintexts: Sequence[int], blinder: Blinder) -> list[mpz]:
-        """Encrypts integers, each taken modulo n; the results may leave the process."""
+        """Encrypt integers, each taken modulo n; the results may leave the process."""
         n, n_squared = self.n, self.n_squared
         factors = blinder.factors(len(plaintexts))
         return [
@@ -180,22 +180,22 @@ class PublicKey:
         ]
 
     def rerandomise(self, ciphertexts: Sequence[mpz], blinder: Blinder) -> list[mpz]:
-        """The same plaintexts in ciphertexts that cannot be linked to the ones given."""
+        """Return other ciphertexts of the plaintexts, which cannot be linked to the ones given."""
         factors = blinder.factors(len(ciphertexts))
         return [c * f % self.n_squared for c, f in zip(ciphertexts, factors, strict=True)]
 
     def add(self, first: mpz, second: mpz) -> mpz:
-        """A ciphertext of the sum of two plaintexts."""
+        """Return a ciphertext of the sum of two plaintexts."""
         return first * second % self.n_squared
 
     def scale(self, ciphertext: mpz, factor: int) -> mpz:
-        """A ciphertext of the plaintext times a known integer, which may be negative."""
+        """Return a ciphertext of the plaintext times a known integer, which may be negative."""
         if factor < 0:  # keeps the exponent as short as the factor
             return powmod(invert(ciphertext, self.n_squared), -factor, self.n_squared)
         return powmod(ciphertext, factor, self.n_squared)
 
     def check_ciphertexts(self, ciphertexts: Sequence[mpz]) -> None:
-        """Refuses integers that are no ciphertexts under this key.
+        """Refuse integers that are no ciphertexts under this key.
 
         Raises:
             RemoteProtocolError: naming the first one that is out of 1..n^2-1 or shares a factor
@@ -212,14 +212,14 @@ class PublicKey:
             raise RemoteProtocolError(f"ciphertext {place} is not coprime to the key's modulus")
 
     def ciphertexts_to_bytes(self, ciphertexts: Sequence[mpz]) -> bytes:
-        """One byte of version, 16 of the key's digest, four of count, then fixed-width integers."""
+        """Write a byte of version, 16 of the key's digest, 4 of count, fixed-width integers."""
         width = self.ciphertext_bytes
         header = bytes([_CIPHERTEXTS_FORMAT]) + self.digest[:_DIGEST_PREFIX]
         count = len(ciphertexts).to_bytes(4, "big")
         return header + count + b"".join(c.to_bytes(width, "big") for c in ciphertexts)
 
     def ciphertexts_from_bytes(self, data: bytes, expected: int) -> list[mpz]:
-        """Reads and checks ciphertexts from outside.
+        """Read and check ciphertexts from outside.
 
         Raises:
             RemoteProtocolError: for another version, key, count or length, or an integer that
@@ -265,17 +265,17 @@ class PrivateKey:
         raise LocalError("a private key is not pickled or copied; keyfile.py stores it")
 
     def reveal_factors(self) -> tuple[int, int]:
-        """The secret factors p and q, for keyfile.py."""
+        """Return the secret factors p and q, for a key file."""
         return self._key.p, self._key.q
 
     def decrypt(self, ciphertexts: Sequence[mpz]) -> list[int]:
-        """Decrypts checked ciphertexts under this key, with phe; plaintexts in -n/2 .. n/2."""
+        """Decrypt checked ciphertexts under this key, with phe; plaintexts in -n/2 .. n/2."""
         n = int(self.public_key.n)
         plaintexts = [int(self._key.raw_decrypt(int(ciphertext))) for ciphertext in ciphertexts]
         return [plain - n if 2 * plain > n else plain for plain in plaintexts]
 
     def residues(self, roots: Sequence[mpz]) -> list[mpz]:
-        """r^n mod n^2 of each root, as anybody could compute it, by Chinese remainders.
+        """Return r^n mod n^2 of each root, a public function, by Chinese remainders.
 
         A third of the work: y^p mod p^2 depends on y mod p only, so r^n = (r^q)^p asks for r^q
         modulo p.
@@ -292,7 +292,7 @@ class PrivateKey:
 
 
 def generate_key_pair(bits: int, source: RandomSource) -> PrivateKey:
-    """A new key pair; a second or two for 2048 bits, up to a minute for 4096.
+    """Make a key pair: a second or two for 2048 bits, up to a minute for 4096.
 
     Raises:
         InputError: for a key size that is not one of `KEY_BITS`.
@@ -313,7 +313,7 @@ def generate_key_pair(bits: int, source: RandomSource) -> PrivateKey:
 
 
 def _generates_squares(root: mpz, prime: mpz, parts: Iterable[mpz]) -> bool:
-    """Whether root^2 generates the squares modulo prime = 2 * product(parts) + 1."""
+    """Return whether root^2 generates the squares modulo prime = 2 * product(parts) + 1."""
     square = root * root % prime
     return square != 0 and all(powmod(square, (prime - 1) // (2 * r), prime) != 1 for r in parts)
 

@@ -72,11 +72,11 @@ class Packing:
         return self.plaintext_bits // self.slot_bits
 
     def plaintexts_for(self, count: int) -> int:
-        """How many plaintexts hold `count` cells."""
+        """Return how many plaintexts hold `count` cells."""
         return -(-count // self.slots)
 
     def pack(self, values: NDArray[np.int64], *, rows: int, shares: int) -> list[int]:
-        """Packs one party's contribution; the integers may be negative.
+        """Pack one party's contribution; the integers may be negative.
 
         Args:
             values: shape (count,): counts, noise, or counts plus noise.
@@ -111,7 +111,7 @@ class Packing:
         return [int.from_bytes(row.tobytes(), "little") - offset for row in packed]
 
     def unpack(self, plaintexts: Sequence[int], count: int) -> NDArray[np.int64]:
-        """The totals of `count` cells, from decrypted signed plaintexts.
+        """Return the totals of `count` cells, from decrypted signed plaintexts.
 
         Raises:
             RemoteProtocolError: if they cannot be a sum of honest contributions.
@@ -139,7 +139,7 @@ class Packing:
         return values[:count]
 
     def _offset(self) -> int:
-        """The packed vector whose every slot is half of the slot's range."""
+        """Return the packed vector whose every slot is half of the slot's range."""
         ones = ((1 << (self.slots * self.slot_bits)) - 1) // ((1 << self.slot_bits) - 1)
         return ones << (self.slot_bits - 1)
 

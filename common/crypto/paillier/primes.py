@@ -25,7 +25,7 @@ _ROUNDS = 40
 
 
 def random_prime(bits: int, source: RandomSource) -> mpz:
-    """A uniform prime among those of exactly `bits` bits whose two top bits are ones."""
+    """Draw a uniform prime among those of exactly `bits` bits whose two top bits are ones."""
     top = mpz(3) << (bits - 2)
     low_mask = (mpz(1) << (bits - 2)) - 1
     while True:
@@ -36,7 +36,7 @@ def random_prime(bits: int, source: RandomSource) -> mpz:
 
 
 def lim_lee_prime(bits: int, source: RandomSource) -> tuple[mpz, frozenset[mpz]]:
-    """A prime p = 2ab + 1 of `bits` bits with its two top bits set, and the set {a, b}.
+    """Draw a prime p = 2ab + 1 of `bits` bits with its two top bits set; return also {a, b}.
 
     The product of two such primes has exactly 2 * `bits` bits.
     """

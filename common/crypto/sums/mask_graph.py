@@ -40,7 +40,7 @@ LEAST_CONNECTIVITY = 32
 
 
 def partners(place: int, *, parties: int, colluders: int, may_miss: int = 0) -> list[int]:
-    """The places with which the party at `place` shares a mask, ascending.
+    """Return the places with which the party at `place` shares a mask, ascending.
 
     Args:
         place: of the party, 0 to parties - 1.

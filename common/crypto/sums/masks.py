@@ -38,14 +38,14 @@ class PairwiseMasks:
     """One party's masks for one sum. Holds secrets; drop it when the sum is done."""
 
     def __init__(self, *, before: list[bytes], after: list[bytes]) -> None:
-        """Keys shared with the parties that come before and after this one in the plan."""
+        """Take the keys shared with the parties before and after this one in the plan."""
         self._signed_keys = [(-1, key) for key in before] + [(1, key) for key in after]
 
     @classmethod
     def agree(
         cls, member: Member, *, plan_digest: bytes, order: tuple[str, ...], colluders: int
     ) -> PairwiseMasks:
-        """The masks of one member among the parties of `order`, for the plan of this digest.
+        """Agree on one member's masks with the parties of `order`, for the plan of this digest.
 
         Nothing but the total of the others is learnt by up to max(colluders, 31) of them.
         """
@@ -64,7 +64,7 @@ class PairwiseMasks:
         return cls(before=before, after=after)
 
     def ring_masks(self, modulus: int, *, first: int, count: int) -> list[int]:
-        """Masks modulo `modulus` for the ciphertexts first..first+count-1 of the sum."""
+        """Return masks modulo `modulus` for the ciphertexts first..first+count-1 of the sum."""
         width = (modulus.bit_length() + 7) // 8 + _STATISTICAL_SLACK_BYTES
         width += -width % _AES_BLOCK_BYTES
         totals = [0] * count
@@ -76,7 +76,7 @@ class PairwiseMasks:
         return [total % modulus for total in totals]
 
     def word_masks(self, *, first: int, count: int) -> NDArray[np.uint64]:
-        """64-bit masks for the cells first..first+count-1 of the sum; `first` is even."""
+        """Return 64-bit masks for the cells first..first+count-1 of the sum; `first` is even."""
         total = np.zeros(count, dtype=np.uint64)
         for sign, key in self._signed_keys:
             words = np.frombuffer(_stream(key, b"word", first * 8, count * 8), dtype="<u8")
@@ -98,7 +98,7 @@ def _pair_key(
 
 
 def _stream(key: bytes, purpose: bytes, start: int, count: int) -> bytes:
-    """Bytes start..start+count-1 of the keystream; `start` is a multiple of the AES block."""
+    """Return bytes start..start+count-1 of the keystream; `start` is at an AES block."""
     if start % _AES_BLOCK_BYTES:
         raise LocalError("a mask stream is entered at a block boundary")
     # The purpose is the upper half of the counter block: the two moduli's streams never meet.

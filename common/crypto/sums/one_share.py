@@ -73,7 +73,7 @@ class Selector:
     root: mpz
 
     def to_bytes(self, key: PublicKey) -> bytes:
-        """Version, ciphertexts with their own header, then per party its proof, then the root."""
+        """Write a version, ciphertexts with their own header, each party's proof, the root."""
         width = key.bits // 8
         parts = [_VERSION, key.ciphertexts_to_bytes(self.ciphertexts)]
         for proof in self.proofs:
@@ -83,7 +83,7 @@ class Selector:
 
     @classmethod
     def from_bytes(cls, data: bytes, key: PublicKey, parties: int) -> Selector:
-        """Reads a selector from outside; `verify` it before use."""
+        """Read a selector from outside; `verify` it before use."""
         width = key.bits // 8
         proof_bytes = 2 * (_CHALLENGE_BYTES + width)
         tail = parties * proof_bytes + width
@@ -120,7 +120,7 @@ class Selector:
 def make_selector(
     key: PrivateKey, *, parties: int, context: bytes, source: RandomSource
 ) -> Selector:
-    """The curator's step: a one-hot vector at a uniform place, encrypted, with its proof.
+    """Make the curator's message: a one-hot vector at a uniform place, encrypted and proved.
 
     The context is the digest of the sum's plan: the proof holds for this sum only.
     """
@@ -132,7 +132,7 @@ def make_selector(
 def prove_selector(
     key: PrivateKey, entries: Sequence[int], *, context: bytes, source: RandomSource
 ) -> Selector:
-    """Encrypts the entries and claims that they are one-hot; a false claim does not verify."""
+    """Encrypt the entries and claim that they are one-hot; a false claim does not verify."""
     public = key.public_key
     roots = [public.random_unit(source) for _ in entries]
     ciphertexts = [
@@ -167,7 +167,7 @@ class Selection:
         ).digest()
 
     def entry(self, key: PublicKey, *, context: bytes, parties: int, place: int) -> mpz:
-        """E(u'_k) for the party at `place`; raises unless the selector proves to be one-hot."""
+        """Return E(u'_k) of the party at `place`; raise unless the selector is proved one-hot."""
         selector = Selector.from_bytes(self.selector, key, parties)
         selector.verify(key, context)
         order = agreed_permutation(self.seed.reveal(), context=context, parties=parties)
@@ -177,7 +177,7 @@ class Selection:
 def propose_seed(
     member: Member, *, study: bytes, parties: Sequence[str], source: RandomSource
 ) -> tuple[Secret[bytes], dict[str, bytes]]:
-    """The first party's step, once in a study: a seed, and an envelope with it for each other."""
+    """Draw the first party's seed, once in a study, and seal it for each other party."""
     seed = source.random_bytes(SEED_BYTES)
     mailbox = Mailbox(member, study=study, round_=0)
     others = [name for name in parties if name != member.name]
@@ -186,13 +186,13 @@ def propose_seed(
 
 
 def receive_seed(member: Member, *, study: bytes, proposer: str, envelope: bytes) -> Secret[bytes]:
-    """Every other party's step: the seed out of the envelope."""
+    """Open the envelope with the first party's seed."""
     mailbox = Mailbox(member, study=study, round_=0)
     return Secret(mailbox.open(proposer, step=_SEED_STEP, envelope=envelope))
 
 
 def agreed_permutation(seed: bytes, *, context: bytes, parties: int) -> list[int]:
-    """The permutation pi of one sum, from the parties' seed: party k takes entry pi[k] of E(u)."""
+    """Derive the permutation pi of one sum from the seed: party k takes entry pi[k] of E(u)."""
     if len(seed) != SEED_BYTES:
         raise RemoteProtocolError(f"a permutation seed has {SEED_BYTES} bytes, not {len(seed)}")
     key = hashlib.sha256(frame(("parley permutation 1", seed, context))).digest()
@@ -217,7 +217,7 @@ class _SeedStream:
 def _prove_bit(
     key: PrivateKey, opening: tuple[int, mpz, mpz], context: bytes, source: RandomSource
 ) -> BitProof:
-    """Proves the true case with the root, simulates the other [CramerDamgardSchoenmakers94]."""
+    """Prove the true case with the root, simulate the other [CramerDamgardSchoenmakers94]."""
     bit, root, ciphertext = opening
     public = key.public_key
     simulated_challenge = below(1 << _CHALLENGE_BITS, source)
@@ -249,12 +249,12 @@ def _verify_bit(key: PublicKey, ciphertext: mpz, proof: BitProof, context: bytes
 
 
 def _statements(key: PublicKey, ciphertext: mpz) -> tuple[mpz, mpz]:
-    """What is an n-th power if the plaintext is 0, and what is one if it is 1."""
+    """Return what is an n-th power if the plaintext is 0, and what is one if it is 1."""
     return ciphertext, ciphertext * (1 - key.n) % key.n_squared  # (1 + n)^-1 = 1 - n
 
 
 def _commitment(key: PublicKey, statement: mpz, challenge: int, residue: mpz) -> mpz:
-    """The only one that the verifier accepts for this challenge and response^n mod n^2."""
+    """Return the only one that the verifier accepts for this challenge and response^n mod n^2."""
     inverse = invert(statement, key.n_squared)
     return residue * powmod(inverse, challenge, key.n_squared) % key.n_squared
 

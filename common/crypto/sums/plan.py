@@ -211,14 +211,14 @@ class SumPlan:
         return {name: place for place, name in enumerate(self.parties)}
 
     def successor(self, name: str) -> str | None:
-        """To whom a party's contribution goes: the next in the ring, or None for the curator."""
+        """Return who gets a party's contribution: the next in the ring; None for the curator."""
         place = self.place_of(name) + 1
         if self.aggregation is not Aggregation.PAILLIER or place == len(self.parties):
             return None
         return self.parties[place]
 
     def predecessor(self, name: str) -> str | None:
-        """Whose partial product a party multiplies into; None for whoever starts by itself."""
+        """Return whose partial product a party multiplies into; None for a party that starts."""
         place = self.place_of(name)
         if self.aggregation is not Aggregation.PAILLIER or place == 0:
             return None
@@ -247,12 +247,12 @@ SumMessage = PartialForwarded | ContributionSubmitted
 
 
 def framed_law(law: NoiseLaw) -> bytes:
-    """A noise law as unambiguous bytes."""
+    """Return a noise law as unambiguous bytes."""
     return frame((law.name, law.scale.numerator, law.scale.denominator))
 
 
 def draw_noise(plan: SumPlan, source: RandomSource) -> NDArray[np.int64]:
-    """One party's noise for every cell of the plan; to be drawn once.
+    """Draw one party's noise for every cell of the plan; call it once.
 
     Distribution: the plan's law for one-share noise; a share of it, one of K - t - d, for
     distributed noise.

@@ -79,7 +79,7 @@ _NO_SIGNATURE = bytes(SIGNATURE_BYTES)
 
 
 def holders_of(plan: SumPlan, name: str) -> tuple[str, ...]:
-    """The parties that hold shares of a party's secrets: its partners and itself, in order."""
+    """Return the holders of a party's secrets: its partners and itself, in order."""
     own = plan.place_of(name)
     places = partners(
         own, parties=len(plan.parties), colluders=plan.colluders, may_miss=plan.may_miss
@@ -88,7 +88,7 @@ def holders_of(plan: SumPlan, name: str) -> tuple[str, ...]:
 
 
 def threshold_of(plan: SumPlan, name: str) -> int:
-    """How many holders it takes to open a party's secret or to confirm its list: all but d."""
+    """Return how many holders open a party's secret or confirm its list: all but d."""
     return len(holders_of(plan, name)) - plan.may_miss
 
 
@@ -228,7 +228,7 @@ class RecoverableParty:
         return keys, held
 
     def _box(self, other: str, *, sent: bool) -> AESGCM:
-        """The cipher of the box to, or from, another party."""
+        """Return the cipher of the box to, or from, another party."""
         own, peer = self._member.identity.public, self._member.peer(other)
         ends = (own, peer) if sent else (peer, own)
         info = frame(("parley share box 1", *(end.encoded for end in ends)))
@@ -325,7 +325,7 @@ class RecoverableCurator:
         self._signatures[sender] = value
 
     def signatures_for(self, name: str) -> bytes:
-        """What a party needs to see before it reveals anything."""
+        """Return what a party needs to see before it reveals anything."""
         return b"".join(
             self._signatures.get(other, _NO_SIGNATURE)
             for other in self._holders[name]
@@ -340,7 +340,7 @@ class RecoverableCurator:
             self._revealed[name][self._holders[name].index(sender) + 1] = share
 
     def total(self) -> NDArray[np.int64]:
-        """Shape (cells,): the sum over the list, with its noise.
+        """Return the sum over the list, with its noise, shape (cells,).
 
         Raises:
             RemoteProtocolError: too few shares were revealed, or they do not open the masks.
@@ -366,7 +366,7 @@ class RecoverableCurator:
         return join(dict(sorted(shares.items())[:needed]))
 
     def _pairs_of(self, missing: str, secret: bytes) -> list[tuple[str, str, bytes]]:
-        """The keys of the masks that a missing party left in the others' words."""
+        """Return the keys of the masks that a missing party left in the others' words."""
         key = X25519PrivateKey.from_private_bytes(secret)
         if key.public_key().public_bytes_raw() != self._keys[missing]:
             raise RemoteProtocolError(f"the revealed shares do not open the key of {missing!r}")
@@ -401,7 +401,7 @@ def check_missing(
 
 
 def in_order(plan: SumPlan, names: Collection[str]) -> tuple[str, ...]:
-    """The parties of the plan that are among these names, in the plan's order."""
+    """Return the parties of the plan that are among these names, in the plan's order."""
     return tuple(name for name in plan.parties if name in names)
 
 
@@ -419,14 +419,14 @@ def require_signature(
 
 
 def own_mask_key(plan: SumPlan, name: str, seed: bytes) -> bytes:
-    """The key of a party's own mask."""
+    """Derive the key of a party's own mask."""
     return _derived(seed, salt=plan.digest, info=frame(("parley own mask 1", name)))
 
 
 def _masks(
     plan: SumPlan, pairs: Sequence[tuple[str, str, bytes]], own: Sequence[bytes]
 ) -> PairwiseMasks:
-    """The masks in the words of the first of each pair, and own masks."""
+    """Return the masks in the words of the first of each pair, and own masks."""
     before, after = list[bytes](), list(own)
     for name, other, key in pairs:
         (before if plan.place_of(other) < plan.place_of(name) else after).append(key)
@@ -443,7 +443,7 @@ def _pair_key(own: X25519PrivateKey, peer: bytes, salt: bytes) -> bytes:
 
 
 def _mask_salt(plan: SumPlan, absent: Sequence[str]) -> bytes:
-    """Parties that were told of different absent ones share no masks that cancel."""
+    """Return a salt of all who are absent: parties told otherwise share no masks that cancel."""
     return hashlib.sha256(frame((plan.digest, *absent))).digest()
 
 

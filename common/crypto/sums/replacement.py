@@ -72,12 +72,12 @@ class Release:
     books: Books  # as they are once the release is complete
 
     def marginals_covering(self, party: str) -> int:
-        """How many of the marginals released here cover the rows of this party."""
+        """Count the marginals released here that cover the rows of this party."""
         released = [marginal for group in self.groups for marginal in group.marginals]
         return sum(party in self.books.coverage[marginal].parties for marginal in released)
 
     def tables(self, group: Group, vector: NDArray[np.int64]) -> dict[Marginal, NDArray[np.int64]]:
-        """A group's vector cut into its marginals."""
+        """Cut a group's vector into its marginals."""
         sizes = [self.books.coverage[marginal].cells for marginal in group.marginals]
         return dict(zip(group.marginals, np.split(vector, np.cumsum(sizes)[:-1]), strict=True))
 
@@ -92,7 +92,7 @@ class Release:
         public_key: PublicKey | None,
         zero_sum_masks: bool = True,
     ) -> SumPlan:
-        """The secure sum of one group: of the holder's -eta and the party's counts + eta.
+        """Plan the secure sum of one group: of the holder's -eta and the party's counts + eta.
 
         Both vectors carry their noise already, so the sum itself adds none.
         """
@@ -120,7 +120,7 @@ class Books:
     def open_release(
         self, *, party: str, rows: int, marginals: Mapping[Marginal, int], law: NoiseLaw
     ) -> Release:
-        """What has to happen when these marginals are asked of this party.
+        """Return what has to happen when these marginals are asked of this party.
 
         `marginals` has the number of cells of each marginal, in the order of the request.
         """
@@ -143,7 +143,7 @@ class Books:
     def _extended(
         self, marginal: Marginal, cells: int, *, party: str, rows: int, share_bound: int
     ) -> Coverage:
-        """The coverage of one marginal once this party's rows and share are in it."""
+        """Return the coverage of one marginal once this party's rows and share are in it."""
         before = self.coverage.get(marginal)
         if before is None:
             return Coverage(
@@ -162,7 +162,7 @@ class Books:
         )
 
     def _groups(self, marginals: Mapping[Marginal, int]) -> tuple[Group, ...]:
-        """New marginals first, then one group for each holder in the order of the request."""
+        """Group new marginals first, then those of each holder in the order of the request."""
         by_holder: dict[str | None, list[Marginal]] = {None: []}
         for marginal in marginals:
             before = self.coverage.get(marginal)
@@ -194,7 +194,7 @@ class ShareKeeper:
         counts: Mapping[Marginal, NDArray[np.int64]],
         source: RandomSource,
     ) -> list[NDArray[np.int64]]:
-        """This party's turn: counts plus fresh shares, one vector for each group of the release.
+        """Return counts plus fresh shares, one vector for each group of the release.
 
         Distribution: independent noise of `release.law` in every cell. Call it once.
         """
@@ -213,7 +213,7 @@ class ShareKeeper:
         return vectors
 
     def hand_over(self, group: Group) -> NDArray[np.int64]:
-        """-eta for every cell of the group: the holder's vector in its secure sum.
+        """Return -eta for every cell of the group: the holder's vector in its secure sum.
 
         A share is handed over once. Taken out of two different sums, it would tell the curator
         how those differ without it.
@@ -239,7 +239,7 @@ class Statistics:
         self._sums: dict[Marginal, NDArray[np.int64]] = {}
 
     def apply(self, release: Release, totals: Sequence[NDArray[np.int64]]) -> None:
-        """Adds what the secure sums of a release's groups gave."""
+        """Add what the secure sums of a release's groups gave."""
         for group, total in zip(release.groups, totals, strict=True):
             for marginal, part in release.tables(group, total).items():
                 before = self._sums.get(marginal)
@@ -248,5 +248,5 @@ class Statistics:
                 self._sums[marginal] = part.copy() if before is None else before + part
 
     def __getitem__(self, marginal: Marginal) -> NDArray[np.int64]:
-        """Shape (cells,): the noisy counts; the books say of which rows."""
+        """Return the noisy counts, shape (cells,); the books say of which rows."""
         return self._sums[marginal]

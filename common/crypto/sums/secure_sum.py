@@ -64,7 +64,7 @@ class Contributor(Protocol):
         """Do ahead what does not depend on the other parties."""
 
     def contribute(self, chunk: int, incoming: bytes | None) -> bytes:
-        """What leaves this party for one chunk, given what came from its predecessor."""
+        """Return what leaves this party for one chunk, given what came from its predecessor."""
 
 
 class Collector(Protocol):
@@ -74,10 +74,10 @@ class Collector(Protocol):
         """Take one chunk in, or raise RemoteProtocolError and change nothing."""
 
     def missing(self) -> list[str]:
-        """Who has not sent everything."""
+        """Return the parties that have not sent everything."""
 
     def total(self) -> NDArray[np.int64]:
-        """The noisy sum, once nothing is missing."""
+        """Return the noisy sum, once nothing is missing."""
 
 
 class SumParty:
@@ -140,14 +140,14 @@ class SumParty:
         self._contributor.prepare()
 
     def begin(self) -> Iterator[SumMessage]:
-        """What this party sends unasked, chunk after chunk; nothing if it has a predecessor."""
+        """Yield what this party sends unasked, by chunk; nothing if it has a predecessor."""
         if self._plan.predecessor(self._name) is not None:
             return
         while self._next_chunk < self._plan.chunks:
             yield self._advance(None)
 
     def receive(self, message: PartialForwarded) -> SumMessage:
-        """A partial product from the predecessor, and what leaves in return."""
+        """Take a partial product from the predecessor; return what leaves."""
         predecessor = self._plan.predecessor(self._name)
         if message.recipient != self._name or message.sender != predecessor:
             raise RemoteProtocolError(
@@ -172,7 +172,7 @@ class SumParty:
 
 
 def ring_step(plan: SumPlan, selection: Selection | None) -> str:
-    """The step that envelopes of this sum belong to: other plans, or selections, do not meet."""
+    """Return the step in the envelopes of this sum: other plans, or selections, do not meet."""
     step = f"secure sum {plan.digest.hex()}"
     return step if selection is None else f"{step} {selection.digest.hex()}"
 
@@ -202,7 +202,7 @@ class SumCurator:
         self._collector.accept(message)
 
     def total(self) -> NDArray[np.int64]:
-        """Shape (cells,): the sum plus its noise, and all that the curator ever learns.
+        """Return the sum plus its noise, shape (cells,): all that the curator ever learns.
 
         Raises:
             RemoteProtocolError: somebody dropped out; there is no partial result.

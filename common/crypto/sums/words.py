@@ -47,10 +47,10 @@ class WordContributor:
         self._given: set[int] = set()
 
     def prepare(self) -> None:
-        """Everything was prepared when the contributor was made."""
+        """Do nothing: all was prepared when the contributor was made."""
 
     def contribute(self, chunk: int, incoming: bytes | None) -> bytes:
-        """The words of one chunk; each chunk once. Nothing comes in: there is no ring."""
+        """Return the words of one chunk; each chunk once. Nothing comes in: there is no ring."""
         if incoming is not None:
             raise LocalError("words are not passed from party to party")
         if chunk in self._given:
@@ -72,13 +72,13 @@ class WordCollector:
         self._received: set[tuple[str, int]] = set()
 
     def accept(self, message: ContributionSubmitted) -> None:
-        """One chunk of one party; raises RemoteProtocolError and changes nothing."""
+        """Take one chunk of one party in, or raise RemoteProtocolError and change nothing."""
         words = self.read(message)
         self._sum[self._plan.cells_of(message.chunk)] += words
         self._received.add((message.sender, message.chunk))
 
     def read(self, message: ContributionSubmitted) -> NDArray[np.uint64]:
-        """The words of one chunk; raises RemoteProtocolError if they are none of this sum."""
+        """Read the words of one chunk; RemoteProtocolError if they are not of this sum."""
         sender, chunk = message.sender, message.chunk
         if sender not in self._plan.parties:
             raise RemoteProtocolError(f"{sender!r} takes no part in this sum")
@@ -95,7 +95,7 @@ class WordCollector:
         return np.frombuffer(payload, dtype="<u8", offset=_HEADER_BYTES)
 
     def missing(self) -> list[str]:
-        """Who has not sent everything."""
+        """Return the parties that have not sent everything."""
         return [
             name
             for name in self._plan.parties
@@ -103,7 +103,7 @@ class WordCollector:
         ]
 
     def total(self) -> NDArray[np.int64]:
-        """Shape (cells,): the sum with its noise, once nothing is missing."""
+        """Return the sum with its noise, shape (cells,), once nothing is missing."""
         return as_total(self._plan, self._sum)
 
 

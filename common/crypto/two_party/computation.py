@@ -113,7 +113,7 @@ class TwoPartyComputation:
         self.finished = False
 
     def begin(self) -> Iterator[PartialForwarded]:
-        """What this side sends unasked: the garbler's opening."""
+        """Yield what this side sends unasked: the garbler's opening."""
         if self._transfer is not None:
             yield self._sealed(self._transfer.ask())
 
@@ -140,7 +140,7 @@ class TwoPartyComputation:
         return found
 
     def _garbled(self, transfer: TransferSender, content: bytes) -> bytes:
-        """The labels of the own input, the gates, and what the last bits of the outputs mean."""
+        """Return labels of the own input, the gates, and what the last bits of the outputs mean."""
         theirs = transfer.finish(content, self._circuit.input_bits[1])
         mine = draw_labels(len(self._bits), self._source)
         gates = Garbler(self._offset)

@@ -72,11 +72,11 @@ class Garbler:
         return left ^ b0 ^ _where(last_bits(other), evaluated ^ one)
 
     def flipped(self, wire: Wire) -> Wire:
-        """Not: what stood for 1 stands for 0."""
+        """Return `not`: what stood for 1 stands for 0."""
         return wire ^ self.offset
 
     def constant(self, bits: Bits) -> Wire:
-        """A wire of public bits, whose label is zero."""
+        """Return a wire of public bits, whose label is zero."""
         return _where(bits, self.offset)
 
     def rows(self) -> bytes:
@@ -104,11 +104,11 @@ class Evaluator:
         return left ^ _hashed(other, tweaks[1]) ^ _where(last_bits(other), evaluated ^ one)
 
     def flipped(self, wire: Wire) -> Wire:
-        """Not: the garbler's labels have changed their meaning."""
+        """Return `not`: the garbler's labels have changed their meaning."""
         return wire
 
     def constant(self, bits: Bits) -> Wire:
-        """A wire of public bits, whose label is zero."""
+        """Return a wire of public bits, whose label is zero."""
         return np.zeros((len(bits), 2), np.uint64)
 
     def finish(self) -> None:

@@ -14,9 +14,8 @@ from common.privacy.budget import split
 from common.privacy.laplace import DiscreteLaplace
 from common.schema.toml import one_of, text
 from common.study.document import Study
-from common.study.method import Decision, Method
+from common.study.method import Decision, Method, between, parts, read_settings
 from common.study.script import Fit, Script, chosen, summed
-from common.study.settings import between, parts, read_settings
 from common.study.steps import ChoiceStep, JointChoiceStep, SumStep
 
 TOGETHER, IN_TURN = "together", "in turn"

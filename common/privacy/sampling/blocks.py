@@ -72,7 +72,7 @@ class Blocks:
     def _propose(
         self, count: int, source: RandomSource
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first value of a block drawn for each, and a value in it."""
+        """Draw a block for each; return its first value, and a value in it."""
         block = self._inversion.draw(count, source).astype(np.int64)
         first = np.where(block > 0, np.int64(1) << np.maximum(block - 1, 0), 0)
         low = np.zeros(count, dtype=np.int64)
@@ -85,7 +85,7 @@ class Blocks:
         return first, proposed
 
     def _beyond(self, source: RandomSource) -> int:
-        """What a value of the last block has above its first value, but for the lower digits."""
+        """Draw what a value of the last block has above its first, but for the lower digits."""
         high = 0
         while self._coins.toss_one(self._digits, source):
             high += 1
@@ -128,13 +128,13 @@ class Blocks:
         return np.where(is_small, small, power), error
 
     def _ratio_bounds(self, value: int, first: int, bits: int) -> tuple[int, int]:
-        """Integer bounds on (c_value / c_first) * 2^bits."""
+        """Return integer bounds on (c_value / c_first) * 2^bits."""
         low, high = self._rising(value, bits + _GUARD_BITS)
         first_low, first_high = self._rising(first, bits + _GUARD_BITS)
         return (low << bits) // first_high, -((-high << bits) // first_low)
 
     def _rising(self, value: int, bits: int) -> tuple[int, int]:
-        """Integer bounds on c_value * 2^bits.
+        """Return integer bounds on c_value * 2^bits.
 
         c_k = Gamma(k + r) / (Gamma(r) k!). From k = 2 on relative to c_2, so that log-gamma is only
         taken where it grows, and an argument rounded outwards gives a value rounded outwards.
@@ -148,7 +148,7 @@ class Blocks:
         return math.floor(lower), math.ceil(upper)
 
     def _rounded_rising(self, value: int, bits: int, *, towards: int, away: int) -> Fraction:
-        """c_value * 2^bits for value > 2, every step rounded in the direction `towards`."""
+        """Return c_value * 2^bits for value > 2, every step rounded in the direction `towards`."""
         r = Fraction(1, self._parties)
         precision = bits + _GUARD_BITS
         numerator = _log_gamma(value + r, precision, towards)
@@ -162,7 +162,7 @@ class Blocks:
         return Fraction(int(exact.numerator) << bits, int(exact.denominator))
 
     def _block_bounds(self, bits: int) -> Iterator[tuple[int, int]]:
-        """Integer bounds on the distribution function of the block, times 2^bits."""
+        """Yield integer bounds on the distribution function of the block, times 2^bits."""
         precision = bits + _GUARD_BITS
         one = 1 << precision
         weights = [(one - high, one - low) for low, high in [self._power(1, precision)]]
@@ -188,12 +188,12 @@ class Blocks:
         yield 1 << bits, 1 << bits
 
     def _power(self, exponent: int, bits: int) -> tuple[int, int]:
-        """Integer bounds on q^exponent * 2^bits."""
+        """Return integer bounds on q^exponent * 2^bits."""
         return exponential_bounds(exponent / self._scale, bits)
 
 
 def _log_gamma(argument: Fraction, precision: int, rounding: int) -> gmpy2.mpfr:
-    """The logarithm of Gamma, rounded as asked, for an argument of at least 2, where it grows."""
+    """Return ln Gamma, rounded as asked, for an argument of at least 2, where it grows."""
     exact = gmpy2.mpq(argument.numerator, argument.denominator)
     with gmpy2.context(gmpy2.get_context(), precision=precision, round=rounding):
         return gmpy2.lngamma(gmpy2.mpfr(exact))

@@ -21,7 +21,7 @@ _WORD_BITS = 16
 
 
 def digit_count(scale: Fraction) -> int:
-    """How many low digits of a geometric variable of this scale are worth a coin each.
+    """Return how many low digits of a geometric variable of this scale are worth a coin each.
 
     Beyond 2^digits >= 12 scale lies a mass of at most e^-12 < 2^-16: a rare, slow continuation. The
     choice is one of speed; the law is exact for any number of digits.

@@ -62,7 +62,7 @@ def discrete_laplace(scale: Fraction, count: int, source: RandomSource) -> NDArr
 
 
 def discrete_laplace_variance(scale: Fraction) -> float:
-    """The variance 2 q / (1 - q)^2 with q = exp(-1/scale)."""
+    """Return the variance 2 q / (1 - q)^2 with q = exp(-1/scale)."""
     check_scale(scale)
     rate = float(1 / Fraction(scale))
     return 2.0 * math.exp(-rate) / math.expm1(-rate) ** 2
@@ -76,7 +76,7 @@ def check_scale(scale: Fraction) -> None:
 
 @lru_cache(maxsize=256)
 def _coins(scale: Fraction) -> tuple[Coins, int]:
-    """The coins of one scale, and the number of digits.
+    """Return the coins of one scale, and the number of digits.
 
     In order: is it zero; is there anything beyond 2^digits; the digits from the highest down.
     """
@@ -108,7 +108,7 @@ def _draw(coins: Coins, digits: int, count: int, source: RandomSource) -> NDArra
 
 
 def _beyond(coins: Coins, digits: int, source: RandomSource) -> int:
-    """2^digits times the high part of a geometric whose high part is known to be at least one."""
+    """Draw 2^digits times the high part of a geometric that has a high part of one or more."""
     high = 1
     while coins.toss_one(_MORE, source):
         high += 1

@@ -27,7 +27,7 @@ _MORE_BITS = 64
 
 
 def exponential_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
-    """Integers around exp(-exponent) * 2^bits, at most two apart, for an exponent >= 0.
+    """Return integers around exp(-exponent) * 2^bits, at most two apart; the exponent is >= 0.
 
     Both the conversion of the exponent and the exponential are rounded outwards by MPFR. A relative
     error of 2^-p in the exponent x moves exp(-x) by x exp(-x) 2^-p <= 2^-p / e, so a working
@@ -43,12 +43,12 @@ def exponential_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
 
 
 def exponential(exponent: Fraction) -> Bounds:
-    """The probability exp(-exponent)."""
+    """Return the probability exp(-exponent)."""
     return lambda bits: exponential_bounds(exponent, bits)
 
 
 def odds(exponent: Fraction) -> Bounds:
-    """The probability y / (1 + y) with y = exp(-exponent); it grows with y."""
+    """Return the probability y / (1 + y) with y = exp(-exponent); it grows with y."""
 
     def bounds(bits: int) -> tuple[int, int]:
         low, high = exponential_bounds(exponent, bits + _GUARD_BITS)
@@ -59,7 +59,7 @@ def odds(exponent: Fraction) -> Bounds:
 
 
 def half_tangent(exponent: Fraction) -> Bounds:
-    """The probability (1 - y) / (1 + y) with y = exp(-exponent); it falls with y."""
+    """Return the probability (1 - y) / (1 + y) with y = exp(-exponent); it falls with y."""
 
     def bounds(bits: int) -> tuple[int, int]:
         low, high = exponential_bounds(exponent, bits + _GUARD_BITS)
@@ -75,7 +75,7 @@ def extend(word: int, source: RandomSource, bits: int = _MORE_BITS) -> int:
 
 
 def falls_below(word: int, bits: int, probability: Bounds, source: RandomSource) -> bool:
-    """Whether a uniform real whose first `bits` bits are `word` lies below `probability`.
+    """Return whether a uniform real, its first `bits` bits `word`, lies below `probability`.
 
     With zero bits this is a fresh Bernoulli draw. Each round fails to decide with probability below
     2^-62, so the loop ends with probability one and practically at once.

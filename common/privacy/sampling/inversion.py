@@ -47,13 +47,13 @@ class Inversion:
         return len(self._lower)
 
     def settle(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """The value that the first 64 bits of each uniform settle, or -1."""
+        """Return the value that the first 64 bits of each uniform settle, or -1."""
         values = np.searchsorted(self._upper, words, side="right").astype(np.int32)
         values[words >= self._lower[values]] = -1
         return values
 
     def invert(self, word: int, bits: int, source: RandomSource) -> int:
-        """The value at a uniform real whose first `bits` bits are `word`, reading on as needed."""
+        """Return the value at a uniform real that begins with `word`, reading on as needed."""
         while True:
             for value, (lower, upper) in enumerate(self._distribution(bits)):
                 if word < lower:  # below this threshold, and not below the one before

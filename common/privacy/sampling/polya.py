@@ -66,7 +66,7 @@ def polya_shares(
 
 
 def _worth_a_table(scale: Fraction, count: int) -> bool:
-    """Both ways are exact; a table draws fifty times faster and takes 50 us * scale to make."""
+    """Choose between two exact ways: a table draws faster, and takes 50 us * scale to make."""
     return scale <= _LARGEST_TABLE_SCALE and (
         scale <= _LARGEST_CHEAP_SCALE or count > _DRAWS_FOR_A_TABLE * scale
     )
@@ -74,18 +74,18 @@ def _worth_a_table(scale: Fraction, count: int) -> bool:
 
 @lru_cache(maxsize=32)
 def _table(scale: Fraction, parties: int) -> Inversion:
-    """NB(1/m, q) by inversion."""
+    """Return the table of NB(1/m, q), for inversion."""
     return Inversion(lambda bits: _cumulative(scale, parties, bits))
 
 
 @lru_cache(maxsize=32)
 def _blocks(scale: Fraction, parties: int) -> Blocks:
-    """NB(1/m, q) by rejection."""
+    """Return the blocks of NB(1/m, q), for rejection."""
     return Blocks(scale, parties)
 
 
 def _cumulative(scale: Fraction, parties: int, bits: int) -> Iterator[tuple[int, int]]:
-    """Integer bounds on F(0) * 2^bits, F(1) * 2^bits, ... without end, rounded outwards.
+    """Yield integer bounds on F(0) * 2^bits, F(1) * 2^bits, ... without end, rounded outwards.
 
     The first probability (1 - q)^(1/m) is an integer root of integer bounds on 1 - q. Each later
     one loses at most two units of 2^-precision, so k terms are known to k^2 such units together.

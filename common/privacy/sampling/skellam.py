@@ -99,12 +99,12 @@ def _signed(table: Inversion, count: int, source: RandomSource) -> NDArray[np.in
 
 @lru_cache(maxsize=64)
 def _table(variance: Fraction) -> Inversion:
-    """The absolute value, by inversion."""
+    """Return the table of the absolute value."""
     return Inversion(lambda bits: _cumulative(variance, bits))
 
 
 def _cumulative(variance: Fraction, bits: int) -> Iterator[tuple[int, int]]:
-    """Integer bounds on P(|X| <= k) * 2^bits for k = 0, 1, .. N, rounded outwards.
+    """Yield integer bounds on P(|X| <= k) * 2^bits for k = 0, 1, .. N, rounded outwards.
 
     The last upper bound is 2^bits. The mass beyond N takes at most one unit from the lower ones.
     """
@@ -120,7 +120,7 @@ def _cumulative(variance: Fraction, bits: int) -> Iterator[tuple[int, int]]:
 
 
 def _ratios(variance: Fraction, precision: int) -> tuple[list[gmpy2.mpz], list[gmpy2.mpz]]:
-    """Lower and upper bounds on r_1, r_2, .. r_N, times 2^precision."""
+    """Return lower and upper bounds on r_1, r_2, .. r_N, times 2^precision."""
     last = tail(variance, precision)
     one, square = gmpy2.mpz(1) << precision, gmpy2.mpz(1) << 2 * precision
     numerator, denominator = variance.as_integer_ratio()
@@ -139,7 +139,7 @@ def _ratios(variance: Fraction, precision: int) -> tuple[list[gmpy2.mpz], list[g
 
 
 def _products(ratios: list[gmpy2.mpz], precision: int, *, up: bool) -> Iterator[gmpy2.mpz]:
-    """The weights of |X| = 0, 1, .. N: 1 and then 2 r_1 .. r_k, rounded down or up."""
+    """Yield the weights of |X| = 0, 1, .. N: 1 and then 2 r_1 .. r_k, rounded down or up."""
     weight = gmpy2.mpz(1) << precision
     yield weight
     for ratio in ratios:
