@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from common.errors import InputError, LocalError
 from common.privacy.sampling.discrete_laplace import LARGEST_SCALE
-from common.schema import Attribute, Codes, Node, Schema
-from common.wavelet.axis import Axis, Positions
-from common.wavelet.haar import HaarAxis
-from common.wavelet.nominal import Nested, NominalAxis, Tree
+from common.schema import Attribute, Codes, Schema
+from common.wavelet.axis import Axis, HaarAxis, Positions
+from common.wavelet.nominal import NominalAxis, Tree
 
 Method: TypeAlias = Literal["basic", "privelet", "privelet+", "privelet*"]
 Rule: TypeAlias = Literal["exact", "bound"]
@@ -42,11 +41,7 @@ def axis_of(attribute: Attribute) -> Axis:
     """Choose Haar where intervals mean something, nominal along the hierarchy otherwise."""
     if attribute.ordered:
         return HaarAxis(attribute.size)
-    return NominalAxis(Tree.from_nested(_nested(attribute.hierarchy.root), attribute.size))
-
-
-def _nested(node: Node) -> Nested:
-    return [_nested(child) for child in node.children] if node.code is None else node.code
+    return NominalAxis(Tree.of(attribute.hierarchy))
 
 
 def leave_untransformed(axis: Axis, rule: Rule) -> bool:
