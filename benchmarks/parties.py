@@ -33,8 +33,7 @@ from common.crypto.identities.identity import Identity
 from common.crypto.identities.identity import Member as Known
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import PrivateKey, generate_key_pair
-from common.crypto.sums import mask_graph
-from common.crypto.sums.masks import PairwiseMasks
+from common.crypto.sums.masks import LEAST_CONNECTIVITY, PairwiseMasks
 from common.crypto.sums.plan import (
     Aggregation,
     ContributionSubmitted,
@@ -342,7 +341,7 @@ def main() -> None:
     key = generate_key_pair(2048, OsRandomSource())
     rings = [ring_time(key, k, latency) for k in _RING_PARTIES for latency in _LATENCIES_S]
     show(costs, recoverable, rings)
-    print(f"Up to {mask_graph.LEAST_CONNECTIVITY} partners share masks with a party.")
+    print(f"Up to {LEAST_CONNECTIVITY} partners share masks with a party.")
     keep("parties", {"studies": [*costs, *recoverable], "rings": rings})
     if options.plot:
         plot(costs, options.plot)

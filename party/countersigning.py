@@ -14,8 +14,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from common.crypto.identities.files import AskPassphrase, load_identity
 from common.crypto.identities.identity import Identity
+from common.crypto.key_files import AskPassphrase, load_identity
 from common.errors import InputError, PolicyError
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource

@@ -11,7 +11,7 @@ Crockford's base 32 (no I, L, O, U), in groups of four:
     4K7Q-0TZM-V2WD-91HX-ENB5-RR3C-Y8GA-6JPS
 
 so somebody who wants to pass for a party needs a second preimage (2^160 work), and two people can
-compare it on the telephone. Nothing here reads or writes files: `identity_file` does.
+compare it on the telephone. Nothing here reads or writes files: `common.crypto.key_files` does.
 """
 
 from __future__ import annotations

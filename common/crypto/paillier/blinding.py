@@ -1,6 +1,6 @@
 """Blinding factors: the secret n-th residues that make Paillier ciphertexts unreadable.
 
-Two ways to make them; both satisfy `paillier.Blinder`.
+Two ways to make them; both satisfy `keys.Blinder`.
 
 `PowerBlinder`: r^n mod n^2 for uniform r. Paillier's own [Paillier99]; secure if deciding n-th
 residuosity is hard (the DCR assumption), and about fifteen times slower than the next.
@@ -10,7 +10,7 @@ the modulus' bits, 1024 for a 2048-bit key [Damgard, Jurik, Nielsen, "A generali
 public-key system with applications to electronic voting", Int. J. Inf. Sec. 9, 2010]. The argument:
  1. h = (-x^2)^n mod n^2 for a random x. y -> y^n maps the units modulo n one to one onto the n-th
     residues modulo n^2, so it is enough to look at g = -x^2 and g^s modulo n.
- 2. n = pq with p - 1 = 2ab and q - 1 = 2cd, a, b, c, d distinct large primes (`primes`). So the
+ 2. n = pq with p - 1 = 2ab and q - 1 = 2cd, a, b, c, d distinct large primes (`keys`). So the
     units of Jacobi symbol one form a cyclic group of order 2abcd, -1 in it is no square, and -x^2
     generates it whenever x^2 generates the squares, which key generation verifies.
  3. If s were uniform below the group's order, h^s would be a uniform n-th residue of Jacobi symbol

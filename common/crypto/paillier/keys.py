@@ -10,7 +10,7 @@ Rules:
 - A ciphertext leaves the process freshly blinded: straight from `encrypt`, or after `rerandomise`.
   `add` and `scale` are deterministic and do not blind.
 - A blinding factor is used once.
-- `PrivateKey` is never printed, pickled or copied; `common.crypto.paillier.key_file` stores it.
+- `PrivateKey` is never printed, pickled or copied; `common.crypto.key_files` stores it.
 
 phe does what it does as fast as we could: it holds the private key, checks it, and decrypts, and
 `PublicKey.as_phe` hands out the key as an object of phe. What is ours is what phe does not have:
@@ -20,8 +20,20 @@ value, and draws from `random`. Tests check both ways: phe reads what we encrypt
 phe encrypts. It is the only GPLv3 library used, and the reason this project is licensed
 GPL-3.0-only; nothing else imports it.
 
+Secret primes are Lim-Lee primes, p = 2ab + 1 with a and b large primes. Why not any prime (which is
+what phe draws): blinding with a fixed base (`common.crypto.paillier.blinding`) needs a modulus
+whose squares form ONE cyclic group without small subgroups. Let n = pq with
+
+    p - 1 = 2ab,  q - 1 = 2cd,  and a, b, c, d distinct primes of about a quarter of n's bits.
+
+Then p = q = 3 (mod 4), gcd(p - 1, q - 1) = 2, the squares modulo n are cyclic of order abcd, and a
+random square generates them except with probability below 2^-500 (2048-bit keys). Safe primes
+(b = 1) would do as well and take minutes at 4096 bits; pools of half-size primes whose products are
+tried in pairs [Lim, Lee, "A key recovery attack on discrete log-based schemes using a prime order
+subgroup", CRYPTO 1997, section 4] take seconds. GnuPG makes its ElGamal primes in the same way.
+
 Not here: blinding (blinding.py), many counts in one plaintext (packing.py), the secret key at rest
-(keyfile.py), sums over parties.
+(`common.crypto.key_files`), sums over parties.
 
 Known weakness: the exponentiations of `decrypt` are not constant-time. Whoever can both choose a
 ciphertext and time its decryption finely must be met with `rerandomise` before `decrypt`.
@@ -45,7 +57,6 @@ from typing import NoReturn, Protocol
 import phe
 from gmpy2 import gcd, invert, is_prime, jacobi, mpz, powmod
 
-from common.crypto.paillier.primes import lim_lee_prime
 from common.errors import InputError, LocalError, RemoteProtocolError
 from common.privacy.randomness import RandomSource, below
 
@@ -56,6 +67,9 @@ _KEY_FORMAT = 1
 _CIPHERTEXTS_FORMAT = 1
 _DIGEST_PREFIX = 16
 _HEADER = 1 + _DIGEST_PREFIX + 4
+# In GMP: Baillie-PSW and 16 rounds of Miller-Rabin, which a random composite of 500 bits or more
+# passes with probability far below 2^-128 [Damgard, Landrock, Pomerance, Math. Comp. 61, 1993].
+_ROUNDS = 40
 
 
 class Blinder(Protocol):
@@ -253,7 +267,7 @@ class PrivateKey:
 
     def __init__(self, public_key: PublicKey, p: int, q: int) -> None:
         p, q = int(p), int(q)
-        if p * q != public_key.n or p == q or not (is_prime(p, 40) and is_prime(q, 40)):
+        if p * q != public_key.n or p == q or not (is_prime(p, _ROUNDS) and is_prime(q, _ROUNDS)):
             raise LocalError("these are not the two prime factors of the Paillier public key")
         self.public_key = public_key
         self._key = phe.PaillierPrivateKey(public_key.as_phe(), p, q)
@@ -262,7 +276,7 @@ class PrivateKey:
         return f"PrivateKey(secret, of {self.public_key!r})"
 
     def __reduce__(self) -> NoReturn:
-        raise LocalError("a private key is not pickled or copied; keyfile.py stores it")
+        raise LocalError("a private key is not pickled or copied; a key file stores it")
 
     def reveal_factors(self) -> tuple[int, int]:
         """Return the secret factors p and q, for a key file."""
@@ -310,6 +324,35 @@ def generate_key_pair(bits: int, source: RandomSource) -> PrivateKey:
         root = mpz(below(int(n), source))
     base = powmod(n - root * root % n, n, n * n)
     return PrivateKey(PublicKey(n, base), int(p), int(q))
+
+
+def random_prime(bits: int, source: RandomSource) -> mpz:
+    """Draw a uniform prime among those of exactly `bits` bits whose two top bits are ones."""
+    top = mpz(3) << (bits - 2)
+    low_mask = (mpz(1) << (bits - 2)) - 1
+    while True:
+        drawn = mpz.from_bytes(source.random_bytes((bits + 7) // 8), "big")
+        candidate = top | (drawn & low_mask) | 1
+        if is_prime(candidate, _ROUNDS):
+            return candidate
+
+
+def lim_lee_prime(bits: int, source: RandomSource) -> tuple[mpz, frozenset[mpz]]:
+    """Draw a prime p = 2ab + 1 of `bits` bits with its two top bits set; return also {a, b}.
+
+    The product of two such primes has exactly 2 * `bits` bits.
+    """
+    larger: list[mpz] = []
+    smaller: list[mpz] = []
+    while True:
+        larger.append(random_prime(bits - bits // 2, source))
+        smaller.append(random_prime(bits // 2 - 1, source))
+        # Every pair that contains a prime drawn in this turn has not been tried yet.
+        fresh = [(larger[-1], b) for b in smaller] + [(a, smaller[-1]) for a in larger[:-1]]
+        for a, b in fresh:
+            p = 2 * a * b + 1
+            if p >> (bits - 2) == 3 and is_prime(p, _ROUNDS):
+                return p, frozenset((a, b))
 
 
 def _generates_squares(root: mpz, prime: mpz, parts: Iterable[mpz]) -> bool:

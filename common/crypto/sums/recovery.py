@@ -27,7 +27,7 @@ party where it is. Call a party that did not collude known if its own mask or it
 lists have K - d signers each, so at least K - 2d > t in common, one of them honest; it signed one
 list. So all honest parties reveal for one list. Those in it have their own masks opened, those
 missing their keys, and none both. Masks of pairs that are both in it stay secret, and honest
-parties all share one: their words are uniform among those of the same total (`mask_graph`).
+parties all share one: their words are uniform among those of the same total (`masks`).
 
 *More parties: a party's holders are the h next on either side and itself,* n = 2h + 1, and
 h > 2 (t + d). Let two honest parties at a distance x have confirmed different lists. Their
@@ -43,7 +43,7 @@ Now take honest parties whose keys stay secret, connected by masks: what is know
 their total if all of their own masks are known, and nothing otherwise. In the first case they have
 one list, by (b), and are in it. A neighbour of theirs that is not among them colludes, or its key
 is known, so that it is missing on the same list: at most t + d neighbours. Without any t + d < 2h
-parties the graph is connected (`mask_graph`), so they are all honest parties on the list.
+parties the graph is connected (`masks`), so they are all honest parties on the list.
 
 What a liar can do is to keep the sum from finishing, or to name d parties as missing that are
 there. A party that did not see its words counted has paid for them all the same.
@@ -58,14 +58,11 @@ import numpy as np
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.crypto.identities.identity import SIGNATURE_BYTES, Member, PublicIdentity
-from common.crypto.sums.mask_graph import partners
-from common.crypto.sums.masks import PairwiseMasks
+from common.crypto.sums.masks import PairwiseMasks, derived_key, partners
 from common.crypto.sums.plan import ContributionSubmitted, SumPlan, check_values, draw_noise
 from common.crypto.sums.shamir import SECRET_BYTES, SHARE_BYTES, join, split
 from common.crypto.sums.words import WordCollector, WordContributor, as_total
@@ -232,7 +229,7 @@ class RecoverableParty:
         own, peer = self._member.identity.public, self._member.peer(other)
         ends = (own, peer) if sent else (peer, own)
         info = frame(("parley share box 1", *(end.encoded for end in ends)))
-        return AESGCM(_derived(self._member.agree(other), salt=self._plan.digest, info=info))
+        return AESGCM(derived_key(self._member.agree(other), salt=self._plan.digest, info=info))
 
     def _check_signatures(
         self, signatures: bytes, absent: Sequence[str], missing: Sequence[str]
@@ -420,7 +417,7 @@ def require_signature(
 
 def own_mask_key(plan: SumPlan, name: str, seed: bytes) -> bytes:
     """Derive the key of a party's own mask."""
-    return _derived(seed, salt=plan.digest, info=frame(("parley own mask 1", name)))
+    return derived_key(seed, salt=plan.digest, info=frame(("parley own mask 1", name)))
 
 
 def _masks(
@@ -439,7 +436,7 @@ def _pair_key(own: X25519PrivateKey, peer: bytes, salt: bytes) -> bytes:
     except ValueError:  # a point of low order: the secret would be known to all
         raise RemoteProtocolError("a party offers an X25519 key of low order") from None
     ends = sorted([own.public_key().public_bytes_raw(), peer])
-    return _derived(secret, salt=salt, info=frame(("parley recoverable mask 1", *ends)))
+    return derived_key(secret, salt=salt, info=frame(("parley recoverable mask 1", *ends)))
 
 
 def _mask_salt(plan: SumPlan, absent: Sequence[str]) -> bytes:
@@ -449,10 +446,6 @@ def _mask_salt(plan: SumPlan, absent: Sequence[str]) -> bytes:
 
 def _list_statement(plan: SumPlan, absent: Sequence[str], missing: Sequence[str]) -> bytes:
     return frame(("parley list of missing parties 1", plan.digest, frame(absent), frame(missing)))
-
-
-def _derived(secret: bytes, *, salt: bytes, info: bytes) -> bytes:
-    return HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(secret)
 
 
 def _cut(data: bytes, size: int, count: int, what: str) -> list[bytes]:

@@ -145,19 +145,16 @@ class Books:
     ) -> Coverage:
         """Return the coverage of one marginal once this party's rows and share are in it."""
         before = self.coverage.get(marginal)
-        if before is None:
-            return Coverage(
-                cells=cells, holder=party, parties=(party,), rows=rows, share_bound=share_bound
-            )
-        if party in before.parties:
-            raise LocalError(f"marginal {marginal} covers the rows of {party!r} already")
-        if before.cells != cells:
+        if before is not None and before.cells != cells:
             raise LocalError(f"marginal {marginal} had {before.cells} cells, now {cells}")
+        parties, rows_before = ((), 0) if before is None else (before.parties, before.rows)
+        if party in parties:
+            raise LocalError(f"marginal {marginal} covers the rows of {party!r} already")
         return Coverage(
             cells=cells,
             holder=party,
-            parties=(*before.parties, party),
-            rows=before.rows + rows,
+            parties=(*parties, party),
+            rows=rows_before + rows,
             share_bound=share_bound,
         )
 

@@ -53,7 +53,7 @@ class RingContributor:
         selector: mpz | None,
         source: RandomSource,
     ) -> None:
-        """One contribution.
+        """Take what one party contributes.
 
         `values` and `noise` have shape (cells,); `selector` is E(u'_k), checked, for one-share
         noise. The source is for the last party's blinding.

@@ -1,7 +1,7 @@
 """One noisy sum over K parties, of which the curator learns nothing but the noisy sum.
 
 Two roles, no I/O. `SumParty` is fed what reaches a party and answers with what leaves it;
-`SumCurator` is fed what is submitted to the curator. The messages are in `sum_plan`; the curator
+`SumCurator` is fed what is submitted to the curator. The messages are in `plan`; the curator
 relays `PartialForwarded` without being able to open it. `tests/harness/secure_sums.py` runs all
 roles in one process and is the shortest description of the protocol.
 
@@ -14,7 +14,7 @@ What each adversary learns, or can do:
   one-share noise it then has the exact sum in one case of K; with distributed noise the shares of
   the others, at least one whole discrete Laplace, stay.
 - Curator and parties together, with masks: the total of the others, with the others' noise. For any
-  number of them in a sum of up to 33 parties, for up to max(t, 31) in a larger one (`mask_graph`).
+  number of them in a sum of up to 33 parties, for up to max(t, 31) in a larger one (`masks`).
   With one-share noise that noise is there only if the share used is one of theirs.
 - A curator that selects no share, E(0) everywhere, or another one for each party: one-share:
   detected, the selector's proof fails or neighbours cannot read each other (`one_share` says what
@@ -93,7 +93,7 @@ class SumParty:
         blinder: Blinder | None = None,
         selection: Selection | None = None,
     ) -> None:
-        """One party's half.
+        """Prepare one party's half.
 
         `values` have shape (cells,), int64, within the party's limit; a selection is for one-share
         noise in a ring.

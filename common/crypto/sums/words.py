@@ -35,7 +35,7 @@ class WordContributor:
         noise: NDArray[np.int64],
         masks: PairwiseMasks | None,
     ) -> None:
-        """One contribution; masks are what makes `Aggregation.MASKED` different from clear."""
+        """Add it all up; masks are what makes `Aggregation.MASKED` different from clear."""
         if (masks is not None) != (plan.aggregation is Aggregation.MASKED):
             raise LocalError("the plan's aggregation says whether words are masked")
         # In the clear nobody hides whose share of noise is used: it is the first party's.

@@ -28,14 +28,14 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from common.crypto.identities.files import (
+from common.crypto.identities.identity import Identity, PublicIdentity
+from common.crypto.key_files import (
     AskPassphrase,
     identity_bytes,
     load_identity,
     no_passphrase,
     save_identity,
 )
-from common.crypto.identities.identity import Identity, PublicIdentity
 from common.errors import InputError
 from common.files import flush, read, read_private_key, replace, write_new
 from common.privacy.randomness import OsRandomSource
