@@ -44,7 +44,7 @@ from common.crypto.sums.plan import (
 )
 from common.crypto.sums.secure_sum import SumCurator, SumParty
 from common.methods.registry import run_of
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from common.study.document import Member, Study

@@ -38,7 +38,7 @@ from common.methods.network_model import Structure
 from common.methods.variables import Variables
 from common.privacy import sensitivity
 from common.privacy.budget import split
-from common.privacy.laplace import pure_equivalent
+from common.privacy.noise_law import pure_equivalent
 from common.study.document import Study
 from common.study.method import Decision, Method, above_zero, between, parts, read_settings
 from common.study.requests import Attributes

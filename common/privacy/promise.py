@@ -7,7 +7,7 @@ of it buys. A method asks for nothing else:
     law = study.promise.law(budget / 2, sensitivity.histograms(8))
 
 Pure epsilon is paid in epsilon and buys discrete Laplace noise, calibrated to the L1 sensitivity.
-(epsilon, delta) is paid in rho (`common.privacy.concentrated`) and buys Skellam noise, calibrated
+(epsilon, delta) is paid in rho (`common.privacy.spending`) and buys Skellam noise, calibrated
 to the L2 sensitivity, which is less for many tables: it grows with the root of their number.
 """
 
@@ -16,11 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from common.privacy.concentrated import epsilon_of, rho_of
-from common.privacy.laplace import DiscreteLaplace
-from common.privacy.noise_law import NoiseLaw
+from common.privacy.noise_law import DiscreteLaplace, NoiseLaw, Skellam
 from common.privacy.sensitivity import Sensitivity
-from common.privacy.skellam import Skellam
+from common.privacy.spending import epsilon_of, rho_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from importlib import metadata
 from common.errors import LocalError
 from common.privacy.accountant import Accountant, Charge
 from common.privacy.budget import shown
-from common.privacy.concentrated import epsilon_of
 from common.privacy.promise import Promise
+from common.privacy.spending import epsilon_of
 from common.wording import many
 
 VERSION = 1

@@ -17,7 +17,7 @@ from common.crypto.sums.recovery import (
     threshold_of,
 )
 from common.errors import InputError, RemoteProtocolError
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 
 

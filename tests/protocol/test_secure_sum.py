@@ -11,7 +11,7 @@ from common.crypto.sums.one_share import SEED_BYTES, Selection
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan, draw_noise
 from common.crypto.sums.secure_sum import SumCurator, SumParty
 from common.errors import InputError, LocalError
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource, below
 from common.privacy.secret import Secret
 from tests.harness.secure_sums import run_secure_sum

@@ -19,7 +19,7 @@ from common.crypto.sums.plan import (
 )
 from common.crypto.sums.secure_sum import SumCurator, SumParty, ring_step
 from common.errors import LocalError, RemoteProtocolError
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.secret import Secret
 from tests.harness.secure_sums import run_secure_sum

@@ -18,7 +18,7 @@ from common.crypto.sums.plan import (
 )
 from common.crypto.sums.secure_sum import ring_step
 from common.errors import RemoteProtocolError
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from tests.harness.secure_sums import run_secure_sum
 

@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import chi2_contingency, chisquare
 from scipy.stats import skellam as skellam_law
 
+from common.privacy.noise_law import Skellam
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace, discrete_laplace_variance
 from common.privacy.sampling.polya import polya_shares
 from common.privacy.sampling.skellam import skellam
-from common.privacy.skellam import Skellam
 
 pytestmark = pytest.mark.statistical
 

@@ -31,7 +31,6 @@ protocol/test_recoverable_sums: common/crypto/sums/recovery
 protocol/test_secure_sum: common/crypto/sums/plan common/crypto/sums/ring
   common/crypto/sums/secure_sum common/crypto/sums/words
 statistical/test_noise_audit_with_delta: common/privacy/promise
-statistical/test_noise_laws: common/privacy/laplace common/privacy/noise_law
 study/test_damaged_messages: common/study/messages
 study/test_roles: curator/effects curator/role parley/simulation/in_process party/effects party/role
 protocol/reproductions/test_results_told_differently: common/study/ids common/study/transcript

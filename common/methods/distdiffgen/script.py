@@ -11,7 +11,7 @@ from common.methods.distdiffgen.cuts import Cuts, LeafModel, leaf_request
 from common.methods.distdiffgen.divisions import SCORES, DivisionChoice, JointDivision
 from common.privacy import sensitivity
 from common.privacy.budget import split
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.schema.toml import one_of, text
 from common.study.document import Study
 from common.study.method import Decision, Method, between, parts, read_settings

@@ -11,7 +11,7 @@ from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Noise
 from common.methods.subn_plus.contrasts import Contrasts
 from common.methods.subn_plus.grouping import GroupedTables
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
 from common.privacy.sensitivity import Sensitivity

@@ -12,7 +12,7 @@ from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
 from common.crypto.sums.replacement import Books, Group, ShareKeeper, Statistics
 from common.errors import LocalError, PolicyError
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from tests.harness.secure_sums import run_secure_sum

@@ -10,7 +10,7 @@ import pytest
 from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.dp_subn.decisions import bound
 from common.methods.registry import run_of
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
 from common.release.evaluation import marginal_sets, total_variation
