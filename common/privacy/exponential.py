@@ -58,13 +58,8 @@ def exponential_mechanism(
     Integers are the fast path: scores with a common denominator are best given as their numerators,
     with the sensitivity multiplied by the denominator.
 
-    Args:
-        scores: one per candidate; larger is better.
-        sensitivity: how far a replaced row can move any score.
-        epsilon: what the draw costs.
-        source: where the random bits come from.
-        score_error: a bound on the absolute error of scores computed in floating point; it is paid
-            for by a sensitivity larger by twice that.
+    `score_error` bounds the absolute error of scores computed in floating point; it is paid for by
+    a sensitivity larger by twice that.
 
     Raises:
         LocalError: no candidates, a score that is not finite, or a parameter out of range.

@@ -31,15 +31,10 @@ _ROOT_UNITS = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How far one replaced row can move an exact answer.
+    """How far one replaced row can move an exact answer."""
 
-    Attributes:
-        l1: the largest sum of the absolute changes of its counts.
-        l2_squared: the largest sum of their squares.
-    """
-
-    l1: Fraction
-    l2_squared: Fraction
+    l1: Fraction  # the largest sum of the absolute changes of its counts
+    l2_squared: Fraction  # the largest sum of their squares
 
     @classmethod
     def moving(cls, counts: int) -> Sensitivity:
@@ -178,10 +173,8 @@ def mutual_information(rows: int, *, binary: bool) -> Fraction:
 
     attained for odd n, an upper bound for even n. One row carries no information: both are 0 there.
 
-    Args:
-        rows: the public number of rows, n.
-        binary: the public domain of X, or the whole joint domain of P, has exactly two values. One
-            binary parent counts; two binary parents do not (their domain has four).
+    `binary`: the public domain of X, or the whole joint domain of P, has exactly two values. One
+    binary parent counts; two binary parents do not (their domain has four).
     """
     _check_rows(rows)
     if rows == 1:
@@ -219,10 +212,7 @@ def score_r(rows: int, *, binary: bool, printed: bool = False) -> Fraction:
     2 - 2/n, and attained, if X or P has two values: n R is then the sum over the other attribute of
     |c_0p - c_0 c_p / n|, and docs/privacy.md goes through the three ways a row can change.
 
-    Args:
-        rows: the public number of rows, n.
-        binary: the public domain of X, or the whole joint domain of P, has exactly two values.
-        printed: the paper's own, larger bound, for comparison with it.
+    `binary` is as for `mutual_information`; `printed` asks for the paper's own, larger bound.
     """
     _check_rows(rows)
     if printed:

@@ -59,17 +59,11 @@ _EPSILON_DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Some steps, of one study or of many.
+    """Some steps, of one study or of many."""
 
-    Attributes:
-        epsilons: of each step under pure epsilon.
-        rho: of all steps under promises with a delta.
-        delta: the largest delta of those promises.
-    """
-
-    epsilons: tuple[Fraction, ...] = ()
-    rho: Fraction = ZERO
-    delta: Fraction = ZERO
+    epsilons: tuple[Fraction, ...] = ()  # of each step under pure epsilon
+    rho: Fraction = ZERO  # of all steps under promises with a delta
+    delta: Fraction = ZERO  # the largest delta of those promises
 
     @classmethod
     def of(cls, cost: Fraction, delta: Fraction = ZERO) -> Spending:

@@ -73,17 +73,12 @@ def _rows_of(promise: Promise) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Protection:
-    """What one kind of adversary can learn.
+    """What one kind of adversary can learn."""
 
-    Attributes:
-        against: who: the public, the curator, another party, some parties together.
-        epsilon: the bound on what they learn about any one row; None if they are not held off.
-        assumes: what the bound rests on.
-    """
-
-    against: str
+    against: str  # who: the public, the curator, another party, some parties together
+    # The bound on what they learn about any one row; None if they are not held off.
     epsilon: Fraction | None
-    assumes: str
+    assumes: str  # what the bound rests on
 
 
 def suspicion(epsilon: float, delta: float = 0) -> str:
@@ -163,26 +158,21 @@ def shortcomings(
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyStatement:
-    """Everything that has to be said about the privacy of one release.
-
-    Attributes:
-        not_private_because: see `shortcomings`; empty for a private run.
-        bounds: the most that each party can pay, where what it paid depends on published results:
-            the sum of such payments is no bound. None where it does not.
-        may_miss: up to how many parties may be missing before the noise is too small.
-        missing: for each party that is not in all sums, the first step (from 0) without it.
-        prior: the SHA-256 of the manifest of the release that was built on; empty if none was.
-    """
+    """Everything that has to be said about the privacy of one release."""
 
     promise: Promise
     accountant: Accountant
     protections: Sequence[Protection]
-    not_private_because: Sequence[str]
+    not_private_because: Sequence[str]  # see `shortcomings`; empty for a private run
     notes: Sequence[str] = ()
+    # The most that each party can pay, where what it paid depends on published results: the sum of
+    # such payments is no bound. None where it does not.
     bounds: Mapping[str, Fraction] | None = None
-    may_miss: int = 0
+    may_miss: int = 0  # up to how many parties may be missing before the noise is too small
+    # For each party that is not in all sums, the first step (from 0) without it.
     missing: Mapping[str, int] = field(default_factory=dict)
     criteria: Sequence[Mapping[str, object]] = ()
+    # The SHA-256 of the manifest of the release that was built on; empty if none was.
     prior: str = ""
 
     def __post_init__(self) -> None:

@@ -41,18 +41,12 @@ _KEYS = {"mean": {"mean", "within"}, "share": {"share", "within"}, "distance": {
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One criterion.
-
-    Attributes:
-        about: the attribute of a mean, the condition of a share, the pairs of a distance.
-        limit: the most that the model may be off.
-        relative: whether the limit is a part of what was measured.
-    """
+    """One criterion."""
 
     kind: Kind
-    about: str
-    limit: Fraction
-    relative: bool = False
+    about: str  # the attribute of a mean, the condition of a share, the pairs of a distance
+    limit: Fraction  # the most that the model may be off
+    relative: bool = False  # whether the limit is a part of what was measured
 
     @property
     def words(self) -> str:

@@ -327,7 +327,7 @@ class Study:
     def method_promise(self) -> Promise:
         """The promise with what the criteria leave of its budget: all that the method may spend."""
         left = self.promise.budget - self.criteria_cost
-        return self.promise.with_left(left) if self.criteria else self.promise
+        return replace(self.promise, left=left) if self.criteria else self.promise
 
     @property
     def effective_colluders(self) -> int:

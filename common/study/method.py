@@ -42,38 +42,28 @@ def as_charged(study: Study) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """What a study's `method` names.
+    """What a study's `method` names."""
 
-    Attributes:
-        name: as it stands in study.toml.
-        summary: a line of help.
-        script: its steps, and the model that comes of them.
-        sums: whether the parties' answers are added up; else each publishes a model of its own.
-        single_turns: whether it asks single parties for a choice: it cannot do without one.
-        replaces_noise: whether profile `paper` lets one party's noise replace another's.
-        encodings: how it can take attributes.
-        parties: how many parties it is for; None for any number.
-        decisions: its settings and what follows from them; refuses settings that it does not have.
-        bound: the most that each party can pay, where what it pays depends on published results.
-        assumes: what protection from other parties rests on besides its sums; "" if on nothing.
-        only_sums: whether every step is a sum, so that it can keep a promise with a delta; other
-            mechanisms promise pure epsilon.
-        place: where it stands in lists, smallest first.
-    """
-
-    name: str
-    summary: str
-    script: Callable[[Study], Script[Fit]]
+    name: str  # as it stands in study.toml
+    summary: str  # a line of help
+    script: Callable[[Study], Script[Fit]]  # its steps, and the model that comes of them
+    # Whether the parties' answers are added up; else each publishes a model of its own.
     sums: bool = True
+    # Whether it asks single parties for a choice: it cannot do without one.
     single_turns: bool = False
-    replaces_noise: bool = False
-    encodings: Sequence[str] = ENCODINGS
-    parties: int | None = None
+    replaces_noise: bool = False  # whether profile `paper` lets one party's noise replace another's
+    encodings: Sequence[str] = ENCODINGS  # how it can take attributes
+    parties: int | None = None  # how many parties it is for; None for any number
+    # Its settings and what follows from them; refuses settings that it does not have.
     decisions: Callable[[Study], Sequence[Decision]] = no_decisions
+    # The most that each party can pay, where what it pays depends on published results.
     bound: Callable[[Study], Mapping[str, Fraction] | None] = as_charged
+    # What protection from other parties rests on besides its sums; "" if on nothing.
     assumes: Callable[[Study], str] = lambda study: ""
+    # Whether every step is a sum, so that it can keep a promise with a delta; other mechanisms
+    # promise pure epsilon.
     only_sums: bool = False
-    place: int = 100
+    place: int = 100  # where it stands in lists, smallest first
 
     def run(self, study: Study, prior: Prior | None = None) -> ScriptRun:
         """Begin a fresh copy of the script that the study implies.

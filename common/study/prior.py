@@ -58,12 +58,8 @@ def drawn_towards(
     Each table by itself: one that has changed is left as it is, whatever the others do. Small ones
     are taken together.
 
-    Args:
-        expected: what the prior says.
-        counts: the noisy sum.
-        variance: of the noise in each of them.
-        tables: how many of them each table has; all are one if their numbers do not add up.
-        noisy: which of them have noise; all if None.
+    `variance` is that of the noise in each count, `tables` how many counts each table has; all are
+    one table if these do not add up. `noisy` are the counts that have noise; all if None.
     """
     off, kept = counts - expected, Fraction(0)
     for part in _parts(tables, counts.size):

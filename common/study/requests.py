@@ -58,19 +58,12 @@ def rows_in_bits(data: PartyRows) -> RowsInMemory:
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """One table of an answer.
+    """One table of an answer."""
 
-    Attributes:
-        variables: what it counts by: attributes, or bits of attributes.
-        shape: how many values or groups each of them has.
-        grouped: for each of them, whether its values are seen in groups only.
-        in_bits: whether the variables are bits of the attributes.
-    """
-
-    variables: Attributes
-    shape: tuple[int, ...]
-    grouped: tuple[bool, ...]
-    in_bits: bool = False
+    variables: Attributes  # what it counts by: attributes, or bits of attributes
+    shape: tuple[int, ...]  # how many values or groups each of them has
+    grouped: tuple[bool, ...]  # for each of them, whether its values are seen in groups only
+    in_bits: bool = False  # whether the variables are bits of the attributes
 
     @property
     def cells(self) -> int:
@@ -120,15 +113,11 @@ class Request(Protocol):
 
 @dataclass(frozen=True)
 class TableRequest:
-    """The contingency tables of some sets of variables, one after the other.
-
-    Attributes:
-        sizes: the domain size of every variable of the study.
-        in_bits: the variables are the bits of the attributes, not the attributes themselves.
-    """
+    """The contingency tables of some sets of variables, one after the other."""
 
     sets: tuple[Attributes, ...]
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...]  # the domain size of every variable of the study
+    # The variables are the bits of the attributes, not the attributes themselves.
     in_bits: bool = False
 
     unit: ClassVar[int] = 1

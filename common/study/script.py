@@ -43,13 +43,10 @@ class Total:
 
     A sum without some of these parties has fewer rows and fewer shares of noise than the script
     counts on. Their numbers are public, so the counts are scaled up here, in integers.
-
-    Attributes:
-        counts: shape (cells,); np.asarray of a total is this.
-        variance_ratio: of the noise in them, to that in a sum without missing parties.
     """
 
-    counts: Counts
+    counts: Counts  # shape (cells,); np.asarray of a total is this
+    # Of the noise in them, to that in a sum without missing parties.
     variance_ratio: Fraction = Fraction(1)
 
     def __array__(self, dtype: DTypeLike | None = None, *, copy: bool | None = None) -> Counts:

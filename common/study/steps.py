@@ -73,23 +73,14 @@ class _Sum:
 
 @dataclass(frozen=True, kw_only=True)
 class SumStep(_Sum):
-    """A noisy sum over some parties.
+    """A noisy sum over some parties."""
 
-    Attributes:
-        name: unique in the script; what the ledger is charged under.
-        phase: what the step belongs to, for people.
-        parties: who contributes, in ring order.
-        request: what each of them answers.
-        sensitivity: of the whole vector when one row is replaced.
-        law: of the noise in the sum.
-    """
-
-    name: str
-    phase: str
-    parties: tuple[str, ...]
-    request: Request
-    sensitivity: Sensitivity
-    law: NoiseLaw
+    name: str  # unique in the script; what the ledger is charged under
+    phase: str  # what the step belongs to, for people
+    parties: tuple[str, ...]  # who contributes, in ring order
+    request: Request  # what each of them answers
+    sensitivity: Sensitivity  # of the whole vector when one row is replaced
+    law: NoiseLaw  # of the noise in the sum
 
     claimed = None
 
@@ -139,18 +130,13 @@ class ReplaceStep(_Sum):
     The holder of the older shares takes them out, the party whose turn it is puts its counts and
     its own shares in; both vectors carry their noise, so the sum itself adds none. The cost falls
     on every party whose rows the marginals cover, not only on those who contribute.
-
-    Attributes:
-        release: the whole release, one party's turn.
-        group: the marginals that are summed in this step.
-        request: for their tables.
     """
 
     name: str
     phase: str
-    release: Release
-    group: Group
-    request: TableRequest
+    release: Release  # the whole release, one party's turn
+    group: Group  # the marginals that are summed in this step
+    request: TableRequest  # for their tables
 
     @property
     def mechanism(self) -> str:
@@ -241,20 +227,14 @@ class Choice(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceStep:
-    """One party's own differentially private choice.
-
-    Attributes:
-        party: who chooses.
-        epsilon: what it costs that party's rows.
-        mechanism: its name, for the statement.
-    """
+    """One party's own differentially private choice."""
 
     name: str
     phase: str
-    party: str
+    party: str  # who chooses
     choice: Choice
-    epsilon: Fraction
-    mechanism: str
+    epsilon: Fraction  # what it costs that party's rows
+    mechanism: str  # its name, for the statement
 
     choices = 1
     cells = 0
@@ -307,14 +287,10 @@ class JointChoice(Choice, Circuit, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class JointChoiceStep(ChoiceStep):
-    """A choice of two parties on their rows together; `party` computes its outcome and publishes.
-
-    Attributes:
-        partner: the other party.
-    """
+    """A choice of two parties on their rows together; `party` computes and publishes it."""
 
     choice: JointChoice
-    partner: str
+    partner: str  # the other party
 
     @property
     def parties(self) -> tuple[str, ...]:

@@ -36,19 +36,12 @@ AxisKind: TypeAlias = Literal["untransformed", "haar", "nominal"]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a batch of ranges touches along one axis.
+    """What a batch of ranges touches along one axis."""
 
-    Attributes:
-        low: first stored cell of each range.
-        high: one past its last stored cell; it may include the padding.
-        second: sum of squared weights of the coefficients used, shape (ranges, noise classes).
-        fourth: sum of their fourth powers, same shape.
-    """
-
-    low: Integers
-    high: Integers
-    second: Floats
-    fourth: Floats
+    low: Integers  # first stored cell of each range
+    high: Integers  # one past its last stored cell; it may include the padding
+    second: Floats  # sum of squared weights of the coefficients used, shape (ranges, noise classes)
+    fourth: Floats  # sum of their fourth powers, same shape
 
 
 class Axis:

@@ -61,15 +61,10 @@ def leave_untransformed(axis: Axis, rule: Rule) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """The transforms of all axes and the noise they call for.
+    """The transforms of all axes and the noise they call for."""
 
-    Attributes:
-        axes: in the order of the schema.
-        epsilon: the privacy budget, spent exactly.
-    """
-
-    axes: tuple[Axis, ...]
-    epsilon: Fraction
+    axes: tuple[Axis, ...]  # in the order of the schema
+    epsilon: Fraction  # the privacy budget, spent exactly
     method: Method
 
     def __post_init__(self) -> None:
@@ -217,13 +212,10 @@ def make_plan(
     method: Method,
     untransformed: Rule | Sequence[int] = "exact",
 ) -> Plan:
-    """Choose which axes are left alone.
+    """Choose which axes are left alone; each has the transform its attribute would have.
 
-    Args:
-        axes: each with the transform its attribute would have.
-        epsilon: the privacy budget.
-        method: "basic" leaves all alone, "privelet" none, the others follow `untransformed`.
-        untransformed: a rule, or the positions of the axes to leave alone.
+    Method "basic" leaves all alone, "privelet" none; the others follow `untransformed`, a rule or
+    the positions of the axes to leave alone.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")

@@ -48,10 +48,9 @@ _DRAWS_AT_ONCE = 1 << 18
 def noisy_cells(
     codes: Codes, plan: Plan, sampler: Sampler, source: RandomSource
 ) -> NDArray[np.float64]:
-    """Return the matrix of counts of `codes` under epsilon-differential privacy.
+    """Return the counts of `codes` under epsilon-differential privacy, of `plan.stored_shape`.
 
-    Returns:
-        Unbiased cells (but for Privelet*, which shrinks), of shape `plan.stored_shape`.
+    They are unbiased, but for Privelet*, which shrinks.
     """
     plan.check_rows(codes)
     counts = count_cells(codes, plan)

@@ -45,18 +45,13 @@ _AT_ONCE = 1 << 18  # cells that are added up at once
 
 @dataclass(frozen=True, slots=True)
 class RangeCount:
-    """An answer. Without exact noise moments (Privelet*) there is a value only.
-
-    Attributes:
-        standard_deviation: of its noise, exactly.
-        confidence: the probability with which the interval holds the true count.
-    """
+    """An answer. Without exact noise moments (Privelet*) there is a value only."""
 
     value: float
-    standard_deviation: float | None
+    standard_deviation: float | None  # of its noise, exactly
     low: float | None
     high: float | None
-    confidence: float
+    confidence: float  # the probability with which the interval holds the true count
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +67,13 @@ class RangeCounts:
 
 @dataclass(frozen=True)
 class RangeRelease:
-    """Noisy counts of every cell of a public domain.
-
-    Attributes:
-        plan: the mechanism that made the counts: method, epsilon, transforms, noise scale.
-        cells: the noisy counts, in the plan's stored order and shape.
-        rows: the number of rows counted; public, since neighbouring tables have equally many.
-        private: False if the noise came from a seeded source, which protects nothing.
-    """
+    """Noisy counts of every cell of a public domain."""
 
     schema: Schema
-    plan: Plan
-    cells: NDArray[np.float64]
-    rows: int
-    private: bool
+    plan: Plan  # the mechanism that made the counts: method, epsilon, transforms, noise scale
+    cells: NDArray[np.float64]  # the noisy counts, in the plan's stored order and shape
+    rows: int  # the number of rows counted; public, since neighbouring tables have equally many
+    private: bool  # False if the noise came from a seeded source, which protects nothing
 
     def __post_init__(self) -> None:
         if self.cells.shape != self.plan.stored_shape or self.cells.dtype != np.float64:
@@ -206,13 +194,11 @@ class PossibleBoxes:
     0, without noise. A box that ends in impossible cells holds as many rows as the smaller box
     without them: both noisy counts are unbiased and have a known variance. Which of the two has
     less noise depends on the transforms.
-
-    Attributes:
-        rules: of each rule, its attributes, and whether each cell of their positions is possible.
-        fixed: the attributes whose ranges must stay as they are: the leaves below one node.
     """
 
+    # Of each rule, its attributes, and whether each cell of their positions is possible.
     rules: tuple[tuple[tuple[int, ...], NDArray[np.bool_]], ...]
+    # The attributes whose ranges must stay as they are: the leaves below one node.
     fixed: frozenset[int]
 
     @classmethod

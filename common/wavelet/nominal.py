@@ -33,26 +33,17 @@ class Tree:
     position, in which the leaves below any node are an interval. A node with a single child says
     nothing its child does not say, and its coefficient would always be zero: the hierarchy's `root`
     has no such nodes, which also lowers the height, and with it the noise.
-
-    Attributes:
-        parent: parent node of each node; -1 for the root, node 0.
-        first_child: first child of each inner node (its children are consecutive); 0 for a leaf.
-        fan_out: number of children of each node; 0 for a leaf.
-        low: first depth-first leaf position below each node.
-        high: one past the last depth-first leaf position below each node.
-        level_starts: first node of each level, then the number of nodes.
-        leaf_nodes: node of the leaf at each depth-first position.
-        leaf_codes: code of the leaf at each depth-first position.
     """
 
-    parent: NDArray[np.intp]
+    parent: NDArray[np.intp]  # parent node of each node; -1 for the root, node 0
+    # First child of each inner node (its children are consecutive); 0 for a leaf.
     first_child: NDArray[np.intp]
-    fan_out: NDArray[np.intp]
-    low: NDArray[np.intp]
-    high: NDArray[np.intp]
-    level_starts: tuple[int, ...]
-    leaf_nodes: NDArray[np.intp]
-    leaf_codes: NDArray[np.intp]
+    fan_out: NDArray[np.intp]  # number of children of each node; 0 for a leaf
+    low: NDArray[np.intp]  # first depth-first leaf position below each node
+    high: NDArray[np.intp]  # one past the last depth-first leaf position below each node
+    level_starts: tuple[int, ...]  # first node of each level, then the number of nodes
+    leaf_nodes: NDArray[np.intp]  # node of the leaf at each depth-first position
+    leaf_codes: NDArray[np.intp]  # code of the leaf at each depth-first position
 
     @classmethod
     def of(cls, hierarchy: Hierarchy) -> Tree:

@@ -67,11 +67,8 @@ _STATISTICAL_SLACK_BYTES = 16
 def partners(place: int, *, parties: int, colluders: int, may_miss: int = 0) -> list[int]:
     """Return the places with which the party at `place` shares a mask, ascending.
 
-    Args:
-        place: of the party, 0 to parties - 1.
-        parties: how many there are in the sum.
-        colluders: up to how many of them may pool what they know, the curator included beside them.
-        may_miss: up to how many of them may go missing during the sum.
+    Up to `colluders` of the parties may pool what they know, among themselves and with the curator;
+    up to `may_miss` may go missing during the sum.
     """
     if not 0 <= place < parties:
         raise LocalError(f"a sum of {parties} parties has no place {place}")

@@ -29,7 +29,6 @@ runs a sum again charges the budget again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 from gmpy2 import mpz
@@ -55,29 +54,6 @@ from common.crypto.sums.ring import TABLE_PAYS_FROM, RingCollector, RingContribu
 from common.crypto.sums.words import WordCollector, WordContributor
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
-
-
-class Contributor(Protocol):
-    """A party's half of one aggregation."""
-
-    def prepare(self) -> None:
-        """Do ahead what does not depend on the other parties."""
-
-    def contribute(self, chunk: int, incoming: bytes | None) -> bytes:
-        """Return what leaves this party for one chunk, given what came from its predecessor."""
-
-
-class Collector(Protocol):
-    """The curator's half of one aggregation."""
-
-    def accept(self, message: ContributionSubmitted) -> None:
-        """Take one chunk in, or raise RemoteProtocolError and change nothing."""
-
-    def missing(self) -> list[str]:
-        """Return the parties that have not sent everything."""
-
-    def total(self) -> NDArray[np.int64]:
-        """Return the noisy sum, once nothing is missing."""
 
 
 class SumParty:
@@ -111,7 +87,7 @@ class SumParty:
             masks = PairwiseMasks.agree(
                 member, plan_digest=plan.digest, order=plan.parties, colluders=plan.colluders
             )
-        self._contributor: Contributor
+        self._contributor: RingContributor | WordContributor
         if plan.aggregation is Aggregation.PAILLIER:
             entry = _selector_entry(plan, member.name, selection)
             self._contributor = RingContributor(
@@ -184,7 +160,7 @@ class SumCurator:
         self, plan: SumPlan, *, private_key: PrivateKey | None, source: RandomSource
     ) -> None:
         self._plan = plan
-        self._collector: Collector
+        self._collector: RingCollector | WordCollector
         self.selector: bytes | None = None
         if plan.aggregation is not Aggregation.PAILLIER:
             self._collector = WordCollector(plan)

@@ -41,13 +41,10 @@ _CHUNK = 1 << 14  # a chunk's coins stay in the cache
 
 
 def discrete_laplace(scale: Fraction, count: int, source: RandomSource) -> NDArray[np.int64]:
-    """`count` independent integers k with P(k) proportional to exp(-|k| / scale), exactly.
+    """Draw `count` independent integers k with P(k) proportional to exp(-|k| / scale), exactly.
 
-    Args:
-        scale: the noise scale, above 0 and at most 2^40. An integer statistic with L1 sensitivity s
-            released with it costs epsilon = s / scale.
-        count: how many draws.
-        source: where the random bits come from.
+    The scale is above 0 and at most 2^40. An integer statistic with L1 sensitivity s, released with
+    such noise, costs epsilon = s / scale.
     """
     check_scale(scale)
     if count < 0:

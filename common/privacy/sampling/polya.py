@@ -55,14 +55,9 @@ _LARGEST_DRAW = 1 << 62
 def polya_shares(
     scale: Fraction, parties: int, count: int, source: RandomSource
 ) -> NDArray[np.int64]:
-    """`count` independent shares of discrete Laplace noise of scale `scale`, one of m = `parties`.
+    """Draw `count` independent shares; those of m = `parties` parties make noise of this scale.
 
-    Args:
-        scale: of the noise that the sum of `parties` shares is to have.
-        parties: how many shares make up the whole noise: the parties whose shares nobody else
-            knows.
-        count: how many shares, one for each cell.
-        source: where the random bits come from.
+    `parties` counts those whose shares no other party knows.
     """
     check_scale(scale)
     if parties < 1 or count < 0:

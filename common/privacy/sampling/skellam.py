@@ -45,12 +45,9 @@ _CURVATURE = Fraction(11, 20)  # cosh x - 1 <= 0.55 x^2 for x <= 1
 
 
 def skellam(variance: Fraction, count: int, source: RandomSource) -> NDArray[np.int64]:
-    """`count` independent integers k with P(k) = exp(-variance) I_k(variance), exactly.
+    """Draw `count` independent integers k with P(k) = exp(-variance) I_k(variance), exactly.
 
-    Args:
-        variance: above 0 and at most 2^40. Beyond 2^24 a draw is a sum of several.
-        count: how many draws.
-        source: where the random bits come from.
+    The variance is above 0 and at most 2^40. Beyond 2^24 a draw is a sum of several.
     """
     check_variance(variance)
     if count < 0:
