@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
 
 from common.errors import InputError, LocalError
@@ -12,7 +12,7 @@ from common.errors import InputError, LocalError
 Written = str | Decimal | Fraction | int | float
 _LARGEST = Fraction(10**9)  # far beyond any use, and still a number that floats can carry
 LARGEST_DELTA = Fraction(1, 1000)
-_MOST_PLACES = 100  # before or behind the point: a few letters must not become gigabytes of digits
+_MOST_PLACES = 100  # before or behind the point: a short text must not become gigabytes of digits
 
 
 def parse_epsilon(value: Written) -> Fraction:
@@ -75,15 +75,14 @@ def check_delta(delta: Fraction) -> None:
 
 def rounded(value: Fraction, digits: int, *, up: bool) -> Fraction:
     """Round a value that is not negative to so many significant decimal digits, up or down."""
-    if value == 0:
-        return value
-    places = digits - 1
-    while value * Fraction(10) ** places >= 10**digits:
-        places -= 1
-    while value * Fraction(10) ** places < 10 ** (digits - 1):
-        places += 1
-    scaled = value * Fraction(10) ** places
-    return Fraction(math.ceil(scaled) if up else math.floor(scaled)) / Fraction(10) ** places
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    return Fraction(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+
+
+def root_from_below(value: Fraction, bits: int) -> Fraction:
+    """Return the square root, less by at most 2^-bits; exact where value is a square."""
+    top, bottom = value.as_integer_ratio()
+    return Fraction(math.isqrt(top * bottom << 2 * bits), bottom << bits)
 
 
 def split(total: Fraction, weights: Sequence[Fraction | int]) -> list[Fraction]:

@@ -19,9 +19,10 @@ when B >= scale * ln 2 * (129 + log2(draws)).
 
 **Skellam noise** is for (epsilon, delta), calibrated to the L2 sensitivity. The difference of two
 independent Poisson variables of mean s / 2 has variance s. It is closed under addition, so any m
-shares of variance s / m ARE the noise of variance s: no approximation, whoever colludes. Drawn by
-`sampling.skellam`. Its cost: between neighbours whose exact answers, integer vectors, differ by D1
-in the L1 norm and D2 in the L2 norm, the Renyi divergence of every integer order a >= 2 is at most
+shares of variance s / m ARE the noise of variance s: no approximation, whichever parties collude.
+Drawn by `sampling.skellam`. Its cost: between neighbours whose exact answers, integer vectors,
+differ by D1 in the L1 norm and D2 in the L2 norm, the Renyi divergence of every integer order
+a >= 2 is at most
 
     a D2^2 / (2 s) + min( ((2 a - 1) D2^2 + 6 D1) / (4 s^2), 3 D1 / (2 s) )    [Agarwal21, Thm 3.5].
 
@@ -51,7 +52,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.privacy.budget import rounded
+from common.privacy.budget import root_from_below, rounded
 from common.privacy.randomness import RandomSource
 from common.privacy.sampling.discrete_laplace import (
     check_scale,
@@ -147,7 +148,7 @@ class DiscreteLaplace:
 
     def draw_share(self, count: int, *, makers: int, source: RandomSource) -> NDArray[np.int64]:
         """Draw a Polya share, one of `makers`."""
-        return polya_shares(self.scale, makers, count, source)
+        return polya_shares(self.scale, count, source, parties=makers)
 
     @property
     def nominal_variance(self) -> Fraction:
@@ -273,5 +274,4 @@ def pure_equivalent(law: NoiseLaw, sensitivity: Sensitivity) -> Fraction:
     For rules that are written for Laplace noise. Exact for that law, rounded down for others.
     """
     squared = 2 * sensitivity.l1**2 / law.nominal_variance
-    top, bottom = squared.as_integer_ratio()
-    return Fraction(isqrt(top * bottom << 2 * _EQUIVALENT_BITS), bottom << _EQUIVALENT_BITS)
+    return root_from_below(squared, _EQUIVALENT_BITS)

@@ -74,7 +74,7 @@ def histograms(count: int) -> Sensitivity:
     return Sensitivity.moving(2 * count)
 
 
-def bounded(count: int, most: int) -> Sensitivity:
+def bounded(count: int, *, most: int) -> Sensitivity:
     """Return that of `count` numbers, each of which a replaced row moves by at most `most`.
 
     A sum over the rows of numbers from 0 to `most` is one: the replaced row takes one of them out

@@ -102,7 +102,8 @@ class Spending:
         Every order holds; two are tried, which are best if all of it is counted as rho, and if
         what is pure is counted as epsilon.
         """
-        costs = {cost for cost in (self.rho + self._squares, self.rho) if cost}
+        squares = sum((e * e / 2 for e in self.epsilons), ZERO)
+        costs = {cost for cost in (self.rho + squares, self.rho) if cost}
         orders = [cheapest_order(cost, delta) for cost in costs]
         amounts = [at_order(order, self._divergence(order), delta) for order in orders]
         return min(amounts if self.rho else [*amounts, self.pure])
@@ -120,10 +121,6 @@ class Spending:
         """Return it for people, at its largest delta."""
         at = f" at delta {shown(self.delta):g}" if self.delta else ""
         return f"epsilon {fraction_words(self.epsilon)}{at}"
-
-    @property
-    def _squares(self) -> Fraction:
-        return sum((e * e / 2 for e in self.epsilons), ZERO)
 
     def _divergence(self, order: int) -> Fraction:
         return order * self.rho + sum((min(e, order * e * e / 2) for e in self.epsilons), ZERO)
@@ -162,7 +159,7 @@ def at_order(order: int, divergence: Fraction, delta: Fraction) -> Fraction:
 
 
 def exactly_at(order: int, divergence: Fraction, delta: Fraction) -> Fraction:
-    """Return the same, rounded up by less than 1e-30, to be held against a cap."""
+    """Return that epsilon, rounded up by less than 1e-30, to be held against a cap."""
     return divergence + _excess(order, delta)
 
 

@@ -95,7 +95,7 @@ def read_criteria(tables: object) -> tuple[Criterion, ...]:
 
 
 def check_criteria(
-    criteria: Sequence[Criterion], schema: Schema, part: Fraction, epsilon: Fraction
+    criteria: Sequence[Criterion], schema: Schema, *, part: Fraction, epsilon: Fraction
 ) -> None:
     """Refuse criteria that are not about a schema, or whose part of epsilon is none or all of it.
 

@@ -216,7 +216,7 @@ class Study:
         check_digest("prior", self.prior)
         self._check_people()
         sound = self.epsilon * (self.profile == "sound")
-        check_criteria(self.criteria, self.schema, self.criteria_epsilon, sound)
+        check_criteria(self.criteria, self.schema, part=self.criteria_epsilon, epsilon=sound)
         self._check_noise()
         self._check_may_miss()
         if self.signature is not None:

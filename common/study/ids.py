@@ -45,7 +45,7 @@ class History:
 
     @property
     def digest(self) -> HistoryDigest:
-        """Stands for all that was published: equal on two sides only if both were told the same."""
+        """Stands for all that was published: equal only on sides that were told the same."""
         return HistoryDigest(self._digest)
 
     def add_key(self, public_key: bytes) -> None:

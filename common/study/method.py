@@ -121,12 +121,12 @@ def read_settings(
     return read_table(dict(study.settings), parsers, inside=study.method, required=required)
 
 
-def between(least: int, most: int) -> Parser:
+def between(low: int, high: int) -> Parser:
     """Take a whole number between two others, both included."""
 
     def parse(value: object) -> int:
-        if type(value) is not int or not least <= value <= most:
-            raise InputError(f"expected a whole number from {least} to {most}, got {value!r:.100}")
+        if type(value) is not int or not low <= value <= high:
+            raise InputError(f"expected a whole number from {low} to {high}, got {value!r:.100}")
         return value
 
     return parse

@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isqrt
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from common.errors import LocalError
+from common.privacy.budget import root_from_below
 from common.privacy.noise_law import NoiseLaw
 from common.schema.rules import Possible
 from common.study.prior import Prior, drawn_towards, scaled
@@ -54,11 +54,9 @@ class Total:
 
     def law(self, law: NoiseLaw) -> NoiseLaw:
         """Return the law of the noise in the counts, if the step asked for `law`."""
-        ratio = self.variance_ratio
-        if ratio == 1:
+        if self.variance_ratio == 1:
             return law
-        top, bottom = ratio.as_integer_ratio()
-        return law.times(Fraction(isqrt(top * bottom << 2 * _ROOT_BITS), bottom << _ROOT_BITS))
+        return law.times(root_from_below(self.variance_ratio, _ROOT_BITS))
 
 
 Result: TypeAlias = Counts | bytes

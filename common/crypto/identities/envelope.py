@@ -7,8 +7,8 @@ the round, the step, the place in the sequence, and the full public identities o
 recipient. So an envelope means exactly one thing at exactly one place:
 
 - the route is in HPKE's `info`: moved to another place, it does not open;
-- the signature covers route and ciphertext: nobody else can write one, and nobody can take
-  somebody's sealed words and sign them as his own (the sender's identity is in `info` too);
+- the signature covers route and ciphertext: no other party can write one, and none can take
+  another's sealed words and sign them as its own (the sender's identity is in `info` too);
 - `Mailbox` accepts each sequence in order, once.
 
 The curator learns sender, recipient and size. The clear header exists so that a refusal can name
@@ -44,7 +44,7 @@ class Refusal(enum.StrEnum):
     MISDIRECTED = "between other parties"  # swapped: another sender or recipient
     REPLAYED = "replayed"
     REORDERED = "out of order"
-    FORGED = "not signed by its sender"  # altered, or written by somebody else
+    FORGED = "not signed by its sender"  # altered, or written by another party
     UNREADABLE = "not sealed to this recipient for this place"
 
 

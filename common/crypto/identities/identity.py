@@ -10,7 +10,7 @@ Crockford's base 32 (no I, L, O, U), in groups of four:
 
     4K7Q-0TZM-V2WD-91HX-ENB5-RR3C-Y8GA-6JPS
 
-so somebody who wants to pass for a party needs a second preimage (2^160 work), and two people can
+so an impostor of a party needs a second preimage (2^160 work), and two people can
 compare it on the telephone. Nothing here reads or writes files: `common.crypto.key_files` does.
 """
 
@@ -40,6 +40,7 @@ _MLKEM_PUBLIC_BYTES = 1184
 _PUBLIC_BYTES = 1 + 3 * _CURVE_BYTES + _MLKEM_PUBLIC_BYTES
 _SECRET_BYTES = 1 + 3 * _CURVE_BYTES + _MLKEM_SEED_BYTES
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_TO_CROCKFORD = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", _CROCKFORD)  # of RFC 4648
 _FINGERPRINT_CHARACTERS = 32
 _GROUP = 4
 
@@ -83,13 +84,8 @@ class PublicIdentity:
     def fingerprint(self) -> str:
         """160 bits of SHA-256 over every public key, in eight groups of four characters."""
         digest = hashlib.sha256(b"parley identity\0" + self.encoded).digest()
-        number = int.from_bytes(digest, "big") >> (256 - 5 * _FINGERPRINT_CHARACTERS)
-        letters = [
-            _CROCKFORD[(number >> (5 * place)) & 31]
-            for place in reversed(range(_FINGERPRINT_CHARACTERS))
-        ]
-        groups = range(0, _FINGERPRINT_CHARACTERS, _GROUP)
-        return "-".join("".join(letters[start : start + _GROUP]) for start in groups)
+        letters = base64.b32encode(digest[: 5 * _FINGERPRINT_CHARACTERS // 8]).decode()
+        return _grouped(letters.translate(_TO_CROCKFORD))
 
     def verify(self, signature: bytes, *, message: bytes) -> None:
         """Raise `InvalidSignature` unless this identity signed the message."""
@@ -175,7 +171,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A party taking part in a study: its name, its keys, and everybody's pinned identities."""
+    """A party taking part in a study: its name, its keys, and the identities of all parties."""
 
     name: str
     identity: Identity
@@ -207,5 +203,9 @@ def normal_fingerprint(text: str) -> str:
             f"not a fingerprint: {text!r}; expected {_FINGERPRINT_CHARACTERS} digits and letters "
             "without I, L, O, U, in groups of four"
         )
-    groups = range(0, _FINGERPRINT_CHARACTERS, _GROUP)
-    return "-".join(letters[start : start + _GROUP] for start in groups)
+    return _grouped(letters)
+
+
+def _grouped(letters: str) -> str:
+    starts = range(0, len(letters), _GROUP)
+    return "-".join(letters[start : start + _GROUP] for start in starts)

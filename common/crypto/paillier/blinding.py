@@ -23,7 +23,7 @@ public-key system with applications to electronic voting", Int. J. Inf. Sec. 9, 
 The moduli phe draws would not do: their p - 1 may have small factors in common, or p = 1 (mod 4).
 
 What h^s does not hide: the key's OWNER decrypts, and then sees the n-th residue that is left. h^s
-is not uniform to somebody who knows p and q, or chose h. That matters for one thing only, a power
+is not uniform to an owner who knows p and q, or chose h. That matters for one thing only, a power
 of the owner's own ciphertext, E(u)^eta: its residue tells about eta even where u = 0. Such a
 product goes to the owner only after blinding with a factor of `PowerBlinder`, uniform to all.
 
@@ -95,7 +95,7 @@ class FixedBase:
 class FixedBaseBlinder:
     """h^s with s of half the modulus' length. See the module's text for what is assumed.
 
-    The first factors come from a small table; whoever needs many gets a large one, once.
+    The first factors come from a small table; a large one is made once many are needed.
     """
 
     def __init__(self, public_key: PublicKey, source: RandomSource) -> None:

@@ -35,8 +35,8 @@ subgroup", CRYPTO 1997, section 4] take seconds. GnuPG makes its ElGamal primes 
 Not here: blinding (blinding.py), many counts in one plaintext (packing.py), the secret key at rest
 (`common.crypto.key_files`), sums over parties.
 
-Known weakness: the exponentiations of `decrypt` are not constant-time. Whoever can both choose a
-ciphertext and time its decryption finely must be met with `rerandomise` before `decrypt`.
+Known weakness: the exponentiations of `decrypt` are not constant-time. Where a peer can both choose
+a ciphertext and time its decryption finely, call `rerandomise` before `decrypt`.
 
 Example:
     >>> private_key = generate_key_pair(2048, source)
@@ -84,7 +84,7 @@ class PublicKey:
     """The modulus n and the blinding base h, an n-th residue modulo n^2.
 
     A holder of the public key cannot check that h was chosen well, and need not: h protects
-    plaintexts from everybody except the key's owner, who can decrypt them anyway. What else is to
+    plaintexts from all readers except the key's owner, who can decrypt them anyway. What else is to
     be hidden from the owner must not depend on h; blinding.py says when that is.
 
     Raises:

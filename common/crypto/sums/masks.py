@@ -1,4 +1,4 @@
-"""Pairwise masks that add up to zero: noise for everybody who does not hold all of them.
+"""Pairwise masks that add up to zero: noise to all who do not hold all of them.
 
 Two parties share an X25519 secret (`Identity.agree`). HKDF-SHA256 turns it into an AES-256
 key for ONE sum: the digest of its plan (study, round, parties, cells, scales) is the salt, and the
@@ -31,11 +31,11 @@ less the others. (It holds modulo any M: a tree's incidence matrix has a unit in
 **What is taken.** The parties stand in a circle, in the order of the plan, and share a mask with
 the h next ones on either side. *Without any 2h - 1 of them, the rest is connected.* Proof. Take
 two parties that are left. The circle has two arcs between them, and in one of the arcs at most
-h - 1 parties are missing. So along this arc whoever is left has the next one that is left within h
+h - 1 parties are missing. So along this arc each party that is left has the next one within h
 places, hence as a partner. (This is Harary's graph of connectivity 2h, with the least edges.)
 
 2h is the larger of t + 1, for the t colluders of the study, and 32, rounded up to an even number.
-So up to 33 parties everybody shares a mask with everybody, and no coalition learns more than the
+So up to 33 parties every two share a mask, and no coalition learns more than the
 others' total; beyond that, none of up to max(t, 31) parties does, certainly, not just probably.
 Unlike random graphs [Bell20] it needs no assumption about how colluders are spread: they may stand
 where they like. A party's work does not depend on K.
@@ -56,7 +56,7 @@ from common.crypto.identities.identity import Member
 from common.errors import LocalError
 
 LEAST_CONNECTIVITY = 32
-"""So many parties must collude to single anybody out, even in a study that names fewer colluders.
+"""So many parties must collude to single a party out, even in a study that names fewer colluders.
 
 32 masks cost a party a quarter of a microsecond a cell, however many parties there are.
 """

@@ -18,7 +18,7 @@ Soundness needs a modulus without small factors, coprime to its totient, as `gen
 makes them: a curator that cheats already when it makes the key is NOT detected. Distributed noise
 does not depend on any of this, and is the default of sound studies.
 
-**A curator that tells everybody something else.** Each party could be given its own one-hot vector,
+**A curator that tells each party something else.** Each could be given its own one-hot vector,
 such that no share, or several, are used. So `Selection.digest` is part of the address of the
 ring's envelopes: neighbours whose selector or seed differ cannot read each other, and a product
 that arrives at the curator comes from parties who all had the same.

@@ -23,7 +23,7 @@ A party's own mask or its key becomes known only if n - d of its holders reveal 
 them collude, so at least one of those who revealed is honest, had the list confirmed, and put the
 party where it is. Call a party that did not collude known if its own mask or its key is known.
 
-*Up to 2h + 1 parties: everybody holds shares of everybody,* n = K, and K > t + 2d. Two confirmed
+*Up to 2h + 1 parties: each holds shares of each,* n = K, and K > t + 2d. Two confirmed
 lists have K - d signers each, so at least K - 2d > t in common, one of them honest; it signed one
 list. So all honest parties reveal for one list. Those in it have their own masks opened, those
 missing their keys, and none both. Masks of pairs that are both in it stay secret, and honest

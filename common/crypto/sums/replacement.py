@@ -11,8 +11,8 @@ Bookkeeping, per marginal. A marginal that is new in a release starts there and 
 rows only. A marginal that was dropped keeps its statistic and its holder; when it comes back, the
 holder may be far older than the previous party. So every marginal has a `Coverage`: who holds the
 share that is in it now, and whose rows it covers. The books are public and pure: each side keeps
-them from the sequence of requests and needs nobody's word. `Books.open_release` says what has to
-happen; `Release.books` are the books afterwards.
+them from the sequence of requests and needs no other word for them. `Books.open_release` says what
+has to happen; `Release.books` are the books afterwards.
 
 What it costs. The curator sees v_1 + eta_1, then v_1 + v_2 + eta_2, ...: FRESH noise each time,
 over rows that were in the releases before. Theorem 5 of the paper is wrong: a release with noise of

@@ -2,10 +2,10 @@
 
 The curator holds the secret key, so it must never see one party's ciphertext. Party 1 encrypts its
 cells, each next party multiplies its own in, and only the last one's product, which holds the sum
-over everybody, goes to the curator. What travels in between is sealed (see `secure_sum`).
+over all parties, goes to the curator. What travels in between is sealed (see `secure_sum`).
 
 With zero-sum masks every contribution also carries a mask modulo n; the masks of all parties add up
-to zero. Then a partial product is uniform even to somebody who can decrypt it: curator and ring
+to zero. Then a partial product is uniform even to a reader who can decrypt it: curator and ring
 neighbours together see the total and nothing else.
 
 A party's own ciphertexts do not depend on what comes in. `prepare` makes them ahead, so K parties

@@ -20,10 +20,10 @@ What each adversary learns, or can do:
   detected, the selector's proof fails or neighbours cannot read each other (`one_share` says what
   it takes for granted); distributed and masked: harmless, it has no say.
 - A party that sends garbage: refused where it is no ciphertext or does not decode, otherwise a
-  wrong sum. Nobody learns more from it; a sum is as right as its parties are honest.
+  wrong sum. No side learns more from it; a sum is as right as its parties are honest.
 
-Each sum that is run is a release: a curator may claim that a finished one has failed. So whoever
-runs a sum again charges the budget again.
+Each sum that is run is a release: a curator may claim that a finished one has failed. So a
+party that runs a sum again charges the budget again.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class SumCurator:
         """Return the sum plus its noise, shape (cells,): all that the curator ever learns.
 
         Raises:
-            RemoteProtocolError: somebody dropped out; there is no partial result.
+            RemoteProtocolError: a party dropped out; there is no partial result.
         """
         missing = self._collector.missing()
         if missing:

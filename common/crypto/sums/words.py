@@ -2,8 +2,8 @@
 
 Masked: party k sends counts + its Polya share + its pairwise masks modulo 2^64, straight to the
 curator, who adds up; the masks cancel. No homomorphic encryption, no ring, the same distribution of
-the result. What one party sends is uniform to whoever lacks its masks. Every party must answer, or
-the curator refuses to finish: a missing one leaves masks in the sum. Sums that can do without some
+the result. What one party sends is uniform without its masks. Every party must answer, or the
+curator refuses to finish: a missing one leaves masks in the sum. Sums that can do without some
 parties are in `recovery`.
 
 Clear: the same words without masks. The curator sees every contribution: NOT PRIVATE.
@@ -38,7 +38,7 @@ class WordContributor:
         """Add it all up; masks are what makes `Aggregation.MASKED` different from clear."""
         if (masks is not None) != (plan.aggregation is Aggregation.MASKED):
             raise LocalError("the plan's aggregation says whether words are masked")
-        # In the clear nobody hides whose share of noise is used: it is the first party's.
+        # In the clear no side hides whose share of noise is used: it is the first party's.
         silent = plan.noise is Noise.ONE_SHARE and plan.place_of(name) > 0
         words = (values if silent else values + noise).astype(np.uint64)  # modulo 2^64
         if masks is not None:

@@ -53,7 +53,7 @@ _LARGEST_DRAW = 1 << 62
 
 
 def polya_shares(
-    scale: Fraction, parties: int, count: int, source: RandomSource
+    scale: Fraction, count: int, source: RandomSource, *, parties: int
 ) -> NDArray[np.int64]:
     """Draw `count` independent shares; those of m = `parties` parties make noise of this scale.
 

@@ -115,7 +115,7 @@ def test_deviation_and_distance_are_those_of_the_parties_noise(noise, shares):
     """Three parties of whom one may collude: 3 Polya shares of which any 2 are one Laplace."""
     (error,) = errors([step(ALONE, scale=20)], 1, study(noise))
     source = SeededRandomSource(5)
-    drawn = sum(polya_shares(Fraction(20), 2, 200_000, source) for _ in range(shares))
+    drawn = sum(polya_shares(Fraction(20), 200_000, source, parties=2) for _ in range(shares))
     assert error.deviation == pytest.approx(drawn.std(), rel=0.02)
     # The forecast takes the noise for normal: a little more than that of a single draw.
     simulated = np.abs(drawn).mean() * 3 / (2 * 300)

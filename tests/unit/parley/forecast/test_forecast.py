@@ -147,7 +147,7 @@ def test_the_expected_noise_of_one_draw_is_the_closed_form(scale):
 
 
 def test_the_expected_noise_of_all_shares_is_their_average():
-    shares = polya_shares(Fraction(20), 2, 3 * 100_000, SeededRandomSource("shares"))
+    shares = polya_shares(Fraction(20), 3 * 100_000, SeededRandomSource("shares"), parties=2)
     total = shares.reshape(3, -1).sum(axis=0)
     assert DiscreteLaplace(Fraction(20)).mean_absolute(Fraction(3, 2)) == pytest.approx(
         np.abs(total).mean(), 0.02

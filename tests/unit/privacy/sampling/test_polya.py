@@ -14,7 +14,7 @@ from common.privacy.sampling.polya import Blocks, _cumulative, _table, polya_sha
 
 @pytest.mark.parametrize("count", [0, 1, 32768, 32769])
 def test_as_many_shares_as_asked_for(count):
-    shares = polya_shares(Fraction(3), 3, count, OsRandomSource())
+    shares = polya_shares(Fraction(3), count, OsRandomSource(), parties=3)
     assert shares.shape == (count,)
     assert shares.dtype == np.int64
 
@@ -22,11 +22,13 @@ def test_as_many_shares_as_asked_for(count):
 @pytest.mark.parametrize(("scale", "parties", "count"), [(0, 1, 1), (1, 0, 1), (1, 1, -1)])
 def test_impossible_requests_are_refused(scale, parties, count):
     with pytest.raises(LocalError):
-        polya_shares(Fraction(scale), parties, count, OsRandomSource())
+        polya_shares(Fraction(scale), count, OsRandomSource(), parties=parties)
 
 
 def test_the_same_seed_gives_the_same_shares():
-    first, second = (polya_shares(Fraction(9), 3, 50, SeededRandomSource(4)) for _ in range(2))
+    first, second = (
+        polya_shares(Fraction(9), 50, SeededRandomSource(4), parties=3) for _ in range(2)
+    )
     assert (first == second).all()
 
 
@@ -125,13 +127,13 @@ def test_a_draw_on_a_threshold_goes_the_exact_way_through_the_whole_sampler():
     # The first half sits on the lower bound of F(5) and its further bits are zero: just below F(5).
     second = _table(scale, parties).settle(np.array([word >> 48 << 48], dtype=np.uint64))[0]
     assert second >= 0
-    assert polya_shares(scale, parties, 1, Crafted())[0] == 5 - second
+    assert polya_shares(scale, 1, Crafted(), parties=parties)[0] == 5 - second
 
 
 @pytest.mark.parametrize("scale", [Fraction(300), Fraction(2**14), Fraction(2**14) + 1])
 def test_a_few_shares_of_a_large_scale_do_not_wait_for_a_table(scale):
     before = _table.cache_info().misses
-    shares = polya_shares(scale, 3, 100, SeededRandomSource("few"))
+    shares = polya_shares(scale, 100, SeededRandomSource("few"), parties=3)
     assert _table.cache_info().misses == before
     assert shares.any()
 
