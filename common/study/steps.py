@@ -149,8 +149,7 @@ class ReplaceStep(_Sum):
     @property
     def parties(self) -> tuple[str, ...]:
         """Who contributes: the holder of the older shares, then the party whose turn it is."""
-        mine = self.release.party
-        return (mine,) if self.group.holder is None else (self.group.holder, mine)
+        return tuple(self.release.limits(self.group))
 
     @property
     def sensitivity(self) -> Sensitivity:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from common.crypto.paillier.keys import PublicKey
-from common.crypto.sums.plan import Aggregation, SumPlan
+from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.errors import RemoteProtocolError
 from common.study.document import Study
 from common.study.ids import HistoryDigest
@@ -26,33 +28,27 @@ def sum_plan_of(
     The step's number is the sum's round, so no sum is ever run twice. The history is the digest of
     all that was published, as this side knows it.
     """
-    context = step_digest(history, number, step)
-    masks = study.profile == "sound"
-    if isinstance(step, ReplaceStep):
-        return step.release.plan(
-            step.group,
-            study=study.digest,
-            round_=number,
-            context=context,
-            aggregation=study.aggregation,
-            public_key=public_key,
-            zero_sum_masks=masks,
-        )
-    rows = {member.name: member.rows for member in study.members}
-    return SumPlan(
+    plan = partial(
+        SumPlan,
         study=study.digest,
         round=number,
-        context=context,
+        context=step_digest(history, number, step),
         parties=step.parties,
+        cells=step.cells,
+        aggregation=study.aggregation,
+        public_key=public_key,
+        zero_sum_masks=study.profile == "sound",
+    )
+    if isinstance(step, ReplaceStep):
+        limits = step.release.limits(step.group)
+        return plan(limits=tuple(limits.values()), noise=Noise.NONE)
+    rows = {member.name: member.rows for member in study.members}
+    return plan(
         limits=tuple(step.request.limit(rows[name]) for name in step.parties),
-        cells=step.request.cells,
         noise=study.noise,
         law=step.law,
         colluders=min(study.colluders, len(step.parties) - 1),
         may_miss=max(0, study.may_miss - len(study.members) + len(step.parties)),
-        aggregation=study.aggregation,
-        public_key=public_key,
-        zero_sum_masks=masks,
     )
 
 

@@ -29,8 +29,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from common.crypto.paillier.keys import PublicKey
-from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.errors import LocalError, PolicyError
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource
@@ -81,34 +79,14 @@ class Release:
         sizes = [self.books.coverage[marginal].cells for marginal in group.marginals]
         return dict(zip(group.marginals, np.split(vector, np.cumsum(sizes)[:-1]), strict=True))
 
-    def plan(
-        self,
-        group: Group,
-        *,
-        study: bytes,
-        round_: int,
-        context: bytes = b"",
-        aggregation: Aggregation,
-        public_key: PublicKey | None,
-        zero_sum_masks: bool = True,
-    ) -> SumPlan:
-        """Plan the secure sum of one group: of the holder's -eta and the party's counts + eta.
+    def limits(self, group: Group) -> dict[str, int]:
+        """Return who contributes to the secure sum of one group, and the most in one cell.
 
-        Both vectors carry their noise already, so the sum itself adds none.
+        The holder contributes -eta, the party its counts + eta. Both vectors carry their noise
+        already, so the sum itself adds none.
         """
-        own = self.rows + self.share_bound
-        return SumPlan(
-            study=study,
-            round=round_,
-            context=context,
-            parties=(self.party,) if group.holder is None else (group.holder, self.party),
-            limits=(own,) if group.holder is None else (group.share_bound, own),
-            cells=group.cells,
-            noise=Noise.NONE,
-            aggregation=aggregation,
-            public_key=public_key,
-            zero_sum_masks=zero_sum_masks,
-        )
+        older = {} if group.holder is None else {group.holder: group.share_bound}
+        return {**older, self.party: self.rows + self.share_bound}
 
 
 @dataclass(frozen=True, slots=True)
