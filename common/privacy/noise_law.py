@@ -45,7 +45,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt, pi, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -78,11 +77,11 @@ class NoiseLaw(Protocol):
 
     @property
     def name(self) -> str:
-        """What the statement calls it."""
+        """Its name in the statement."""
 
     @property
     def norm(self) -> int:
-        """Which norm of the sensitivity it is calibrated to: 1 or 2."""
+        """The norm of the sensitivity that it is calibrated to: 1 or 2."""
 
     @property
     def scale(self) -> Fraction:
@@ -90,7 +89,7 @@ class NoiseLaw(Protocol):
 
     @property
     def parameter(self) -> str:
-        """What that parameter is: its scale or its variance."""
+        """The kind of that parameter: "scale" or "variance"."""
 
     def cost(self, sensitivity: Sensitivity) -> Fraction:
         """Return what an answer of this sensitivity costs the rows that it is about.
@@ -249,7 +248,7 @@ class Skellam:
 
         variance = self.variance(copies)
         if variance > _NEARLY_NORMAL:  # the two agree to 1 / (8 s), and SciPy's I fails far out
-            return sqrt(2 * variance / pi)
+            return math.sqrt(2 * variance / math.pi)
         return float(variance * (ive(0, variance) + ive(1, variance)))
 
     def bound(self, draws: int) -> int:
@@ -265,7 +264,7 @@ class Skellam:
 def _root_from_above(value: Fraction) -> Fraction:
     """Return at least the square root, more by at most a relative 2^-127 where the root is >= 1."""
     scaled = -(-(value.numerator << 2 * _ROOT_BITS) // value.denominator)
-    return Fraction(isqrt(scaled) + 1, 1 << _ROOT_BITS)
+    return Fraction(math.isqrt(scaled) + 1, 1 << _ROOT_BITS)
 
 
 def pure_equivalent(law: NoiseLaw, sensitivity: Sensitivity) -> Fraction:

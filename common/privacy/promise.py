@@ -35,12 +35,11 @@ class Promise:
 
     @property
     def currency(self) -> str:
-        """In what steps are paid."""
+        """The currency in which steps are paid."""
         return "rho" if self.delta else "epsilon"
 
     @property
     def budget(self) -> Fraction:
-        """How much of the currency there is."""
         return self._bought if self.left is None else self.left
 
     @property
@@ -49,7 +48,7 @@ class Promise:
 
     @property
     def protected_rows(self) -> int:
-        """How many rows are protected at once: those of one person, at all owners."""
+        """The number of rows protected at once: those of one person, at all owners."""
         return max(1, self.rows) * self.owners
 
     def law(self, cost: Fraction, sensitivity: Sensitivity) -> NoiseLaw:

@@ -33,7 +33,7 @@ class RandomSource(Protocol):
 
     @property
     def private(self) -> bool:
-        """Whether what this source protects is protected: false for a seeded source."""
+        """False for a seeded source: its noise protects no row."""
 
     def random_bytes(self, count: int) -> bytes:
         """Draw `count` bytes."""

@@ -88,12 +88,12 @@ class Spending:
 
     @property
     def paid(self) -> Fraction:
-        """What steps under one promise cost, in its currency."""
+        """The cost of steps under one promise, in its currency."""
         return self.rho if self.delta else self.pure
 
     @property
     def epsilon(self) -> Fraction:
-        """What it amounts to at its largest delta; the sum of epsilons where there is none."""
+        """The epsilon at its largest delta; the sum of epsilons where there is none."""
         return self.epsilon_at(self.delta) if self.delta else self.pure
 
     def epsilon_at(self, delta: Fraction) -> Fraction:

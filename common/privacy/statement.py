@@ -186,13 +186,13 @@ class PrivacyStatement:
 
     @property
     def paid(self) -> Mapping[str, Fraction]:
-        """What each party's rows paid in the promise's currency: the bound where there is one."""
+        """Each party's payment in the promise's currency: the bound where there is one."""
         accountant = self.accountant
         return self.bounds or {party: accountant.spent(party) for party in accountant.parties}
 
     @property
     def most_paid(self) -> Fraction:
-        """What the party paid that paid most."""
+        """The largest payment of a party."""
         return max(self.paid.values(), default=Fraction(0))
 
     @property

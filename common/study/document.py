@@ -314,12 +314,12 @@ class Study:
 
     @property
     def promise(self) -> Promise:
-        """What each party's rows, or people, are promised, and what that buys."""
+        """The promise to each party's rows, or people, and the noise that it buys."""
         return Promise(self.epsilon, self.delta, self.rows_per_person, self.owners_per_person)
 
     @property
     def criteria_cost(self) -> Fraction:
-        """What the criteria cost, in the promise's currency: what their epsilon alone would buy."""
+        """The cost of the criteria, in the promise's currency: what their epsilon would buy."""
         part = self.criteria_epsilon
         return Promise(part, self.delta).budget if part else part
 

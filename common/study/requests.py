@@ -25,7 +25,7 @@ class PartyRows(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
         """Count the contingency table of every attribute set, some attributes in groups."""
@@ -90,7 +90,7 @@ class Request(Protocol):
 
     @property
     def unit(self) -> int:
-        """What the noise of the vector is divided by, to be that of a cell of a shown table."""
+        """The divisor that turns noise of the vector into that of a cell of a shown table."""
 
     @property
     def links(self) -> Sequence[Attributes]:
@@ -98,7 +98,7 @@ class Request(Protocol):
 
     @property
     def cells(self) -> int:
-        """How many integers the vector has."""
+        """The number of integers in the vector."""
 
     @property
     def canonical(self) -> bytes:

@@ -50,14 +50,13 @@ _MOST_CIRCUIT_BYTES = 1 << 27
 
 
 class _Sum:
-    """What the two kinds of sums say of themselves as their requests do."""
+    """The properties that the two kinds of sums take from their requests."""
 
     request: Request
     choices: ClassVar[int] = 0
 
     @property
     def tables(self) -> Sequence[TableShape]:
-        """The tables that are summed."""
         return self.request.tables
 
     @property
@@ -67,7 +66,6 @@ class _Sum:
 
     @property
     def cells(self) -> int:
-        """How many integers are summed."""
         return self.request.cells
 
 
@@ -86,17 +84,17 @@ class SumStep(_Sum):
 
     @property
     def mechanism(self) -> str:
-        """What the statement calls it."""
+        """Its name in the statement."""
         return f"{self.law.name} on a secure sum"
 
     @property
     def sensitivities(self) -> Mapping[str, Sensitivity]:
-        """How far one replaced row of each party moves the sum."""
+        """For each party, how far one of its replaced rows moves the sum."""
         return dict.fromkeys(self.parties, self.sensitivity)
 
     @property
     def costs(self) -> Mapping[str, Fraction]:
-        """What every party pays whose rows are in the sum."""
+        """The cost for each party whose rows are in the sum."""
         return dict.fromkeys(self.parties, self.law.cost(self.sensitivity))
 
     def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
@@ -148,17 +146,17 @@ class ReplaceStep(_Sum):
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """Who contributes: the holder of the older shares, then the party whose turn it is."""
+        """The contributors: the holder of older shares, then the party whose turn it is."""
         return tuple(self.release.limits(self.group))
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Of all marginals of the group."""
+        """The sensitivity of all marginals of the group."""
         return histograms(len(self.group.marginals))
 
     @property
     def sensitivities(self) -> Mapping[str, Sensitivity]:
-        """Of the marginals of the group that cover the party's rows."""
+        """For each party, the sensitivity of the marginals that cover its rows."""
         covering = Counter(
             party
             for marginal in self.group.marginals
@@ -168,7 +166,7 @@ class ReplaceStep(_Sum):
 
     @property
     def costs(self) -> Mapping[str, Fraction]:
-        """What every party pays whose rows the marginals cover."""
+        """The cost for each party whose rows the marginals cover."""
         return {party: self.law.cost(moved) for party, moved in self.sensitivities.items()}
 
     def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
@@ -182,7 +180,7 @@ class ReplaceStep(_Sum):
 
     @property
     def claimed(self) -> Mapping[str, Fraction]:
-        """What [Su16, Theorem 5] counts: a release costs the party whose turn it is, no other."""
+        """The count of [Su16, Theorem 5]: a release costs the party whose turn it is, no other."""
         return {self.release.party: self.law.cost(self.sensitivity)}
 
     def counts(self, data: PartyRows) -> dict[Marginal, Counts]:
@@ -249,7 +247,7 @@ class ChoiceStep:
 
     @property
     def sensitivities(self) -> Mapping[str, Sensitivity]:
-        """None that noise is calibrated to."""
+        """Nothing: no noise is calibrated to it."""
         return {}
 
     @property

@@ -67,12 +67,12 @@ class Axis:
 
     @property
     def variance_bound(self) -> Fraction:
-        """What a query's variance is at most multiplied by, the paper's H(A)."""
+        """The largest factor of a query's variance, the paper's bound H(A)."""
         return Fraction(self.size)  # a query may add up every cell
 
     @property
     def worst_variance(self) -> Fraction:
-        """What the worst query's variance is multiplied by, exactly."""
+        """The exact factor of the worst query's variance."""
         return Fraction(self.size)
 
     @cached_property

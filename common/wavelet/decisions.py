@@ -124,7 +124,7 @@ class Plan:
 
     @property
     def slab(self) -> int:
-        """How many sub-matrices are worked on at once."""
+        """The number of sub-matrices worked on at once."""
         room = SLAB_COEFFICIENTS // math.prod(self.sub_matrix_shape)
         return max(1, min(room, self.sub_matrices))
 

@@ -312,18 +312,6 @@ def test_every_field_is_in_the_digest(private_key):
     assert len({plan.digest for plan in [plain, *others]}) == len(others) + 1
 
 
-def test_only_the_clear_mode_says_that_it_is_not_private(private_key):
-    said = {
-        aggregation: make_plan(2, aggregation=aggregation, private_key=private_key).private
-        for aggregation in Aggregation
-    }
-    assert said == {
-        Aggregation.PAILLIER: True,
-        Aggregation.MASKED: True,
-        Aggregation.CLEAR: False,
-    }
-
-
 def test_a_value_beyond_the_declared_limit_never_leaves_the_party(identities):
     plan = make_plan(2, aggregation=Aggregation.MASKED)
     vectors = random_vectors(plan, 1)

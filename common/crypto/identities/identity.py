@@ -47,7 +47,7 @@ _GROUP = 4
 
 @dataclass(frozen=True, slots=True)
 class PublicIdentity:
-    """What the others know of a party: its public keys, as one versioned string of bytes."""
+    """A party's public keys, as one versioned string of bytes."""
 
     encoded: bytes
 

@@ -40,7 +40,7 @@ _WIDEST_SLOT = 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """How vectors are laid out in plaintexts. Every value in it is public."""
+    """The layout of vectors in plaintexts. Every value in it is public."""
 
     plaintext_bits: int  # signed integers below 2^(plaintext_bits - 1) fit into a plaintext
     rows: int  # the largest total of honest counts in one cell, over all parties

@@ -66,7 +66,7 @@ class BitProof:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """What the curator sends to every party before a one-share sum."""
+    """The curator's message to every party before a one-share sum."""
 
     ciphertexts: tuple[mpz, ...]
     proofs: tuple[BitProof, ...]
@@ -153,7 +153,7 @@ def prove_selector(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What a party needs to know whose share is used, without knowing it."""
+    """A party's means to use one share of noise without knowing whose it is."""
 
     selector: bytes  # the curator's E(u) and its proof, as bytes from outside
     # Of the permutation that the parties agreed on and the curator does not know.
@@ -161,7 +161,7 @@ class Selection:
 
     @property
     def digest(self) -> bytes:
-        """What two parties compare to know that they have the same selection."""
+        """A digest that is equal for two parties only if their selections are."""
         return hashlib.sha256(
             frame(("parley selection 1", self.selector, self.seed.reveal()))
         ).digest()

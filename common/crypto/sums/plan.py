@@ -121,13 +121,8 @@ class SumPlan:
 
     @property
     def noise_makers(self) -> int:
-        """How many shares make up the whole noise, of distributed noise: K - t - d."""
+        """The number of shares that make up the whole of distributed noise: K - t - d."""
         return len(self.parties) - self.colluders - self.may_miss
-
-    @property
-    def private(self) -> bool:
-        """Whether contributions are hidden from the curator."""
-        return self.aggregation is not Aggregation.CLEAR
 
     @property
     def masked(self) -> bool:
@@ -170,7 +165,6 @@ class SumPlan:
 
     @cached_property
     def packing(self) -> Packing:
-        """How cells lie in Paillier plaintexts."""
         if self.public_key is None:
             raise LocalError(f"aggregation {self.aggregation.value!r} packs nothing")
         return Packing(
@@ -182,14 +176,14 @@ class SumPlan:
 
     @cached_property
     def chunk_cells(self) -> int:
-        """How many cells travel together (fewer in the last chunk)."""
+        """The cells that travel together (fewer in the last chunk)."""
         if self.aggregation is Aggregation.PAILLIER:
             return self.chunk_ciphertexts * self.packing.slots
         return _WORDS_PER_CHUNK
 
     @property
     def chunks(self) -> int:
-        """In how many pieces the vector travels."""
+        """The number of pieces in which the vector travels."""
         return -(-self.cells // self.chunk_cells)
 
     def cells_of(self, chunk: int) -> slice:
@@ -207,7 +201,6 @@ class SumPlan:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        """Of all parties: looked up for every partner of a party, so not searched for."""
         return {name: place for place, name in enumerate(self.parties)}
 
     def successor(self, name: str) -> str | None:

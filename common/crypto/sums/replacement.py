@@ -39,7 +39,7 @@ Marginal = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """What is public about one marginal's statistic."""
+    """The public facts about one marginal's statistic."""
 
     cells: int  # of the marginal
     holder: str  # who drew the share of noise that is in it now
@@ -91,7 +91,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """For every marginal ever released: who holds its share, and what it covers."""
+    """The coverage of every marginal ever released: who holds its share, whose rows are in it."""
 
     coverage: Mapping[Marginal, Coverage] = field(default_factory=dict)
 

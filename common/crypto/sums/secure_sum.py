@@ -108,7 +108,6 @@ class SumParty:
 
     @property
     def finished(self) -> bool:
-        """Whether this party has contributed every chunk."""
         return self._next_chunk == self._plan.chunks
 
     def prepare(self) -> None:

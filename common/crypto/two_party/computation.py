@@ -47,11 +47,11 @@ class Circuit(Protocol):
 
     @property
     def input_bits(self) -> tuple[int, int]:
-        """How many bits the garbler puts in, and the evaluator."""
+        """The number of the garbler's bits, and of the evaluator's."""
 
     @property
     def output_bits(self) -> int:
-        """How many bits come out."""
+        """The number of bits that come out."""
 
     def outputs(self, gates: Gates, first: Wire, second: Wire) -> Wire:
         """Compute; an entry of a wire for each bit that comes in, and that comes out."""
