@@ -102,11 +102,7 @@ def private_key_to_bytes(key: PrivateKey, *, passphrase: str | None, source: Ran
 
 
 def private_key_from_bytes(data: bytes, *, passphrase: str | None) -> PrivateKey:
-    """Read what `private_key_to_bytes` made.
-
-    Raises:
-        InputError: naming what is wrong, and nothing that is secret.
-    """
+    """Read what `private_key_to_bytes` made; InputError names what is wrong and no secret."""
     protection = data[len(_PAILLIER) : len(_PAILLIER) + 1]
     if not data.startswith(_PAILLIER) or protection not in (_SEALED, _PLAIN):
         raise InputError("not a Paillier private key of version 1")
@@ -141,11 +137,7 @@ def seal(secret: bytes, passphrase: str, *, header: bytes, source: RandomSource)
 
 
 def unseal(data: bytes, passphrase: str, *, header: bytes) -> bytes:
-    """Return the secret in what `seal` made under the same header.
-
-    Raises:
-        InputError: naming what is wrong, and nothing that is secret.
-    """
+    """Return what `seal` sealed under this header; InputError names what is wrong and no secret."""
     size = len(header) + _SALT_BYTES + _NONCE_BYTES
     before, sealed = data[:size], data[size:]
     if len(before) < size or not before.startswith(header):

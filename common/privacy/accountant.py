@@ -101,9 +101,7 @@ def exponential_charge(
 class Accountant:
     """The charges of one study, and what each party's rows have paid for them.
 
-    Args:
-        caps: each party's limit; None for no limit. Only these parties can be charged.
-        currency: of the caps and of every charge.
+    `caps` has each party's limit, None for no limit; only these parties can be charged.
     """
 
     def __init__(self, caps: Mapping[str, Fraction | None], *, currency: str = "epsilon") -> None:

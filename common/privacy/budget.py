@@ -86,11 +86,7 @@ def root_from_below(value: Fraction, bits: int) -> Fraction:
 
 
 def split(total: Fraction, weights: Sequence[Fraction | int]) -> list[Fraction]:
-    """Return parts of `total` in proportion to `weights`; they add up to `total` exactly.
-
-    Raises:
-        LocalError: no weights, a negative one, or all of them zero.
-    """
+    """Return parts of `total` in proportion to `weights`; they add up to `total` exactly."""
     exact = [Fraction(weight) for weight in weights]
     whole = sum(exact, Fraction(0))
     if whole <= 0 or min(exact) < 0:

@@ -105,14 +105,8 @@ class KeyedRandomSource(_Source):
     """A keystream that repeats under the same key: for steps that may have to be run again.
 
     As good as `OsRandomSource` as long as the key came from there, is used for one step only, and
-    stays secret. Under one key the same sequence of reads gives the same bytes.
-
-    Args:
-        key: 32 bytes.
-        private: false if the key was not drawn from the operating system's generator.
-
-    Attributes:
-        drawn_bytes: how much was read so far.
+    stays secret; `private` is false if the key came from elsewhere. Under one key the same sequence
+    of reads gives the same bytes. `drawn_bytes` is how much was read so far.
     """
 
     def __init__(self, key: bytes, *, private: bool = True) -> None:

@@ -110,16 +110,13 @@ class HaarAxis(Axis):
     at each of the l levels, moves the total by 1, and moves nothing else. The weighted L1 distance
     is therefore 1 + l for every cell. l belongs to the PADDED length: every coefficient of the
     padded tree is released.
-
-    Attributes:
-        depth: ceil(log2(size)), the levels of the tree.
     """
 
     kind: AxisKind = "haar"
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
-        self.depth = (size - 1).bit_length()
+        self.depth = (size - 1).bit_length()  # the levels of the tree
         self.coefficients = 1 << self.depth
         self.stored = min(size + 1, self.coefficients)  # with the sum of the padding, if any
         self.cells = slice(0, self.stored)

@@ -268,9 +268,6 @@ def half_widths(
     symmetric variance gamma law, a normal draw whose variance is gamma distributed with shape
     3 / (excess kurtosis). One count is added on either side: the noise moves in steps of at most
     one, which matters only where there is hardly any noise.
-
-    Raises:
-        InputError: a confidence that is not between 0 and 1.
     """
     if not 0 < confidence < 1:
         raise InputError(f"a confidence lies between 0 and 1, like 0.95; not {confidence}")

@@ -111,11 +111,7 @@ class Packing:
         return [int.from_bytes(row.tobytes(), "little") - offset for row in packed]
 
     def unpack(self, plaintexts: Sequence[int], count: int) -> NDArray[np.int64]:
-        """Return the totals of `count` cells, from decrypted signed plaintexts.
-
-        Raises:
-            RemoteProtocolError: if they cannot be a sum of honest contributions.
-        """
+        """Return the totals of `count` cells; RemoteProtocolError if they are no honest sum."""
         if len(plaintexts) != self.plaintexts_for(count):
             raise RemoteProtocolError(
                 f"{count} cells take {self.plaintexts_for(count)} plaintexts, not {len(plaintexts)}"

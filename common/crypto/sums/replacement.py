@@ -190,11 +190,8 @@ class ShareKeeper:
     def hand_over(self, group: Group) -> NDArray[np.int64]:
         """Return -eta for every cell of the group: the holder's vector in its secure sum.
 
-        A share is handed over once. Taken out of two different sums, it would tell the curator
-        how those differ without it.
-
-        Raises:
-            PolicyError: this party does not hold these shares, or gave them away before.
+        A share is handed over once, else PolicyError: taken out of two different sums, it would
+        tell the curator how those differ without it.
         """
         if group.holder != self._name or any(m not in self._shares for m in group.marginals):
             raise PolicyError(

@@ -108,11 +108,7 @@ class WordCollector:
 
 
 def as_total(plan: SumPlan, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Read the unmasked sum of all words as integers.
-
-    Raises:
-        RemoteProtocolError: it is no sum of honest contributions.
-    """
+    """Read the unmasked sum of all words; RemoteProtocolError if honest parties cannot reach it."""
     total = words.view(np.int64)
     bound = plan.total_bound
     if int(total.max()) > bound or int(total.min()) < -bound:

@@ -118,11 +118,7 @@ class TwoPartyComputation:
             yield self._sealed(self._transfer.ask())
 
     def receive(self, message: PartialForwarded) -> PartialForwarded | Bits:
-        """Take the other side's message; return what leaves, or the result, for the evaluator.
-
-        Raises:
-            RemoteProtocolError: it is not the message that the other side owes.
-        """
+        """Take the message that the other side owes; return what leaves, or the result."""
         if message.sender != self._other or self.finished:
             raise RemoteProtocolError(
                 f"{self._name!r} expects no message of {message.sender!r} in this computation"

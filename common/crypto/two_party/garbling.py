@@ -47,14 +47,10 @@ def to_bytes(labels: Labels) -> bytes:
 
 
 class Garbler:
-    """Makes the gates; knows both labels of every wire, and calls a wire by its label for 0.
-
-    Attributes:
-        offset: between the two labels of every wire: secret.
-    """
+    """Makes the gates; knows both labels of every wire, and calls a wire by its label for 0."""
 
     def __init__(self, offset: Labels) -> None:
-        self.offset = offset
+        self.offset = offset  # between the two labels of every wire: secret
         self._used = 0
         self._rows: list[bytes] = []
 
