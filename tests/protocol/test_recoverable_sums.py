@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.crypto.identities.identity import Identity, Member
+from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.sums.masks import PairwiseMasks, partners
 from common.crypto.sums.plan import Aggregation, ContributionSubmitted, Noise, SumPlan
 from common.crypto.sums.recovery import (
@@ -84,7 +84,7 @@ def run_recoverable_sum(plan, vectors, members, *, gone, source):
 
 def members_of(identities, names):
     roster = {name: identities[name].public for name in names}
-    return {name: Member(name=name, identity=identities[name], roster=roster) for name in names}
+    return {name: LocalParty(name=name, identity=identities[name], roster=roster) for name in names}
 
 
 def vectors_of(names, cells=5):

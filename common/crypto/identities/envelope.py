@@ -26,7 +26,7 @@ from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from common.crypto.framing import frame, unframe
-from common.crypto.identities.identity import SIGNATURE_BYTES, Identity, Member, PublicIdentity
+from common.crypto.identities.identity import SIGNATURE_BYTES, Identity, LocalParty, PublicIdentity
 from common.errors import LocalError, RemoteProtocolError
 
 STUDY_DIGEST_BYTES = 32
@@ -129,26 +129,26 @@ def unseal(envelope: bytes, route: Route, *, sender: PublicIdentity, recipient: 
 class Mailbox:
     """One party's envelopes of one round: numbered as they leave, accepted in order and once."""
 
-    def __init__(self, member: Member, *, study: bytes, round_: int) -> None:
-        self._member, self._study, self._round = member, study, round_
+    def __init__(self, party: LocalParty, *, study: bytes, round_: int) -> None:
+        self._party, self._study, self._round = party, study, round_
         self._sent: dict[tuple[str, str], int] = {}
         self._received: dict[tuple[str, str], int] = {}
 
     def seal(self, recipient: str, *, step: str, plaintext: bytes) -> bytes:
         """Seal the next envelope to this recipient in this step."""
         sequence = self._sent.get((recipient, step), 0)
-        route = self._route(step, sequence, sender=self._member.name, recipient=recipient)
-        peer = self._member.peer(recipient)
-        envelope = seal(plaintext, route, sender=self._member.identity, recipient=peer)
+        route = self._route(step, sequence, sender=self._party.name, recipient=recipient)
+        peer = self._party.peer(recipient)
+        envelope = seal(plaintext, route, sender=self._party.identity, recipient=peer)
         self._sent[recipient, step] = sequence + 1
         return envelope
 
     def open(self, sender: str, *, step: str, envelope: bytes) -> bytes:
         """Open this sender's next message in this step, or raise EnvelopeError: no change."""
         sequence = self._received.get((sender, step), 0)
-        route = self._route(step, sequence, sender=sender, recipient=self._member.name)
+        route = self._route(step, sequence, sender=sender, recipient=self._party.name)
         plaintext = unseal(
-            envelope, route, sender=self._member.peer(sender), recipient=self._member.identity
+            envelope, route, sender=self._party.peer(sender), recipient=self._party.identity
         )
         self._received[sender, step] = sequence + 1
         return plaintext

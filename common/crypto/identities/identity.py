@@ -170,8 +170,8 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A party taking part in a study: its name, its keys, and the identities of all parties."""
+class LocalParty:
+    """This side of a study: its name, its own keys, and the pinned identities of all parties."""
 
     name: str
     identity: Identity

@@ -52,7 +52,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
-from common.crypto.identities.identity import Member
+from common.crypto.identities.identity import LocalParty
 from common.errors import LocalError
 
 LEAST_CONNECTIVITY = 32
@@ -89,20 +89,20 @@ class PairwiseMasks:
 
     @classmethod
     def agree(
-        cls, member: Member, *, plan_digest: bytes, order: tuple[str, ...], colluders: int
+        cls, party: LocalParty, *, plan_digest: bytes, order: tuple[str, ...], colluders: int
     ) -> PairwiseMasks:
-        """Agree on one member's masks with the parties of `order`, for the plan of this digest.
+        """Agree on one party's masks with the parties of `order`, for the plan of this digest.
 
         Nothing but the total of the others is learnt by up to max(colluders, 31) of them.
         """
-        if member.name not in order:
-            raise LocalError(f"{member.name!r} takes no part in a sum of {', '.join(order)}")
-        own = order.index(member.name)
+        if party.name not in order:
+            raise LocalError(f"{party.name!r} takes no part in a sum of {', '.join(order)}")
+        own = order.index(party.name)
         before, after = list[bytes](), list[bytes]()
         for place in partners(own, parties=len(order), colluders=colluders):
-            ends = [member.peer(order[end]).encoded for end in sorted((own, place))]
+            ends = [party.peer(order[end]).encoded for end in sorted((own, place))]
             info = frame(("parley pairwise mask 1", *ends))
-            key = derived_key(member.agree(order[place]), salt=plan_digest, info=info)
+            key = derived_key(party.agree(order[place]), salt=plan_digest, info=info)
             (before if place < own else after).append(key)
         return cls(before=before, after=after)
 

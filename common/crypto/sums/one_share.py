@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.crypto.identities.envelope import Mailbox
-from common.crypto.identities.identity import Member
+from common.crypto.identities.identity import LocalParty
 from common.crypto.paillier.keys import PrivateKey, PublicKey
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import RandomSource, below, permutation
@@ -175,19 +175,21 @@ class Selection:
 
 
 def propose_seed(
-    member: Member, *, study: bytes, parties: Sequence[str], source: RandomSource
+    party: LocalParty, *, study: bytes, parties: Sequence[str], source: RandomSource
 ) -> tuple[Secret[bytes], dict[str, bytes]]:
     """Draw the first party's seed, once in a study, and seal it for each other party."""
     seed = source.random_bytes(SEED_BYTES)
-    mailbox = Mailbox(member, study=study, round_=0)
-    others = [name for name in parties if name != member.name]
+    mailbox = Mailbox(party, study=study, round_=0)
+    others = [name for name in parties if name != party.name]
     sealed = {name: mailbox.seal(name, step=_SEED_STEP, plaintext=seed) for name in others}
     return Secret(seed), sealed
 
 
-def receive_seed(member: Member, *, study: bytes, proposer: str, envelope: bytes) -> Secret[bytes]:
+def receive_seed(
+    party: LocalParty, *, study: bytes, proposer: str, envelope: bytes
+) -> Secret[bytes]:
     """Open the envelope with the first party's seed."""
-    mailbox = Mailbox(member, study=study, round_=0)
+    mailbox = Mailbox(party, study=study, round_=0)
     return Secret(mailbox.open(proposer, step=_SEED_STEP, envelope=envelope))
 
 

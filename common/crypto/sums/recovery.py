@@ -61,7 +61,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
-from common.crypto.identities.identity import SIGNATURE_BYTES, Member, PublicIdentity
+from common.crypto.identities.identity import SIGNATURE_BYTES, LocalParty, PublicIdentity
 from common.crypto.sums.masks import PairwiseMasks, derived_key, partners
 from common.crypto.sums.plan import ContributionSubmitted, SumPlan, check_values, draw_noise
 from common.crypto.sums.shamir import SECRET_BYTES, SHARE_BYTES, join, split
@@ -92,14 +92,14 @@ def threshold_of(plan: SumPlan, name: str) -> int:
 class RecoverableParty:
     """One party of one sum. Each round once, in order; holds secrets."""
 
-    def __init__(self, plan: SumPlan, member: Member, *, source: RandomSource) -> None:
+    def __init__(self, plan: SumPlan, party: LocalParty, *, source: RandomSource) -> None:
         """Draw the secrets of this sum and deal their shares."""
-        self._plan, self._member, self._name = plan, member, member.name
-        self._holders = holders_of(plan, member.name)
-        self._partners = tuple(name for name in self._holders if name != member.name)
+        self._plan, self._party, self._name = plan, party, party.name
+        self._holders = holders_of(plan, party.name)
+        self._partners = tuple(name for name in self._holders if name != party.name)
         self._seed = source.random_bytes(SECRET_BYTES)
         self._secret = source.random_bytes(SECRET_BYTES)
-        needed = threshold_of(plan, member.name)
+        needed = threshold_of(plan, party.name)
         dealt = [
             split(each, holders=len(self._holders), threshold=needed, source=source)
             for each in (self._seed, self._secret)
@@ -179,7 +179,7 @@ class RecoverableParty:
             )
         check_missing(self._plan, missing, of=self._name, at_least=self._absent)
         self._missing = tuple(missing)
-        return self._member.identity.sign(_list_statement(self._plan, self._absent, missing))
+        return self._party.identity.sign(_list_statement(self._plan, self._absent, missing))
 
     def reveal(self, signatures: bytes) -> bytes:
         """Round 4: one share of each holder that dealt keys, in order; once.
@@ -226,10 +226,10 @@ class RecoverableParty:
 
     def _box(self, other: str, *, sent: bool) -> AESGCM:
         """Return the cipher of the box to, or from, another party."""
-        own, peer = self._member.identity.public, self._member.peer(other)
+        own, peer = self._party.identity.public, self._party.peer(other)
         ends = (own, peer) if sent else (peer, own)
         info = frame(("parley share box 1", *(end.encoded for end in ends)))
-        return AESGCM(derived_key(self._member.agree(other), salt=self._plan.digest, info=info))
+        return AESGCM(derived_key(self._party.agree(other), salt=self._plan.digest, info=info))
 
     def _check_signatures(
         self, signatures: bytes, absent: Sequence[str], missing: Sequence[str]
@@ -241,7 +241,7 @@ class RecoverableParty:
             there, _cut(signatures, SIGNATURE_BYTES, len(there), "signatures"), strict=True
         ):
             if value != _NO_SIGNATURE:
-                require_signature(self._member.peer(name), value, statement=statement, name=name)
+                require_signature(self._party.peer(name), value, statement=statement, name=name)
                 signed += 1
         needed = threshold_of(self._plan, self._name)
         if signed < needed:

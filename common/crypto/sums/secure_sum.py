@@ -35,7 +35,7 @@ from gmpy2 import mpz
 from numpy.typing import NDArray
 
 from common.crypto.identities.envelope import Mailbox
-from common.crypto.identities.identity import Member
+from common.crypto.identities.identity import LocalParty
 from common.crypto.paillier.blinding import FixedBaseBlinder, PowerBlinder
 from common.crypto.paillier.keys import Blinder, PrivateKey
 from common.crypto.sums.masks import PairwiseMasks
@@ -62,7 +62,7 @@ class SumParty:
     def __init__(
         self,
         plan: SumPlan,
-        member: Member,
+        party: LocalParty,
         values: NDArray[np.int64],
         *,
         source: RandomSource,
@@ -77,22 +77,22 @@ class SumParty:
         Raises:
             RemoteProtocolError: the curator's selector does not prove that there will be noise.
         """
-        check_values(plan, member.name, values)
-        self._plan, self._name = plan, member.name
+        check_values(plan, party.name, values)
+        self._plan, self._name = plan, party.name
         self._step = ring_step(plan, selection)
-        self._mailbox = Mailbox(member, study=plan.study, round_=plan.round)
+        self._mailbox = Mailbox(party, study=plan.study, round_=plan.round)
         self._next_chunk = 0
         masks = None
         if plan.masked:
             masks = PairwiseMasks.agree(
-                member, plan_digest=plan.digest, order=plan.parties, colluders=plan.colluders
+                party, plan_digest=plan.digest, order=plan.parties, colluders=plan.colluders
             )
         self._contributor: RingContributor | WordContributor
         if plan.aggregation is Aggregation.PAILLIER:
-            entry = _selector_entry(plan, member.name, selection)
+            entry = _selector_entry(plan, party.name, selection)
             self._contributor = RingContributor(
                 plan,
-                name=member.name,
+                name=party.name,
                 values=values,
                 noise=draw_noise(plan, source),
                 blinder=default_blinder(plan, source) if blinder is None else blinder,
@@ -103,7 +103,7 @@ class SumParty:
         else:
             noise = draw_noise(plan, source)
             self._contributor = WordContributor(
-                plan, name=member.name, values=values, noise=noise, masks=masks
+                plan, name=party.name, values=values, noise=noise, masks=masks
             )
 
     @property

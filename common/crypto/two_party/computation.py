@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 
 from common.crypto.identities.envelope import Mailbox
-from common.crypto.identities.identity import Member
+from common.crypto.identities.identity import LocalParty
 from common.crypto.sums.plan import PartialForwarded
 from common.crypto.two_party.garbling import (
     LABEL_BYTES,
@@ -95,16 +95,16 @@ class TwoPartyComputation:
         self,
         context: ComputationContext,
         circuit: Circuit,
-        member: Member,
+        party: LocalParty,
         bits: Bits,
         source: RandomSource,
     ) -> None:
         self._circuit, self._bits, self._source = circuit, bits, source
         self._step = f"two-party computation {context.step.hex()}"
-        self._mailbox = Mailbox(member, study=context.study, round_=context.round)
-        self._garbles = member.name == context.garbler
+        self._mailbox = Mailbox(party, study=context.study, round_=context.round)
+        self._garbles = party.name == context.garbler
         self._other = context.evaluator if self._garbles else context.garbler
-        self._name = member.name
+        self._name = party.name
         if len(bits) != circuit.input_bits[0 if self._garbles else 1]:
             raise LocalError("the input has other bits than its circuit")
         self._offset = draw_offset(source)

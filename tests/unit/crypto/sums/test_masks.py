@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.crypto.identities.identity import Identity, Member
+from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.sums.masks import LEAST_CONNECTIVITY, PairwiseMasks, partners
 from common.errors import LocalError
 from common.privacy.randomness import SeededRandomSource
@@ -21,7 +21,7 @@ MODULUS = (1 << 2047) + 5
 
 
 def masks_of(name, *, plan=PLAN, order=ORDER):
-    member = Member(name=name, identity=PEOPLE[name], roster=ROSTER)
+    member = LocalParty(name=name, identity=PEOPLE[name], roster=ROSTER)
     return PairwiseMasks.agree(member, plan_digest=plan, order=order, colluders=1)
 
 
@@ -158,7 +158,7 @@ def test_masks_of_many_parties_cancel(parties, colluders):
     total = np.zeros(51, dtype=np.uint64)
     ring = [0, 0]
     for name in order:
-        member = Member(name=name, identity=people[name], roster=roster)
+        member = LocalParty(name=name, identity=people[name], roster=roster)
         masks = PairwiseMasks.agree(member, plan_digest=bytes(32), order=order, colluders=colluders)
         total += masks.word_masks(first=2, count=51)
         own = masks.ring_masks(1_000_003, first=1, count=2)
