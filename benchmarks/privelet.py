@@ -31,7 +31,7 @@ from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Codes, Schema
 from common.schema.hierarchy import Hierarchy, Node, leaf
-from common.wavelet import RangeRelease, plan_privelet, privelet
+from common.wavelet import NoisyMatrix, plan_privelet, privelet
 from common.wavelet.axis import Axis, HaarAxis, Reach
 from common.wavelet.decisions import Method, Plan, axes_of, make_plan
 from common.wavelet.mechanism import count_cells, noisy_cells
@@ -71,7 +71,7 @@ class Workload:
 
 def make_release(
     codes: Codes, schema: Schema, epsilon: Fraction, method: Method = "privelet+"
-) -> RangeRelease:
+) -> NoisyMatrix:
     """A release of simulated rows, which have no budget to protect."""
     return privelet(
         codes,
@@ -251,7 +251,7 @@ def memory(codes: Codes, schema: Schema) -> dict[str, float]:
     }
 
 
-def questions(release: RangeRelease, schema: Schema) -> dict[str, float]:
+def questions(release: NoisyMatrix, schema: Schema) -> dict[str, float]:
     """10,000 written questions at once, against adding up slices of the matrix one by one."""
     rng = np.random.default_rng(5)
     ages = np.sort(rng.integers(0, schema.sizes[0], (10_000, 2)), axis=1)

@@ -52,7 +52,7 @@ class Axis:
         leaf_codes: the code of the cell at each position; depth first along a hierarchy, so that
             its nodes are intervals.
         coefficients: their number, padding included.
-        stored: the number of cells kept in a release.
+        stored: the number of cells that are kept.
         cells: where the stored cells sit among the coefficients before and after the transform.
         sensitivity: generalised, the paper's P(A): one row more in a cell moves that cell by one.
     """

@@ -105,7 +105,7 @@ class Plan:
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """The shape of the matrix kept in a release."""
+        """The shape of the matrix that is kept."""
         return tuple(axis.stored for axis in self.stored_axes)
 
     @property

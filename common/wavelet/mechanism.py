@@ -37,7 +37,7 @@ from common.privacy.sampling.discrete_laplace import discrete_laplace, discrete_
 from common.schema import Codes, Schema
 from common.wavelet.axis import Axis, Positions
 from common.wavelet.decisions import Method, Plan, Rule, axes_of, make_plan
-from common.wavelet.noisy_matrix import RangeRelease
+from common.wavelet.noisy_matrix import NoisyMatrix
 
 Sampler: TypeAlias = Callable[[Fraction, int, RandomSource], NDArray[np.int64]]
 
@@ -193,7 +193,7 @@ def privelet(
     party: str = "owner",
     method: Method = "privelet+",
     untransformed: Rule | Sequence[str] = "exact",
-) -> RangeRelease:
+) -> NoisyMatrix:
     """Make noisy counts of every cell, epsilon-differentially private for a replaced row.
 
     Args:
@@ -225,7 +225,7 @@ def privelet(
         )
     )
     cells = noisy_cells(codes, plan, discrete_laplace, source)
-    return RangeRelease(schema, plan, cells, codes.rows, source.private)
+    return NoisyMatrix(schema, plan, cells, codes.rows, source.private)
 
 
 def thresholds(coefficients: NDArray[np.float64], noise_variance: float) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
-"""A release: noisy counts of every cell, and range counts from them. It needs no data.
+"""Noisy counts of every cell, and range counts from them. They need no data.
 
-    >>> release.count("age in 20..39 and sex = Female")          # doctest: +SKIP
+    >>> matrix.count("age in 20..39 and sex = Female")          # doctest: +SKIP
     RangeCount(value=1204.5, standard_deviation=31.2, low=1142.7, high=1266.3, confidence=0.95)
 
 Answers are unbiased and may be negative or broken; rounding them up to zero would bias every sum.
@@ -66,7 +66,7 @@ class RangeCounts:
 
 
 @dataclass(frozen=True)
-class RangeRelease:
+class NoisyMatrix:
     """Noisy counts of every cell of a public domain."""
 
     schema: Schema
