@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from common.crypto.identities.identity import Identity, PublicIdentity
 from common.crypto.paillier.keys import PrivateKey, PublicKey
-from common.errors import InputError, LocalError, RemoteProtocolError
+from common.errors import InputError, LocalError, RemoteProtocolError, located
 from common.files import read_private, write_new
 from common.privacy.randomness import OsRandomSource, RandomSource
 
@@ -73,10 +73,8 @@ def load_identity(path: Path, *, passphrase: AskPassphrase = no_passphrase) -> I
     except (ValueError, binascii.Error):
         raise InputError(f"{path} is not an identity file") from None
     if label == _SEALED_IDENTITY:
-        try:
+        with located(str(path)):
             secret = unseal(secret, passphrase(), header=label.encode())
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
     elif label != _IDENTITY:
         raise InputError(f"{path} is not an identity file of version 1")
     return Identity(secret)

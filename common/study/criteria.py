@@ -25,7 +25,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, cast
 
-from common.errors import InputError
+from common.errors import InputError, located
 from common.privacy.budget import parse_epsilon, shown
 from common.schema import Schema
 from common.schema.attribute import numbers_of
@@ -87,10 +87,8 @@ def read_criteria(tables: object) -> tuple[Criterion, ...]:
     check_most("criteria of a study", len(tables), MOST_CRITERIA)
     found = []
     for number, table in enumerate(tables, start=1):
-        try:
+        with located(f"criterion {number}"):
             found.append(_criterion(table))
-        except InputError as error:
-            raise InputError(f"criterion {number}: {error}") from None
     return tuple(found)
 
 
@@ -114,10 +112,8 @@ def check_criteria(
             "the model. Choose about a tenth of it"
         )
     for number, criterion in enumerate(criteria, start=1):
-        try:
+        with located(f"criterion {number}"):
             criterion.check(schema)
-        except InputError as error:
-            raise InputError(f"criterion {number}: {error}") from None
 
 
 def _criterion(table: Mapping[str, Any]) -> Criterion:

@@ -37,7 +37,7 @@ from typing import Any
 from common.crypto.identities.identity import Identity, PublicIdentity
 from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
-from common.errors import InputError
+from common.errors import InputError, located
 from common.privacy.budget import check_delta, parse_delta, parse_epsilon, shown
 from common.privacy.promise import Promise
 from common.schema import Schema
@@ -89,10 +89,8 @@ class Member:
     identity: PublicIdentity
 
     def __post_init__(self) -> None:
-        try:
+        with located("party"):
             check_name(self.name, most=MOST_NAME)
-        except InputError as error:
-            raise InputError(f"party: {error}") from None
         if type(self.rows) is not int or self.rows < 1:
             raise InputError(
                 f"party {self.name!r}: rows must be a whole number of at least 1, "
@@ -107,10 +105,8 @@ def member_in(entry: object) -> Member:
         raise InputError(f"party: expected name, rows and identity, got {entry!r:.100}")
     if not isinstance(entry["name"], str):
         raise InputError(f"party: a name is a text, not {entry['name']!r}")
-    try:
+    with located(f"party {entry['name']!r}"):
         identity = PublicIdentity.from_text(entry["identity"])
-    except InputError as error:
-        raise InputError(f"party {entry['name']!r}: {error}") from None
     return Member(name=entry["name"], rows=entry["rows"], identity=identity)
 
 
@@ -388,9 +384,8 @@ class Study:
         """Read a study from a text; `where` names it in errors."""
         try:
             # Decimals keep the budget exact; the schema's numbers are floats, as in schema.toml.
-            return _of_document(parse_toml(text, parse_float=Decimal), parse_toml(text))
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
+            with located(where):
+                return _of_document(parse_toml(text, parse_float=Decimal), parse_toml(text))
         except (ValueError, OverflowError):
             raise InputError(f"{where}: a number is out of every range") from None
 

@@ -22,7 +22,7 @@ from typing import Any, Self
 from cryptography.exceptions import InvalidSignature
 
 from common.crypto.identities.identity import Identity, PublicIdentity
-from common.errors import InputError
+from common.errors import InputError, located
 from common.study.ids import StudyId
 
 _PROPOSAL = b"parley study, signed by who proposes it, version 1\0"
@@ -45,11 +45,10 @@ class StudySignature:
         """Read the [signature] of a study.toml; `require` says whether it is worth anything."""
         if not isinstance(table, dict) or set(table) != {"identity", "value"}:
             raise InputError("signature: expected the two keys identity and value")
+        with located("signature"):
+            identity = PublicIdentity.from_text(table["identity"])
         try:
-            value = base64.b64decode(table["value"], validate=True)
-            return cls(identity=PublicIdentity.from_text(table["identity"]), value=value)
-        except InputError as error:
-            raise InputError(f"signature: {error}") from None
+            return cls(identity=identity, value=base64.b64decode(table["value"], validate=True))
         except (binascii.Error, TypeError, ValueError):
             raise InputError("signature: value is not base64") from None
 
