@@ -24,7 +24,7 @@ from common.crypto.paillier.blinding import FixedBaseBlinder, PowerBlinder
 from common.crypto.paillier.keys import Blinder, PrivateKey, PublicKey, generate_key_pair
 from common.crypto.paillier.packing import Packing
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from tests.harness.secure_sums import run_secure_sum

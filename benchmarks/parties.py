@@ -29,12 +29,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measuring import keep
-from common.crypto.identities.identity import Identity
-from common.crypto.identities.identity import Member as Known
+from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import PrivateKey, generate_key_pair
-from common.crypto.sums import mask_graph
-from common.crypto.sums.masks import PairwiseMasks
+from common.crypto.sums.masks import LEAST_CONNECTIVITY, PairwiseMasks
 from common.crypto.sums.plan import (
     Aggregation,
     ContributionSubmitted,
@@ -45,7 +43,7 @@ from common.crypto.sums.plan import (
 )
 from common.crypto.sums.secure_sum import SumCurator, SumParty
 from common.methods.registry import run_of
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from common.study.document import Member, Study
@@ -166,7 +164,7 @@ def mask_seconds(identities: dict[str, Identity], cells: int, *, everybody: bool
     """One party's masks for a sum of so many cells, key agreement included."""
     order = tuple(identities)
     roster = {name: identity.public for name, identity in identities.items()}
-    member = Known(name=order[0], identity=identities[order[0]], roster=roster)
+    member = LocalParty(name=order[0], identity=identities[order[0]], roster=roster)
     colluders = len(order) - 1 if everybody else 1
     begun = time.process_time()
     PairwiseMasks.agree(member, plan_digest=bytes(32), order=order, colluders=colluders).word_masks(
@@ -214,7 +212,7 @@ def ring_seconds(plan: SumPlan, key: PrivateKey, latency_s: float) -> float:
     values = np.arange(plan.cells, dtype=np.int64) % 1000
     roles = {}
     for name in plan.parties:
-        member = Known(name=name, identity=identities[name], roster=roster)
+        member = LocalParty(name=name, identity=identities[name], roster=roster)
         roles[name] = SumParty(plan, member, values, source=source, blinder=blinder)
         roles[name].prepare()
     free, order = defaultdict[str, float](float), itertools.count()
@@ -342,7 +340,7 @@ def main() -> None:
     key = generate_key_pair(2048, OsRandomSource())
     rings = [ring_time(key, k, latency) for k in _RING_PARTIES for latency in _LATENCIES_S]
     show(costs, recoverable, rings)
-    print(f"Up to {mask_graph.LEAST_CONNECTIVITY} partners share masks with a party.")
+    print(f"Up to {LEAST_CONNECTIVITY} partners share masks with a party.")
     keep("parties", {"studies": [*costs, *recoverable], "rings": rings})
     if options.plot:
         plot(costs, options.plot)

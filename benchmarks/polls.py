@@ -24,7 +24,7 @@ from pathlib import Path
 
 from benchmarks.measuring import keep
 from benchmarks.transport import NAMES, clock, make_rings
-from common.crypto.identities.files import load_identity
+from common.crypto.key_files import load_identity
 from common.crypto.sums.plan import Aggregation
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource

@@ -30,12 +30,12 @@ from common.privacy.accountant import Accountant
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Codes, Schema
-from common.wavelet import RangeRelease, plan_privelet, privelet
-from common.wavelet.answers import NoiseMoments, prefix_sums, range_sums
-from common.wavelet.axis import Axis, Reach
+from common.schema.hierarchy import Hierarchy, Node, leaf
+from common.wavelet import NoisyMatrix, plan_privelet, privelet
+from common.wavelet.axis import Axis, HaarAxis, Reach
 from common.wavelet.decisions import Method, Plan, axes_of, make_plan
-from common.wavelet.haar import HaarAxis
 from common.wavelet.mechanism import count_cells, noisy_cells
+from common.wavelet.noisy_matrix import NoiseMoments, prefix_sums, range_sums
 from common.wavelet.nominal import NominalAxis, Tree
 
 METHODS: tuple[Method, ...] = ("basic", "privelet+", "privelet*")
@@ -71,7 +71,7 @@ class Workload:
 
 def make_release(
     codes: Codes, schema: Schema, epsilon: Fraction, method: Method = "privelet+"
-) -> RangeRelease:
+) -> NoisyMatrix:
     """A release of simulated rows, which have no budget to protect."""
     return privelet(
         codes,
@@ -251,7 +251,7 @@ def memory(codes: Codes, schema: Schema) -> dict[str, float]:
     }
 
 
-def questions(release: RangeRelease, schema: Schema) -> dict[str, float]:
+def questions(release: NoisyMatrix, schema: Schema) -> dict[str, float]:
     """10,000 written questions at once, against adding up slices of the matrix one by one."""
     rng = np.random.default_rng(5)
     ages = np.sort(rng.integers(0, schema.sizes[0], (10_000, 2)), axis=1)
@@ -325,7 +325,9 @@ def run_adult(table: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 def axes_of_size(size: int) -> tuple[Axis, ...]:
     """Two ordered and two nominal attributes."""
     groups = math.isqrt(size)
-    tree = Tree.from_nested([list(range(g, size, groups)) for g in range(groups)], size)
+    leaves = [[leaf(str(code), code) for code in range(g, size, groups)] for g in range(groups)]
+    root = Node("", tuple(Node(str(g), tuple(own)) for g, own in enumerate(leaves)))
+    tree = Tree.of(Hierarchy(root))
     return (HaarAxis(size), HaarAxis(size), NominalAxis(tree), NominalAxis(tree))
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from benchmarks.measuring import keep
 from benchmarks.subn_data import IN_BITS, settings
-from common.crypto.identities.files import load_identity
+from common.crypto.key_files import load_identity
 from common.crypto.sums.plan import Aggregation
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource

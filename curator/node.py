@@ -32,7 +32,6 @@ from typing import assert_never
 from cryptography.exceptions import InvalidSignature
 
 from common.errors import InputError, ParleyError
-from common.study import approval
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.messages import (
@@ -45,6 +44,7 @@ from common.study.messages import (
     ToCurator,
     ToParty,
 )
+from common.study.signatures import require_approval
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, StudyContext
@@ -176,7 +176,7 @@ class StudyNode:
         """A party's owner approved; the last approval starts the study."""
         identity = next(m.identity for m in self.study.members if m.name == party)
         try:
-            approval.require(study=self.digest, party=party, signature=signature, identity=identity)
+            require_approval(study=self.digest, party=party, signature=signature, identity=identity)
         except InvalidSignature:
             raise WireError(ErrorCode.APPROVAL_INVALID, f"party {party!r}") from None
         with self._lock:

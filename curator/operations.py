@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from common.crypto.identities.files import load_public_identity
+from common.crypto.key_files import load_public_identity
 from common.errors import InputError
 from common.study.document import Member
 from common.study.ids import StudyId

@@ -6,7 +6,7 @@ import logging
 import re
 from pathlib import Path
 
-from common.crypto.identities.files import AskPassphrase, load_identity
+from common.crypto.key_files import AskPassphrase, load_identity
 from common.methods.criteria import verdicts
 from common.methods.registry import method_of
 from common.release import folder as release

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from common.crypto.identities.files import AskPassphrase, load_identity
+from common.crypto.key_files import AskPassphrase, load_identity
 from common.errors import InputError
 from common.files import make_private_folder, write_new
 from common.privacy.randomness import OsRandomSource

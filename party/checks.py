@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from common.crypto.identities.files import AskPassphrase, load_identity, load_public_identity
+from common.crypto.key_files import AskPassphrase, load_identity, load_public_identity
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema

@@ -14,8 +14,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from common.crypto.identities.files import AskPassphrase, load_identity
 from common.crypto.identities.identity import Identity
+from common.crypto.key_files import AskPassphrase, load_identity
 from common.errors import InputError, PolicyError
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
@@ -27,8 +27,7 @@ from common.release.signatures import Signature, Signer, SignerRole
 from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
-from common.study.history import History
-from common.study.ids import HistoryDigest
+from common.study.ids import History, HistoryDigest
 from common.study.messages import ListPublished, ResultPublished, StepOpened, ToParty
 from common.study.script import ScriptRun
 from common.study.steps import SumStep, step_digest

@@ -50,7 +50,7 @@ class Charge:
     mechanism: str  # what draws the answer
     # What it costs under pure epsilon; 0 under a promise with a delta.
     epsilon: Fraction = Fraction(0)
-    # What it costs under a promise with a delta (`common.privacy.concentrated`).
+    # What it costs under a promise with a delta (`common.privacy.spending`).
     rho: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)  # of that promise
 

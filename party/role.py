@@ -20,7 +20,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from common.crypto.identities.identity import Identity, Member
+from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import Blinder, PublicKey
 from common.crypto.sums.one_share import Selection, propose_seed, receive_seed
@@ -33,7 +33,7 @@ from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource, SourceOfStep
 from common.privacy.secret import Secret
 from common.study.document import Study
-from common.study.history import History
+from common.study.ids import History
 from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,
@@ -127,7 +127,7 @@ class PartyRole:
             )
         self._study, self._run, self._name = study, run, name
         self._history = History(study.digest)
-        self._member = Member(name=name, identity=identity, roster=roster)
+        self._member = LocalParty(name=name, identity=identity, roster=roster)
         self._first = study.members[0].name
         self._data, self._source_of, self._blinder_of = data, source_of, blinder_of
         self._keeper = ShareKeeper(name)

@@ -24,7 +24,7 @@ from common.methods.dp_ccbn import mutual_informations
 from common.methods.dp_subn.families import FamilyLimit, candidate_families
 from common.methods.dp_subn.initialisation import PairChoice
 from common.methods.variables import Variables
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.schema.encodings import binarise

@@ -15,7 +15,7 @@ _LENGTH_BYTES = 4
 
 
 def frame(fields: Iterable[bytes | str | int]) -> bytes:
-    """The fields, in order, as unambiguous bytes."""
+    """Return the fields, in order, as unambiguous bytes."""
     parts: list[bytes] = []
     for field in fields:
         if isinstance(field, str):  # a roster has one for every party
@@ -31,7 +31,7 @@ def frame(fields: Iterable[bytes | str | int]) -> bytes:
 
 
 def unframe(data: bytes) -> list[bytes | str | int]:
-    """The fields of a frame; ValueError if the bytes are not exactly what `frame` writes."""
+    """Return the fields of a frame; ValueError if `frame` would not write exactly these bytes."""
     fields = list(_fields(data))
     if frame(fields) != data:
         raise ValueError("not the normal form of a frame")

@@ -294,7 +294,7 @@ def with_criteria(script: Callable[[Study], Script[Fit]], study: Study) -> Scrip
 def _step(study: Study, fit: Fit) -> SumStep:
     reference = cache(partial(_drawn, study, fit, b"reference", REFERENCE_ROWS))
     request = CriteriaRequest(study.criteria, study.schema, reference)
-    moved = sensitivity.bounded(request.cells, UNIT)
+    moved = sensitivity.bounded(request.cells, most=UNIT)
     return SumStep(
         name=PHASE,
         phase=PHASE,

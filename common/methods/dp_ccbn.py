@@ -38,12 +38,11 @@ from common.methods.network_model import Structure
 from common.methods.variables import Variables
 from common.privacy import sensitivity
 from common.privacy.budget import split
-from common.privacy.laplace import pure_equivalent
+from common.privacy.noise_law import pure_equivalent
 from common.study.document import Study
-from common.study.method import Decision, Method
+from common.study.method import Decision, Method, above_zero, between, parts, read_settings
 from common.study.requests import Attributes
 from common.study.script import Fit, Script
-from common.study.settings import above_zero, between, parts, read_settings
 
 MOST_CELLS = 1 << 19
 _SETTINGS = {"budget": parts(2), "theta": above_zero, "most_cells": between(4, 1 << 26)}

@@ -26,23 +26,19 @@ from common.errors import LocalError, PolicyError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Charge:
-    """One noisy answer: what was done, and what it costs the rows of each party it covers.
-
-    Attributes:
-        costs: what the rows of each covered party pay. A party that is not named pays nothing.
-        sensitivities: how far one replaced row of each party can move the exact answer.
-        scale: the parameter of the noise law; None for a mechanism that has none.
-        parameter: what it is: the law's scale or its variance.
-        claimed: what a paper counts for each party, where that differs from what is true.
-    """
+    """One noisy answer: what was done, and what it costs the rows of each party it covers."""
 
     step: str
     mechanism: str
+    # What the rows of each covered party pay. A party that is not named pays nothing.
     costs: Mapping[str, Fraction]
+    # How far one replaced row of each party can move the exact answer.
     sensitivities: Mapping[str, Fraction] = field(default_factory=dict)
+    # The parameter of the noise law; None for a mechanism that has none.
     scale: Fraction | None = None
-    parameter: str = "scale"
+    parameter: str = "scale"  # what it is: the law's scale or its variance
     norm: int = 1
+    # What a paper counts for each party, where that differs from what is true.
     claimed: Mapping[str, Fraction] | None = None
 
     def __post_init__(self) -> None:
@@ -68,9 +64,8 @@ def laplace_charge(
     scale: Fraction,
     sensitivities: Mapping[str, Fraction | int],
     mechanism: str = "discrete Laplace",
-    claimed: Mapping[str, Fraction] | None = None,
 ) -> Charge:
-    """An answer with discrete Laplace noise: party j pays sensitivity_j / scale.
+    """Charge an answer with discrete Laplace noise: party j pays sensitivity_j / scale.
 
     The sensitivity is per party because an answer need not read every party's rows in full: of a
     sum of noisy statistics that was built up over time, the newer ones cover fewer parties.
@@ -84,7 +79,6 @@ def laplace_charge(
         costs={party: value / Fraction(scale) for party, value in exact.items()},
         sensitivities=exact,
         scale=Fraction(scale),
-        claimed=claimed,
     )
 
 
@@ -93,14 +87,13 @@ def exponential_charge(
     *,
     epsilon: Fraction,
     sensitivities: Mapping[str, Fraction | int],
-    draws: int = 1,
 ) -> Charge:
-    """`draws` choices by the exponential mechanism, each with parameter `epsilon`."""
+    """Charge a choice by the exponential mechanism with parameter `epsilon`."""
     exact = {party: Fraction(value) for party, value in sensitivities.items()}
     return Charge(
         step=step,
         mechanism="exponential mechanism",
-        costs=dict.fromkeys(exact, draws * Fraction(epsilon)),
+        costs=dict.fromkeys(exact, Fraction(epsilon)),
         sensitivities=exact,
     )
 
@@ -108,9 +101,7 @@ def exponential_charge(
 class Accountant:
     """The charges of one study, and what each party's rows have paid for them.
 
-    Args:
-        caps: each party's limit; None for no limit. Only these parties can be charged.
-        currency: of the caps and of every charge.
+    `caps` has each party's limit, None for no limit; only these parties can be charged.
     """
 
     def __init__(self, caps: Mapping[str, Fraction | None], *, currency: str = "epsilon") -> None:
@@ -151,12 +142,12 @@ class Accountant:
         return self._spent[self._known(party)]
 
     def remaining(self, party: str) -> Fraction | None:
-        """What `party` can still pay; None without a cap."""
+        """Return what `party` can still pay; None without a cap."""
         cap = self._caps[self._known(party)]
         return None if cap is None else cap - self._spent[party]
 
     def claimed(self, party: str) -> Fraction:
-        """What `party` would have paid by the claims of the paper, where there are any."""
+        """Return what `party` would have paid by the claims of the paper, where there are any."""
         self._known(party)
         costs = (
             charge.costs if charge.claimed is None else charge.claimed for charge in self._charges

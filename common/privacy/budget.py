@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
 
 from common.errors import InputError, LocalError
@@ -12,11 +12,11 @@ from common.errors import InputError, LocalError
 Written = str | Decimal | Fraction | int | float
 _LARGEST = Fraction(10**9)  # far beyond any use, and still a number that floats can carry
 LARGEST_DELTA = Fraction(1, 1000)
-_MOST_PLACES = 100  # before or behind the point: a few letters must not become gigabytes of digits
+_MOST_PLACES = 100  # before or behind the point: a short text must not become gigabytes of digits
 
 
 def parse_epsilon(value: Written) -> Fraction:
-    """The positive, finite budget that was written, exactly: 0.1, "0.1" and "1/10" are all 1/10.
+    """Return the positive, finite budget that was written: 0.1, "0.1" and "1/10" are all 1/10.
 
     A float stands for its shortest decimal, the one a person typed; NumPy's scalars are floats too.
 
@@ -32,7 +32,7 @@ def parse_epsilon(value: Written) -> Fraction:
 
 
 def _exact(value: Written, refusal: str) -> Fraction | None:
-    """The number, or None if it has an exponent out of every sensible range."""
+    """Return the number, or None if its exponent is out of every sensible range."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -50,7 +50,7 @@ def _exact(value: Written, refusal: str) -> Fraction | None:
 
 
 def parse_delta(value: Written) -> Fraction:
-    """The delta that was written, exactly; 0 for pure epsilon.
+    """Return the delta that was written, exactly; 0 for pure epsilon.
 
     Raises:
         InputError: not a number, negative, or so large that it promises nothing.
@@ -74,24 +74,19 @@ def check_delta(delta: Fraction) -> None:
 
 
 def rounded(value: Fraction, digits: int, *, up: bool) -> Fraction:
-    """A positive value, or 0, to so many significant decimal digits, rounded up or down."""
-    if value == 0:
-        return value
-    places = digits - 1
-    while value * Fraction(10) ** places >= 10**digits:
-        places -= 1
-    while value * Fraction(10) ** places < 10 ** (digits - 1):
-        places += 1
-    scaled = value * Fraction(10) ** places
-    return Fraction(math.ceil(scaled) if up else math.floor(scaled)) / Fraction(10) ** places
+    """Round a value that is not negative to so many significant decimal digits, up or down."""
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    return Fraction(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+
+
+def root_from_below(value: Fraction, bits: int) -> Fraction:
+    """Return the square root, less by at most 2^-bits; exact where value is a square."""
+    top, bottom = value.as_integer_ratio()
+    return Fraction(math.isqrt(top * bottom << 2 * bits), bottom << bits)
 
 
 def split(total: Fraction, weights: Sequence[Fraction | int]) -> list[Fraction]:
-    """Parts of `total` in proportion to `weights`; they add up to `total` exactly.
-
-    Raises:
-        LocalError: no weights, a negative one, or all of them zero.
-    """
+    """Return parts of `total` in proportion to `weights`; they add up to `total` exactly."""
     exact = [Fraction(weight) for weight in weights]
     whole = sum(exact, Fraction(0))
     if whole <= 0 or min(exact) < 0:
@@ -100,7 +95,7 @@ def split(total: Fraction, weights: Sequence[Fraction | int]) -> list[Fraction]:
 
 
 def shown(value: Fraction) -> float:
-    """A number to print: the budget itself where a short decimal has it, never less than it.
+    """Return a budget to print: itself where a short decimal has it, and never less.
 
     3/10 is shown as 0.3, as it was typed; 1/3 as the next double above it.
     """

@@ -58,13 +58,8 @@ def exponential_mechanism(
     Integers are the fast path: scores with a common denominator are best given as their numerators,
     with the sensitivity multiplied by the denominator.
 
-    Args:
-        scores: one per candidate; larger is better.
-        sensitivity: how far a replaced row can move any score.
-        epsilon: what the draw costs.
-        source: where the random bits come from.
-        score_error: a bound on the absolute error of scores computed in floating point; it is paid
-            for by a sensitivity larger by twice that.
+    `score_error` bounds the absolute error of scores computed in floating point; it is paid for by
+    a sensitivity larger by twice that.
 
     Raises:
         LocalError: no candidates, a score that is not finite, or a parameter out of range.
@@ -92,7 +87,7 @@ def exponential_mechanism(
 
 
 def _losses(scores: Scores) -> NDArray[np.float64]:
-    """The largest score minus each, as doubles with a relative error of at most 2^-52."""
+    """Return the largest score minus each, in doubles with a relative error of at most 2^-52."""
     if isinstance(scores, np.ndarray) and scores.ndim != 1:
         raise LocalError(f"scores must be a vector, not an array of shape {scores.shape}")
     if isinstance(scores, np.ndarray) and scores.dtype.kind == "f":
@@ -123,7 +118,7 @@ def _exact_losses(scores: Scores) -> list[Fraction]:
 
 
 def _settled_by_doubles(losses: NDArray[np.float64], rate: float, word: int) -> int | None:
-    """The index that inversion at word / 2^64 gives, or None where doubles cannot tell.
+    """Return the index that inversion at word / 2^64 gives; None where doubles cannot tell.
 
     `rate`, each loss and their product have relative errors of at most 2^-53, 2^-52 and 2^-53. Up
     to an exponent of 700 that is less than 2^-41 in the exponent, hence in the weight; the
@@ -151,7 +146,7 @@ def _settled_by_doubles(losses: NDArray[np.float64], rate: float, word: int) -> 
 def _settled_by_integers(
     losses: list[Fraction], rate: Fraction, word: int, source: RandomSource
 ) -> int:
-    """The index that inversion at a uniform real with the leading bits `word` gives, always."""
+    """Return the index that inversion at a uniform real with the leading bits `word` gives."""
     bits = _WORD_BITS
     while True:
         bounds = {loss: exponential_bounds(rate * loss, 2 * bits) for loss in set(losses)}

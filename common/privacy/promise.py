@@ -7,48 +7,39 @@ of it buys. A method asks for nothing else:
     law = study.promise.law(budget / 2, sensitivity.histograms(8))
 
 Pure epsilon is paid in epsilon and buys discrete Laplace noise, calibrated to the L1 sensitivity.
-(epsilon, delta) is paid in rho (`common.privacy.concentrated`) and buys Skellam noise, calibrated
+(epsilon, delta) is paid in rho (`common.privacy.spending`) and buys Skellam noise, calibrated
 to the L2 sensitivity, which is less for many tables: it grows with the root of their number.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
-from common.privacy.concentrated import epsilon_of, rho_of
-from common.privacy.laplace import DiscreteLaplace
-from common.privacy.noise_law import NoiseLaw
+from common.privacy.noise_law import DiscreteLaplace, NoiseLaw, Skellam
 from common.privacy.sensitivity import Sensitivity
-from common.privacy.skellam import Skellam
+from common.privacy.spending import epsilon_of, rho_of
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What is published is at most exp(epsilon) times as likely with one row as with another.
+    """What is published is at most exp(epsilon) times as likely with one row as with another."""
 
-    Attributes:
-        epsilon: what one row, or one person, may cost.
-        delta: the probability outside of which epsilon holds; 0 for pure epsilon.
-        rows: the most rows that a person has with one owner; 0 if the promise is to a row.
-        owners: the most owners that have rows of a person.
-        left: of the budget, if a part of it is for something else; None for all of it.
-    """
-
-    epsilon: Fraction
+    epsilon: Fraction  # what one row, or one person, may cost
+    # The probability outside of which epsilon holds; 0 for pure epsilon.
     delta: Fraction = Fraction(0)
-    rows: int = 0
-    owners: int = 1
+    rows: int = 0  # the most rows that a person has with one owner; 0 if the promise is to a row
+    owners: int = 1  # the most owners that have rows of a person
+    # Of the budget, if a part of it is for something else; None for all of it.
     left: Fraction | None = None
 
     @property
     def currency(self) -> str:
-        """In what steps are paid."""
+        """The currency in which steps are paid."""
         return "rho" if self.delta else "epsilon"
 
     @property
     def budget(self) -> Fraction:
-        """How much of the currency there is."""
         return self._bought if self.left is None else self.left
 
     @property
@@ -57,12 +48,8 @@ class Promise:
 
     @property
     def protected_rows(self) -> int:
-        """How many rows are protected at once: those of one person, at all owners."""
+        """The number of rows protected at once: those of one person, at all owners."""
         return max(1, self.rows) * self.owners
-
-    def with_left(self, left: Fraction) -> Promise:
-        """Return the same promise with so much of its budget left."""
-        return replace(self, left=left)
 
     def law(self, cost: Fraction, sensitivity: Sensitivity) -> NoiseLaw:
         """Return the law of the least noise for which an answer costs at most `cost`.

@@ -33,13 +33,13 @@ class RandomSource(Protocol):
 
     @property
     def private(self) -> bool:
-        """Whether what this source protects is protected: false for a seeded source."""
+        """False for a seeded source: its noise protects no row."""
 
     def random_bytes(self, count: int) -> bytes:
-        """The next `count` bytes."""
+        """Draw `count` bytes."""
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` uniform 64-bit words."""
+        """Draw `count` uniform 64-bit words."""
 
 
 SourceOfStep = Callable[[int], RandomSource]
@@ -55,7 +55,7 @@ class _Keystream:
         ).encryptor()
 
     def read(self, count: int) -> NDArray[np.uint8]:
-        """The next bytes, piece by piece into one array: large strings of bytes are slow."""
+        """Read on, piece by piece into one array: large strings of bytes are slow."""
         held = np.empty(count + _SLACK, dtype=np.uint8)
         for start in range(0, count, len(_ZEROS)):
             zeros = _ZEROS if count - start >= len(_ZEROS) else _ZEROS[: count - start]
@@ -76,7 +76,7 @@ class _Source:
         return self._read(8 * count).view("<u8")
 
     def __reduce__(self) -> str:
-        """A copy would repeat the stream."""
+        """Refuse to copy: a copy would repeat the stream."""
         raise LocalError("a random source is not copied; make a new one where it is needed")
 
 
@@ -105,14 +105,8 @@ class KeyedRandomSource(_Source):
     """A keystream that repeats under the same key: for steps that may have to be run again.
 
     As good as `OsRandomSource` as long as the key came from there, is used for one step only, and
-    stays secret. Under one key the same sequence of reads gives the same bytes.
-
-    Args:
-        key: 32 bytes.
-        private: false if the key was not drawn from the operating system's generator.
-
-    Attributes:
-        drawn_bytes: how much was read so far.
+    stays secret; `private` is false if the key came from elsewhere. Under one key the same sequence
+    of reads gives the same bytes. `drawn_bytes` is how much was read so far.
     """
 
     def __init__(self, key: bytes, *, private: bool = True) -> None:
@@ -126,7 +120,7 @@ class KeyedRandomSource(_Source):
         self._next_segment()
 
     def _next_segment(self) -> None:
-        """A fresh AES key for every 2^32 bytes, so that no single one is used for too long."""
+        """Take a fresh AES key after 2^32 bytes, so that no single one is used for too long."""
         self._segment += 1
         label = b"parley keyed source\0" + self._segment.to_bytes(8, "big")
         self._stream = _Keystream(hashlib.sha256(label + self._key).digest())
@@ -156,7 +150,7 @@ class SeededRandomSource(_Source):
 
 
 def below(bound: int, source: RandomSource) -> int:
-    """A uniform integer in 0..bound-1, exactly, for a bound of any size."""
+    """Draw a uniform integer in 0..bound-1, exactly, for a bound of any size."""
     if bound < 1:
         raise LocalError(f"there is no integer in 0..{bound - 1}")
     bits = (bound - 1).bit_length()
@@ -168,7 +162,7 @@ def below(bound: int, source: RandomSource) -> int:
 
 
 def permutation(count: int, source: RandomSource) -> list[int]:
-    """A uniform permutation of 0..count-1 (Fisher-Yates)."""
+    """Draw a uniform permutation of 0..count-1 (Fisher-Yates)."""
     order = list(range(count))
     for last in range(count - 1, 0, -1):
         chosen = below(last + 1, source)
@@ -177,12 +171,12 @@ def permutation(count: int, source: RandomSource) -> list[int]:
 
 
 def uniforms(count: int, source: RandomSource) -> NDArray[np.float64]:
-    """Uniform doubles in [0, 1) on a grid of 2^-53: to sample released models, not for noise."""
+    """Draw uniform doubles in [0, 1) on a grid of 2^-53: for synthetic rows, not for noise."""
     return (source.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def source_of(seed: int | None, purpose: str) -> RandomSource:
-    """The operating system's generator; with a seed, one that repeats and protects no row.
+    """Return the operating system's generator; with a seed, one that repeats and protects no row.
 
     A seeded run has a stream of its own for each purpose.
     """

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Secret(Generic[T]):
-    """A value that is seen by whoever calls `reveal`, and in no other way."""
+    """A value that only a call of `reveal` shows."""
 
     __slots__ = ("_value",)
 

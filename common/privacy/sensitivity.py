@@ -31,19 +31,14 @@ _ROOT_UNITS = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How far one replaced row can move an exact answer.
+    """How far one replaced row can move an exact answer."""
 
-    Attributes:
-        l1: the largest sum of the absolute changes of its counts.
-        l2_squared: the largest sum of their squares.
-    """
-
-    l1: Fraction
-    l2_squared: Fraction
+    l1: Fraction  # the largest sum of the absolute changes of its counts
+    l2_squared: Fraction  # the largest sum of their squares
 
     @classmethod
     def moving(cls, counts: int) -> Sensitivity:
-        """Of an answer of which at most so many counts move, each by at most one."""
+        """Return that of an answer in which at most so many counts move, each by at most one."""
         return cls(Fraction(counts), Fraction(counts))
 
     def __add__(self, other: Sensitivity) -> Sensitivity:
@@ -79,7 +74,7 @@ def histograms(count: int) -> Sensitivity:
     return Sensitivity.moving(2 * count)
 
 
-def bounded(count: int, most: int) -> Sensitivity:
+def bounded(count: int, *, most: int) -> Sensitivity:
     """Return that of `count` numbers, each of which a replaced row moves by at most `most`.
 
     A sum over the rows of numbers from 0 to `most` is one: the replaced row takes one of them out
@@ -109,7 +104,7 @@ CONTRAST_UNIT = 8
 
 
 def contrast_shift(groups: int) -> int:
-    """What is taken off every coordinate of a contrast: the integer nearest to 8 / groups."""
+    """Return what every coordinate of a contrast loses: the integer nearest to 8 / groups."""
     return (2 * CONTRAST_UNIT + groups) // (2 * groups)
 
 
@@ -157,7 +152,7 @@ def contrasts(groups: Sequence[int], order: int) -> Sensitivity:
 
 
 def symmetric(values: Sequence[int], order: int) -> int:
-    """The elementary symmetric polynomial: the sum of the products of `order` values each."""
+    """Return the elementary symmetric polynomial: the sum of the products of `order` values."""
     found = [1] + [0] * order
     for value in values:
         for size in range(order, 0, -1):
@@ -178,10 +173,8 @@ def mutual_information(rows: int, *, binary: bool) -> Fraction:
 
     attained for odd n, an upper bound for even n. One row carries no information: both are 0 there.
 
-    Args:
-        rows: the public number of rows, n.
-        binary: the public domain of X, or the whole joint domain of P, has exactly two values. One
-            binary parent counts; two binary parents do not (their domain has four).
+    `binary`: the public domain of X, or the whole joint domain of P, has exactly two values. One
+    binary parent counts; two binary parents do not (their domain has four).
     """
     _check_rows(rows)
     if rows == 1:
@@ -219,10 +212,7 @@ def score_r(rows: int, *, binary: bool, printed: bool = False) -> Fraction:
     2 - 2/n, and attained, if X or P has two values: n R is then the sum over the other attribute of
     |c_0p - c_0 c_p / n|, and docs/privacy.md goes through the three ways a row can change.
 
-    Args:
-        rows: the public number of rows, n.
-        binary: the public domain of X, or the whole joint domain of P, has exactly two values.
-        printed: the paper's own, larger bound, for comparison with it.
+    `binary` is as for `mutual_information`; `printed` asks for the paper's own, larger bound.
     """
     _check_rows(rows)
     if printed:

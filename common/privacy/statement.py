@@ -16,8 +16,8 @@ from importlib import metadata
 from common.errors import LocalError
 from common.privacy.accountant import Accountant, Charge
 from common.privacy.budget import shown
-from common.privacy.concentrated import epsilon_of
 from common.privacy.promise import Promise
+from common.privacy.spending import epsilon_of
 from common.wording import many
 
 VERSION = 1
@@ -47,14 +47,14 @@ _LIBRARIES = ("parley", "numpy", "gmpy2", "cryptography", "phe")
 
 
 def unit_of_privacy(promise: Promise) -> str:
-    """Who or what is protected."""
+    """Say who or what is protected."""
     if not promise.rows:
         return UNIT_OF_PRIVACY
     return f"one person, with up to {_rows_of(promise)}"
 
 
 def neighbour_relation(promise: Promise) -> str:
-    """Which inputs may not be told apart."""
+    """Say which inputs may not be told apart."""
     if not promise.rows:
         return NEIGHBOUR_RELATION
     return (
@@ -73,17 +73,12 @@ def _rows_of(promise: Promise) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Protection:
-    """What one kind of adversary can learn.
+    """What one kind of adversary can learn."""
 
-    Attributes:
-        against: who: the public, the curator, another party, some parties together.
-        epsilon: the bound on what they learn about any one row; None if they are not held off.
-        assumes: what the bound rests on.
-    """
-
-    against: str
+    against: str  # who: the public, the curator, another party, some parties together
+    # The bound on what they learn about any one row; None if they are not held off.
     epsilon: Fraction | None
-    assumes: str
+    assumes: str  # what the bound rests on
 
 
 def suspicion(epsilon: float, delta: float = 0) -> str:
@@ -95,7 +90,7 @@ def suspicion(epsilon: float, delta: float = 0) -> str:
 
 
 def chance(delta: float) -> str:
-    """A small probability in words."""
+    """Write a small probability in words."""
     return f"1 in {1 / delta:,.0f}" if delta >= _LEAST_WRITTEN_OUT else f"{delta:g}"
 
 
@@ -114,7 +109,7 @@ def what_delta_means(promise: Promise, spent: Fraction) -> str:
 
 
 def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
-    """What an epsilon for one row does not say, in sentences for a data officer."""
+    """Say what an epsilon for one row does not promise, for a data officer."""
     one, two = promise.delivered(spent), promise.delivered(spent, rows=2)
     more = (
         "with k rows more than k times as much" if promise.delta else "with k rows k times as much"
@@ -152,7 +147,7 @@ def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
 def shortcomings(
     *, source_private: bool, clear_aggregation: bool = False, rows_agreed: bool = True
 ) -> tuple[str, ...]:
-    """Why a run is not private; empty for a run that is."""
+    """Say why a run is not private; empty for a run that is."""
     reasons = [] if source_private else [SEEDED]
     if clear_aggregation:
         reasons.append(CLEAR_AGGREGATION)
@@ -163,26 +158,21 @@ def shortcomings(
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyStatement:
-    """Everything that has to be said about the privacy of one release.
-
-    Attributes:
-        not_private_because: see `shortcomings`; empty for a private run.
-        bounds: the most that each party can pay, where what it paid depends on published results:
-            the sum of such payments is no bound. None where it does not.
-        may_miss: up to how many parties may be missing before the noise is too small.
-        missing: for each party that is not in all sums, the first step (from 0) without it.
-        prior: the SHA-256 of the manifest of the release that was built on; empty if none was.
-    """
+    """Everything that has to be said about the privacy of one release."""
 
     promise: Promise
     accountant: Accountant
     protections: Sequence[Protection]
-    not_private_because: Sequence[str]
+    not_private_because: Sequence[str]  # see `shortcomings`; empty for a private run
     notes: Sequence[str] = ()
+    # The most that each party can pay, where what it paid depends on published results: the sum of
+    # such payments is no bound. None where it does not.
     bounds: Mapping[str, Fraction] | None = None
-    may_miss: int = 0
+    may_miss: int = 0  # up to how many parties may be missing before the noise is too small
+    # For each party that is not in all sums, the first step (from 0) without it.
     missing: Mapping[str, int] = field(default_factory=dict)
     criteria: Sequence[Mapping[str, object]] = ()
+    # The SHA-256 of the manifest of the release that was built on; empty if none was.
     prior: str = ""
 
     def __post_init__(self) -> None:
@@ -196,13 +186,13 @@ class PrivacyStatement:
 
     @property
     def paid(self) -> Mapping[str, Fraction]:
-        """What each party's rows paid in the promise's currency: the bound where there is one."""
+        """Each party's payment in the promise's currency: the bound where there is one."""
         accountant = self.accountant
         return self.bounds or {party: accountant.spent(party) for party in accountant.parties}
 
     @property
     def most_paid(self) -> Fraction:
-        """What the party paid that paid most."""
+        """The largest payment of a party."""
         return max(self.paid.values(), default=Fraction(0))
 
     @property
@@ -211,15 +201,15 @@ class PrivacyStatement:
         return self.promise.delivered(self.most_paid)
 
     def _paid(self, party: str) -> Fraction:
-        """The epsilon of one party's rows, at the promise's delta."""
+        """Return the epsilon of one party's rows, at the promise's delta."""
         return self.promise.delivered(self.paid[party])
 
     def _realised(self, party: str) -> Fraction:
-        """The epsilon that this run came to for one party: no bound where there is another."""
+        """Return the epsilon of this run for one party: no bound where `bounds` has one."""
         return self.promise.delivered(self.accountant.spent(party))
 
     def as_dict(self) -> dict[str, object]:
-        """The content of privacy.json."""
+        """Return the content of privacy.json."""
         accountant, promise = self.accountant, self.promise
         parties = accountant.parties
         claims = [promise.delivered(accountant.claimed(party)) for party in parties]
@@ -272,7 +262,7 @@ class PrivacyStatement:
         }
 
     def _curve(self) -> list[dict[str, float]]:
-        """The epsilon that holds at some other deltas; none for pure epsilon, which has one."""
+        """Return the epsilon that holds at some other deltas; nothing for pure epsilon."""
         if not self.promise.delta:
             return []
         deltas = sorted({*_CURVE, self.promise.delta}, reverse=True)
@@ -283,12 +273,12 @@ class PrivacyStatement:
 
 
 def _words(epsilon: Fraction) -> str:
-    """An epsilon for a reader: six digits are enough, the exact value is in privacy.json."""
+    """Write an epsilon in six digits; the exact value is in privacy.json."""
     return f"{shown(epsilon):g}"
 
 
 def versions() -> dict[str, str]:
-    """The versions of what drew and computed the release."""
+    """Return the versions of what drew and computed the release."""
     found = {"python": platform.python_version()}
     for library in _LIBRARIES:
         try:

@@ -25,7 +25,7 @@ from common.release.fitted import FittedModel
 from common.release.measured import range_diagnostics
 from common.schema import Codes
 from common.schema.conditions import CellWeights
-from common.wavelet import RangeCount, RangeCounts, RangeRelease
+from common.wavelet import NoisyMatrix, RangeCount, RangeCounts
 from common.wavelet.mechanism import noisy_cells
 from common.wording import many
 
@@ -37,7 +37,7 @@ _ABOUT = "parley.json"
 class FittedPrivelet(FittedModel):
     """A range release; see `FittedModel` for what is not here."""
 
-    ranges: RangeRelease
+    ranges: NoisyMatrix
 
     @property
     def rows(self) -> int:
@@ -87,7 +87,7 @@ class FittedPrivelet(FittedModel):
         plan = self.ranges.plan
         cells = noisy_cells(rows, plan, discrete_laplace, source)
         return replace(
-            self, ranges=RangeRelease(self.schema, plan, cells, rows.rows, source.private)
+            self, ranges=NoisyMatrix(self.schema, plan, cells, rows.rows, source.private)
         )
 
     def diagnose(self, synthetic: Codes) -> Diagnostics:

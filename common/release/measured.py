@@ -24,7 +24,7 @@ from common.study.document import Study
 from common.study.requests import Request, RowsInMemory, split_tables
 from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
 from common.study.sums import read_cells
-from common.wavelet.noisy_matrix import RangeRelease
+from common.wavelet.noisy_matrix import NoisyMatrix
 
 Numbers = NDArray[np.float64]
 
@@ -175,7 +175,7 @@ def privbayes_diagnostics(model: PrivBayesModel, schema: Schema, synthetic: Code
     return Diagnostics(schema.names, tuple(tables), _related(synthetic))
 
 
-def range_diagnostics(release: RangeRelease) -> Diagnostics:
+def range_diagnostics(release: NoisyMatrix) -> Diagnostics:
     """Of Privelet: all cells were counted, so every pair was; noise as its worst pair has it."""
     deviation = _cell_deviation(release)
     everything = Measured(
@@ -190,7 +190,7 @@ def range_diagnostics(release: RangeRelease) -> Diagnostics:
     return Diagnostics(release.schema.names, (everything,), every)
 
 
-def _cell_deviation(release: RangeRelease) -> float:
+def _cell_deviation(release: NoisyMatrix) -> float:
     """Of one cell: exact where the method knows it, else that of noise on every cell."""
     known = release.cell_deviation()
     return 2 * math.sqrt(2) / float(release.plan.epsilon) if known is None else known

@@ -18,7 +18,7 @@ import numpy as np
 
 from common.schema import Codes, Schema
 from common.schema.conditions import Condition, cells_of, parse
-from common.wavelet.answers import LAPLACE_KURTOSIS, half_widths
+from common.wavelet.noisy_matrix import LAPLACE_KURTOSIS, half_widths
 
 _HARDLY_ANY = 1e-6  # a variance to divide by where there is none
 

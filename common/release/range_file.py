@@ -21,7 +21,7 @@ from common.errors import InputError
 from common.release.folder import new_file
 from common.schema import Schema
 from common.wavelet.decisions import MAX_CELLS, METHODS, Plan, axes_of, make_plan
-from common.wavelet.noisy_matrix import RangeRelease
+from common.wavelet.noisy_matrix import NoisyMatrix
 
 FORMAT = "parley range release"
 VERSION = 1
@@ -30,7 +30,7 @@ _READ_BYTES = 1 << 20
 _LARGEST_ABOUT = 1 << 26  # a schema of every value of every attribute stays far below
 
 
-def save(release: RangeRelease, path: Path | str) -> None:
+def save(release: NoisyMatrix, path: Path | str) -> None:
     """Write a release to a file; an existing one is replaced in one step or not at all."""
     about = {
         "format": FORMAT,
@@ -54,7 +54,7 @@ def save(release: RangeRelease, path: Path | str) -> None:
             np.lib.format.write_array(member, release.cells, allow_pickle=False)
 
 
-def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> RangeRelease:
+def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> NoisyMatrix:
     """Read a release; InputError if it is damaged, or of a version this one does not know."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -70,7 +70,7 @@ def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> RangeRelease:
             f"{path}: not a release, or damaged or cut short ({error}); copy or make it again"
         ) from None
     rows = _field(about, "rows", int, path)
-    return RangeRelease(schema, plan, cells, rows, _field(about, "private", bool, path))
+    return NoisyMatrix(schema, plan, cells, rows, _field(about, "private", bool, path))
 
 
 def _about(archive: zipfile.ZipFile, path: Path | str) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class Signature:
             "role": self.role.value,
             "name": self.name,
             "fingerprint": self.identity.fingerprint,
-            "identity": base64.b64encode(self.identity.encoded).decode(),
+            "identity": self.identity.text,
             "signature": base64.b64encode(self.signature).decode(),
         }
         return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from common.crypto.identities.files import AskPassphrase
+from common.crypto.key_files import AskPassphrase
 from common.errors import InputError
 from common.files import read_private_key
 

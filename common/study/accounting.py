@@ -1,4 +1,4 @@
-"""What the steps of a study cost, and what may be said about it.
+"""What the steps of a study cost, who is protected from whom, and what may be said about it.
 
 accountant = account(study, steps)          # the steps that were made, in order
 statement = statement_of(study, method, accountant, source_private=True)
@@ -6,16 +6,15 @@ statement = statement_of(study, method, accountant, source_private=True)
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from common.crypto.sums.plan import Aggregation
+from common.crypto.sums.plan import Aggregation, Noise
 from common.privacy.accountant import Accountant, Charge
-from common.privacy.statement import PrivacyStatement, shortcomings
+from common.privacy.statement import PrivacyStatement, Protection, shortcomings, suspicion
 from common.study.document import Study
 from common.study.method import Method
-from common.study.protections import protections_of
 from common.study.steps import Step
 from common.wording import many
 
@@ -41,7 +40,7 @@ def account(study: Study, steps: Iterable[Step]) -> Accountant:
 
 
 def charge_of(step: Step) -> Charge:
-    """What the rows of each party pay for a step."""
+    """Return what the rows of each party pay for a step."""
     law = step.law
     charge = Charge(
         step=step.name, mechanism=step.mechanism, costs=step.costs, claimed=step.claimed
@@ -63,7 +62,7 @@ def statement_of(
     rows_agreed: bool = True,
     criteria: Sequence[Mapping[str, object]] = (),
 ) -> PrivacyStatement:
-    """Who is protected from whom in this study, and what it cost.
+    """Say who is protected from whom in this study, and what it cost.
 
     Row counts are agreed if they were agreed without a look at people's rows.
     """
@@ -80,11 +79,7 @@ def statement_of(
             rows_agreed=rows_agreed,
             clear_aggregation=study.aggregation is Aggregation.CLEAR and method.sums,
         ),
-        notes=[
-            *_notes(study, accountant, bounds),
-            *_missing_notes(study, missing),
-            *_prior_notes(study),
-        ],
+        notes=list(_notes(study, accountant, bounds=bounds, missing=missing)),
         may_miss=study.may_miss,
         missing=missing,
         criteria=criteria,
@@ -93,7 +88,7 @@ def statement_of(
 
 
 def missing_in(study: Study, sums: Sequence[Collection[str]]) -> dict[str, int]:
-    """For each party that went missing, the first step without it."""
+    """Return, for each party that went missing, the first step without it."""
     if not study.may_miss:
         return {}
     first = {
@@ -103,48 +98,168 @@ def missing_in(study: Study, sums: Sequence[Collection[str]]) -> dict[str, int]:
     return {name: number for name, number in first.items() if number is not None}
 
 
-def _missing_notes(study: Study, missing: Mapping[str, int]) -> list[str]:
-    if not study.may_miss:
-        return []
-    shares = len(study.members) - study.effective_colluders - study.may_miss
-    told = (
-        f"Up to {study.may_miss} of {len(study.members)} parties may go missing: any {shares} "
-        "shares make up the whole noise, so a sum of all parties carries "
-        f"{float(study.noise_shares(len(study.members))):.3g} times its variance."
-    )
-    lines, rows = [told], {member.name: member.rows for member in study.members}
+def _notes(
+    study: Study,
+    accountant: Accountant,
+    *,
+    bounds: Mapping[str, Fraction] | None,
+    missing: Mapping[str, int],
+) -> Iterator[str]:
+    if study.profile == "sound":
+        yield "Profile sound: the epsilon printed is the epsilon delivered."
+    else:
+        yield "Profile paper: the noise is the paper's, the epsilons here are the true ones."
+        yield from (
+            f"Party {party}: the paper claims {study.epsilon}, the mechanism's bound is {bound}, "
+            "because its rows are under fresh noise in every release from its turn on. This run "
+            f"realised {accountant.spent(party)}, which depends on what was published and is no "
+            "bound."
+            for party, bound in (bounds or {}).items()
+            if bound != study.epsilon
+        )
+    if study.may_miss:
+        parties = len(study.members)
+        shares = parties - study.effective_colluders - study.may_miss
+        yield (
+            f"Up to {study.may_miss} of {parties} parties may go missing: any {shares} "
+            "shares make up the whole noise, so a sum of all parties carries "
+            f"{float(study.noise_shares(parties)):.3g} times its variance."
+        )
+    rows = {member.name: member.rows for member in study.members}
     for name, number in missing.items():
         before = "in no sum" if number == 0 else f"in the sums before step {number + 1} only"
-        lines.append(
+        yield (
             f"Party {name} went missing: its {many(rows[name], 'row')} are {before}. Later sums "
             "were scaled up by the public row counts."
         )
-    return lines
+    if study.prior:
+        yield (
+            "Prior: noisy sums were drawn towards the table of an earlier release (SHA-256 of its "
+            f"manifest: {study.prior}), the more the less they differ from it. That release is "
+            "public, so this costs no privacy. Its own epsilon is not in this statement: rows that "
+            "are in both have paid both."
+        )
 
 
-def _prior_notes(study: Study) -> list[str]:
-    if not study.prior:
-        return []
-    words = (
-        "Prior: noisy sums were drawn towards the table of an earlier release (SHA-256 of its "
-        f"manifest: {study.prior}), the more the less they differ from it. That release is public, "
-        "so this costs no privacy. Its own epsilon is not in this statement: rows that are in both "
-        "have paid both."
+def protections_of(study: Study, method: Method, epsilon: Fraction) -> list[Protection]:
+    """List every adversary of this study, and whether it is held off."""
+    public = Protection(
+        against="the public",
+        epsilon=epsilon,
+        assumes=f"it sees nothing but what is published; "
+        f"{suspicion(float(epsilon), float(study.delta))}",
     )
-    return [words]
+    protections = [public, _curator(study, method, epsilon)]
+    if len(study.members) > 1:
+        more = method.assumes(study)
+        protections += [
+            replace(each, assumes=f"{each.assumes}; {more}")
+            if more and each.epsilon is not None
+            else each
+            for each in _other_parties(study, method, epsilon)
+        ]
+    return protections
 
 
-def _notes(
-    study: Study, accountant: Accountant, bounds: Mapping[str, Fraction] | None
-) -> list[str]:
-    if study.profile == "sound":
-        return ["Profile sound: the epsilon printed is the epsilon delivered."]
-    lines = ["Profile paper: the noise is the paper's, the epsilons here are the true ones."]
-    lines += [
-        f"Party {party}: the paper claims {study.epsilon}, the mechanism's bound is {bound}, "
-        "because its rows are under fresh noise in every release from its turn on. This run "
-        f"realised {accountant.spent(party)}, which depends on what was published and is no bound."
-        for party, bound in (bounds or {}).items()
-        if bound != study.epsilon
-    ]
-    return lines
+def _withstands_pooling(study: Study) -> bool:
+    """Return whether the curator and tolerated colluders together see noisy sums only.
+
+    The paper's ring has no masks, so that a neighbour and the curator can open partial products;
+    in the clear the curator needs no party's help.
+    """
+    return study.profile == "sound" and study.aggregation is not Aggregation.CLEAR
+
+
+def _curator(study: Study, method: Method, epsilon: Fraction) -> Protection:
+    if not method.sums:
+        assumes = "it is sent noisy models only"
+    elif study.aggregation is Aggregation.CLEAR:
+        return _not_held_off(
+            "the curator",
+            "it adds up in the clear: it is sent each party's own counts, with only a part of the "
+            "noise in them",
+        )
+    elif study.noise is Noise.ONE_SHARE:
+        assumes = (
+            "no party tells it anything, it made its key as it should, and it proves that it "
+            "selected one share of noise"
+        )
+    elif _withstands_pooling(study):
+        assumes = (
+            "the noise is the parties' own, so it cannot switch it off; "
+            f"up to {study.effective_colluders} of them may tell it all they know"
+        )
+    else:
+        assumes = "no party tells it anything"
+    return Protection(against="the curator", epsilon=epsilon, assumes=assumes)
+
+
+def _other_parties(study: Study, method: Method, epsilon: Fraction) -> list[Protection]:
+    if not method.sums:
+        return [
+            Protection(
+                against="all other parties together, and the curator",
+                epsilon=epsilon,
+                assumes="each party's model is made by itself alone",
+            )
+        ]
+    if study.noise is Noise.ONE_SHARE:
+        chance = Fraction(1, len(study.members))
+        return [
+            _not_held_off(
+                "another party",
+                "every sum carries one party's noise: that party can subtract it, and a party that "
+                f"subtracts its own share is right with probability {chance}",
+            )
+        ]
+    if study.profile == "paper":
+        return _of_the_paper(study, method, epsilon)
+    return _colluders(study, epsilon)
+
+
+def _of_the_paper(study: Study, method: Method, epsilon: Fraction) -> list[Protection]:
+    pooled = _not_held_off(
+        "the curator and another party together",
+        "partial sums on their way from party to party carry no masks: the two can open them",
+    )
+    if not method.replaces_noise:
+        return [*_colluders(study, epsilon), pooled]
+    alone = _not_held_off(
+        "another party",
+        "a running statistic carries the noise of the party whose turn was last: that party can "
+        "subtract it",
+    )
+    return [alone, pooled]
+
+
+def _colluders(study: Study, epsilon: Fraction) -> list[Protection]:
+    """List the parties that subtract their own shares of distributed noise."""
+    limit = study.effective_colluders
+    if limit == 0:
+        return [
+            _not_held_off(
+                "another party",
+                "the study tolerates no colluders: a party can subtract its own share of the noise",
+            )
+        ]
+    who = "another party" if limit == 1 else f"up to {limit} other parties together"
+    alone = "with or without" if _withstands_pooling(study) else "without"
+    tolerated = Protection(
+        against=f"{who}, {alone} the curator",
+        epsilon=epsilon,
+        assumes="the noise of the parties that do not collude makes up the whole"
+        + (f", even if {study.may_miss} others are missing" if study.may_miss else "")
+        + "; messages between parties are sealed to keys pinned in the study",
+    )
+    if limit == len(study.members) - 1:
+        return [tolerated]
+    too_many = _not_held_off(
+        f"{limit + 1} or more other parties together",
+        "when they subtract their noise, less is left than the study counts on; invented parties "
+        "do collude, so find out whose identities these are",
+    )
+    return [tolerated, too_many]
+
+
+def _not_held_off(against: str, why: str) -> Protection:
+    return Protection(against=against, epsilon=None, assumes=why)

@@ -25,7 +25,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, cast
 
-from common.errors import InputError
+from common.errors import InputError, located
 from common.privacy.budget import parse_epsilon, shown
 from common.schema import Schema
 from common.schema.attribute import numbers_of
@@ -41,18 +41,12 @@ _KEYS = {"mean": {"mean", "within"}, "share": {"share", "within"}, "distance": {
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One criterion.
-
-    Attributes:
-        about: the attribute of a mean, the condition of a share, the pairs of a distance.
-        limit: the most that the model may be off.
-        relative: whether the limit is a part of what was measured.
-    """
+    """One criterion."""
 
     kind: Kind
-    about: str
-    limit: Fraction
-    relative: bool = False
+    about: str  # the attribute of a mean, the condition of a share, the pairs of a distance
+    limit: Fraction  # the most that the model may be off
+    relative: bool = False  # whether the limit is a part of what was measured
 
     @property
     def words(self) -> str:
@@ -87,21 +81,19 @@ class Criterion:
 
 
 def read_criteria(tables: object) -> tuple[Criterion, ...]:
-    """The criteria of a study; InputError names the criterion and what is wrong with it."""
+    """Read the criteria of a study; InputError names the criterion and what is wrong with it."""
     if not isinstance(tables, Sequence) or not all(isinstance(own, Mapping) for own in tables):
         raise InputError("criterion: write [[criterion]] tables, with double brackets")
     check_most("criteria of a study", len(tables), MOST_CRITERIA)
     found = []
     for number, table in enumerate(tables, start=1):
-        try:
+        with located(f"criterion {number}"):
             found.append(_criterion(table))
-        except InputError as error:
-            raise InputError(f"criterion {number}: {error}") from None
     return tuple(found)
 
 
 def check_criteria(
-    criteria: Sequence[Criterion], schema: Schema, part: Fraction, epsilon: Fraction
+    criteria: Sequence[Criterion], schema: Schema, *, part: Fraction, epsilon: Fraction
 ) -> None:
     """Refuse criteria that are not about a schema, or whose part of epsilon is none or all of it.
 
@@ -120,10 +112,8 @@ def check_criteria(
             "the model. Choose about a tenth of it"
         )
     for number, criterion in enumerate(criteria, start=1):
-        try:
+        with located(f"criterion {number}"):
             criterion.check(schema)
-        except InputError as error:
-            raise InputError(f"criterion {number}: {error}") from None
 
 
 def _criterion(table: Mapping[str, Any]) -> Criterion:

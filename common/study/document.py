@@ -23,7 +23,6 @@ the study by itself, so nothing that matters can be asked for in any other way.
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import hashlib
 import json
@@ -35,10 +34,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from common.crypto.identities.identity import Identity
+from common.crypto.identities.identity import Identity, PublicIdentity
 from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
-from common.errors import InputError
+from common.errors import InputError, located
 from common.privacy.budget import check_delta, parse_delta, parse_epsilon, shown
 from common.privacy.promise import Promise
 from common.schema import Schema
@@ -66,16 +65,49 @@ from common.schema.toml import (
 )
 from common.study.criteria import Criterion, check_criteria, read_criteria
 from common.study.ids import StudyId
-from common.study.member import Member as Member
-from common.study.member import member_in
-from common.study.signature import StudySignature
+from common.study.signatures import StudySignature
 from common.wording import many
 
 PROFILES = ("sound", "paper")
 ENCODINGS = ("own", "binary")
 DEFAULT_METHOD = "subn+"
 TEXTS = ("purpose", "recipient", "contact", "ethics")
+_CHOICES: Mapping[str, Collection[object]] = {
+    "profile": PROFILES,
+    "encoding": ENCODINGS,
+    "key_bits": KEY_BITS,
+}
 _VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A party as the study knows it: its name, its public row count, its pinned identity."""
+
+    name: str
+    rows: int
+    identity: PublicIdentity
+
+    def __post_init__(self) -> None:
+        with located("party"):
+            check_name(self.name, most=MOST_NAME)
+        if type(self.rows) is not int or self.rows < 1:
+            raise InputError(
+                f"party {self.name!r}: rows must be a whole number of at least 1, "
+                f"not {self.rows!r:.100}"
+            )
+        check_most(f"party {self.name!r}: rows", self.rows, MOST_ROWS)
+
+
+def member_in(entry: object) -> Member:
+    """Read a [[party]] of study.toml; InputError names it and what is wrong."""
+    if not isinstance(entry, dict) or set(entry) != {"name", "rows", "identity"}:
+        raise InputError(f"party: expected name, rows and identity, got {entry!r:.100}")
+    if not isinstance(entry["name"], str):
+        raise InputError(f"party: a name is a text, not {entry['name']!r}")
+    with located(f"party {entry['name']!r}"):
+        identity = PublicIdentity.from_text(entry["identity"])
+    return Member(name=entry["name"], rows=entry["rows"], identity=identity)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,9 +180,9 @@ class Study:
     def __post_init__(self) -> None:
         """Refuse contradictions, naming the key and what would do."""
         check_name(self.method, most=MOST_NAME)
-        _one_of("profile", self.profile, PROFILES)
-        _one_of("encoding", self.encoding, ENCODINGS)
-        _one_of("key_bits", self.key_bits, KEY_BITS)
+        for key, known in _CHOICES.items():
+            if (value := getattr(self, key)) not in known:
+                raise InputError(f"{key}: {value!r} is not one of {', '.join(map(str, known))}")
         check_name(self.name, most=MOST_NAME)
         if self.epsilon <= 0:
             raise InputError(f"epsilon: must be above 0, not {self.epsilon}")
@@ -180,14 +212,14 @@ class Study:
         check_digest("prior", self.prior)
         self._check_people()
         sound = self.epsilon * (self.profile == "sound")
-        check_criteria(self.criteria, self.schema, self.criteria_epsilon, sound)
+        check_criteria(self.criteria, self.schema, part=self.criteria_epsilon, epsilon=sound)
         self._check_noise()
         self._check_may_miss()
         if self.signature is not None:
             self.signature.require(self.digest)
 
     def expired(self, today: dt.date) -> bool:
-        """Whether no party may join any more."""
+        """Return whether it is too late for a party to join."""
         return self.expires is not None and today > self.expires
 
     def _check_people(self) -> None:
@@ -263,12 +295,12 @@ class Study:
             )
 
     def signed_by(self, identity: Identity) -> Study:
-        """The same study, with this identity's signature in place of any other."""
+        """Return the study with this identity's signature in place of any other."""
         return replace(self, signature=StudySignature.make(self.digest, identity))
 
     @property
     def signer(self) -> str | None:
-        """Return the signer's fingerprint; None without a signature."""
+        """The signer's fingerprint; None without a signature."""
         return None if self.signature is None else self.signature.identity.fingerprint
 
     @property
@@ -278,12 +310,12 @@ class Study:
 
     @property
     def promise(self) -> Promise:
-        """What each party's rows, or people, are promised, and what that buys."""
+        """The promise to each party's rows, or people, and the noise that it buys."""
         return Promise(self.epsilon, self.delta, self.rows_per_person, self.owners_per_person)
 
     @property
     def criteria_cost(self) -> Fraction:
-        """What the criteria cost, in the promise's currency: what their epsilon alone would buy."""
+        """The cost of the criteria, in the promise's currency: what their epsilon would buy."""
         part = self.criteria_epsilon
         return Promise(part, self.delta).budget if part else part
 
@@ -291,7 +323,7 @@ class Study:
     def method_promise(self) -> Promise:
         """The promise with what the criteria leave of its budget: all that the method may spend."""
         left = self.promise.budget - self.criteria_cost
-        return self.promise.with_left(left) if self.criteria else self.promise
+        return replace(self.promise, left=left) if self.criteria else self.promise
 
     @property
     def effective_colluders(self) -> int:
@@ -299,7 +331,7 @@ class Study:
         return min(self.colluders, len(self.members) - 1)
 
     def noise_shares(self, parties: int) -> Fraction:
-        """How many times the variance of its law a sum of so many parties carries."""
+        """Return how many times the variance of its law a sum of so many parties carries."""
         if self.noise is not Noise.DISTRIBUTED:
             return Fraction(1)
         if self.may_miss:  # the same shares are drawn, whichever party is missing in the end
@@ -313,10 +345,7 @@ class Study:
             **{key: toml(getattr(self, key)) for key in _TERMS if key != "expires"},
             "parley_study": _VERSION,
             "schema": self.schema.digest(),
-            "members": [
-                [m.name, m.rows, base64.b64encode(m.identity.encoded).decode()]
-                for m in self.members
-            ],
+            "members": [[m.name, m.rows, m.identity.text] for m in self.members],
             "settings": dict(self.settings),
             "criteria": [criterion.plain for criterion in self.criteria],
             "expires": "" if self.expires is None else self.expires.isoformat(),
@@ -338,9 +367,8 @@ class Study:
             lines += ["", *toml_lines(dict(self.settings), header=f"[{toml(self.method)}]")]
         for member in self.members:
             entries = {"name": member.name, "rows": member.rows}
-            encoded = base64.b64encode(member.identity.encoded).decode()
             lines += ["", *toml_lines(entries, header="[[party]]")]
-            lines += [f'identity = "{encoded}"  # {member.identity.fingerprint}']
+            lines += [f'identity = "{member.identity.text}"  # {member.identity.fingerprint}']
         lines += [line for criterion in self.criteria for line in criterion.to_toml()]
         schema = replace(self.schema, ignore=())
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
@@ -348,17 +376,16 @@ class Study:
 
     @classmethod
     def load(cls, path: Path) -> Study:
-        """The study in a file; errors name the file, the key and what is wrong."""
+        """Read a study from a file; errors name the file, the key and what is wrong."""
         return cls.from_toml(text_of(path), where=str(path))
 
     @classmethod
     def from_toml(cls, text: str, *, where: str = "study") -> Study:
-        """The study in a text; `where` names it in errors."""
+        """Read a study from a text; `where` names it in errors."""
         try:
             # Decimals keep the budget exact; the schema's numbers are floats, as in schema.toml.
-            return _of_document(parse_toml(text, parse_float=Decimal), parse_toml(text))
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
+            with located(where):
+                return _of_document(parse_toml(text, parse_float=Decimal), parse_toml(text))
         except (ValueError, OverflowError):
             raise InputError(f"{where}: a number is out of every range") from None
 
@@ -371,7 +398,7 @@ class Study:
         members: Sequence[Member],
         signature: StudySignature | None = None,
     ) -> Study:
-        """The study of these terms, in plain values.
+        """Make the study of these terms, in plain values.
 
         Terms are the keys of study.toml, and `settings`, those of the method. None stands for a key
         that is left out; noise that is left out is what the profile calls for.
@@ -389,7 +416,7 @@ class Study:
             **found,
             schema=schema,
             members=tuple(members),
-            settings=settings_of(settings, where=where),
+            settings=_settings(settings, where=where),
             criteria=read_criteria(criteria),
             signature=signature,
         )
@@ -429,8 +456,8 @@ def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Stud
     )
 
 
-def settings_of(table: object, *, where: str) -> tuple[tuple[str, str | int], ...]:
-    """The settings of a method in the order of their names; texts and whole numbers."""
+def _settings(table: object, *, where: str) -> tuple[tuple[str, str | int], ...]:
+    """Return the settings of a method, texts and whole numbers, in the order of their names."""
     if not isinstance(table, Mapping):
         raise InputError(f"{where}: write the settings of a method as a table")
     for key, value in table.items():
@@ -443,8 +470,3 @@ def settings_of(table: object, *, where: str) -> tuple[tuple[str, str | int], ..
                 'Write fractions as texts, such as "0.5"'
             )
     return tuple(sorted(table.items()))
-
-
-def _one_of(key: str, value: object, known: Collection[object]) -> None:
-    if value not in known:
-        raise InputError(f"{key}: {value!r} is not one of {', '.join(map(str, known))}")

@@ -190,14 +190,14 @@ Message = ToParty | ToCurator
 
 
 def message_digest(message: Message) -> bytes:
-    """SHA-256 of a message: by it a duplicate is recognised."""
+    """Return the SHA-256 of a message, by which a duplicate is recognised."""
     values = (getattr(message, field.name) for field in fields(message))
     framed = (frame(value) if isinstance(value, tuple) else value for value in values)
     return hashlib.sha256(frame((type(message).__name__, *framed))).digest()
 
 
 def message_bytes(message: Message) -> int:
-    """How many bytes of content a message carries."""
+    """Return how many bytes of content a message carries."""
     values = (getattr(message, field.name) for field in fields(message))
     return sum(
         sum(map(len, value)) if isinstance(value, tuple) else len(value)

@@ -1,29 +1,33 @@
-"""A method of a study as one object: everything that the rest of the program asks about it."""
+"""A method of a study as one object, and the settings that a study gives it.
+
+Settings are the table of study.toml that has the method's name. Every method with settings names a
+parser for each (see `common.schema.toml`) and puts what is read into a frozen dataclass of its own,
+so that a new method with new settings is one file. Values are texts and whole numbers; they are in
+the study's canonical bytes as they were written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from common.errors import InputError
+from common.privacy.budget import parse_epsilon
+from common.schema.toml import Parser, read_table
 from common.study.document import ENCODINGS, Study
 from common.study.prior import Prior
 from common.study.script import Fit, Script, ScriptRun
-from common.study.settings import read_settings
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One thing that a method settles before any row is looked at, from public facts.
-
-    Attributes:
-        caution: what a user has to know about it: that a cap made it smaller; None usually.
-    """
+    """One thing that a method settles before any row is looked at, from public facts."""
 
     name: str
     value: str
-    caution: str | None = None
+    caution: str | None = None  # what a user has to know: that a cap made it smaller
 
 
 def no_decisions(study: Study) -> Sequence[Decision]:
@@ -38,38 +42,28 @@ def as_charged(study: Study) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """What a study's `method` names.
+    """What a study's `method` names."""
 
-    Attributes:
-        name: as it stands in study.toml.
-        summary: a line of help.
-        script: its steps, and the model that comes of them.
-        sums: whether the parties' answers are added up; else each publishes a model of its own.
-        single_turns: whether it asks single parties for a choice: it cannot do without one.
-        replaces_noise: whether profile `paper` lets one party's noise replace another's.
-        encodings: how it can take attributes.
-        parties: how many parties it is for; None for any number.
-        decisions: its settings and what follows from them; refuses settings that it does not have.
-        bound: the most that each party can pay, where what it pays depends on published results.
-        assumes: what protection from other parties rests on besides its sums; "" if on nothing.
-        only_sums: whether every step is a sum, so that it can keep a promise with a delta; other
-            mechanisms promise pure epsilon.
-        place: where it stands in lists, smallest first.
-    """
-
-    name: str
-    summary: str
-    script: Callable[[Study], Script[Fit]]
+    name: str  # as it stands in study.toml
+    summary: str  # a line of help
+    script: Callable[[Study], Script[Fit]]  # its steps, and the model that comes of them
+    # Whether the parties' answers are added up; else each publishes a model of its own.
     sums: bool = True
+    # Whether it asks single parties for a choice: it cannot do without one.
     single_turns: bool = False
-    replaces_noise: bool = False
-    encodings: Sequence[str] = ENCODINGS
-    parties: int | None = None
+    replaces_noise: bool = False  # whether profile `paper` lets one party's noise replace another's
+    encodings: Sequence[str] = ENCODINGS  # how it can take attributes
+    parties: int | None = None  # how many parties it is for; None for any number
+    # Its settings and what follows from them; refuses settings that it does not have.
     decisions: Callable[[Study], Sequence[Decision]] = no_decisions
+    # The most that each party can pay, where what it pays depends on published results.
     bound: Callable[[Study], Mapping[str, Fraction] | None] = as_charged
+    # What protection from other parties rests on besides its sums; "" if on nothing.
     assumes: Callable[[Study], str] = lambda study: ""
+    # Whether every step is a sum, so that it can keep a promise with a delta; other mechanisms
+    # promise pure epsilon.
     only_sums: bool = False
-    place: int = 100
+    place: int = 100  # where it stands in lists, smallest first
 
     def run(self, study: Study, prior: Prior | None = None) -> ScriptRun:
         """Begin a fresh copy of the script that the study implies.
@@ -116,3 +110,43 @@ class Method:
                 if study.prior
                 else "prior: the study names none"
             )
+
+
+def read_settings(
+    study: Study, parsers: Mapping[str, Parser], *, required: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the settings that a study has; InputError names the key and what would do."""
+    if study.settings and not parsers:
+        raise InputError(f"[{study.method}]: the method has no settings. Leave the table out")
+    return read_table(dict(study.settings), parsers, inside=study.method, required=required)
+
+
+def between(low: int, high: int) -> Parser:
+    """Take a whole number between two others, both included."""
+
+    def parse(value: object) -> int:
+        if type(value) is not int or not low <= value <= high:
+            raise InputError(f"expected a whole number from {low} to {high}, got {value!r:.100}")
+        return value
+
+    return parse
+
+
+def above_zero(value: str | int) -> Fraction:
+    """Take a number above zero, written as a text or a whole number."""
+    try:
+        return parse_epsilon(value)
+    except InputError:
+        raise InputError(f"expected a number above 0, got {value!r:.100}") from None
+
+
+def parts(count: int) -> Parser:
+    """Take so many numbers above zero with colons between them, such as "1:1:2:4"."""
+
+    def parse(value: object) -> tuple[Fraction, ...]:
+        written = str(value).split(":")
+        if len(written) != count:
+            raise InputError(f"{value!r:.100} has {len(written)} parts, not {count}")
+        return tuple(above_zero(part.strip()) for part in written)
+
+    return parse

@@ -42,7 +42,7 @@ class Prior(RowsInMemory):
     """The rows of an earlier release, which answer requests as a party's rows do."""
 
     def answer(self, request: Request, rows: int) -> Counts:
-        """What a request would come to if so many rows were like these."""
+        """Return what a request would come to if so many rows were like these."""
         return scaled(request.answer(self), top=rows, bottom=self.rows)
 
 
@@ -53,17 +53,13 @@ def drawn_towards(
     tables: Sequence[int] = (),
     noisy: NDArray[np.bool_] | None = None,
 ) -> tuple[Counts, Fraction]:
-    """Noisy counts drawn towards expected ones, and the mean share of their noise that is kept.
+    """Draw noisy counts towards expected ones; return also the mean part of their noise kept.
 
     Each table by itself: one that has changed is left as it is, whatever the others do. Small ones
     are taken together.
 
-    Args:
-        expected: what the prior says.
-        counts: the noisy sum.
-        variance: of the noise in each of them.
-        tables: how many of them each table has; all are one if their numbers do not add up.
-        noisy: which of them have noise; all if None.
+    `variance` is that of the noise in each count, `tables` how many counts each table has; all are
+    one table if these do not add up. `noisy` are the counts that have noise; all if None.
     """
     off, kept = counts - expected, Fraction(0)
     for part in _parts(tables, counts.size):
@@ -75,7 +71,7 @@ def drawn_towards(
 
 
 def _parts(tables: Sequence[int], cells: int) -> list[NDArray[np.intp]]:
-    """The places of the counts of each table that is not small, then those of all that are."""
+    """Return the places of the counts of each large table, then those of all small ones."""
     every = np.arange(cells)
     if sum(tables) != cells:
         return [every]
@@ -86,7 +82,7 @@ def _parts(tables: Sequence[int], cells: int) -> list[NDArray[np.intp]]:
 
 
 def _kept(off: Counts, cells: int, variance: Fraction) -> Fraction:
-    """The share of the noise, in parts of 2^-20; 1 leaves everything as it is."""
+    """Return the part of the noise to keep, a multiple of 2^-20; 1 changes nothing."""
     squares = _sum_of_squares(off)
     if cells == 0 or squares == 0:
         return Fraction(1)

@@ -25,13 +25,13 @@ class PartyRows(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
-        """The contingency table of every attribute set, some attributes in groups of values."""
+        """Count the contingency table of every attribute set, some attributes in groups."""
 
     def codes(self) -> Codes:
-        """All rows at once, for mechanisms that need more than counts."""
+        """Return all rows, for mechanisms that need more than counts."""
 
 
 @dataclass(frozen=True)
@@ -52,25 +52,18 @@ class RowsInMemory:
 
 
 def rows_in_bits(data: PartyRows) -> RowsInMemory:
-    """A party's rows with every attribute as bits, most significant first."""
+    """Return a party's rows with every attribute as bits, most significant first."""
     return RowsInMemory(binarise(data.codes()))
 
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """One table of an answer.
+    """One table of an answer."""
 
-    Attributes:
-        variables: what it counts by: attributes, or bits of attributes.
-        shape: how many values or groups each of them has.
-        grouped: for each of them, whether its values are seen in groups only.
-        in_bits: whether the variables are bits of the attributes.
-    """
-
-    variables: Attributes
-    shape: tuple[int, ...]
-    grouped: tuple[bool, ...]
-    in_bits: bool = False
+    variables: Attributes  # what it counts by: attributes, or bits of attributes
+    shape: tuple[int, ...]  # how many values or groups each of them has
+    grouped: tuple[bool, ...]  # for each of them, whether its values are seen in groups only
+    in_bits: bool = False  # whether the variables are bits of the attributes
 
     @property
     def cells(self) -> int:
@@ -97,7 +90,7 @@ class Request(Protocol):
 
     @property
     def unit(self) -> int:
-        """What the noise of the vector is divided by, to be that of a cell of a shown table."""
+        """The divisor that turns noise of the vector into that of a cell of a shown table."""
 
     @property
     def links(self) -> Sequence[Attributes]:
@@ -105,7 +98,7 @@ class Request(Protocol):
 
     @property
     def cells(self) -> int:
-        """How many integers the vector has."""
+        """The number of integers in the vector."""
 
     @property
     def canonical(self) -> bytes:
@@ -120,15 +113,11 @@ class Request(Protocol):
 
 @dataclass(frozen=True)
 class TableRequest:
-    """The contingency tables of some sets of variables, one after the other.
-
-    Attributes:
-        sizes: the domain size of every variable of the study.
-        in_bits: the variables are the bits of the attributes, not the attributes themselves.
-    """
+    """The contingency tables of some sets of variables, one after the other."""
 
     sets: tuple[Attributes, ...]
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...]  # the domain size of every variable of the study
+    # The variables are the bits of the attributes, not the attributes themselves.
     in_bits: bool = False
 
     unit: ClassVar[int] = 1

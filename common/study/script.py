@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isqrt
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from common.errors import LocalError
+from common.privacy.budget import root_from_below
 from common.privacy.noise_law import NoiseLaw
 from common.schema.rules import Possible
 from common.study.prior import Prior, drawn_towards, scaled
@@ -43,25 +43,20 @@ class Total:
 
     A sum without some of these parties has fewer rows and fewer shares of noise than the script
     counts on. Their numbers are public, so the counts are scaled up here, in integers.
-
-    Attributes:
-        counts: shape (cells,); np.asarray of a total is this.
-        variance_ratio: of the noise in them, to that in a sum without missing parties.
     """
 
-    counts: Counts
+    counts: Counts  # shape (cells,); np.asarray of a total is this
+    # Of the noise in them, to that in a sum without missing parties.
     variance_ratio: Fraction = Fraction(1)
 
     def __array__(self, dtype: DTypeLike | None = None, *, copy: bool | None = None) -> Counts:
         return np.asarray(self.counts, dtype=dtype)
 
     def law(self, law: NoiseLaw) -> NoiseLaw:
-        """The law of the noise in the counts, if `law` is the one that the step asked for."""
-        ratio = self.variance_ratio
-        if ratio == 1:
+        """Return the law of the noise in the counts, if the step asked for `law`."""
+        if self.variance_ratio == 1:
             return law
-        top, bottom = ratio.as_integer_ratio()
-        return law.times(Fraction(isqrt(top * bottom << 2 * _ROOT_BITS), bottom << _ROOT_BITS))
+        return law.times(root_from_below(self.variance_ratio, _ROOT_BITS))
 
 
 Result: TypeAlias = Counts | bytes
@@ -102,7 +97,7 @@ class ScriptRun:
         self._step = self._asked
 
     def step(self) -> Step | None:
-        """What is to be done next, by the parties that are left; None when there is a model."""
+        """Return what the parties that are left do next; None when there is a model."""
         return self._step
 
     @property
@@ -111,7 +106,7 @@ class ScriptRun:
         return tuple(self._made)
 
     def step_without(self, missing: Collection[str]) -> Step | None:
-        """The current step if these parties were left out; nothing changes."""
+        """Return the current step as if these parties were left out; nothing changes."""
         return _without(self._asked, self._missing.union(missing))
 
     def leave_out(self, missing: Collection[str]) -> None:
@@ -153,7 +148,7 @@ class ScriptRun:
         return Total(scaled(counts, top=every, bottom=there), shares * Fraction(every, there) ** 2)
 
     def _noisy_cells(self, step: SumStep | ReplaceStep) -> NDArray[np.bool_] | None:
-        """The cells that no rule makes impossible: all there was in those is noise."""
+        """Return the cells that no rule makes impossible; the others hold nothing but noise."""
         possible = self._possible
         if possible is None or not possible.rules or not isinstance(step, SumStep):
             return None
@@ -165,7 +160,7 @@ class ScriptRun:
         return cells.astype(np.bool_)
 
     def _near_prior(self, total: Total, noisy: NDArray[np.bool_] | None) -> Total:
-        """The total drawn towards the prior's answer, with the variance that is left."""
+        """Draw the total towards the prior's answer; its variance falls."""
         asked = self._asked
         if self._prior is None or not isinstance(asked, SumStep) or not asked.request.shown:
             return total  # criteria show no table: they are about a model, not about rows
@@ -177,7 +172,7 @@ class ScriptRun:
         return Total(counts, total.variance_ratio * kept)
 
     def model(self) -> Model:
-        """The model, once there is no step left."""
+        """Return the model, once there is no step left."""
         if self._fit is None:
             raise LocalError("there is no model before the last step has its result")
         if self._model is None:
@@ -194,7 +189,7 @@ class ScriptRun:
         return self._per_person(step)
 
     def _per_person(self, step: Step) -> Step:
-        """The step with the sensitivity of all rows of a person; its law is calibrated to it."""
+        """Return the step with the sensitivity of all rows of a person, like its law's."""
         if self._protected_rows == 1:
             return step
         if not isinstance(step, SumStep):

@@ -50,14 +50,13 @@ _MOST_CIRCUIT_BYTES = 1 << 27
 
 
 class _Sum:
-    """What the two kinds of sums say of themselves as their requests do."""
+    """The properties that the two kinds of sums take from their requests."""
 
     request: Request
     choices: ClassVar[int] = 0
 
     @property
     def tables(self) -> Sequence[TableShape]:
-        """The tables that are summed."""
         return self.request.tables
 
     @property
@@ -67,45 +66,35 @@ class _Sum:
 
     @property
     def cells(self) -> int:
-        """How many integers are summed."""
         return self.request.cells
 
 
 @dataclass(frozen=True, kw_only=True)
 class SumStep(_Sum):
-    """A noisy sum over some parties.
+    """A noisy sum over some parties."""
 
-    Attributes:
-        name: unique in the script; what the ledger is charged under.
-        phase: what the step belongs to, for people.
-        parties: who contributes, in ring order.
-        request: what each of them answers.
-        sensitivity: of the whole vector when one row is replaced.
-        law: of the noise in the sum.
-    """
-
-    name: str
-    phase: str
-    parties: tuple[str, ...]
-    request: Request
-    sensitivity: Sensitivity
-    law: NoiseLaw
+    name: str  # unique in the script; what the ledger is charged under
+    phase: str  # what the step belongs to, for people
+    parties: tuple[str, ...]  # who contributes, in ring order
+    request: Request  # what each of them answers
+    sensitivity: Sensitivity  # of the whole vector when one row is replaced
+    law: NoiseLaw  # of the noise in the sum
 
     claimed = None
 
     @property
     def mechanism(self) -> str:
-        """What the statement calls it."""
+        """Its name in the statement."""
         return f"{self.law.name} on a secure sum"
 
     @property
     def sensitivities(self) -> Mapping[str, Sensitivity]:
-        """How far one replaced row of each party moves the sum."""
+        """For each party, how far one of its replaced rows moves the sum."""
         return dict.fromkeys(self.parties, self.sensitivity)
 
     @property
     def costs(self) -> Mapping[str, Fraction]:
-        """What every party pays whose rows are in the sum."""
+        """The cost for each party whose rows are in the sum."""
         return dict.fromkeys(self.parties, self.law.cost(self.sensitivity))
 
     def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
@@ -113,7 +102,7 @@ class SumStep(_Sum):
         return self.costs
 
     def owners_with(self, party: str) -> int:
-        """How many owners' rows are added up with those of a party that contributes."""
+        """Return how many owners' rows are added up with those of a party that contributes."""
         return len(self.parties)
 
     @cached_property
@@ -139,18 +128,13 @@ class ReplaceStep(_Sum):
     The holder of the older shares takes them out, the party whose turn it is puts its counts and
     its own shares in; both vectors carry their noise, so the sum itself adds none. The cost falls
     on every party whose rows the marginals cover, not only on those who contribute.
-
-    Attributes:
-        release: the whole release, one party's turn.
-        group: the marginals that are summed in this step.
-        request: for their tables.
     """
 
     name: str
     phase: str
-    release: Release
-    group: Group
-    request: TableRequest
+    release: Release  # the whole release, one party's turn
+    group: Group  # the marginals that are summed in this step
+    request: TableRequest  # for their tables
 
     @property
     def mechanism(self) -> str:
@@ -162,18 +146,17 @@ class ReplaceStep(_Sum):
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """Who contributes: the holder of the older shares, then the party whose turn it is."""
-        mine = self.release.party
-        return (mine,) if self.group.holder is None else (self.group.holder, mine)
+        """The contributors: the holder of older shares, then the party whose turn it is."""
+        return tuple(self.release.limits(self.group))
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Of all marginals of the group."""
+        """The sensitivity of all marginals of the group."""
         return histograms(len(self.group.marginals))
 
     @property
     def sensitivities(self) -> Mapping[str, Sensitivity]:
-        """Of the marginals of the group that cover the party's rows."""
+        """For each party, the sensitivity of the marginals that cover its rows."""
         covering = Counter(
             party
             for marginal in self.group.marginals
@@ -183,7 +166,7 @@ class ReplaceStep(_Sum):
 
     @property
     def costs(self) -> Mapping[str, Fraction]:
-        """What every party pays whose rows the marginals cover."""
+        """The cost for each party whose rows the marginals cover."""
         return {party: self.law.cost(moved) for party, moved in self.sensitivities.items()}
 
     def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
@@ -192,12 +175,12 @@ class ReplaceStep(_Sum):
         return {**self.costs, **dict.fromkeys(had_a_turn, self.law.cost(self.sensitivity))}
 
     def owners_with(self, party: str) -> int:
-        """1 for the party whose turn it is: the holder of older shares adds noise only."""
+        """Return 1 for the party whose turn it is: the holder of older shares adds noise only."""
         return int(party == self.release.party)
 
     @property
     def claimed(self) -> Mapping[str, Fraction]:
-        """What [Su16, Theorem 5] counts: a release costs the party whose turn it is, no other."""
+        """The count of [Su16, Theorem 5]: a release costs the party whose turn it is, no other."""
         return {self.release.party: self.law.cost(self.sensitivity)}
 
     def counts(self, data: PartyRows) -> dict[Marginal, Counts]:
@@ -230,31 +213,25 @@ class Choice(Protocol):
         """Choose; the outcome is published."""
 
     def without_rows(self, source: RandomSource) -> bytes:
-        """Some outcome that the mechanism can have: a dry run of the plan goes on with it."""
+        """Return an outcome that the mechanism can have, for a dry run to go on with."""
 
     def check(self, payload: bytes) -> None:
         """Refuse a payload that is no outcome of the mechanism, with RemoteProtocolError."""
 
     def links(self, payload: bytes) -> Sequence[Attributes]:
-        """The sets of variables that the outcome puts together."""
+        """Return the sets of variables that the outcome puts together."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceStep:
-    """One party's own differentially private choice.
-
-    Attributes:
-        party: who chooses.
-        epsilon: what it costs that party's rows.
-        mechanism: its name, for the statement.
-    """
+    """One party's own differentially private choice."""
 
     name: str
     phase: str
-    party: str
+    party: str  # who chooses
     choice: Choice
-    epsilon: Fraction
-    mechanism: str
+    epsilon: Fraction  # what it costs that party's rows
+    mechanism: str  # its name, for the statement
 
     choices = 1
     cells = 0
@@ -270,7 +247,7 @@ class ChoiceStep:
 
     @property
     def sensitivities(self) -> Mapping[str, Sensitivity]:
-        """None that noise is calibrated to."""
+        """Nothing: no noise is calibrated to it."""
         return {}
 
     @property
@@ -282,7 +259,7 @@ class ChoiceStep:
         return self.costs
 
     def owners_with(self, party: str) -> int:
-        """0: nothing is added up."""
+        """Return 0: nothing is added up."""
         return 0
 
     @cached_property
@@ -299,22 +276,18 @@ class JointChoice(Choice, Circuit, Protocol):
     """
 
     def inputs(self, data: PartyRows, source: RandomSource) -> Bits:
-        """What one party puts into the computation: its rows and its noise."""
+        """Return what one party puts into the computation: its rows and its noise."""
 
     def outcome(self, bits: Bits) -> bytes:
-        """What is published of the computation's result; refuses with RemoteProtocolError."""
+        """Return what is published of the computation's result, or raise RemoteProtocolError."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointChoiceStep(ChoiceStep):
-    """A choice of two parties on their rows together; `party` computes its outcome and publishes.
-
-    Attributes:
-        partner: the other party.
-    """
+    """A choice of two parties on their rows together; `party` computes and publishes it."""
 
     choice: JointChoice
-    partner: str
+    partner: str  # the other party
 
     @property
     def parties(self) -> tuple[str, ...]:

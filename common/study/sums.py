@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from common.crypto.paillier.keys import PublicKey
-from common.crypto.sums.plan import Aggregation, SumPlan
+from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.errors import RemoteProtocolError
 from common.study.document import Study
 from common.study.ids import HistoryDigest
@@ -21,43 +23,37 @@ def sum_plan_of(
     *,
     history: HistoryDigest,
 ) -> SumPlan:
-    """The secure sum of a step, derived from the study and what was published under it.
+    """Derive the secure sum of a step from the study and what was published under it.
 
     The step's number is the sum's round, so no sum is ever run twice. The history is the digest of
     all that was published, as this side knows it.
     """
-    context = step_digest(history, number, step)
-    masks = study.profile == "sound"
-    if isinstance(step, ReplaceStep):
-        return step.release.plan(
-            step.group,
-            study=study.digest,
-            round_=number,
-            context=context,
-            aggregation=study.aggregation,
-            public_key=public_key,
-            zero_sum_masks=masks,
-        )
-    rows = {member.name: member.rows for member in study.members}
-    return SumPlan(
+    plan = partial(
+        SumPlan,
         study=study.digest,
         round=number,
-        context=context,
+        context=step_digest(history, number, step),
         parties=step.parties,
+        cells=step.cells,
+        aggregation=study.aggregation,
+        public_key=public_key,
+        zero_sum_masks=study.profile == "sound",
+    )
+    if isinstance(step, ReplaceStep):
+        limits = step.release.limits(step.group)
+        return plan(limits=tuple(limits.values()), noise=Noise.NONE)
+    rows = {member.name: member.rows for member in study.members}
+    return plan(
         limits=tuple(step.request.limit(rows[name]) for name in step.parties),
-        cells=step.request.cells,
         noise=study.noise,
         law=step.law,
         colluders=min(study.colluders, len(step.parties) - 1),
         may_miss=max(0, study.may_miss - len(study.members) + len(step.parties)),
-        aggregation=study.aggregation,
-        public_key=public_key,
-        zero_sum_masks=masks,
     )
 
 
 def needs_key(study: Study) -> bool:
-    """Whether the curator must have a Paillier key for this study."""
+    """Return whether the curator must have a Paillier key for this study."""
     return study.aggregation is Aggregation.PAILLIER
 
 
@@ -75,7 +71,7 @@ def encode_result(result: NDArray[np.int64] | bytes) -> bytes:
 
 
 def read_cells(data: bytes, cells: int) -> NDArray[np.int64]:
-    """The cells of a published sum; RemoteProtocolError if `encode_result` does not write so."""
+    """Read a published sum; RemoteProtocolError if `encode_result` would write it otherwise."""
     width, rest = divmod(len(data), cells)
     if rest or not 1 <= width <= 8:
         raise RemoteProtocolError(f"a sum of {cells} cells has {len(data)} bytes")
@@ -88,7 +84,7 @@ def read_cells(data: bytes, cells: int) -> NDArray[np.int64]:
 
 
 def decode_total(plan: SumPlan, data: bytes) -> NDArray[np.int64]:
-    """The published result of a sum.
+    """Read the published result of a sum.
 
     Raises:
         RemoteProtocolError: it does not have the sum's cells, or holds a value that no honest

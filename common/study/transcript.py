@@ -45,7 +45,7 @@ Phases = Mapping[str, PhaseTraffic]
 def transcript_of(
     study: Study, phases: Phases, missing: Mapping[str, int] | None = None
 ) -> dict[str, object]:
-    """Bytes, rounds and seconds by phase and party, for the operator who ran the study."""
+    """Return bytes, rounds and seconds by phase and party, for the operator who ran the study."""
     return {
         "study": study.digest.hex(),
         "parties": [member.name for member in study.members],
@@ -61,7 +61,7 @@ def transcript_of(
 
 
 def without_times(transcript: Mapping[str, object]) -> dict[str, object]:
-    """The content of transcript.json: what every reader may see.
+    """Return the content of transcript.json: what every reader may see.
 
     Bytes and rounds follow from the study and its published results. How long a step took depends
     on the rows it was about, and no noise hides that: times stay with the curator and the owners.

@@ -1,19 +1,19 @@
 """Privelet: range counts under differential privacy by wavelet transforms.
 
-`privelet` turns rows into a `RangeRelease`, which answers questions.
+`privelet` turns rows into a `NoisyMatrix`, which answers questions.
 
 [Xiao11] Xiao, Wang, Gehrke: Differential Privacy via Wavelet Transforms, IEEE TKDE 23(8).
 """
 
 from common.wavelet.decisions import Plan
 from common.wavelet.mechanism import plan_privelet, privelet
-from common.wavelet.noisy_matrix import RangeCount, RangeCounts, RangeRelease
+from common.wavelet.noisy_matrix import NoisyMatrix, RangeCount, RangeCounts
 
 __all__ = [
+    "NoisyMatrix",
     "Plan",
     "RangeCount",
     "RangeCounts",
-    "RangeRelease",
     "plan_privelet",
     "privelet",
 ]

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from common.errors import InputError, LocalError
 from common.privacy.sampling.discrete_laplace import LARGEST_SCALE
-from common.schema import Attribute, Codes, Node, Schema
-from common.wavelet.axis import Axis, Positions
-from common.wavelet.haar import HaarAxis
-from common.wavelet.nominal import Nested, NominalAxis, Tree
+from common.schema import Attribute, Codes, Schema
+from common.wavelet.axis import Axis, HaarAxis, Positions
+from common.wavelet.nominal import NominalAxis, Tree
 
 Method: TypeAlias = Literal["basic", "privelet", "privelet+", "privelet*"]
 Rule: TypeAlias = Literal["exact", "bound"]
@@ -34,23 +33,19 @@ _LARGEST_INTEGER = 1 << 53  # up to here, integers and double-precision numbers 
 
 
 def axes_of(schema: Schema) -> tuple[Axis, ...]:
-    """The axis of every attribute, each with the transform its kind calls for."""
+    """Return the axis of every attribute, each with the transform its kind calls for."""
     return tuple(axis_of(attribute) for attribute in schema.attributes)
 
 
 def axis_of(attribute: Attribute) -> Axis:
-    """Haar where intervals mean something, nominal along the hierarchy otherwise."""
+    """Choose Haar where intervals mean something, nominal along the hierarchy otherwise."""
     if attribute.ordered:
         return HaarAxis(attribute.size)
-    return NominalAxis(Tree.from_nested(_nested(attribute.hierarchy.root), attribute.size))
-
-
-def _nested(node: Node) -> Nested:
-    return [_nested(child) for child in node.children] if node.code is None else node.code
+    return NominalAxis(Tree.of(attribute.hierarchy))
 
 
 def leave_untransformed(axis: Axis, rule: Rule) -> bool:
-    """Whether an attribute is more accurate without a transform [Xiao11, Sec. 6.4].
+    """Return whether an attribute is more accurate without a transform [Xiao11, Sec. 6.4].
 
     The worst query's variance is 8 / epsilon^2 times a product with one factor per attribute: its
     size if it is left alone, otherwise P^2 times the transform's own factor. The product is
@@ -66,15 +61,10 @@ def leave_untransformed(axis: Axis, rule: Rule) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """The transforms of all axes and the noise they call for.
+    """The transforms of all axes and the noise they call for."""
 
-    Attributes:
-        axes: in the order of the schema.
-        epsilon: the privacy budget, spent exactly.
-    """
-
-    axes: tuple[Axis, ...]
-    epsilon: Fraction
+    axes: tuple[Axis, ...]  # in the order of the schema
+    epsilon: Fraction  # the privacy budget, spent exactly
     method: Method
 
     def __post_init__(self) -> None:
@@ -115,7 +105,7 @@ class Plan:
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """The shape of the matrix kept in a release."""
+        """The shape of the matrix that is kept."""
         return tuple(axis.stored for axis in self.stored_axes)
 
     @property
@@ -134,7 +124,7 @@ class Plan:
 
     @property
     def slab(self) -> int:
-        """How many sub-matrices are worked on at once."""
+        """The number of sub-matrices worked on at once."""
         room = SLAB_COEFFICIENTS // math.prod(self.sub_matrix_shape)
         return max(1, min(room, self.sub_matrices))
 
@@ -181,7 +171,7 @@ class Plan:
         )
 
     def class_multipliers(self) -> NDArray[np.float64]:
-        """The multiplier of each combination of noise classes, one axis per stored axis."""
+        """Return the multiplier of each combination of noise classes, one axis per stored axis."""
         result = np.ones(())
         for axis in self.stored_axes:
             result = np.multiply.outer(result, axis.classes.astype(np.float64))
@@ -222,13 +212,10 @@ def make_plan(
     method: Method,
     untransformed: Rule | Sequence[int] = "exact",
 ) -> Plan:
-    """Choose which axes are left alone.
+    """Choose which axes are left alone; each has the transform its attribute would have.
 
-    Args:
-        axes: each with the transform its attribute would have.
-        epsilon: the privacy budget.
-        method: "basic" leaves all alone, "privelet" none, the others follow `untransformed`.
-        untransformed: a rule, or the positions of the axes to leave alone.
+    Method "basic" leaves all alone, "privelet" none; the others follow `untransformed`, a rule or
+    the positions of the axes to leave alone.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
@@ -247,7 +234,7 @@ def make_plan(
 
 
 def _positions(mask: NDArray[np.bool_]) -> Positions:
-    """The true positions, as a slice if they are consecutive."""
+    """Return the true positions, as a slice if they are consecutive."""
     where = np.flatnonzero(mask)
     if where[-1] - where[0] + 1 == len(where):
         return slice(int(where[0]), int(where[-1]) + 1)

@@ -11,22 +11,18 @@ Layout: one position per node of the tree, breadth first; the cells sit at the l
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InputError, LocalError
+from common.errors import LocalError
+from common.schema.hierarchy import Hierarchy, Node
 from common.wavelet.axis import Axis, AxisKind, Floats, Integers, Reach
-
-Nested: TypeAlias = "int | Sequence[Nested]"
-"""A hierarchy written down: a leaf is its code, an inner node the sequence of its children."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,58 +31,32 @@ class Tree:
 
     So the children of a node are neighbours and a level is a slice. Leaves also have a depth-first
     position, in which the leaves below any node are an interval. A node with a single child says
-    nothing its child does not say, and its coefficient would always be zero: such nodes are
-    contracted, which also lowers the height, and with it the noise.
-
-    Attributes:
-        parent: parent node of each node; -1 for the root, node 0.
-        first_child: first child of each inner node (its children are consecutive); 0 for a leaf.
-        fan_out: number of children of each node; 0 for a leaf.
-        low: first depth-first leaf position below each node.
-        high: one past the last depth-first leaf position below each node.
-        level_starts: first node of each level, then the number of nodes.
-        leaf_nodes: node of the leaf at each depth-first position.
-        leaf_codes: code of the leaf at each depth-first position.
+    nothing its child does not say, and its coefficient would always be zero: the hierarchy's `root`
+    has no such nodes, which also lowers the height, and with it the noise.
     """
 
-    parent: NDArray[np.intp]
+    parent: NDArray[np.intp]  # parent node of each node; -1 for the root, node 0
+    # First child of each inner node (its children are consecutive); 0 for a leaf.
     first_child: NDArray[np.intp]
-    fan_out: NDArray[np.intp]
-    low: NDArray[np.intp]
-    high: NDArray[np.intp]
-    level_starts: tuple[int, ...]
-    leaf_nodes: NDArray[np.intp]
-    leaf_codes: NDArray[np.intp]
+    fan_out: NDArray[np.intp]  # number of children of each node; 0 for a leaf
+    low: NDArray[np.intp]  # first depth-first leaf position below each node
+    high: NDArray[np.intp]  # one past the last depth-first leaf position below each node
+    level_starts: tuple[int, ...]  # first node of each level, then the number of nodes
+    leaf_nodes: NDArray[np.intp]  # node of the leaf at each depth-first position
+    leaf_codes: NDArray[np.intp]  # code of the leaf at each depth-first position
 
     @classmethod
-    def from_nested(cls, root: Nested, size: int) -> Tree:
-        """The tree of a nested hierarchy.
-
-        Raises:
-            InputError: a code is missing, repeated or outside 0..size-1, or a group is empty.
-        """
-        parents, codes, level_starts = _breadth_first(root)
-        _check_codes([code for code in codes if code >= 0], size)
-        parent = np.array(parents, dtype=np.intp)
+    def of(cls, hierarchy: Hierarchy) -> Tree:
+        parent, codes, level_starts = _breadth_first(hierarchy.root)
         count = len(parent)
         fan_out = np.bincount(parent[1:], minlength=count).astype(np.intp)
-        first_child = np.zeros(count, dtype=np.intp)
-        # Walking backwards, the last child seen of a parent is its first.
-        for node in range(count - 1, 0, -1):
-            first_child[parent[node]] = node
+        # Breadth first, parents ascend: the first node with a parent is that parent's first child.
+        first_child = np.where(fan_out > 0, np.searchsorted(parent, np.arange(count)), 0)
         low, high = _leaf_intervals(parent, fan_out, first_child)
-        node_codes = np.array(codes, dtype=np.intp)
         leaves = np.flatnonzero(fan_out == 0)
         leaf_nodes = leaves[np.argsort(low[leaves])]
         return cls(
-            parent,
-            first_child,
-            fan_out,
-            low,
-            high,
-            level_starts,
-            leaf_nodes,
-            node_codes[leaf_nodes],
+            parent, first_child, fan_out, low, high, level_starts, leaf_nodes, codes[leaf_nodes]
         )
 
     @property
@@ -112,58 +82,27 @@ class Tree:
         return slice(first, first + int(self.fan_out[node]))
 
 
-def _breadth_first(root: Nested) -> tuple[list[int], list[int], tuple[int, ...]]:
-    """Parent of each node, code of each leaf (-1 for inner nodes), first node of each level."""
+def _breadth_first(root: Node) -> tuple[NDArray[np.intp], NDArray[np.intp], tuple[int, ...]]:
+    """Return each node's parent, each leaf's code (-1 for inner nodes), each level's first node."""
     parents: list[int] = []
     codes: list[int] = []
     level_starts = [0]
-    level: list[tuple[int, Nested]] = [(-1, root)]
+    level = [(-1, root)]
     while level:
-        following: list[tuple[int, Nested]] = []
-        for parent, unread in level:
-            node = _contracted(unread)
-            index = len(parents)
+        following: list[tuple[int, Node]] = []
+        for parent, node in level:
+            following += [(len(parents), child) for child in node.children]
             parents.append(parent)
-            if isinstance(node, int):
-                codes.append(node)
-            else:
-                codes.append(-1)
-                following.extend((index, child) for child in node)
+            codes.append(-1 if node.code is None else node.code)
         level_starts.append(len(parents))
         level = following
-    return parents, codes, tuple(level_starts)
-
-
-def _contracted(node: Nested) -> Nested:
-    """The node itself, or its first descendant that is a leaf or has two children."""
-    while not isinstance(node, int):
-        if len(node) == 0:
-            raise InputError("a hierarchy has a group without members; remove the group")
-        if len(node) > 1:
-            break
-        node = node[0]
-    if isinstance(node, int) and node < 0:
-        raise InputError(f"a hierarchy has the code {node}; codes count from 0")
-    return node
-
-
-def _check_codes(codes: list[int], size: int) -> None:
-    """Refuse a hierarchy whose leaves are not exactly the domain."""
-    seen = Counter(codes)
-    if len(seen) < len(codes):
-        twice = sorted(code for code, times in seen.items() if times > 1)
-        raise InputError(f"a hierarchy names the codes {twice[:5]} more than once")
-    missing = [code for code in range(size) if code not in seen]
-    if missing:
-        raise InputError(f"a hierarchy misses the codes {missing[:5]} of a domain of {size}")
-    if len(codes) > size:
-        raise InputError(f"a hierarchy names codes that are not below the domain size {size}")
+    return np.array(parents, np.intp), np.array(codes, np.intp), tuple(level_starts)
 
 
 def _leaf_intervals(
     parent: NDArray[np.intp], fan_out: NDArray[np.intp], first_child: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The interval of depth-first leaf positions below each node."""
+    """Return the interval of depth-first leaf positions below each node."""
     leaves = (fan_out == 0).astype(np.intp)
     for node in range(len(parent) - 1, 0, -1):
         leaves[parent[node]] += leaves[node]
@@ -250,7 +189,7 @@ class NominalAxis(Axis):
             children += surplus[:, None]
 
     def reach(self, low: Integers, high: Integers, *, padding: bool = True) -> Reach:
-        """The ranges must be nodes of the hierarchy."""
+        """Refuse ranges that are no nodes of the hierarchy."""
         keys, order = self._by_interval
         wanted = low.astype(np.intp) * (self.size + 1) + high
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 
-from common.crypto.paillier import key_file as keyfile
+from common.crypto.key_files import private_key_from_bytes, private_key_to_bytes
 from common.crypto.paillier.keys import PrivateKey
 from common.errors import InputError, LocalError
 from common.privacy.randomness import RandomSource
@@ -253,9 +253,9 @@ class Store(StoreReader):
 
     def paillier_key(self, study: StudyId) -> PrivateKey | None:
         found = self._file.rows("SELECT key FROM paillier_key WHERE study = ?", (study,))
-        return keyfile.from_bytes(found[0][0], passphrase=self._passphrase) if found else None
+        return private_key_from_bytes(found[0][0], passphrase=self._passphrase) if found else None
 
     def keep_paillier_key(self, study: StudyId, key: PrivateKey) -> None:
-        data = keyfile.to_bytes(key, passphrase=self._passphrase, source=self._source)
+        data = private_key_to_bytes(key, passphrase=self._passphrase, source=self._source)
         with self._file.transaction():
             self._file.write("INSERT INTO paillier_key VALUES (?, ?)", (study, data))

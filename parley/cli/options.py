@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from common.crypto.identities.files import load_identity
+from common.crypto.key_files import load_identity
 from common.errors import InputError
 from common.methods.registry import cautions_of, method_of, methods
 from common.privacy.budget import parse_epsilon

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from common.crypto.identities.files import AskPassphrase
+from common.crypto.key_files import AskPassphrase
 from common.errors import InputError
 from common.service.passphrase import asking, given_passphrase
 

@@ -27,7 +27,7 @@ from typing import Self
 
 import pyarrow.parquet
 
-from common.crypto.identities.files import load_identity, no_passphrase
+from common.crypto.key_files import load_identity, no_passphrase
 from common.errors import LocalError
 from common.files import read
 from common.release.progress import Reporter, silent

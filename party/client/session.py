@@ -18,9 +18,9 @@ from typing import NoReturn
 from common.errors import InputError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import SourceOfStep
 from common.service.durable.messages import Outgoing
-from common.study import approval
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
+from common.study.signatures import approval_statement
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Whole
 from party.client.connection import ENDED, OPEN, Connection, Summary
@@ -301,7 +301,7 @@ class StudySession:
         # The rows are pinned before the curator hears of us: other rows are noticed from here on.
         context.journal.forget_unanswered(self._digest)
         node = self._make_node(study, source, decision)
-        statement = approval.statement(study=self._digest, party=context.name)
+        statement = approval_statement(study=self._digest, party=context.name)
         try:
             connection.approve(self._digest, context.identity.sign(statement))
         except WireError as error:

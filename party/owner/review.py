@@ -18,8 +18,8 @@ from common.privacy.spending import fraction_words as shown
 from common.privacy.statement import Protection, suspicion, unit_of_privacy, what_delta_means
 from common.release.spreadsheet import formula_warning
 from common.schema.encoder import describe
+from common.study.accounting import protections_of
 from common.study.document import Study
-from common.study.protections import protections_of
 from common.study.steps import Step
 from common.wording import many
 from party.owner.policy import Circumstances, Policy

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from common.crypto.identities.files import load_identity
 from common.crypto.identities.identity import Identity
+from common.crypto.key_files import load_identity
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.service.clock import system_clock

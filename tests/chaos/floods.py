@@ -7,7 +7,7 @@ import time
 
 import grpc
 
-from common.crypto.identities.files import load_identity
+from common.crypto.key_files import load_identity
 from common.wire.v1 import curator_pb2 as pb
 from tests.chaos.world import STRANGER
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.crypto.identities.files import load_identity
+from common.crypto.key_files import load_identity
 from common.crypto.paillier.blinding import PowerBlinder
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes

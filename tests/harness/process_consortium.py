@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.crypto.identities.files import load_identity
+from common.crypto.key_files import load_identity
 from common.crypto.sums.plan import Aggregation
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource

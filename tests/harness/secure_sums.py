@@ -9,7 +9,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from common.crypto.identities.identity import Identity, Member
+from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.paillier.keys import Blinder, PrivateKey
 from common.crypto.sums.one_share import Selection, propose_seed, receive_seed
 from common.crypto.sums.plan import ContributionSubmitted, PartialForwarded, SumMessage, SumPlan
@@ -72,15 +72,16 @@ def run_secure_sum(
     return curator.total()
 
 
-def _members(plan: SumPlan, identities: Mapping[str, Identity]) -> dict[str, Member]:
+def _members(plan: SumPlan, identities: Mapping[str, Identity]) -> dict[str, LocalParty]:
     roster = {name: identity.public for name, identity in identities.items()}
     return {
-        name: Member(name=name, identity=identities[name], roster=roster) for name in plan.parties
+        name: LocalParty(name=name, identity=identities[name], roster=roster)
+        for name in plan.parties
     }
 
 
 def _agree_on_selections(
-    plan: SumPlan, members: Mapping[str, Member], selector: bytes | None, source: RandomSource
+    plan: SumPlan, members: Mapping[str, LocalParty], selector: bytes | None, source: RandomSource
 ) -> dict[str, Selection | None]:
     """The first party's seed reaches every other party in an envelope."""
     if selector is None:

@@ -11,7 +11,7 @@ from common.crypto.paillier.keys import generate_key_pair
 from common.crypto.sums.plan import Aggregation, Noise
 from common.crypto.sums.replacement import Books, Statistics
 from common.errors import RemoteProtocolError
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.privacy.sensitivity import Sensitivity
 from common.schema import Schema

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from common.service.clock import system_clock
-from common.study import approval
+from common.study.signatures import approval_statement
 from common.wire.catalogue import ErrorCode, WireError
 from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
@@ -108,7 +108,7 @@ def test_a_jump_beyond_the_certificates_is_refused_by_name_until_the_clock_is_ri
 
 
 def approve(consortium, party):
-    statement = approval.statement(study=consortium.study.digest, party=party.name)
+    statement = approval_statement(study=consortium.study.digest, party=party.name)
     with party.dial() as connection:
         connection.approve(consortium.study.digest, party.identity.sign(statement))
 

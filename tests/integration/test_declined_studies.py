@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from common.errors import PolicyError
-from common.study import approval
+from common.study.signatures import approval_statement
 from common.wire import codec
 from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
@@ -129,7 +129,7 @@ def test_an_owner_withdraws_while_others_are_waited_for_and_the_charge_stays(con
     north, east = consortium.parties.values()
     digest, store = consortium.study.digest, consortium.curator.store
     with east.dial() as connection:  # and never answers
-        statement = approval.statement(study=digest, party="east")
+        statement = approval_statement(study=digest, party="east")
         connection.approve(digest, east.identity.sign(statement))
     with joined(north) as endings:
         wait_for(lambda: store.inbox.newest(digest, "north") > 0)
@@ -147,7 +147,7 @@ def test_a_node_that_starts_after_its_owner_withdrew_ends_the_study_and_wipes_it
     north, east = consortium.parties.values()
     digest, store = consortium.study.digest, consortium.curator.store
     with east.dial() as connection:
-        statement = approval.statement(study=digest, party="east")
+        statement = approval_statement(study=digest, party="east")
         connection.approve(digest, east.identity.sign(statement))
     dialer = north.dialer()
     attending = threading.Thread(target=lambda: north.attend(consortium.study, dial=dialer.dial))

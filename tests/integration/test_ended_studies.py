@@ -13,8 +13,8 @@ from common.errors import RemoteProtocolError
 from common.privacy.randomness import OsRandomSource
 from common.service.clock import system_clock
 from common.service.database import Database
-from common.study import approval
 from common.study.document import Study
+from common.study.signatures import approval_statement
 from common.study.transcript import SETTING_UP
 from curator.presence import ONLINE_FOR
 from curator.store.records import StudyState as CuratorState
@@ -40,7 +40,7 @@ def ask_to_abort(consortium, reason):
 
 def approve(party, study):
     with party.dial() as connection:
-        statement = approval.statement(study=study.digest, party=party.name)
+        statement = approval_statement(study=study.digest, party=party.name)
         connection.approve(study.digest, party.identity.sign(statement))
 
 

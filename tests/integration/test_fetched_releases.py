@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from common.crypto.identities.files import load_identity
+from common.crypto.key_files import load_identity
 from common.service.clock import system_clock
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from common.service.clock import system_clock
-from common.study import approval
+from common.study.signatures import approval_statement
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, received
 from common.wire.frames import split
@@ -94,7 +94,7 @@ def begin(consortium):
     digest = consortium.study.digest
     for name, party in consortium.parties.items():
         with party.dial() as connection:
-            statement = approval.statement(study=digest, party=name)
+            statement = approval_statement(study=digest, party=name)
             connection.approve(digest, party.identity.sign(statement))
     assert consortium.node.record.state is StudyState.RUNNING
 

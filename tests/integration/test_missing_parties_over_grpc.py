@@ -11,7 +11,7 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError
-from common.study import approval
+from common.study.signatures import approval_statement
 from curator.live_role import DECLARED, declaration
 from curator.publisher import fitted_study
 from curator.store.records import StudyState as CuratorState
@@ -198,7 +198,7 @@ def test_one_owner_too_many_that_withdraws_ends_the_study_by_name(consortium):
     parties = consortium.parties
     for name, party in parties.items():
         signature = party.identity.sign(
-            approval.statement(study=consortium.study.digest, party=name)
+            approval_statement(study=consortium.study.digest, party=name)
         )
         node.approve(name, signature)
     assert node.decline("south", reason="no") is CuratorState.RUNNING

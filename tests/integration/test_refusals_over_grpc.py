@@ -11,9 +11,9 @@ from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError, RemoteProtocolError
 from common.service.clock import system_clock
 from common.service.durable.messages import Outgoing
-from common.study import approval
 from common.study.messages import ShareSubmitted
 from common.study.requests import TableRequest
+from common.study.signatures import approval_statement
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki import certificates
@@ -152,7 +152,7 @@ def test_a_party_out_of_turn_is_refused_and_the_study_goes_on(gathering):
         gap = [Outgoing(sequence=2, body=share(study))]
         assert refusal_of(lambda: connection.submit(study.digest, gap)) is ErrorCode.OUT_OF_ORDER
         for name, party in consortium.parties.items():
-            statement = approval.statement(study=study.digest, party=name)
+            statement = approval_statement(study=study.digest, party=name)
             with party.dial() as own:
                 own.approve(study.digest, party.identity.sign(statement))
         wrong = [Outgoing(sequence=1, body=share(study, step=3))]
@@ -229,7 +229,7 @@ def test_a_curator_that_asks_for_something_else_gets_no_answer_and_no_budget(gat
 def test_an_approval_signed_by_somebody_else_does_not_count(gathering):
     consortium = gathering(2)
     study = consortium.study
-    statement = approval.statement(study=study.digest, party="north")
+    statement = approval_statement(study=study.digest, party="north")
     forged = consortium.parties["east"].identity.sign(statement)
     with consortium.parties["north"].dial() as connection:
         assert refusal_of(lambda: connection.approve(study.digest, forged)) is (
@@ -279,7 +279,7 @@ def test_a_party_that_refuses_with_more_work_in_its_queue_ends_with_its_refusal(
     with east.house() as house:
         house.approvals.decide(digest, owner_approves(epsilon=Fraction(1, 100)))
     with east.dial() as connection:
-        statement = approval.statement(study=digest, party="east")
+        statement = approval_statement(study=digest, party="east")
         connection.approve(digest, east.identity.sign(statement))
     with ThreadPoolExecutor(1) as threads:
         other = threads.submit(north.attend, consortium.study)

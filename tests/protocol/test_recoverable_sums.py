@@ -6,9 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.crypto.identities.identity import Identity, Member
-from common.crypto.sums import mask_graph
-from common.crypto.sums.masks import PairwiseMasks
+from common.crypto.identities.identity import Identity, LocalParty
+from common.crypto.sums.masks import PairwiseMasks, partners
 from common.crypto.sums.plan import Aggregation, ContributionSubmitted, Noise, SumPlan
 from common.crypto.sums.recovery import (
     RecoverableCurator,
@@ -18,7 +17,7 @@ from common.crypto.sums.recovery import (
     threshold_of,
 )
 from common.errors import InputError, RemoteProtocolError
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 
 
@@ -85,7 +84,7 @@ def run_recoverable_sum(plan, vectors, members, *, gone, source):
 
 def members_of(identities, names):
     roster = {name: identities[name].public for name in names}
-    return {name: Member(name=name, identity=identities[name], roster=roster) for name in names}
+    return {name: LocalParty(name=name, identity=identities[name], roster=roster) for name in names}
 
 
 def vectors_of(names, cells=5):
@@ -177,9 +176,7 @@ def test_a_large_sum_has_few_holders_and_still_adds_up(identities):
 @pytest.mark.parametrize(("colluders", "may_miss"), [(1, 1), (3, 2), (10, 5)])
 def test_the_graph_is_as_the_proof_needs_it(colluders, may_miss):
     for parties in (200, 33, 10):
-        degree = len(
-            mask_graph.partners(7, parties=parties, colluders=colluders, may_miss=may_miss)
-        )
+        degree = len(partners(7, parties=parties, colluders=colluders, may_miss=may_miss))
         if degree < parties - 1:
             assert degree // 2 > 2 * (colluders + may_miss)
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from common.crypto.identities.identity import Member
+from common.crypto.identities.identity import LocalParty
 from common.crypto.sums.one_share import SEED_BYTES, Selection
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan, draw_noise
 from common.crypto.sums.secure_sum import SumCurator, SumParty
 from common.errors import InputError, LocalError
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource, below
 from common.privacy.secret import Secret
 from tests.harness.secure_sums import run_secure_sum
@@ -123,7 +123,7 @@ def test_chunks_are_pipelined(private_key, blinder, identities):
     first, second, third = (
         SumParty(
             plan,
-            Member(name=name, identity=identities[name], roster=roster),
+            LocalParty(name=name, identity=identities[name], roster=roster),
             np.ones(300, dtype=np.int64),
             source=SeededRandomSource(name),
             blinder=blinder,
@@ -209,7 +209,7 @@ def test_colluders_who_subtract_their_shares_leave_one_discrete_laplace(
     roster = {name: identity.public for name, identity in identities.items()}
     curator = SumCurator(plan, private_key=None, source=SeededRandomSource("curator"))
     for name in plan.parties:
-        member = Member(name=name, identity=identities[name], roster=roster)
+        member = LocalParty(name=name, identity=identities[name], roster=roster)
         party = SumParty(plan, member, vectors[name], source=SeededRandomSource(name))
         for message in party.begin():
             curator.accept(message)
@@ -238,7 +238,7 @@ def test_one_share_noise_is_exactly_one_partys_share(private_key, blinder, ident
         parties = {
             name: SumParty(
                 plan,
-                Member(name=name, identity=identities[name], roster=roster),
+                LocalParty(name=name, identity=identities[name], roster=roster),
                 np.zeros(8, dtype=np.int64),
                 source=SeededRandomSource(f"{name} {round_}"),
                 blinder=blinder,
@@ -310,18 +310,6 @@ def test_every_field_is_in_the_digest(private_key):
         make_plan(3, **ring, chunk_ciphertexts=5),
     ]
     assert len({plan.digest for plan in [plain, *others]}) == len(others) + 1
-
-
-def test_only_the_clear_mode_says_that_it_is_not_private(private_key):
-    said = {
-        aggregation: make_plan(2, aggregation=aggregation, private_key=private_key).private
-        for aggregation in Aggregation
-    }
-    assert said == {
-        Aggregation.PAILLIER: True,
-        Aggregation.MASKED: True,
-        Aggregation.CLEAR: False,
-    }
 
 
 def test_a_value_beyond_the_declared_limit_never_leaves_the_party(identities):

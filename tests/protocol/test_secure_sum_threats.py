@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from common.crypto.identities.envelope import EnvelopeError, Mailbox, Refusal
-from common.crypto.identities.identity import Member
+from common.crypto.identities.identity import LocalParty
 from common.crypto.paillier.keys import PublicKey, generate_key_pair
 from common.crypto.sums.one_share import SEED_BYTES, Selection, prove_selector
 from common.crypto.sums.plan import (
@@ -19,7 +19,7 @@ from common.crypto.sums.plan import (
 )
 from common.crypto.sums.secure_sum import SumCurator, SumParty, ring_step
 from common.errors import LocalError, RemoteProtocolError
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.secret import Secret
 from tests.harness.secure_sums import run_secure_sum
@@ -54,7 +54,7 @@ def plan(private_key):
 @pytest.fixture
 def members(identities):
     roster = {name: identity.public for name, identity in identities.items()}
-    return {name: Member(name=name, identity=identities[name], roster=roster) for name in NAMES}
+    return {name: LocalParty(name=name, identity=identities[name], roster=roster) for name in NAMES}
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from gmpy2 import mpz
 
 from common.crypto.identities.envelope import EnvelopeError, Mailbox, Route, unseal
-from common.crypto.identities.identity import Identity, Member
+from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.sums.masks import PairwiseMasks
 from common.crypto.sums.plan import (
     Aggregation,
@@ -18,7 +18,7 @@ from common.crypto.sums.plan import (
 )
 from common.crypto.sums.secure_sum import ring_step
 from common.errors import RemoteProtocolError
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from tests.harness.secure_sums import run_secure_sum
 
@@ -61,7 +61,7 @@ def record(plan, private_key, blinder, identities, seed="view"):
 def opened(plan, identities, view, recipient):
     """The partial products inside the envelopes to one party, as that party reads them."""
     roster = {name: identity.public for name, identity in identities.items()}
-    member = Member(name=recipient, identity=identities[recipient], roster=roster)
+    member = LocalParty(name=recipient, identity=identities[recipient], roster=roster)
     mailbox = Mailbox(member, study=plan.study, round_=plan.round)
     payloads = [
         mailbox.open(message.sender, step=ring_step(plan, None), envelope=message.envelope)
@@ -170,7 +170,7 @@ def test_curator_and_the_party_between_learn_only_the_total_of_the_others(
     plan = ring_plan(private_key, noise=Noise.NONE, law=None)
     vectors, view, total = record(plan, private_key, blinder, identities)
     roster = {name: identity.public for name, identity in identities.items()}
-    traitor = Member(name="party-1", identity=identities["party-1"], roster=roster)
+    traitor = LocalParty(name="party-1", identity=identities["party-1"], roster=roster)
     n = int(private_key.public_key.n)
     shared = PairwiseMasks.agree(
         traitor, plan_digest=plan.digest, order=plan.parties, colluders=plan.colluders

@@ -39,7 +39,7 @@ def test_the_right_noise_passes_and_the_bound_comes_close():
 
 def test_shares_summed_over_the_parties_pass():
     result = audited(
-        lambda count, source: sum(polya_shares(SCALE, 3, count, source) for _ in range(3))
+        lambda count, source: sum(polya_shares(SCALE, count, source, parties=3) for _ in range(3))
     )
     assert not result.contradicts(EPSILON)
     assert result.epsilon_lower_bound > 0.8
@@ -52,7 +52,7 @@ def test_too_little_noise_is_convicted(factor):
 
 def test_a_missing_share_is_convicted():
     result = audited(
-        lambda count, source: sum(polya_shares(SCALE, 3, count, source) for _ in range(1))
+        lambda count, source: sum(polya_shares(SCALE, count, source, parties=3) for _ in range(1))
     )
     assert result.contradicts(EPSILON)
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.special import ive
 
 from common.privacy import sensitivity
+from common.privacy.noise_law import Skellam
 from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
-from common.privacy.skellam import Skellam
 from tests.harness.audit import audit, delta_lower_bound, laplace_log_likelihood_ratio
 
 RUNS = 200_000

@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import chi2_contingency, chisquare
 from scipy.stats import skellam as skellam_law
 
+from common.privacy.noise_law import Skellam
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace, discrete_laplace_variance
 from common.privacy.sampling.polya import polya_shares
 from common.privacy.sampling.skellam import skellam
-from common.privacy.skellam import Skellam
 
 pytestmark = pytest.mark.statistical
 
@@ -68,19 +68,21 @@ def test_discrete_laplace_of_a_large_scale_has_its_law(scale):
 @pytest.mark.parametrize("scale", [Fraction(3, 10), Fraction(7, 3), Fraction(20)])
 def test_shares_add_up_to_discrete_laplace(scale, parties):
     source = OsRandomSource()
-    assert_law(sum(polya_shares(scale, parties, DRAWS, source) for _ in range(parties)), scale)
+    assert_law(
+        sum(polya_shares(scale, DRAWS, source, parties=parties) for _ in range(parties)), scale
+    )
 
 
 @pytest.mark.parametrize("parties", [1, 3])
 def test_shares_of_a_large_scale_add_up_to_discrete_laplace(parties):
     scale, source = Fraction(10**6), OsRandomSource()
-    draws = sum(polya_shares(scale, parties, DRAWS // 2, source) for _ in range(parties))
+    draws = sum(polya_shares(scale, DRAWS // 2, source, parties=parties) for _ in range(parties))
     assert_law(draws, scale)
 
 
 def test_one_share_too_few_is_noticed():
     source = OsRandomSource()
-    draws = sum(polya_shares(Fraction(20), 10, DRAWS, source) for _ in range(9))
+    draws = sum(polya_shares(Fraction(20), DRAWS, source, parties=10) for _ in range(9))
     assert fit(draws, 20.0) < REJECT
 
 

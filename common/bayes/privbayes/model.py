@@ -25,7 +25,7 @@ from common.bayes.privbayes.scores import Score
 from common.bayes.sampling import Sampler
 from common.errors import InputError
 from common.privacy import sensitivity
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.schema.rules import Possible

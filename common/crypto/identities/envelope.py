@@ -7,8 +7,8 @@ the round, the step, the place in the sequence, and the full public identities o
 recipient. So an envelope means exactly one thing at exactly one place:
 
 - the route is in HPKE's `info`: moved to another place, it does not open;
-- the signature covers route and ciphertext: nobody else can write one, and nobody can take
-  somebody's sealed words and sign them as his own (the sender's identity is in `info` too);
+- the signature covers route and ciphertext: no other party can write one, and none can take
+  another's sealed words and sign them as its own (the sender's identity is in `info` too);
 - `Mailbox` accepts each sequence in order, once.
 
 The curator learns sender, recipient and size. The clear header exists so that a refusal can name
@@ -26,7 +26,7 @@ from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from common.crypto.framing import frame, unframe
-from common.crypto.identities.identity import SIGNATURE_BYTES, Identity, Member, PublicIdentity
+from common.crypto.identities.identity import SIGNATURE_BYTES, Identity, LocalParty, PublicIdentity
 from common.errors import LocalError, RemoteProtocolError
 
 STUDY_DIGEST_BYTES = 32
@@ -44,7 +44,7 @@ class Refusal(enum.StrEnum):
     MISDIRECTED = "between other parties"  # swapped: another sender or recipient
     REPLAYED = "replayed"
     REORDERED = "out of order"
-    FORGED = "not signed by its sender"  # altered, or written by somebody else
+    FORGED = "not signed by its sender"  # altered, or written by another party
     UNREADABLE = "not sealed to this recipient for this place"
 
 
@@ -76,14 +76,14 @@ class Route:
             raise LocalError(f"{self.sender!r} does not write to itself")
 
     def header(self) -> bytes:
-        """The route as bytes, injectively."""
+        """Return the route as bytes, injectively."""
         return frame(
             (self.study, self.round, self.step, self.sequence, self.sender, self.recipient)
         )
 
     @classmethod
     def from_header(cls, header: bytes) -> Route:
-        """The route these bytes spell; ValueError or LocalError if they spell none."""
+        """Read a route; ValueError or LocalError if the bytes spell none."""
         match unframe(header):
             case [bytes(study), int(round_), str(step), int(sequence), str(sender), str(recipient)]:
                 return cls(
@@ -98,7 +98,7 @@ class Route:
 
 
 def seal(plaintext: bytes, route: Route, *, sender: Identity, recipient: PublicIdentity) -> bytes:
-    """An envelope that only `recipient` can open, only from `sender`, only at `route`."""
+    """Return an envelope that only `recipient` can open, only from `sender`, only at `route`."""
     header = route.header()
     context = _context(header, sender.public, recipient)
     sealed = _SUITE.encrypt(plaintext, recipient.sealing_key, info=context)
@@ -107,7 +107,7 @@ def seal(plaintext: bytes, route: Route, *, sender: Identity, recipient: PublicI
 
 
 def unseal(envelope: bytes, route: Route, *, sender: PublicIdentity, recipient: Identity) -> bytes:
-    """What `sender` sealed for `route`, or EnvelopeError with the cause."""
+    """Return what `sender` sealed for `route`, or raise EnvelopeError with the cause."""
     header, signature, sealed = _split(envelope)
     if header != route.header():
         raise _difference(header, route)
@@ -129,26 +129,26 @@ def unseal(envelope: bytes, route: Route, *, sender: PublicIdentity, recipient: 
 class Mailbox:
     """One party's envelopes of one round: numbered as they leave, accepted in order and once."""
 
-    def __init__(self, member: Member, *, study: bytes, round_: int) -> None:
-        self._member, self._study, self._round = member, study, round_
+    def __init__(self, party: LocalParty, *, study: bytes, round_: int) -> None:
+        self._party, self._study, self._round = party, study, round_
         self._sent: dict[tuple[str, str], int] = {}
         self._received: dict[tuple[str, str], int] = {}
 
     def seal(self, recipient: str, *, step: str, plaintext: bytes) -> bytes:
-        """The next envelope to this recipient in this step."""
+        """Seal the next envelope to this recipient in this step."""
         sequence = self._sent.get((recipient, step), 0)
-        route = self._route(step, sequence, sender=self._member.name, recipient=recipient)
-        peer = self._member.peer(recipient)
-        envelope = seal(plaintext, route, sender=self._member.identity, recipient=peer)
+        route = self._route(step, sequence, sender=self._party.name, recipient=recipient)
+        peer = self._party.peer(recipient)
+        envelope = seal(plaintext, route, sender=self._party.identity, recipient=peer)
         self._sent[recipient, step] = sequence + 1
         return envelope
 
     def open(self, sender: str, *, step: str, envelope: bytes) -> bytes:
-        """The next message of this sender in this step, or EnvelopeError and no change."""
+        """Open this sender's next message in this step, or raise EnvelopeError: no change."""
         sequence = self._received.get((sender, step), 0)
-        route = self._route(step, sequence, sender=sender, recipient=self._member.name)
+        route = self._route(step, sequence, sender=sender, recipient=self._party.name)
         plaintext = unseal(
-            envelope, route, sender=self._member.peer(sender), recipient=self._member.identity
+            envelope, route, sender=self._party.peer(sender), recipient=self._party.identity
         )
         self._received[sender, step] = sequence + 1
         return plaintext
@@ -179,7 +179,7 @@ def _split(envelope: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 def _difference(header: bytes, expected: Route) -> EnvelopeError:
-    """The cause to name when the header is not the one expected here; it is not yet believed."""
+    """Name the cause when the header is not the one expected here; it is not yet believed."""
     try:
         found = Route.from_header(header)
     except (ValueError, LocalError):

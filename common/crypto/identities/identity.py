@@ -10,12 +10,14 @@ Crockford's base 32 (no I, L, O, U), in groups of four:
 
     4K7Q-0TZM-V2WD-91HX-ENB5-RR3C-Y8GA-6JPS
 
-so somebody who wants to pass for a party needs a second preimage (2^160 work), and two people can
-compare it on the telephone. Nothing here reads or writes files: `identity_file` does.
+so an impostor of a party needs a second preimage (2^160 work), and two people can
+compare it on the telephone. Nothing here reads or writes files: `common.crypto.key_files` does.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,13 +40,14 @@ _MLKEM_PUBLIC_BYTES = 1184
 _PUBLIC_BYTES = 1 + 3 * _CURVE_BYTES + _MLKEM_PUBLIC_BYTES
 _SECRET_BYTES = 1 + 3 * _CURVE_BYTES + _MLKEM_SEED_BYTES
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_TO_CROCKFORD = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", _CROCKFORD)  # of RFC 4648
 _FINGERPRINT_CHARACTERS = 32
 _GROUP = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PublicIdentity:
-    """What the others know of a party: its public keys, as one versioned string of bytes."""
+    """A party's public keys, as one versioned string of bytes."""
 
     encoded: bytes
 
@@ -59,6 +62,20 @@ class PublicIdentity:
         except ValueError as error:
             raise InputError("not a public identity: its ML-KEM-768 key is malformed") from error
 
+    @classmethod
+    def from_text(cls, text: object) -> PublicIdentity:
+        """Read an identity in base64, as documents and identity.pub have it."""
+        try:
+            encoded = base64.b64decode(text, validate=True)  # type: ignore[arg-type]
+        except (binascii.Error, TypeError, ValueError):
+            raise InputError("identity is not base64") from None
+        return cls(encoded)
+
+    @property
+    def text(self) -> str:
+        """The identity in base64."""
+        return base64.b64encode(self.encoded).decode()
+
     def _part(self, index: int) -> bytes:
         start = 1 + index * _CURVE_BYTES
         return self.encoded[start : start + _CURVE_BYTES] if index < 3 else self.encoded[start:]
@@ -67,13 +84,8 @@ class PublicIdentity:
     def fingerprint(self) -> str:
         """160 bits of SHA-256 over every public key, in eight groups of four characters."""
         digest = hashlib.sha256(b"parley identity\0" + self.encoded).digest()
-        number = int.from_bytes(digest, "big") >> (256 - 5 * _FINGERPRINT_CHARACTERS)
-        letters = [
-            _CROCKFORD[(number >> (5 * place)) & 31]
-            for place in reversed(range(_FINGERPRINT_CHARACTERS))
-        ]
-        groups = range(0, _FINGERPRINT_CHARACTERS, _GROUP)
-        return "-".join("".join(letters[start : start + _GROUP]) for start in groups)
+        letters = base64.b32encode(digest[: 5 * _FINGERPRINT_CHARACTERS // 8]).decode()
+        return _grouped(letters.translate(_TO_CROCKFORD))
 
     def verify(self, signature: bytes, *, message: bytes) -> None:
         """Raise `InvalidSignature` unless this identity signed the message."""
@@ -125,11 +137,11 @@ class Identity:
 
     @classmethod
     def generate(cls, source: RandomSource) -> Identity:
-        """A new identity; `source` is the operating system's unless this is a test."""
+        """Make a new identity; `source` is the operating system's unless this is a test."""
         return cls(_VERSION + source.random_bytes(_SECRET_BYTES - 1))
 
     def to_secret_bytes(self) -> bytes:
-        """The secret: for a key file and nothing else."""
+        """Return the secret: for a key file and nothing else."""
         return self._seed
 
     def sign(self, message: bytes) -> bytes:
@@ -141,7 +153,7 @@ class Identity:
         return self._opening
 
     def agree(self, peer: PublicIdentity) -> bytes:
-        """The 32-byte X25519 secret this identity shares with the peer: input of a KDF only."""
+        """Return the 32-byte X25519 secret shared with the peer: input of a KDF only."""
         try:
             return self._agreement.exchange(peer.agreement_key)
         except ValueError as error:  # a point of low order: the secret would be known to all
@@ -158,8 +170,8 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A party taking part in a study: its name, its keys, and everybody's pinned identities."""
+class LocalParty:
+    """This side of a study: its name, its own keys, and the pinned identities of all parties."""
 
     name: str
     identity: Identity
@@ -177,19 +189,23 @@ class Member:
         return self.roster[name]
 
     def agree(self, name: str) -> bytes:
-        """The secret shared with another party, computed once: every sum derives keys of it."""
+        """Return the secret shared with a party, computed once: sums derive keys of it."""
         if name not in self._agreed:
             self._agreed[name] = self.identity.agree(self.peer(name))
         return self._agreed[name]
 
 
 def normal_fingerprint(text: str) -> str:
-    """A fingerprint as typed by people, in its normal form; raises InputError if it is none."""
+    """Return a typed fingerprint in its normal form; raise InputError if it is none."""
     letters = text.upper().translate(str.maketrans("OIL", "011", "- \t"))
     if len(letters) != _FINGERPRINT_CHARACTERS or set(letters) - set(_CROCKFORD):
         raise InputError(
             f"not a fingerprint: {text!r}; expected {_FINGERPRINT_CHARACTERS} digits and letters "
             "without I, L, O, U, in groups of four"
         )
-    groups = range(0, _FINGERPRINT_CHARACTERS, _GROUP)
-    return "-".join(letters[start : start + _GROUP] for start in groups)
+    return _grouped(letters)
+
+
+def _grouped(letters: str) -> str:
+    starts = range(0, len(letters), _GROUP)
+    return "-".join(letters[start : start + _GROUP] for start in starts)

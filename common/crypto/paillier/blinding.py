@@ -1,6 +1,6 @@
 """Blinding factors: the secret n-th residues that make Paillier ciphertexts unreadable.
 
-Two ways to make them; both satisfy `paillier.Blinder`.
+Two ways to make them; both satisfy `keys.Blinder`.
 
 `PowerBlinder`: r^n mod n^2 for uniform r. Paillier's own [Paillier99]; secure if deciding n-th
 residuosity is hard (the DCR assumption), and about fifteen times slower than the next.
@@ -10,7 +10,7 @@ the modulus' bits, 1024 for a 2048-bit key [Damgard, Jurik, Nielsen, "A generali
 public-key system with applications to electronic voting", Int. J. Inf. Sec. 9, 2010]. The argument:
  1. h = (-x^2)^n mod n^2 for a random x. y -> y^n maps the units modulo n one to one onto the n-th
     residues modulo n^2, so it is enough to look at g = -x^2 and g^s modulo n.
- 2. n = pq with p - 1 = 2ab and q - 1 = 2cd, a, b, c, d distinct large primes (`primes`). So the
+ 2. n = pq with p - 1 = 2ab and q - 1 = 2cd, a, b, c, d distinct large primes (`keys`). So the
     units of Jacobi symbol one form a cyclic group of order 2abcd, -1 in it is no square, and -x^2
     generates it whenever x^2 generates the squares, which key generation verifies.
  3. If s were uniform below the group's order, h^s would be a uniform n-th residue of Jacobi symbol
@@ -23,7 +23,7 @@ public-key system with applications to electronic voting", Int. J. Inf. Sec. 9, 
 The moduli phe draws would not do: their p - 1 may have small factors in common, or p = 1 (mod 4).
 
 What h^s does not hide: the key's OWNER decrypts, and then sees the n-th residue that is left. h^s
-is not uniform to somebody who knows p and q, or chose h. That matters for one thing only, a power
+is not uniform to an owner who knows p and q, or chose h. That matters for one thing only, a power
 of the owner's own ciphertext, E(u)^eta: its residue tells about eta even where u = 0. Such a
 product goes to the owner only after blinding with a factor of `PowerBlinder`, uniform to all.
 
@@ -69,7 +69,7 @@ class FixedBase:
             base = row[-1] * base % modulus
 
     def power(self, exponent: int) -> mpz:
-        """base^exponent for |exponent| < 2^exponent_bits; a negative one needs a unit as base."""
+        """Return base^exponent, |exponent| < 2^exponent_bits; a negative one needs a unit."""
         if exponent < 0:
             return invert(self.power(-exponent), self._modulus)
         try:
@@ -82,7 +82,7 @@ class FixedBase:
         return self.power_of_digits(digits)
 
     def power_of_digits(self, digits: bytes) -> mpz:
-        """base^e for e given as little-endian bytes."""
+        """Return base^e for e given as little-endian bytes."""
         modulus = self._modulus
         if self._window_bits == _NIBBLE:
             digits = bytes(half for byte in digits for half in (byte & 15, byte >> 4))
@@ -95,7 +95,7 @@ class FixedBase:
 class FixedBaseBlinder:
     """h^s with s of half the modulus' length. See the module's text for what is assumed.
 
-    The first factors come from a small table; whoever needs many gets a large one, once.
+    The first factors come from a small table; a large one is made once many are needed.
     """
 
     def __init__(self, public_key: PublicKey, source: RandomSource) -> None:
@@ -106,7 +106,7 @@ class FixedBaseBlinder:
         self._source = source
 
     def _table(self, count: int) -> FixedBase:
-        """The table to make `count` more factors with."""
+        """Return the table to make `count` more factors with."""
         before, self._few_left = self._few_left, self._few_left - count
         if self._powers is None or before >= 0 > self._few_left:
             self._powers = FixedBase(
@@ -118,7 +118,7 @@ class FixedBaseBlinder:
         return self._powers
 
     def factors(self, count: int) -> list[mpz]:
-        """`count` fresh factors."""
+        """Make `count` fresh factors."""
         table, width = self._table(count), self._exponent_bytes
         exponents = self._source.random_bytes(count * width)
         return [
@@ -135,7 +135,7 @@ class PowerBlinder:
         self._source = source
 
     def factors(self, count: int) -> list[mpz]:
-        """`count` fresh factors."""
+        """Make `count` fresh factors."""
         key = self._public_key
         roots = [key.random_unit(self._source) for _ in range(count)]
         return list(powmod_base_list(roots, key.n, key.n_squared))

@@ -10,7 +10,7 @@ Rules:
 - A ciphertext leaves the process freshly blinded: straight from `encrypt`, or after `rerandomise`.
   `add` and `scale` are deterministic and do not blind.
 - A blinding factor is used once.
-- `PrivateKey` is never printed, pickled or copied; `common.crypto.paillier.key_file` stores it.
+- `PrivateKey` is never printed, pickled or copied; `common.crypto.key_files` stores it.
 
 phe does what it does as fast as we could: it holds the private key, checks it, and decrypts, and
 `PublicKey.as_phe` hands out the key as an object of phe. What is ours is what phe does not have:
@@ -20,11 +20,23 @@ value, and draws from `random`. Tests check both ways: phe reads what we encrypt
 phe encrypts. It is the only GPLv3 library used, and the reason this project is licensed
 GPL-3.0-only; nothing else imports it.
 
-Not here: blinding (blinding.py), many counts in one plaintext (packing.py), the secret key at rest
-(keyfile.py), sums over parties.
+Secret primes are Lim-Lee primes, p = 2ab + 1 with a and b large primes. Why not any prime (which is
+what phe draws): blinding with a fixed base (`common.crypto.paillier.blinding`) needs a modulus
+whose squares form ONE cyclic group without small subgroups. Let n = pq with
 
-Known weakness: the exponentiations of `decrypt` are not constant-time. Whoever can both choose a
-ciphertext and time its decryption finely must be met with `rerandomise` before `decrypt`.
+    p - 1 = 2ab,  q - 1 = 2cd,  and a, b, c, d distinct primes of about a quarter of n's bits.
+
+Then p = q = 3 (mod 4), gcd(p - 1, q - 1) = 2, the squares modulo n are cyclic of order abcd, and a
+random square generates them except with probability below 2^-500 (2048-bit keys). Safe primes
+(b = 1) would do as well and take minutes at 4096 bits; pools of half-size primes whose products are
+tried in pairs [Lim, Lee, "A key recovery attack on discrete log-based schemes using a prime order
+subgroup", CRYPTO 1997, section 4] take seconds. GnuPG makes its ElGamal primes in the same way.
+
+Not here: blinding (blinding.py), many counts in one plaintext (packing.py), the secret key at rest
+(`common.crypto.key_files`), sums over parties.
+
+Known weakness: the exponentiations of `decrypt` are not constant-time. Where a peer can both choose
+a ciphertext and time its decryption finely, call `rerandomise` before `decrypt`.
 
 Example:
     >>> private_key = generate_key_pair(2048, source)
@@ -45,7 +57,6 @@ from typing import NoReturn, Protocol
 import phe
 from gmpy2 import gcd, invert, is_prime, jacobi, mpz, powmod
 
-from common.crypto.paillier.primes import lim_lee_prime
 from common.errors import InputError, LocalError, RemoteProtocolError
 from common.privacy.randomness import RandomSource, below
 
@@ -56,13 +67,16 @@ _KEY_FORMAT = 1
 _CIPHERTEXTS_FORMAT = 1
 _DIGEST_PREFIX = 16
 _HEADER = 1 + _DIGEST_PREFIX + 4
+# In GMP: Baillie-PSW and 16 rounds of Miller-Rabin, which a random composite of 500 bits or more
+# passes with probability far below 2^-128 [Damgard, Landrock, Pomerance, Math. Comp. 61, 1993].
+_ROUNDS = 40
 
 
 class Blinder(Protocol):
     """Makes blinding factors for one public key. The implementations are in blinding.py."""
 
     def factors(self, count: int) -> list[mpz]:
-        """`count` fresh secret n-th residues modulo n^2, each to be used once."""
+        """Make `count` fresh secret n-th residues modulo n^2, each to be used once."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,7 +84,7 @@ class PublicKey:
     """The modulus n and the blinding base h, an n-th residue modulo n^2.
 
     A holder of the public key cannot check that h was chosen well, and need not: h protects
-    plaintexts from everybody except the key's owner, who can decrypt them anyway. What else is to
+    plaintexts from all readers except the key's owner, who can decrypt them anyway. What else is to
     be hidden from the owner must not depend on h; blinding.py says when that is.
 
     Raises:
@@ -123,11 +137,11 @@ class PublicKey:
         return f"PublicKey({self.bits} bits, digest {self.digest[:8].hex()})"
 
     def as_phe(self) -> phe.PaillierPublicKey:
-        """The modulus as a key of phe, which has no blinding base."""
+        """Return the modulus as a key of phe, which has no blinding base."""
         return phe.PaillierPublicKey(int(self.n))
 
     def to_bytes(self) -> bytes:
-        """One byte of version, two of key bits, n, h; every integer big-endian, full width."""
+        """Write one byte of version, two of key bits, n, h; integers big-endian, full width."""
         return b"".join(
             (
                 bytes([_KEY_FORMAT]),
@@ -139,7 +153,7 @@ class PublicKey:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PublicKey:
-        """Reads and checks a key from outside.
+        """Read and check a key from outside.
 
         Raises:
             RemoteProtocolError: for another version, length or size, or unusable values.
@@ -164,14 +178,14 @@ class PublicKey:
         return cls(n, mpz.from_bytes(data[3 + bits // 8 :], "big"))
 
     def random_unit(self, source: RandomSource) -> mpz:
-        """A uniform unit modulo n."""
+        """Draw a uniform unit modulo n."""
         while True:
             drawn = mpz(below(int(self.n), source))
             if gcd(drawn, self.n) == 1:
                 return drawn
 
     def encrypt(self, plaintexts: Sequence[int], blinder: Blinder) -> list[mpz]:
-        """Encrypts integers, each taken modulo n; the results may leave the process."""
+        """Encrypt integers, each taken modulo n; the results may leave the process."""
         n, n_squared = self.n, self.n_squared
         factors = blinder.factors(len(plaintexts))
         return [
@@ -180,22 +194,22 @@ class PublicKey:
         ]
 
     def rerandomise(self, ciphertexts: Sequence[mpz], blinder: Blinder) -> list[mpz]:
-        """The same plaintexts in ciphertexts that cannot be linked to the ones given."""
+        """Return other ciphertexts of the plaintexts, which cannot be linked to the ones given."""
         factors = blinder.factors(len(ciphertexts))
         return [c * f % self.n_squared for c, f in zip(ciphertexts, factors, strict=True)]
 
     def add(self, first: mpz, second: mpz) -> mpz:
-        """A ciphertext of the sum of two plaintexts."""
+        """Return a ciphertext of the sum of two plaintexts."""
         return first * second % self.n_squared
 
     def scale(self, ciphertext: mpz, factor: int) -> mpz:
-        """A ciphertext of the plaintext times a known integer, which may be negative."""
+        """Return a ciphertext of the plaintext times a known integer, which may be negative."""
         if factor < 0:  # keeps the exponent as short as the factor
             return powmod(invert(ciphertext, self.n_squared), -factor, self.n_squared)
         return powmod(ciphertext, factor, self.n_squared)
 
     def check_ciphertexts(self, ciphertexts: Sequence[mpz]) -> None:
-        """Refuses integers that are no ciphertexts under this key.
+        """Refuse integers that are no ciphertexts under this key.
 
         Raises:
             RemoteProtocolError: naming the first one that is out of 1..n^2-1 or shares a factor
@@ -212,14 +226,14 @@ class PublicKey:
             raise RemoteProtocolError(f"ciphertext {place} is not coprime to the key's modulus")
 
     def ciphertexts_to_bytes(self, ciphertexts: Sequence[mpz]) -> bytes:
-        """One byte of version, 16 of the key's digest, four of count, then fixed-width integers."""
+        """Write a byte of version, 16 of the key's digest, 4 of count, fixed-width integers."""
         width = self.ciphertext_bytes
         header = bytes([_CIPHERTEXTS_FORMAT]) + self.digest[:_DIGEST_PREFIX]
         count = len(ciphertexts).to_bytes(4, "big")
         return header + count + b"".join(c.to_bytes(width, "big") for c in ciphertexts)
 
     def ciphertexts_from_bytes(self, data: bytes, expected: int) -> list[mpz]:
-        """Reads and checks ciphertexts from outside.
+        """Read and check ciphertexts from outside.
 
         Raises:
             RemoteProtocolError: for another version, key, count or length, or an integer that
@@ -253,7 +267,7 @@ class PrivateKey:
 
     def __init__(self, public_key: PublicKey, p: int, q: int) -> None:
         p, q = int(p), int(q)
-        if p * q != public_key.n or p == q or not (is_prime(p, 40) and is_prime(q, 40)):
+        if p * q != public_key.n or p == q or not (is_prime(p, _ROUNDS) and is_prime(q, _ROUNDS)):
             raise LocalError("these are not the two prime factors of the Paillier public key")
         self.public_key = public_key
         self._key = phe.PaillierPrivateKey(public_key.as_phe(), p, q)
@@ -262,20 +276,20 @@ class PrivateKey:
         return f"PrivateKey(secret, of {self.public_key!r})"
 
     def __reduce__(self) -> NoReturn:
-        raise LocalError("a private key is not pickled or copied; keyfile.py stores it")
+        raise LocalError("a private key is not pickled or copied; a key file stores it")
 
     def reveal_factors(self) -> tuple[int, int]:
-        """The secret factors p and q, for keyfile.py."""
+        """Return the secret factors p and q, for a key file."""
         return self._key.p, self._key.q
 
     def decrypt(self, ciphertexts: Sequence[mpz]) -> list[int]:
-        """Decrypts checked ciphertexts under this key, with phe; plaintexts in -n/2 .. n/2."""
+        """Decrypt checked ciphertexts under this key, with phe; plaintexts in -n/2 .. n/2."""
         n = int(self.public_key.n)
         plaintexts = [int(self._key.raw_decrypt(int(ciphertext))) for ciphertext in ciphertexts]
         return [plain - n if 2 * plain > n else plain for plain in plaintexts]
 
     def residues(self, roots: Sequence[mpz]) -> list[mpz]:
-        """r^n mod n^2 of each root, as anybody could compute it, by Chinese remainders.
+        """Return r^n mod n^2 of each root, a public function, by Chinese remainders.
 
         A third of the work: y^p mod p^2 depends on y mod p only, so r^n = (r^q)^p asks for r^q
         modulo p.
@@ -292,7 +306,7 @@ class PrivateKey:
 
 
 def generate_key_pair(bits: int, source: RandomSource) -> PrivateKey:
-    """A new key pair; a second or two for 2048 bits, up to a minute for 4096.
+    """Make a key pair: a second or two for 2048 bits, up to a minute for 4096.
 
     Raises:
         InputError: for a key size that is not one of `KEY_BITS`.
@@ -312,8 +326,37 @@ def generate_key_pair(bits: int, source: RandomSource) -> PrivateKey:
     return PrivateKey(PublicKey(n, base), int(p), int(q))
 
 
+def random_prime(bits: int, source: RandomSource) -> mpz:
+    """Draw a uniform prime among those of exactly `bits` bits whose two top bits are ones."""
+    top = mpz(3) << (bits - 2)
+    low_mask = (mpz(1) << (bits - 2)) - 1
+    while True:
+        drawn = mpz.from_bytes(source.random_bytes((bits + 7) // 8), "big")
+        candidate = top | (drawn & low_mask) | 1
+        if is_prime(candidate, _ROUNDS):
+            return candidate
+
+
+def lim_lee_prime(bits: int, source: RandomSource) -> tuple[mpz, frozenset[mpz]]:
+    """Draw a prime p = 2ab + 1 of `bits` bits with its two top bits set; return also {a, b}.
+
+    The product of two such primes has exactly 2 * `bits` bits.
+    """
+    larger: list[mpz] = []
+    smaller: list[mpz] = []
+    while True:
+        larger.append(random_prime(bits - bits // 2, source))
+        smaller.append(random_prime(bits // 2 - 1, source))
+        # Every pair that contains a prime drawn in this turn has not been tried yet.
+        fresh = [(larger[-1], b) for b in smaller] + [(a, smaller[-1]) for a in larger[:-1]]
+        for a, b in fresh:
+            p = 2 * a * b + 1
+            if p >> (bits - 2) == 3 and is_prime(p, _ROUNDS):
+                return p, frozenset((a, b))
+
+
 def _generates_squares(root: mpz, prime: mpz, parts: Iterable[mpz]) -> bool:
-    """Whether root^2 generates the squares modulo prime = 2 * product(parts) + 1."""
+    """Return whether root^2 generates the squares modulo prime = 2 * product(parts) + 1."""
     square = root * root % prime
     return square != 0 and all(powmod(square, (prime - 1) // (2 * r), prime) != 1 for r in parts)
 

@@ -40,7 +40,7 @@ _WIDEST_SLOT = 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """How vectors are laid out in plaintexts. Every value in it is public."""
+    """The layout of vectors in plaintexts. Every value in it is public."""
 
     plaintext_bits: int  # signed integers below 2^(plaintext_bits - 1) fit into a plaintext
     rows: int  # the largest total of honest counts in one cell, over all parties
@@ -72,11 +72,11 @@ class Packing:
         return self.plaintext_bits // self.slot_bits
 
     def plaintexts_for(self, count: int) -> int:
-        """How many plaintexts hold `count` cells."""
+        """Return how many plaintexts hold `count` cells."""
         return -(-count // self.slots)
 
     def pack(self, values: NDArray[np.int64], *, rows: int, shares: int) -> list[int]:
-        """Packs one party's contribution; the integers may be negative.
+        """Pack one party's contribution; the integers may be negative.
 
         Args:
             values: shape (count,): counts, noise, or counts plus noise.
@@ -111,11 +111,7 @@ class Packing:
         return [int.from_bytes(row.tobytes(), "little") - offset for row in packed]
 
     def unpack(self, plaintexts: Sequence[int], count: int) -> NDArray[np.int64]:
-        """The totals of `count` cells, from decrypted signed plaintexts.
-
-        Raises:
-            RemoteProtocolError: if they cannot be a sum of honest contributions.
-        """
+        """Return the totals of `count` cells; RemoteProtocolError if they are no honest sum."""
         if len(plaintexts) != self.plaintexts_for(count):
             raise RemoteProtocolError(
                 f"{count} cells take {self.plaintexts_for(count)} plaintexts, not {len(plaintexts)}"
@@ -139,7 +135,7 @@ class Packing:
         return values[:count]
 
     def _offset(self) -> int:
-        """The packed vector whose every slot is half of the slot's range."""
+        """Return the packed vector whose every slot is half of the slot's range."""
         ones = ((1 << (self.slots * self.slot_bits)) - 1) // ((1 << self.slot_bits) - 1)
         return ones << (self.slot_bits - 1)
 

@@ -1,12 +1,11 @@
-"""Pairwise masks that add up to zero: noise for everybody who does not hold all of them.
+"""Pairwise masks that add up to zero: noise to all who do not hold all of them.
 
 Two parties share an X25519 secret (`Identity.agree`). HKDF-SHA256 turns it into an AES-256
 key for ONE sum: the digest of its plan (study, round, parties, cells, scales) is the salt, and the
 two identities are in `info`. The AES-CTR stream under that key is added by the party that comes
-first in the plan and subtracted by the other, so over all parties the masks cancel. Which pairs do
-so is in `mask_graph`, with the proof that a coalition of the curator and as many parties as the
-study tolerates learns the honest parties' total and nothing else
-[Bonawitz17, section 4, without recovery: every party must answer].
+first in the plan and subtracted by the other, so over all parties the masks cancel. A coalition of
+the curator and as many parties as the study tolerates learns the honest parties' total and nothing
+else; the proof is below [Bonawitz17, section 4, without recovery: every party must answer].
 
 Two moduli. `ring_masks` are integers modulo a Paillier modulus n, one per ciphertext: 128 bits
 more than n are drawn and reduced, so each is within 2^-128 of uniform. `word_masks` are 64-bit
@@ -15,6 +14,33 @@ words, one per cell, exactly uniform.
 A mask must serve one contribution only: two different vectors under the same mask show their
 difference. The plan's digest sees to it as long as an owner never answers one plan twice with
 different vectors; `SumParty` answers each chunk once, and a party's journal repeats stored bytes.
+
+**Who shares a mask with whom.** With a mask for every pair of K parties a party's work grows with
+K. Fewer pairs do, if the graph that colluders leave behind is connected.
+
+**What is needed.** Let a graph have a mask on every edge: uniform in the integers modulo M,
+independent of the others, added by one end and subtracted by the other. Colluders know the masks of
+all edges they touch. *If the graph without them is connected, the others' masked vectors are
+uniform among all vectors with the same total:* nothing but the total can be learnt.
+Proof. Take a spanning tree of the honest parties and fix the masks of all other edges. Cut
+off a leaf of the tree: the leaf's vector is shifted by its tree edge's mask, which nothing else at
+the leaf depends on, so it is uniform whatever the rest is; its parent's vector is shifted by the
+negative, and the rest is a smaller tree. At the root nothing is free: what it holds is the total
+less the others. (It holds modulo any M: a tree's incidence matrix has a unit in every leaf.)
+
+**What is taken.** The parties stand in a circle, in the order of the plan, and share a mask with
+the h next ones on either side. *Without any 2h - 1 of them, the rest is connected.* Proof. Take
+two parties that are left. The circle has two arcs between them, and in one of the arcs at most
+h - 1 parties are missing. So along this arc each party that is left has the next one within h
+places, hence as a partner. (This is Harary's graph of connectivity 2h, with the least edges.)
+
+2h is the larger of t + 1, for the t colluders of the study, and 32, rounded up to an even number.
+So up to 33 parties every two share a mask, and no coalition learns more than the
+others' total; beyond that, none of up to max(t, 31) parties does, certainly, not just probably.
+Unlike random graphs [Bell20] it needs no assumption about how colluders are spread: they may stand
+where they like. A party's work does not depend on K.
+
+Where d parties may go missing, h is at least 2 (t + d) + 1: see `recovery`, whose proof needs it.
 """
 
 from __future__ import annotations
@@ -26,45 +52,62 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
-from common.crypto.identities.identity import Member, PublicIdentity
-from common.crypto.sums.mask_graph import partners
+from common.crypto.identities.identity import LocalParty
 from common.errors import LocalError
 
+LEAST_CONNECTIVITY = 32
+"""So many parties must collude to single a party out, even in a study that names fewer colluders.
+
+32 masks cost a party a quarter of a microsecond a cell, however many parties there are.
+"""
 _AES_BLOCK_BYTES = 16
 _STATISTICAL_SLACK_BYTES = 16
+
+
+def partners(place: int, *, parties: int, colluders: int, may_miss: int = 0) -> list[int]:
+    """Return the places with which the party at `place` shares a mask, ascending.
+
+    Up to `colluders` of the parties may pool what they know, among themselves and with the curator;
+    up to `may_miss` may go missing during the sum.
+    """
+    if not 0 <= place < parties:
+        raise LocalError(f"a sum of {parties} parties has no place {place}")
+    reach = (max(colluders + 1, LEAST_CONNECTIVITY) + 1) // 2
+    if may_miss:
+        reach = max(reach, 2 * (colluders + may_miss) + 1)
+    if 2 * reach + 1 >= parties:
+        return [other for other in range(parties) if other != place]
+    return sorted((place + step) % parties for step in range(-reach, reach + 1) if step)
 
 
 class PairwiseMasks:
     """One party's masks for one sum. Holds secrets; drop it when the sum is done."""
 
     def __init__(self, *, before: list[bytes], after: list[bytes]) -> None:
-        """Keys shared with the parties that come before and after this one in the plan."""
+        """Take the keys shared with the parties before and after this one in the plan."""
         self._signed_keys = [(-1, key) for key in before] + [(1, key) for key in after]
 
     @classmethod
     def agree(
-        cls, member: Member, *, plan_digest: bytes, order: tuple[str, ...], colluders: int
+        cls, party: LocalParty, *, plan_digest: bytes, order: tuple[str, ...], colluders: int
     ) -> PairwiseMasks:
-        """The masks of one member among the parties of `order`, for the plan of this digest.
+        """Agree on one party's masks with the parties of `order`, for the plan of this digest.
 
         Nothing but the total of the others is learnt by up to max(colluders, 31) of them.
         """
-        if member.name not in order:
-            raise LocalError(f"{member.name!r} takes no part in a sum of {', '.join(order)}")
-        own = order.index(member.name)
+        if party.name not in order:
+            raise LocalError(f"{party.name!r} takes no part in a sum of {', '.join(order)}")
+        own = order.index(party.name)
         before, after = list[bytes](), list[bytes]()
         for place in partners(own, parties=len(order), colluders=colluders):
-            key = _pair_key(
-                member.agree(order[place]),
-                plan_digest,
-                first=member.peer(order[min(own, place)]),
-                second=member.peer(order[max(own, place)]),
-            )
+            ends = [party.peer(order[end]).encoded for end in sorted((own, place))]
+            info = frame(("parley pairwise mask 1", *ends))
+            key = derived_key(party.agree(order[place]), salt=plan_digest, info=info)
             (before if place < own else after).append(key)
         return cls(before=before, after=after)
 
     def ring_masks(self, modulus: int, *, first: int, count: int) -> list[int]:
-        """Masks modulo `modulus` for the ciphertexts first..first+count-1 of the sum."""
+        """Return masks modulo `modulus` for the ciphertexts first..first+count-1 of the sum."""
         width = (modulus.bit_length() + 7) // 8 + _STATISTICAL_SLACK_BYTES
         width += -width % _AES_BLOCK_BYTES
         totals = [0] * count
@@ -76,7 +119,7 @@ class PairwiseMasks:
         return [total % modulus for total in totals]
 
     def word_masks(self, *, first: int, count: int) -> NDArray[np.uint64]:
-        """64-bit masks for the cells first..first+count-1 of the sum; `first` is even."""
+        """Return 64-bit masks for the cells first..first+count-1 of the sum; `first` is even."""
         total = np.zeros(count, dtype=np.uint64)
         for sign, key in self._signed_keys:
             words = np.frombuffer(_stream(key, b"word", first * 8, count * 8), dtype="<u8")
@@ -90,15 +133,13 @@ class PairwiseMasks:
         return f"PairwiseMasks({len(self._signed_keys)} peers)"
 
 
-def _pair_key(
-    secret: bytes, plan_digest: bytes, *, first: PublicIdentity, second: PublicIdentity
-) -> bytes:
-    info = frame(("parley pairwise mask 1", first.encoded, second.encoded))
-    return HKDF(algorithm=SHA256(), length=32, salt=plan_digest, info=info).derive(secret)
+def derived_key(secret: bytes, *, salt: bytes, info: bytes) -> bytes:
+    """Derive an AES-256 key of a secret by HKDF-SHA256."""
+    return HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(secret)
 
 
 def _stream(key: bytes, purpose: bytes, start: int, count: int) -> bytes:
-    """Bytes start..start+count-1 of the keystream; `start` is a multiple of the AES block."""
+    """Return bytes start..start+count-1 of the keystream; `start` is at an AES block."""
     if start % _AES_BLOCK_BYTES:
         raise LocalError("a mask stream is entered at a block boundary")
     # The purpose is the upper half of the counter block: the two moduli's streams never meet.

@@ -18,7 +18,7 @@ Soundness needs a modulus without small factors, coprime to its totient, as `gen
 makes them: a curator that cheats already when it makes the key is NOT detected. Distributed noise
 does not depend on any of this, and is the default of sound studies.
 
-**A curator that tells everybody something else.** Each party could be given its own one-hot vector,
+**A curator that tells each party something else.** Each could be given its own one-hot vector,
 such that no share, or several, are used. So `Selection.digest` is part of the address of the
 ring's envelopes: neighbours whose selector or seed differ cannot read each other, and a product
 that arrives at the curator comes from parties who all had the same.
@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.crypto.identities.envelope import Mailbox
-from common.crypto.identities.identity import Member
+from common.crypto.identities.identity import LocalParty
 from common.crypto.paillier.keys import PrivateKey, PublicKey
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import RandomSource, below, permutation
@@ -66,14 +66,14 @@ class BitProof:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """What the curator sends to every party before a one-share sum."""
+    """The curator's message to every party before a one-share sum."""
 
     ciphertexts: tuple[mpz, ...]
     proofs: tuple[BitProof, ...]
     root: mpz
 
     def to_bytes(self, key: PublicKey) -> bytes:
-        """Version, ciphertexts with their own header, then per party its proof, then the root."""
+        """Write a version, ciphertexts with their own header, each party's proof, the root."""
         width = key.bits // 8
         parts = [_VERSION, key.ciphertexts_to_bytes(self.ciphertexts)]
         for proof in self.proofs:
@@ -83,7 +83,7 @@ class Selector:
 
     @classmethod
     def from_bytes(cls, data: bytes, key: PublicKey, parties: int) -> Selector:
-        """Reads a selector from outside; `verify` it before use."""
+        """Read a selector from outside; `verify` it before use."""
         width = key.bits // 8
         proof_bytes = 2 * (_CHALLENGE_BYTES + width)
         tail = parties * proof_bytes + width
@@ -120,7 +120,7 @@ class Selector:
 def make_selector(
     key: PrivateKey, *, parties: int, context: bytes, source: RandomSource
 ) -> Selector:
-    """The curator's step: a one-hot vector at a uniform place, encrypted, with its proof.
+    """Make the curator's message: a one-hot vector at a uniform place, encrypted and proved.
 
     The context is the digest of the sum's plan: the proof holds for this sum only.
     """
@@ -132,7 +132,7 @@ def make_selector(
 def prove_selector(
     key: PrivateKey, entries: Sequence[int], *, context: bytes, source: RandomSource
 ) -> Selector:
-    """Encrypts the entries and claims that they are one-hot; a false claim does not verify."""
+    """Encrypt the entries and claim that they are one-hot; a false claim does not verify."""
     public = key.public_key
     roots = [public.random_unit(source) for _ in entries]
     ciphertexts = [
@@ -153,7 +153,7 @@ def prove_selector(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What a party needs to know whose share is used, without knowing it."""
+    """A party's means to use one share of noise without knowing whose it is."""
 
     selector: bytes  # the curator's E(u) and its proof, as bytes from outside
     # Of the permutation that the parties agreed on and the curator does not know.
@@ -161,13 +161,13 @@ class Selection:
 
     @property
     def digest(self) -> bytes:
-        """What two parties compare to know that they have the same selection."""
+        """A digest that is equal for two parties only if their selections are."""
         return hashlib.sha256(
             frame(("parley selection 1", self.selector, self.seed.reveal()))
         ).digest()
 
     def entry(self, key: PublicKey, *, context: bytes, parties: int, place: int) -> mpz:
-        """E(u'_k) for the party at `place`; raises unless the selector proves to be one-hot."""
+        """Return E(u'_k) of the party at `place`; raise unless the selector is proved one-hot."""
         selector = Selector.from_bytes(self.selector, key, parties)
         selector.verify(key, context)
         order = agreed_permutation(self.seed.reveal(), context=context, parties=parties)
@@ -175,24 +175,26 @@ class Selection:
 
 
 def propose_seed(
-    member: Member, *, study: bytes, parties: Sequence[str], source: RandomSource
+    party: LocalParty, *, study: bytes, parties: Sequence[str], source: RandomSource
 ) -> tuple[Secret[bytes], dict[str, bytes]]:
-    """The first party's step, once in a study: a seed, and an envelope with it for each other."""
+    """Draw the first party's seed, once in a study, and seal it for each other party."""
     seed = source.random_bytes(SEED_BYTES)
-    mailbox = Mailbox(member, study=study, round_=0)
-    others = [name for name in parties if name != member.name]
+    mailbox = Mailbox(party, study=study, round_=0)
+    others = [name for name in parties if name != party.name]
     sealed = {name: mailbox.seal(name, step=_SEED_STEP, plaintext=seed) for name in others}
     return Secret(seed), sealed
 
 
-def receive_seed(member: Member, *, study: bytes, proposer: str, envelope: bytes) -> Secret[bytes]:
-    """Every other party's step: the seed out of the envelope."""
-    mailbox = Mailbox(member, study=study, round_=0)
+def receive_seed(
+    party: LocalParty, *, study: bytes, proposer: str, envelope: bytes
+) -> Secret[bytes]:
+    """Open the envelope with the first party's seed."""
+    mailbox = Mailbox(party, study=study, round_=0)
     return Secret(mailbox.open(proposer, step=_SEED_STEP, envelope=envelope))
 
 
 def agreed_permutation(seed: bytes, *, context: bytes, parties: int) -> list[int]:
-    """The permutation pi of one sum, from the parties' seed: party k takes entry pi[k] of E(u)."""
+    """Derive the permutation pi of one sum from the seed: party k takes entry pi[k] of E(u)."""
     if len(seed) != SEED_BYTES:
         raise RemoteProtocolError(f"a permutation seed has {SEED_BYTES} bytes, not {len(seed)}")
     key = hashlib.sha256(frame(("parley permutation 1", seed, context))).digest()
@@ -217,7 +219,7 @@ class _SeedStream:
 def _prove_bit(
     key: PrivateKey, opening: tuple[int, mpz, mpz], context: bytes, source: RandomSource
 ) -> BitProof:
-    """Proves the true case with the root, simulates the other [CramerDamgardSchoenmakers94]."""
+    """Prove the true case with the root, simulate the other [CramerDamgardSchoenmakers94]."""
     bit, root, ciphertext = opening
     public = key.public_key
     simulated_challenge = below(1 << _CHALLENGE_BITS, source)
@@ -249,12 +251,12 @@ def _verify_bit(key: PublicKey, ciphertext: mpz, proof: BitProof, context: bytes
 
 
 def _statements(key: PublicKey, ciphertext: mpz) -> tuple[mpz, mpz]:
-    """What is an n-th power if the plaintext is 0, and what is one if it is 1."""
+    """Return what is an n-th power if the plaintext is 0, and what is one if it is 1."""
     return ciphertext, ciphertext * (1 - key.n) % key.n_squared  # (1 + n)^-1 = 1 - n
 
 
 def _commitment(key: PublicKey, statement: mpz, challenge: int, residue: mpz) -> mpz:
-    """The only one that the verifier accepts for this challenge and response^n mod n^2."""
+    """Return the only one that the verifier accepts for this challenge and response^n mod n^2."""
     inverse = invert(statement, key.n_squared)
     return residue * powmod(inverse, challenge, key.n_squared) % key.n_squared
 

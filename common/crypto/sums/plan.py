@@ -121,13 +121,8 @@ class SumPlan:
 
     @property
     def noise_makers(self) -> int:
-        """How many shares make up the whole noise, of distributed noise: K - t - d."""
+        """The number of shares that make up the whole of distributed noise: K - t - d."""
         return len(self.parties) - self.colluders - self.may_miss
-
-    @property
-    def private(self) -> bool:
-        """Whether contributions are hidden from the curator."""
-        return self.aggregation is not Aggregation.CLEAR
 
     @property
     def masked(self) -> bool:
@@ -170,7 +165,6 @@ class SumPlan:
 
     @cached_property
     def packing(self) -> Packing:
-        """How cells lie in Paillier plaintexts."""
         if self.public_key is None:
             raise LocalError(f"aggregation {self.aggregation.value!r} packs nothing")
         return Packing(
@@ -182,14 +176,14 @@ class SumPlan:
 
     @cached_property
     def chunk_cells(self) -> int:
-        """How many cells travel together (fewer in the last chunk)."""
+        """The cells that travel together (fewer in the last chunk)."""
         if self.aggregation is Aggregation.PAILLIER:
             return self.chunk_ciphertexts * self.packing.slots
         return _WORDS_PER_CHUNK
 
     @property
     def chunks(self) -> int:
-        """In how many pieces the vector travels."""
+        """The number of pieces in which the vector travels."""
         return -(-self.cells // self.chunk_cells)
 
     def cells_of(self, chunk: int) -> slice:
@@ -207,18 +201,17 @@ class SumPlan:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        """Of all parties: looked up for every partner of a party, so not searched for."""
         return {name: place for place, name in enumerate(self.parties)}
 
     def successor(self, name: str) -> str | None:
-        """To whom a party's contribution goes: the next in the ring, or None for the curator."""
+        """Return who gets a party's contribution: the next in the ring; None for the curator."""
         place = self.place_of(name) + 1
         if self.aggregation is not Aggregation.PAILLIER or place == len(self.parties):
             return None
         return self.parties[place]
 
     def predecessor(self, name: str) -> str | None:
-        """Whose partial product a party multiplies into; None for whoever starts by itself."""
+        """Return whose partial product a party multiplies into; None for a party that starts."""
         place = self.place_of(name)
         if self.aggregation is not Aggregation.PAILLIER or place == 0:
             return None
@@ -247,12 +240,12 @@ SumMessage = PartialForwarded | ContributionSubmitted
 
 
 def framed_law(law: NoiseLaw) -> bytes:
-    """A noise law as unambiguous bytes."""
+    """Return a noise law as unambiguous bytes."""
     return frame((law.name, law.scale.numerator, law.scale.denominator))
 
 
 def draw_noise(plan: SumPlan, source: RandomSource) -> NDArray[np.int64]:
-    """One party's noise for every cell of the plan; to be drawn once.
+    """Draw one party's noise for every cell of the plan; call it once.
 
     Distribution: the plan's law for one-share noise; a share of it, one of K - t - d, for
     distributed noise.

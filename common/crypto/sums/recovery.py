@@ -23,11 +23,11 @@ A party's own mask or its key becomes known only if n - d of its holders reveal 
 them collude, so at least one of those who revealed is honest, had the list confirmed, and put the
 party where it is. Call a party that did not collude known if its own mask or its key is known.
 
-*Up to 2h + 1 parties: everybody holds shares of everybody,* n = K, and K > t + 2d. Two confirmed
+*Up to 2h + 1 parties: each holds shares of each,* n = K, and K > t + 2d. Two confirmed
 lists have K - d signers each, so at least K - 2d > t in common, one of them honest; it signed one
 list. So all honest parties reveal for one list. Those in it have their own masks opened, those
 missing their keys, and none both. Masks of pairs that are both in it stay secret, and honest
-parties all share one: their words are uniform among those of the same total (`mask_graph`).
+parties all share one: their words are uniform among those of the same total (`masks`).
 
 *More parties: a party's holders are the h next on either side and itself,* n = 2h + 1, and
 h > 2 (t + d). Let two honest parties at a distance x have confirmed different lists. Their
@@ -43,7 +43,7 @@ Now take honest parties whose keys stay secret, connected by masks: what is know
 their total if all of their own masks are known, and nothing otherwise. In the first case they have
 one list, by (b), and are in it. A neighbour of theirs that is not among them colludes, or its key
 is known, so that it is missing on the same list: at most t + d neighbours. Without any t + d < 2h
-parties the graph is connected (`mask_graph`), so they are all honest parties on the list.
+parties the graph is connected (`masks`), so they are all honest parties on the list.
 
 What a liar can do is to keep the sum from finishing, or to name d parties as missing that are
 there. A party that did not see its words counted has paid for them all the same.
@@ -58,14 +58,11 @@ import numpy as np
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
-from common.crypto.identities.identity import SIGNATURE_BYTES, Member, PublicIdentity
-from common.crypto.sums.mask_graph import partners
-from common.crypto.sums.masks import PairwiseMasks
+from common.crypto.identities.identity import SIGNATURE_BYTES, LocalParty, PublicIdentity
+from common.crypto.sums.masks import PairwiseMasks, derived_key, partners
 from common.crypto.sums.plan import ContributionSubmitted, SumPlan, check_values, draw_noise
 from common.crypto.sums.shamir import SECRET_BYTES, SHARE_BYTES, join, split
 from common.crypto.sums.words import WordCollector, WordContributor, as_total
@@ -79,7 +76,7 @@ _NO_SIGNATURE = bytes(SIGNATURE_BYTES)
 
 
 def holders_of(plan: SumPlan, name: str) -> tuple[str, ...]:
-    """The parties that hold shares of a party's secrets: its partners and itself, in order."""
+    """Return the holders of a party's secrets: its partners and itself, in order."""
     own = plan.place_of(name)
     places = partners(
         own, parties=len(plan.parties), colluders=plan.colluders, may_miss=plan.may_miss
@@ -88,21 +85,21 @@ def holders_of(plan: SumPlan, name: str) -> tuple[str, ...]:
 
 
 def threshold_of(plan: SumPlan, name: str) -> int:
-    """How many holders it takes to open a party's secret or to confirm its list: all but d."""
+    """Return how many holders open a party's secret or confirm its list: all but d."""
     return len(holders_of(plan, name)) - plan.may_miss
 
 
 class RecoverableParty:
     """One party of one sum. Each round once, in order; holds secrets."""
 
-    def __init__(self, plan: SumPlan, member: Member, *, source: RandomSource) -> None:
+    def __init__(self, plan: SumPlan, party: LocalParty, *, source: RandomSource) -> None:
         """Draw the secrets of this sum and deal their shares."""
-        self._plan, self._member, self._name = plan, member, member.name
-        self._holders = holders_of(plan, member.name)
-        self._partners = tuple(name for name in self._holders if name != member.name)
+        self._plan, self._party, self._name = plan, party, party.name
+        self._holders = holders_of(plan, party.name)
+        self._partners = tuple(name for name in self._holders if name != party.name)
         self._seed = source.random_bytes(SECRET_BYTES)
         self._secret = source.random_bytes(SECRET_BYTES)
-        needed = threshold_of(plan, member.name)
+        needed = threshold_of(plan, party.name)
         dealt = [
             split(each, holders=len(self._holders), threshold=needed, source=source)
             for each in (self._seed, self._secret)
@@ -182,7 +179,7 @@ class RecoverableParty:
             )
         check_missing(self._plan, missing, of=self._name, at_least=self._absent)
         self._missing = tuple(missing)
-        return self._member.identity.sign(_list_statement(self._plan, self._absent, missing))
+        return self._party.identity.sign(_list_statement(self._plan, self._absent, missing))
 
     def reveal(self, signatures: bytes) -> bytes:
         """Round 4: one share of each holder that dealt keys, in order; once.
@@ -228,11 +225,11 @@ class RecoverableParty:
         return keys, held
 
     def _box(self, other: str, *, sent: bool) -> AESGCM:
-        """The cipher of the box to, or from, another party."""
-        own, peer = self._member.identity.public, self._member.peer(other)
+        """Return the cipher of the box to, or from, another party."""
+        own, peer = self._party.identity.public, self._party.peer(other)
         ends = (own, peer) if sent else (peer, own)
         info = frame(("parley share box 1", *(end.encoded for end in ends)))
-        return AESGCM(_derived(self._member.agree(other), salt=self._plan.digest, info=info))
+        return AESGCM(derived_key(self._party.agree(other), salt=self._plan.digest, info=info))
 
     def _check_signatures(
         self, signatures: bytes, absent: Sequence[str], missing: Sequence[str]
@@ -244,7 +241,7 @@ class RecoverableParty:
             there, _cut(signatures, SIGNATURE_BYTES, len(there), "signatures"), strict=True
         ):
             if value != _NO_SIGNATURE:
-                require_signature(self._member.peer(name), value, statement=statement, name=name)
+                require_signature(self._party.peer(name), value, statement=statement, name=name)
                 signed += 1
         needed = threshold_of(self._plan, self._name)
         if signed < needed:
@@ -325,7 +322,7 @@ class RecoverableCurator:
         self._signatures[sender] = value
 
     def signatures_for(self, name: str) -> bytes:
-        """What a party needs to see before it reveals anything."""
+        """Return what a party needs to see before it reveals anything."""
         return b"".join(
             self._signatures.get(other, _NO_SIGNATURE)
             for other in self._holders[name]
@@ -340,7 +337,7 @@ class RecoverableCurator:
             self._revealed[name][self._holders[name].index(sender) + 1] = share
 
     def total(self) -> NDArray[np.int64]:
-        """Shape (cells,): the sum over the list, with its noise.
+        """Return the sum over the list, with its noise, shape (cells,).
 
         Raises:
             RemoteProtocolError: too few shares were revealed, or they do not open the masks.
@@ -366,7 +363,7 @@ class RecoverableCurator:
         return join(dict(sorted(shares.items())[:needed]))
 
     def _pairs_of(self, missing: str, secret: bytes) -> list[tuple[str, str, bytes]]:
-        """The keys of the masks that a missing party left in the others' words."""
+        """Return the keys of the masks that a missing party left in the others' words."""
         key = X25519PrivateKey.from_private_bytes(secret)
         if key.public_key().public_bytes_raw() != self._keys[missing]:
             raise RemoteProtocolError(f"the revealed shares do not open the key of {missing!r}")
@@ -401,7 +398,7 @@ def check_missing(
 
 
 def in_order(plan: SumPlan, names: Collection[str]) -> tuple[str, ...]:
-    """The parties of the plan that are among these names, in the plan's order."""
+    """Return the parties of the plan that are among these names, in the plan's order."""
     return tuple(name for name in plan.parties if name in names)
 
 
@@ -419,14 +416,14 @@ def require_signature(
 
 
 def own_mask_key(plan: SumPlan, name: str, seed: bytes) -> bytes:
-    """The key of a party's own mask."""
-    return _derived(seed, salt=plan.digest, info=frame(("parley own mask 1", name)))
+    """Derive the key of a party's own mask."""
+    return derived_key(seed, salt=plan.digest, info=frame(("parley own mask 1", name)))
 
 
 def _masks(
     plan: SumPlan, pairs: Sequence[tuple[str, str, bytes]], own: Sequence[bytes]
 ) -> PairwiseMasks:
-    """The masks in the words of the first of each pair, and own masks."""
+    """Return the masks in the words of the first of each pair, and own masks."""
     before, after = list[bytes](), list(own)
     for name, other, key in pairs:
         (before if plan.place_of(other) < plan.place_of(name) else after).append(key)
@@ -439,20 +436,16 @@ def _pair_key(own: X25519PrivateKey, peer: bytes, salt: bytes) -> bytes:
     except ValueError:  # a point of low order: the secret would be known to all
         raise RemoteProtocolError("a party offers an X25519 key of low order") from None
     ends = sorted([own.public_key().public_bytes_raw(), peer])
-    return _derived(secret, salt=salt, info=frame(("parley recoverable mask 1", *ends)))
+    return derived_key(secret, salt=salt, info=frame(("parley recoverable mask 1", *ends)))
 
 
 def _mask_salt(plan: SumPlan, absent: Sequence[str]) -> bytes:
-    """Parties that were told of different absent ones share no masks that cancel."""
+    """Return a salt of all who are absent: parties told otherwise share no masks that cancel."""
     return hashlib.sha256(frame((plan.digest, *absent))).digest()
 
 
 def _list_statement(plan: SumPlan, absent: Sequence[str], missing: Sequence[str]) -> bytes:
     return frame(("parley list of missing parties 1", plan.digest, frame(absent), frame(missing)))
-
-
-def _derived(secret: bytes, *, salt: bytes, info: bytes) -> bytes:
-    return HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(secret)
 
 
 def _cut(data: bytes, size: int, count: int, what: str) -> list[bytes]:

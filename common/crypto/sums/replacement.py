@@ -11,8 +11,8 @@ Bookkeeping, per marginal. A marginal that is new in a release starts there and 
 rows only. A marginal that was dropped keeps its statistic and its holder; when it comes back, the
 holder may be far older than the previous party. So every marginal has a `Coverage`: who holds the
 share that is in it now, and whose rows it covers. The books are public and pure: each side keeps
-them from the sequence of requests and needs nobody's word. `Books.open_release` says what has to
-happen; `Release.books` are the books afterwards.
+them from the sequence of requests and needs no other word for them. `Books.open_release` says what
+has to happen; `Release.books` are the books afterwards.
 
 What it costs. The curator sees v_1 + eta_1, then v_1 + v_2 + eta_2, ...: FRESH noise each time,
 over rows that were in the releases before. Theorem 5 of the paper is wrong: a release with noise of
@@ -29,8 +29,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from common.crypto.paillier.keys import PublicKey
-from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.errors import LocalError, PolicyError
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource
@@ -41,7 +39,7 @@ Marginal = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """What is public about one marginal's statistic."""
+    """The public facts about one marginal's statistic."""
 
     cells: int  # of the marginal
     holder: str  # who drew the share of noise that is in it now
@@ -72,55 +70,35 @@ class Release:
     books: Books  # as they are once the release is complete
 
     def marginals_covering(self, party: str) -> int:
-        """How many of the marginals released here cover the rows of this party."""
+        """Count the marginals released here that cover the rows of this party."""
         released = [marginal for group in self.groups for marginal in group.marginals]
         return sum(party in self.books.coverage[marginal].parties for marginal in released)
 
     def tables(self, group: Group, vector: NDArray[np.int64]) -> dict[Marginal, NDArray[np.int64]]:
-        """A group's vector cut into its marginals."""
+        """Cut a group's vector into its marginals."""
         sizes = [self.books.coverage[marginal].cells for marginal in group.marginals]
         return dict(zip(group.marginals, np.split(vector, np.cumsum(sizes)[:-1]), strict=True))
 
-    def plan(
-        self,
-        group: Group,
-        *,
-        study: bytes,
-        round_: int,
-        context: bytes = b"",
-        aggregation: Aggregation,
-        public_key: PublicKey | None,
-        zero_sum_masks: bool = True,
-    ) -> SumPlan:
-        """The secure sum of one group: of the holder's -eta and the party's counts + eta.
+    def limits(self, group: Group) -> dict[str, int]:
+        """Return who contributes to the secure sum of one group, and the most in one cell.
 
-        Both vectors carry their noise already, so the sum itself adds none.
+        The holder contributes -eta, the party its counts + eta. Both vectors carry their noise
+        already, so the sum itself adds none.
         """
-        own = self.rows + self.share_bound
-        return SumPlan(
-            study=study,
-            round=round_,
-            context=context,
-            parties=(self.party,) if group.holder is None else (group.holder, self.party),
-            limits=(own,) if group.holder is None else (group.share_bound, own),
-            cells=group.cells,
-            noise=Noise.NONE,
-            aggregation=aggregation,
-            public_key=public_key,
-            zero_sum_masks=zero_sum_masks,
-        )
+        older = {} if group.holder is None else {group.holder: group.share_bound}
+        return {**older, self.party: self.rows + self.share_bound}
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """For every marginal ever released: who holds its share, and what it covers."""
+    """The coverage of every marginal ever released: who holds its share, whose rows are in it."""
 
     coverage: Mapping[Marginal, Coverage] = field(default_factory=dict)
 
     def open_release(
         self, *, party: str, rows: int, marginals: Mapping[Marginal, int], law: NoiseLaw
     ) -> Release:
-        """What has to happen when these marginals are asked of this party.
+        """Return what has to happen when these marginals are asked of this party.
 
         `marginals` has the number of cells of each marginal, in the order of the request.
         """
@@ -143,26 +121,23 @@ class Books:
     def _extended(
         self, marginal: Marginal, cells: int, *, party: str, rows: int, share_bound: int
     ) -> Coverage:
-        """The coverage of one marginal once this party's rows and share are in it."""
+        """Return the coverage of one marginal once this party's rows and share are in it."""
         before = self.coverage.get(marginal)
-        if before is None:
-            return Coverage(
-                cells=cells, holder=party, parties=(party,), rows=rows, share_bound=share_bound
-            )
-        if party in before.parties:
-            raise LocalError(f"marginal {marginal} covers the rows of {party!r} already")
-        if before.cells != cells:
+        if before is not None and before.cells != cells:
             raise LocalError(f"marginal {marginal} had {before.cells} cells, now {cells}")
+        parties, rows_before = ((), 0) if before is None else (before.parties, before.rows)
+        if party in parties:
+            raise LocalError(f"marginal {marginal} covers the rows of {party!r} already")
         return Coverage(
             cells=cells,
             holder=party,
-            parties=(*before.parties, party),
-            rows=before.rows + rows,
+            parties=(*parties, party),
+            rows=rows_before + rows,
             share_bound=share_bound,
         )
 
     def _groups(self, marginals: Mapping[Marginal, int]) -> tuple[Group, ...]:
-        """New marginals first, then one group for each holder in the order of the request."""
+        """Group new marginals first, then those of each holder in the order of the request."""
         by_holder: dict[str | None, list[Marginal]] = {None: []}
         for marginal in marginals:
             before = self.coverage.get(marginal)
@@ -194,7 +169,7 @@ class ShareKeeper:
         counts: Mapping[Marginal, NDArray[np.int64]],
         source: RandomSource,
     ) -> list[NDArray[np.int64]]:
-        """This party's turn: counts plus fresh shares, one vector for each group of the release.
+        """Return counts plus fresh shares, one vector for each group of the release.
 
         Distribution: independent noise of `release.law` in every cell. Call it once.
         """
@@ -213,13 +188,10 @@ class ShareKeeper:
         return vectors
 
     def hand_over(self, group: Group) -> NDArray[np.int64]:
-        """-eta for every cell of the group: the holder's vector in its secure sum.
+        """Return -eta for every cell of the group: the holder's vector in its secure sum.
 
-        A share is handed over once. Taken out of two different sums, it would tell the curator
-        how those differ without it.
-
-        Raises:
-            PolicyError: this party does not hold these shares, or gave them away before.
+        A share is handed over once, else PolicyError: taken out of two different sums, it would
+        tell the curator how those differ without it.
         """
         if group.holder != self._name or any(m not in self._shares for m in group.marginals):
             raise PolicyError(
@@ -239,7 +211,7 @@ class Statistics:
         self._sums: dict[Marginal, NDArray[np.int64]] = {}
 
     def apply(self, release: Release, totals: Sequence[NDArray[np.int64]]) -> None:
-        """Adds what the secure sums of a release's groups gave."""
+        """Add what the secure sums of a release's groups gave."""
         for group, total in zip(release.groups, totals, strict=True):
             for marginal, part in release.tables(group, total).items():
                 before = self._sums.get(marginal)
@@ -248,5 +220,5 @@ class Statistics:
                 self._sums[marginal] = part.copy() if before is None else before + part
 
     def __getitem__(self, marginal: Marginal) -> NDArray[np.int64]:
-        """Shape (cells,): the noisy counts; the books say of which rows."""
+        """Return the noisy counts, shape (cells,); the books say of which rows."""
         return self._sums[marginal]

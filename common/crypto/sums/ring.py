@@ -2,10 +2,10 @@
 
 The curator holds the secret key, so it must never see one party's ciphertext. Party 1 encrypts its
 cells, each next party multiplies its own in, and only the last one's product, which holds the sum
-over everybody, goes to the curator. What travels in between is sealed (see `secure_sum`).
+over all parties, goes to the curator. What travels in between is sealed (see `secure_sum`).
 
 With zero-sum masks every contribution also carries a mask modulo n; the masks of all parties add up
-to zero. Then a partial product is uniform even to somebody who can decrypt it: curator and ring
+to zero. Then a partial product is uniform even to a reader who can decrypt it: curator and ring
 neighbours together see the total and nothing else.
 
 A party's own ciphertexts do not depend on what comes in. `prepare` makes them ahead, so K parties
@@ -53,7 +53,7 @@ class RingContributor:
         selector: mpz | None,
         source: RandomSource,
     ) -> None:
-        """One contribution.
+        """Take what one party contributes.
 
         `values` and `noise` have shape (cells,); `selector` is E(u'_k), checked, for one-share
         noise. The source is for the last party's blinding.
@@ -78,7 +78,7 @@ class RingContributor:
             self._prepared = {chunk: self._encrypt(chunk, powers) for chunk in chunks}
 
     def contribute(self, chunk: int, incoming: bytes | None) -> bytes:
-        """This party's ciphertexts of one chunk, times what came in; each chunk once."""
+        """Return this party's ciphertexts of one chunk, times what came in; each chunk once."""
         if (incoming is None) != self._is_first:
             raise LocalError("the first party of the ring starts; every other one multiplies")
         count = self._plan.packing.plaintexts_for(_length(self._plan.cells_of(chunk)))
@@ -95,7 +95,7 @@ class RingContributor:
         return self._key.ciphertexts_to_bytes(own)
 
     def _encrypt(self, chunk: int, powers: Sequence[mpz] | None) -> list[mpz]:
-        """E(values + noise + mask), freshly blinded; one-share noise comes in as a factor."""
+        """Return E(values + noise + mask), freshly blinded; one-share noise is a factor."""
         cells = self._plan.cells_of(chunk)
         packing = self._plan.packing
         added = self._values.reveal()[cells]
@@ -113,7 +113,7 @@ class RingContributor:
         return [self._key.add(a, b) for a, b in zip(encrypted, own_powers, strict=True)]
 
     def _selected_noise(self) -> list[mpz] | None:
-        """E(u'_k)^pack(eta_k) for every ciphertext: one exponentiation serves a whole pack."""
+        """Return E(u'_k)^pack(eta_k) of every ciphertext: one exponentiation serves a pack."""
         if self._selector is None:
             return None
         packed = self._plan.packing.pack(self._noise.reveal(), rows=0, shares=1)
@@ -140,7 +140,7 @@ class RingCollector:
         self._totals: dict[int, NDArray[np.int64]] = {}
 
     def accept(self, message: ContributionSubmitted) -> None:
-        """One chunk of the full product; raises RemoteProtocolError and changes nothing."""
+        """Take a chunk of the full product in, or raise RemoteProtocolError: no change."""
         last = self._plan.parties[-1]
         if message.sender != last:
             raise RemoteProtocolError(
@@ -157,12 +157,12 @@ class RingCollector:
         self._totals[message.chunk] = packing.unpack(plaintexts, count)
 
     def missing(self) -> list[str]:
-        """Who has not sent everything."""
+        """Return the parties that have not sent everything."""
         complete = len(self._totals) == self._plan.chunks
         return [] if complete else [self._plan.parties[-1]]
 
     def total(self) -> NDArray[np.int64]:
-        """Shape (cells,): the sum with its noise, once nothing is missing."""
+        """Return the sum with its noise, shape (cells,), once nothing is missing."""
         return np.concatenate([self._totals[chunk] for chunk in range(self._plan.chunks)])
 
 

@@ -1,7 +1,7 @@
 """One noisy sum over K parties, of which the curator learns nothing but the noisy sum.
 
 Two roles, no I/O. `SumParty` is fed what reaches a party and answers with what leaves it;
-`SumCurator` is fed what is submitted to the curator. The messages are in `sum_plan`; the curator
+`SumCurator` is fed what is submitted to the curator. The messages are in `plan`; the curator
 relays `PartialForwarded` without being able to open it. `tests/harness/secure_sums.py` runs all
 roles in one process and is the shortest description of the protocol.
 
@@ -14,29 +14,28 @@ What each adversary learns, or can do:
   one-share noise it then has the exact sum in one case of K; with distributed noise the shares of
   the others, at least one whole discrete Laplace, stay.
 - Curator and parties together, with masks: the total of the others, with the others' noise. For any
-  number of them in a sum of up to 33 parties, for up to max(t, 31) in a larger one (`mask_graph`).
+  number of them in a sum of up to 33 parties, for up to max(t, 31) in a larger one (`masks`).
   With one-share noise that noise is there only if the share used is one of theirs.
 - A curator that selects no share, E(0) everywhere, or another one for each party: one-share:
   detected, the selector's proof fails or neighbours cannot read each other (`one_share` says what
   it takes for granted); distributed and masked: harmless, it has no say.
 - A party that sends garbage: refused where it is no ciphertext or does not decode, otherwise a
-  wrong sum. Nobody learns more from it; a sum is as right as its parties are honest.
+  wrong sum. No side learns more from it; a sum is as right as its parties are honest.
 
-Each sum that is run is a release: a curator may claim that a finished one has failed. So whoever
-runs a sum again charges the budget again.
+Each sum that is run is a release: a curator may claim that a finished one has failed. So a
+party that runs a sum again charges the budget again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 from gmpy2 import mpz
 from numpy.typing import NDArray
 
 from common.crypto.identities.envelope import Mailbox
-from common.crypto.identities.identity import Member
+from common.crypto.identities.identity import LocalParty
 from common.crypto.paillier.blinding import FixedBaseBlinder, PowerBlinder
 from common.crypto.paillier.keys import Blinder, PrivateKey
 from common.crypto.sums.masks import PairwiseMasks
@@ -57,43 +56,20 @@ from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 
 
-class Contributor(Protocol):
-    """A party's half of one aggregation."""
-
-    def prepare(self) -> None:
-        """Do ahead what does not depend on the other parties."""
-
-    def contribute(self, chunk: int, incoming: bytes | None) -> bytes:
-        """What leaves this party for one chunk, given what came from its predecessor."""
-
-
-class Collector(Protocol):
-    """The curator's half of one aggregation."""
-
-    def accept(self, message: ContributionSubmitted) -> None:
-        """Take one chunk in, or raise RemoteProtocolError and change nothing."""
-
-    def missing(self) -> list[str]:
-        """Who has not sent everything."""
-
-    def total(self) -> NDArray[np.int64]:
-        """The noisy sum, once nothing is missing."""
-
-
 class SumParty:
     """One party of one sum: draws its noise once, contributes each chunk once."""
 
     def __init__(
         self,
         plan: SumPlan,
-        member: Member,
+        party: LocalParty,
         values: NDArray[np.int64],
         *,
         source: RandomSource,
         blinder: Blinder | None = None,
         selection: Selection | None = None,
     ) -> None:
-        """One party's half.
+        """Prepare one party's half.
 
         `values` have shape (cells,), int64, within the party's limit; a selection is for one-share
         noise in a ring.
@@ -101,22 +77,22 @@ class SumParty:
         Raises:
             RemoteProtocolError: the curator's selector does not prove that there will be noise.
         """
-        check_values(plan, member.name, values)
-        self._plan, self._name = plan, member.name
+        check_values(plan, party.name, values)
+        self._plan, self._name = plan, party.name
         self._step = ring_step(plan, selection)
-        self._mailbox = Mailbox(member, study=plan.study, round_=plan.round)
+        self._mailbox = Mailbox(party, study=plan.study, round_=plan.round)
         self._next_chunk = 0
         masks = None
         if plan.masked:
             masks = PairwiseMasks.agree(
-                member, plan_digest=plan.digest, order=plan.parties, colluders=plan.colluders
+                party, plan_digest=plan.digest, order=plan.parties, colluders=plan.colluders
             )
-        self._contributor: Contributor
+        self._contributor: RingContributor | WordContributor
         if plan.aggregation is Aggregation.PAILLIER:
-            entry = _selector_entry(plan, member.name, selection)
+            entry = _selector_entry(plan, party.name, selection)
             self._contributor = RingContributor(
                 plan,
-                name=member.name,
+                name=party.name,
                 values=values,
                 noise=draw_noise(plan, source),
                 blinder=default_blinder(plan, source) if blinder is None else blinder,
@@ -127,12 +103,11 @@ class SumParty:
         else:
             noise = draw_noise(plan, source)
             self._contributor = WordContributor(
-                plan, name=member.name, values=values, noise=noise, masks=masks
+                plan, name=party.name, values=values, noise=noise, masks=masks
             )
 
     @property
     def finished(self) -> bool:
-        """Whether this party has contributed every chunk."""
         return self._next_chunk == self._plan.chunks
 
     def prepare(self) -> None:
@@ -140,14 +115,14 @@ class SumParty:
         self._contributor.prepare()
 
     def begin(self) -> Iterator[SumMessage]:
-        """What this party sends unasked, chunk after chunk; nothing if it has a predecessor."""
+        """Yield what this party sends unasked, by chunk; nothing if it has a predecessor."""
         if self._plan.predecessor(self._name) is not None:
             return
         while self._next_chunk < self._plan.chunks:
             yield self._advance(None)
 
     def receive(self, message: PartialForwarded) -> SumMessage:
-        """A partial product from the predecessor, and what leaves in return."""
+        """Take a partial product from the predecessor; return what leaves."""
         predecessor = self._plan.predecessor(self._name)
         if message.recipient != self._name or message.sender != predecessor:
             raise RemoteProtocolError(
@@ -172,7 +147,7 @@ class SumParty:
 
 
 def ring_step(plan: SumPlan, selection: Selection | None) -> str:
-    """The step that envelopes of this sum belong to: other plans, or selections, do not meet."""
+    """Return the step in the envelopes of this sum: other plans, or selections, do not meet."""
     step = f"secure sum {plan.digest.hex()}"
     return step if selection is None else f"{step} {selection.digest.hex()}"
 
@@ -184,7 +159,7 @@ class SumCurator:
         self, plan: SumPlan, *, private_key: PrivateKey | None, source: RandomSource
     ) -> None:
         self._plan = plan
-        self._collector: Collector
+        self._collector: RingCollector | WordCollector
         self.selector: bytes | None = None
         if plan.aggregation is not Aggregation.PAILLIER:
             self._collector = WordCollector(plan)
@@ -202,10 +177,10 @@ class SumCurator:
         self._collector.accept(message)
 
     def total(self) -> NDArray[np.int64]:
-        """Shape (cells,): the sum plus its noise, and all that the curator ever learns.
+        """Return the sum plus its noise, shape (cells,): all that the curator ever learns.
 
         Raises:
-            RemoteProtocolError: somebody dropped out; there is no partial result.
+            RemoteProtocolError: a party dropped out; there is no partial result.
         """
         missing = self._collector.missing()
         if missing:

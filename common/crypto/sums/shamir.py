@@ -30,7 +30,8 @@ def split(secret: bytes, *, holders: int, threshold: int, source: RandomSource) 
         raise LocalError(f"{threshold} of {holders} holders cannot share {len(secret)} bytes")
     coefficients = [mpz(below(int(PRIME), source)) for _ in range(threshold - 1)]
     coefficients.append(mpz.from_bytes(secret, "big"))
-    return [_value(coefficients, place).to_bytes(SHARE_BYTES, "big") for place in _places(holders)]
+    values = (_value(coefficients, place) for place in range(1, holders + 1))
+    return [value.to_bytes(SHARE_BYTES, "big") for value in values]
 
 
 def join(values: Mapping[int, bytes]) -> bytes:
@@ -50,10 +51,6 @@ def join(values: Mapping[int, bytes]) -> bytes:
     if secret.bit_length() > 8 * SECRET_BYTES:
         raise RemoteProtocolError("the revealed values do not belong to one shared secret")
     return bytes(secret.to_bytes(SECRET_BYTES, "big"))
-
-
-def _places(holders: int) -> range:
-    return range(1, holders + 1)
 
 
 def _value(coefficients: list[mpz], place: int) -> mpz:

@@ -2,8 +2,8 @@
 
 Masked: party k sends counts + its Polya share + its pairwise masks modulo 2^64, straight to the
 curator, who adds up; the masks cancel. No homomorphic encryption, no ring, the same distribution of
-the result. What one party sends is uniform to whoever lacks its masks. Every party must answer, or
-the curator refuses to finish: a missing one leaves masks in the sum. Sums that can do without some
+the result. What one party sends is uniform without its masks. Every party must answer, or the
+curator refuses to finish: a missing one leaves masks in the sum. Sums that can do without some
 parties are in `recovery`.
 
 Clear: the same words without masks. The curator sees every contribution: NOT PRIVATE.
@@ -35,10 +35,10 @@ class WordContributor:
         noise: NDArray[np.int64],
         masks: PairwiseMasks | None,
     ) -> None:
-        """One contribution; masks are what makes `Aggregation.MASKED` different from clear."""
+        """Add it all up; masks are what makes `Aggregation.MASKED` different from clear."""
         if (masks is not None) != (plan.aggregation is Aggregation.MASKED):
             raise LocalError("the plan's aggregation says whether words are masked")
-        # In the clear nobody hides whose share of noise is used: it is the first party's.
+        # In the clear no side hides whose share of noise is used: it is the first party's.
         silent = plan.noise is Noise.ONE_SHARE and plan.place_of(name) > 0
         words = (values if silent else values + noise).astype(np.uint64)  # modulo 2^64
         if masks is not None:
@@ -47,10 +47,10 @@ class WordContributor:
         self._given: set[int] = set()
 
     def prepare(self) -> None:
-        """Everything was prepared when the contributor was made."""
+        """Do nothing: all was prepared when the contributor was made."""
 
     def contribute(self, chunk: int, incoming: bytes | None) -> bytes:
-        """The words of one chunk; each chunk once. Nothing comes in: there is no ring."""
+        """Return the words of one chunk; each chunk once. Nothing comes in: there is no ring."""
         if incoming is not None:
             raise LocalError("words are not passed from party to party")
         if chunk in self._given:
@@ -72,13 +72,13 @@ class WordCollector:
         self._received: set[tuple[str, int]] = set()
 
     def accept(self, message: ContributionSubmitted) -> None:
-        """One chunk of one party; raises RemoteProtocolError and changes nothing."""
+        """Take one chunk of one party in, or raise RemoteProtocolError and change nothing."""
         words = self.read(message)
         self._sum[self._plan.cells_of(message.chunk)] += words
         self._received.add((message.sender, message.chunk))
 
     def read(self, message: ContributionSubmitted) -> NDArray[np.uint64]:
-        """The words of one chunk; raises RemoteProtocolError if they are none of this sum."""
+        """Read the words of one chunk; RemoteProtocolError if they are not of this sum."""
         sender, chunk = message.sender, message.chunk
         if sender not in self._plan.parties:
             raise RemoteProtocolError(f"{sender!r} takes no part in this sum")
@@ -95,7 +95,7 @@ class WordCollector:
         return np.frombuffer(payload, dtype="<u8", offset=_HEADER_BYTES)
 
     def missing(self) -> list[str]:
-        """Who has not sent everything."""
+        """Return the parties that have not sent everything."""
         return [
             name
             for name in self._plan.parties
@@ -103,16 +103,12 @@ class WordCollector:
         ]
 
     def total(self) -> NDArray[np.int64]:
-        """Shape (cells,): the sum with its noise, once nothing is missing."""
+        """Return the sum with its noise, shape (cells,), once nothing is missing."""
         return as_total(self._plan, self._sum)
 
 
 def as_total(plan: SumPlan, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Read the unmasked sum of all words as integers.
-
-    Raises:
-        RemoteProtocolError: it is no sum of honest contributions.
-    """
+    """Read the unmasked sum of all words; RemoteProtocolError if honest parties cannot reach it."""
     total = words.view(np.int64)
     bound = plan.total_bound
     if int(total.max()) > bound or int(total.min()) < -bound:

@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 
 from common.crypto.identities.envelope import Mailbox
-from common.crypto.identities.identity import Member
+from common.crypto.identities.identity import LocalParty
 from common.crypto.sums.plan import PartialForwarded
 from common.crypto.two_party.garbling import (
     LABEL_BYTES,
@@ -47,11 +47,11 @@ class Circuit(Protocol):
 
     @property
     def input_bits(self) -> tuple[int, int]:
-        """How many bits the garbler puts in, and the evaluator."""
+        """The number of the garbler's bits, and of the evaluator's."""
 
     @property
     def output_bits(self) -> int:
-        """How many bits come out."""
+        """The number of bits that come out."""
 
     def outputs(self, gates: Gates, first: Wire, second: Wire) -> Wire:
         """Compute; an entry of a wire for each bit that comes in, and that comes out."""
@@ -95,16 +95,16 @@ class TwoPartyComputation:
         self,
         context: ComputationContext,
         circuit: Circuit,
-        member: Member,
+        party: LocalParty,
         bits: Bits,
         source: RandomSource,
     ) -> None:
         self._circuit, self._bits, self._source = circuit, bits, source
         self._step = f"two-party computation {context.step.hex()}"
-        self._mailbox = Mailbox(member, study=context.study, round_=context.round)
-        self._garbles = member.name == context.garbler
+        self._mailbox = Mailbox(party, study=context.study, round_=context.round)
+        self._garbles = party.name == context.garbler
         self._other = context.evaluator if self._garbles else context.garbler
-        self._name = member.name
+        self._name = party.name
         if len(bits) != circuit.input_bits[0 if self._garbles else 1]:
             raise LocalError("the input has other bits than its circuit")
         self._offset = draw_offset(source)
@@ -113,16 +113,12 @@ class TwoPartyComputation:
         self.finished = False
 
     def begin(self) -> Iterator[PartialForwarded]:
-        """What this side sends unasked: the garbler's opening."""
+        """Yield what this side sends unasked: the garbler's opening."""
         if self._transfer is not None:
             yield self._sealed(self._transfer.ask())
 
     def receive(self, message: PartialForwarded) -> PartialForwarded | Bits:
-        """Take the other side's message; return what leaves, or the result, for the evaluator.
-
-        Raises:
-            RemoteProtocolError: it is not the message that the other side owes.
-        """
+        """Take the message that the other side owes; return what leaves, or the result."""
         if message.sender != self._other or self.finished:
             raise RemoteProtocolError(
                 f"{self._name!r} expects no message of {message.sender!r} in this computation"
@@ -140,7 +136,7 @@ class TwoPartyComputation:
         return found
 
     def _garbled(self, transfer: TransferSender, content: bytes) -> bytes:
-        """The labels of the own input, the gates, and what the last bits of the outputs mean."""
+        """Return labels of the own input, the gates, and what the last bits of the outputs mean."""
         theirs = transfer.finish(content, self._circuit.input_bits[1])
         mine = draw_labels(len(self._bits), self._source)
         gates = Garbler(self._offset)

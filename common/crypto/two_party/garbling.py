@@ -47,14 +47,10 @@ def to_bytes(labels: Labels) -> bytes:
 
 
 class Garbler:
-    """Makes the gates; knows both labels of every wire, and calls a wire by its label for 0.
-
-    Attributes:
-        offset: between the two labels of every wire: secret.
-    """
+    """Makes the gates; knows both labels of every wire, and calls a wire by its label for 0."""
 
     def __init__(self, offset: Labels) -> None:
-        self.offset = offset
+        self.offset = offset  # between the two labels of every wire: secret
         self._used = 0
         self._rows: list[bytes] = []
 
@@ -72,11 +68,11 @@ class Garbler:
         return left ^ b0 ^ _where(last_bits(other), evaluated ^ one)
 
     def flipped(self, wire: Wire) -> Wire:
-        """Not: what stood for 1 stands for 0."""
+        """Return `not`: what stood for 1 stands for 0."""
         return wire ^ self.offset
 
     def constant(self, bits: Bits) -> Wire:
-        """A wire of public bits, whose label is zero."""
+        """Return a wire of public bits, whose label is zero."""
         return _where(bits, self.offset)
 
     def rows(self) -> bytes:
@@ -104,11 +100,11 @@ class Evaluator:
         return left ^ _hashed(other, tweaks[1]) ^ _where(last_bits(other), evaluated ^ one)
 
     def flipped(self, wire: Wire) -> Wire:
-        """Not: the garbler's labels have changed their meaning."""
+        """Return `not`: the garbler's labels have changed their meaning."""
         return wire
 
     def constant(self, bits: Bits) -> Wire:
-        """A wire of public bits, whose label is zero."""
+        """Return a wire of public bits, whose label is zero."""
         return np.zeros((len(bits), 2), np.uint64)
 
     def finish(self) -> None:

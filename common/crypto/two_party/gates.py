@@ -23,13 +23,13 @@ class Gates(Protocol):
     """What differs between computing in the open and on labels."""
 
     def both(self, one: Wire, other: Wire) -> Wire:
-        """And."""
+        """Return `and` of two wires."""
 
     def flipped(self, wire: Wire) -> Wire:
-        """Not."""
+        """Return `not` of a wire."""
 
     def constant(self, bits: Bits) -> Wire:
-        """A wire of public bits."""
+        """Return a wire of public bits."""
 
 
 class InTheOpen:

@@ -6,7 +6,7 @@ are stretched to as many as the input has bits [IshaiKilianNissimPetrank03]. In 
 sides change places: the offset's bits choose, and so the labels come out with that difference.
 
     ask      sender to receiver   128 group elements: y = g^k, or c / g^k where a bit of the offset
-                                  is 1. Nobody knows the logarithm of c.
+                                  is 1. No side knows the logarithm of c.
     answer   receiver to sender   g^r, and for each of the 128 columns the exclusive or of two
                                   streams and the input's bits. The streams' seeds are hashes of y^r
                                   and (c / y)^r: the sender knows one of them.

@@ -59,7 +59,7 @@ from common.crypto.two_party.gates import (
 from common.errors import LocalError, RemoteProtocolError
 from common.methods.distdiffgen.cuts import Cuts, Division
 from common.privacy.exponential import exponential_mechanism
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import RandomSource, below
 from common.study.requests import Attributes, Counts, PartyRows
 

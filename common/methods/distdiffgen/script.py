@@ -11,12 +11,11 @@ from common.methods.distdiffgen.cuts import Cuts, LeafModel, leaf_request
 from common.methods.distdiffgen.divisions import SCORES, DivisionChoice, JointDivision
 from common.privacy import sensitivity
 from common.privacy.budget import split
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.schema.toml import one_of, text
 from common.study.document import Study
-from common.study.method import Decision, Method
+from common.study.method import Decision, Method, between, parts, read_settings
 from common.study.script import Fit, Script, chosen, summed
-from common.study.settings import between, parts, read_settings
 from common.study.steps import ChoiceStep, JointChoiceStep, SumStep
 
 TOGETHER, IN_TURN = "together", "in turn"

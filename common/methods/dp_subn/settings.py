@@ -21,7 +21,7 @@ from fractions import Fraction
 from common.errors import InputError
 from common.schema.toml import one_of
 from common.study.document import Study
-from common.study.settings import above_zero, between, parts, read_settings
+from common.study.method import above_zero, between, parts, read_settings
 
 PHASES = ("correlations", "initial structure", "structure update", "parameters")
 _MOST_PARENTS = 16  # caps have caps: a node works on them before an owner can see how long it takes

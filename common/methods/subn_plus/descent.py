@@ -80,7 +80,7 @@ def _script(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Scrip
     found, left = yield from descend(facts, trees)
     sizes = tuple(max(found[a]) + 1 if a in found else s for a, s in enumerate(facts.sizes))
     ordered = tuple(0 if a in found else run for a, run in enumerate(facts.ordered))
-    coarse = replace(facts, sizes=sizes, promise=facts.promise.with_left(left), ordered=ordered)
+    coarse = replace(facts, sizes=sizes, promise=replace(facts.promise, left=left), ordered=ordered)
     fit = yield from in_cells(script(coarse), found)
     public = {a: frequencies_of(study.schema.attributes[a]) for a in found}
     return partial(_spread, fit, facts.sizes, found, public)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from common.schema.toml import one_of
 from common.study.document import Study
-from common.study.method import Decision
-from common.study.settings import read_settings
+from common.study.method import Decision, read_settings
 
 UNKNOWN, EXPECTED = "unknown", "expected"  # whether columns depend
 

@@ -10,7 +10,7 @@ digits j that are one, hence digit j is one with probability q^(2^j) / (1 + q^(2
 digits are drawn so; what is left, G div 2^J, is independent of them and geometric with ratio
 q^(2^J), and is drawn by counting successes of that probability. Every coin compares a uniform real
 with a transcendental number. Its first 16 bits are compared with bounds on the number; where they
-do not settle it (about once in 65,536 coins) `coins` reads more bits until it is settled. No
+do not settle it (about once in 65,536 coins) `Coins` reads more bits until it is settled. No
 probability is ever rounded, and the work does not depend on the value drawn, but for those rare
 continuations.
 
@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.privacy.randomness import RandomSource
-from common.privacy.sampling.coins import Coins, digit_count
-from common.privacy.sampling.enclosure import exponential, half_tangent, odds
+from common.privacy.sampling.enclosure import Coins, digit_count, exponential, half_tangent, odds
 
 LARGEST_SCALE = 1 << 40
 _LARGEST_DRAW = 1 << 62
@@ -42,13 +41,10 @@ _CHUNK = 1 << 14  # a chunk's coins stay in the cache
 
 
 def discrete_laplace(scale: Fraction, count: int, source: RandomSource) -> NDArray[np.int64]:
-    """`count` independent integers k with P(k) proportional to exp(-|k| / scale), exactly.
+    """Draw `count` independent integers k with P(k) proportional to exp(-|k| / scale), exactly.
 
-    Args:
-        scale: the noise scale, above 0 and at most 2^40. An integer statistic with L1 sensitivity s
-            released with it costs epsilon = s / scale.
-        count: how many draws.
-        source: where the random bits come from.
+    The scale is above 0 and at most 2^40. An integer statistic with L1 sensitivity s, released with
+    such noise, costs epsilon = s / scale.
     """
     check_scale(scale)
     if count < 0:
@@ -62,7 +58,7 @@ def discrete_laplace(scale: Fraction, count: int, source: RandomSource) -> NDArr
 
 
 def discrete_laplace_variance(scale: Fraction) -> float:
-    """The variance 2 q / (1 - q)^2 with q = exp(-1/scale)."""
+    """Return the variance 2 q / (1 - q)^2 with q = exp(-1/scale)."""
     check_scale(scale)
     rate = float(1 / Fraction(scale))
     return 2.0 * math.exp(-rate) / math.expm1(-rate) ** 2
@@ -76,7 +72,7 @@ def check_scale(scale: Fraction) -> None:
 
 @lru_cache(maxsize=256)
 def _coins(scale: Fraction) -> tuple[Coins, int]:
-    """The coins of one scale, and the number of digits.
+    """Return the coins of one scale, and the number of digits.
 
     In order: is it zero; is there anything beyond 2^digits; the digits from the highest down.
     """
@@ -108,7 +104,7 @@ def _draw(coins: Coins, digits: int, count: int, source: RandomSource) -> NDArra
 
 
 def _beyond(coins: Coins, digits: int, source: RandomSource) -> int:
-    """2^digits times the high part of a geometric whose high part is known to be at least one."""
+    """Draw 2^digits times the high part of a geometric that has a high part of one or more."""
     high = 1
     while coins.toss_one(_MORE, source):
         high += 1

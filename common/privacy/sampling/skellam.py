@@ -6,7 +6,7 @@ independent Skellam variables are Skellam, and variances add up: m shares of var
 noise of variance s.
 
 Why the sampler is exact. A fair sign is given to an absolute value, which is drawn by inverting
-its distribution function between integer bounds (`inversion`). The bounds come from the ratios
+its distribution function between integer bounds (`enclosure`). The bounds come from the ratios
 r_k = I_k(s) / I_(k-1)(s), of which three facts are known [DLMF, 10.29(i) and 10.37]:
 
     0 < r_k < 1 for k >= 1,   and   r_k = 1 / (2 k / s + r_(k+1)).
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.privacy.randomness import RandomSource
-from common.privacy.sampling.inversion import Inversion
+from common.privacy.sampling.enclosure import Inversion
 
 LARGEST_VARIANCE = 1 << 40
 _LARGEST_TABLE_VARIANCE = 1 << 24  # a table takes 10 us * standard deviation to make
@@ -45,12 +45,9 @@ _CURVATURE = Fraction(11, 20)  # cosh x - 1 <= 0.55 x^2 for x <= 1
 
 
 def skellam(variance: Fraction, count: int, source: RandomSource) -> NDArray[np.int64]:
-    """`count` independent integers k with P(k) = exp(-variance) I_k(variance), exactly.
+    """Draw `count` independent integers k with P(k) = exp(-variance) I_k(variance), exactly.
 
-    Args:
-        variance: above 0 and at most 2^40. Beyond 2^24 a draw is a sum of several.
-        count: how many draws.
-        source: where the random bits come from.
+    The variance is above 0 and at most 2^40. Beyond 2^24 a draw is a sum of several.
     """
     check_variance(variance)
     if count < 0:
@@ -99,12 +96,12 @@ def _signed(table: Inversion, count: int, source: RandomSource) -> NDArray[np.in
 
 @lru_cache(maxsize=64)
 def _table(variance: Fraction) -> Inversion:
-    """The absolute value, by inversion."""
+    """Return the table of the absolute value."""
     return Inversion(lambda bits: _cumulative(variance, bits))
 
 
 def _cumulative(variance: Fraction, bits: int) -> Iterator[tuple[int, int]]:
-    """Integer bounds on P(|X| <= k) * 2^bits for k = 0, 1, .. N, rounded outwards.
+    """Yield integer bounds on P(|X| <= k) * 2^bits for k = 0, 1, .. N, rounded outwards.
 
     The last upper bound is 2^bits. The mass beyond N takes at most one unit from the lower ones.
     """
@@ -120,7 +117,7 @@ def _cumulative(variance: Fraction, bits: int) -> Iterator[tuple[int, int]]:
 
 
 def _ratios(variance: Fraction, precision: int) -> tuple[list[gmpy2.mpz], list[gmpy2.mpz]]:
-    """Lower and upper bounds on r_1, r_2, .. r_N, times 2^precision."""
+    """Return lower and upper bounds on r_1, r_2, .. r_N, times 2^precision."""
     last = tail(variance, precision)
     one, square = gmpy2.mpz(1) << precision, gmpy2.mpz(1) << 2 * precision
     numerator, denominator = variance.as_integer_ratio()
@@ -139,7 +136,7 @@ def _ratios(variance: Fraction, precision: int) -> tuple[list[gmpy2.mpz], list[g
 
 
 def _products(ratios: list[gmpy2.mpz], precision: int, *, up: bool) -> Iterator[gmpy2.mpz]:
-    """The weights of |X| = 0, 1, .. N: 1 and then 2 r_1 .. r_k, rounded down or up."""
+    """Yield the weights of |X| = 0, 1, .. N: 1 and then 2 r_1 .. r_k, rounded down or up."""
     weight = gmpy2.mpz(1) << precision
     yield weight
     for ratio in ratios:

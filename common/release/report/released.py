@@ -18,7 +18,7 @@ from common.release.report.expected_error import ExpectedError
 from common.release.report.network_picture import Edge, NetworkDrawing
 from common.schema import Schema
 from common.schema.encodings import bit_positions
-from common.wavelet.noisy_matrix import RangeRelease
+from common.wavelet.noisy_matrix import NoisyMatrix
 
 Shares = NDArray[np.float64]
 
@@ -75,14 +75,14 @@ def model_shares(model: PrivBayesModel) -> list[Shares | None]:
     ]
 
 
-def range_shares(release: RangeRelease) -> list[Shares | None]:
+def range_shares(release: NoisyMatrix) -> list[Shares | None]:
     """The noisy distribution of every attribute of a range release."""
     matrix = release.matrix()
     axes = range(matrix.ndim)
     return [matrix.sum(axis=tuple(a for a in axes if a != axis)) / release.rows for axis in axes]
 
 
-def range_errors(release: RangeRelease) -> list[ExpectedError]:
+def range_errors(release: NoisyMatrix) -> list[ExpectedError]:
     """The noise in every column of a range release; none is known for Privelet*."""
     full = np.array([[0, size] for size in release.schema.sizes], dtype=np.intp)
     errors = []

@@ -14,7 +14,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from common.crypto.identities.files import AskPassphrase, no_passphrase
+from common.crypto.key_files import AskPassphrase, no_passphrase
 from common.errors import InputError
 from common.files import read, read_private_key
 from common.privacy.secret import Secret

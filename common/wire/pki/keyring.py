@@ -20,7 +20,6 @@ valid until it expires, so nothing has to happen at the same moment on two machi
 
 from __future__ import annotations
 
-import base64
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,14 +28,14 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from common.crypto.identities.files import (
+from common.crypto.identities.identity import Identity, PublicIdentity
+from common.crypto.key_files import (
     AskPassphrase,
     identity_bytes,
     load_identity,
     no_passphrase,
     save_identity,
 )
-from common.crypto.identities.identity import Identity, PublicIdentity
 from common.errors import InputError
 from common.files import flush, read, read_private_key, replace, write_new
 from common.privacy.randomness import OsRandomSource
@@ -286,7 +285,7 @@ def init_identity(folder: Path, *, passphrase: str | None = None) -> PublicIdent
     """Make an identity in a folder; its public half is written beside it."""
     identity = Identity.generate(OsRandomSource())
     save_identity(folder / _IDENTITY, identity, passphrase=passphrase)
-    write_new(folder / _PUBLIC_IDENTITY, base64.b64encode(identity.public.encoded) + b"\n")
+    write_new(folder / _PUBLIC_IDENTITY, f"{identity.public.text}\n".encode())
     return identity.public
 
 

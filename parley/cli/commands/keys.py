@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from cryptography import x509
 
-from common.crypto.identities.files import load_public_identity
+from common.crypto.key_files import load_public_identity
 from common.errors import InputError
 from common.files import read, whole_folder, write_new
 from common.service.clock import system_clock

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from common.crypto.identities.files import load_identity
 from common.crypto.identities.identity import Identity
+from common.crypto.key_files import load_identity
 from common.errors import InputError
 from common.study.document import Study
 from curator.app import curator_settings

@@ -8,9 +8,9 @@ import pytest
 from common.crypto.sums.plan import Aggregation, Noise
 from common.crypto.sums.replacement import Books
 from common.errors import RemoteProtocolError
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.sensitivity import Sensitivity
-from common.study.history import History
+from common.study.ids import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
 from common.study.requests import TableRequest
 from common.study.steps import ReplaceStep, SumStep, step_digest

@@ -11,8 +11,8 @@ import pytest
 
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
-from common.study import approval
 from common.study.messages import ShareSubmitted
+from common.study.signatures import approval_statement
 from common.wire import codec
 from curator.dashboard.serving import Place, serving_dashboard
 from curator.dashboard.site import Service
@@ -60,7 +60,7 @@ def stage(quick_folder, identities, rows):
 
     def signature(name, study=None):
         digest = (study or result.study).digest
-        return two[name].sign(approval.statement(study=digest, party=name))
+        return two[name].sign(approval_statement(study=digest, party=name))
 
     result.studies, result.signature = studies, signature
     yield result

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from itertools import combinations
 
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.sensitivity import Sensitivity
 from common.study.messages import ChoiceSubmitted
 from common.study.requests import TableRequest

@@ -88,7 +88,7 @@ def test_no_replaced_row_moves_a_number_by_more_than_the_unit(seed):
     )
     assert apart.max(axis=0).max() == UNIT
     assert apart[:, :3].max(axis=0).tolist() == [UNIT, UNIT, UNIT]
-    moved = sensitivity.bounded(request.cells, UNIT)
+    moved = sensitivity.bounded(request.cells, most=UNIT)
     assert apart.sum(axis=1).max() <= moved.l1
     assert (apart**2).sum(axis=1).max() <= moved.l2_squared
     assert max(np.abs(own).max() for own in answers.values()) <= request.limit(2)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import LocalError, PolicyError
-from common.privacy.concentrated import rho_of
+from common.privacy.spending import rho_of
 from party.ledger import Caps, Charge, Ledger
 
 CAPS = Caps(per_study=Fraction(1), in_total=Fraction(3, 2))

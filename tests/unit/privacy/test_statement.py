@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -18,14 +19,10 @@ def statement(not_private_because=(), **changes) -> PrivacyStatement:
     accountant.charge(
         exponential_charge("structure", epsilon=Fraction(1, 10), sensitivities={"north": 3})
     )
-    accountant.charge(
-        laplace_charge(
-            "marginals",
-            scale=Fraction(100),
-            sensitivities={"north": 20, "south": 30},
-            claimed={"north": Fraction(1, 10), "south": Fraction(1, 10)},
-        )
+    made = laplace_charge(
+        "marginals", scale=Fraction(100), sensitivities={"north": 20, "south": 30}
     )
+    accountant.charge(replace(made, claimed=dict.fromkeys(("north", "south"), Fraction(1, 10))))
     settings = {
         "promise": Promise(Fraction(3, 10)),
         "accountant": accountant,

@@ -11,7 +11,7 @@ from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Noise
 from common.methods.subn_plus.contrasts import Contrasts
 from common.methods.subn_plus.grouping import GroupedTables
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
 from common.privacy.sensitivity import Sensitivity
@@ -115,7 +115,7 @@ def test_deviation_and_distance_are_those_of_the_parties_noise(noise, shares):
     """Three parties of whom one may collude: 3 Polya shares of which any 2 are one Laplace."""
     (error,) = errors([step(ALONE, scale=20)], 1, study(noise))
     source = SeededRandomSource(5)
-    drawn = sum(polya_shares(Fraction(20), 2, 200_000, source) for _ in range(shares))
+    drawn = sum(polya_shares(Fraction(20), 200_000, source, parties=2) for _ in range(shares))
     assert error.deviation == pytest.approx(drawn.std(), rel=0.02)
     # The forecast takes the noise for normal: a little more than that of a single draw.
     simulated = np.abs(drawn).mean() * 3 / (2 * 300)

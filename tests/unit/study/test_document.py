@@ -1,5 +1,6 @@
 """The study document: read, written, pinned by its digest; contradictions are refused."""
 
+import base64
 import dataclasses
 import datetime as dt
 from fractions import Fraction
@@ -14,7 +15,7 @@ from common.errors import InputError
 from common.methods.registry import methods
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
-from common.study.document import Member, Study
+from common.study.document import Member, Study, member_in
 
 SCHEMA = Schema.from_toml(
     """
@@ -220,3 +221,42 @@ def test_a_delta_above_one_of_the_rows_is_refused():
     rows = [dataclasses.replace(member, rows=10**6) for member in members]
     with pytest.raises(InputError, match=r"delta: 1e-06 is above 1 / \d+, the rows of the study"):
         study(delta=Fraction(1, 10**6), members=tuple(rows))
+
+
+IDENTITY = Identity.generate(SeededRandomSource("north")).public
+ENTRY = {
+    "name": "north",
+    "rows": 7,
+    "identity": base64.b64encode(IDENTITY.encoded).decode(),
+}
+
+
+def test_a_party_is_read_as_it_is_written():
+    assert member_in(ENTRY) == Member(name="north", rows=7, identity=IDENTITY)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": ""}, "party: "),
+        ({"name": "a\nb"}, "party: "),
+        ({"name": "x" * 10_000}, "party: "),
+        ({"name": 5}, "a name is a text, not 5"),
+        ({"rows": 0}, "party 'north': rows must be a whole number of at least 1, not 0"),
+        ({"rows": True}, "whole number of at least 1, not True"),
+        ({"rows": 7.0}, "whole number of at least 1, not 7.0"),
+        ({"rows": 10**15}, "party 'north': rows"),
+        ({"identity": "?"}, "party 'north': identity is not base64"),
+        ({"identity": None}, "party 'north': identity is not base64"),
+        ({"extra": 1}, "expected name, rows and identity"),
+    ],
+)
+def test_what_cannot_take_part_is_refused_by_name(change, words):
+    with pytest.raises(InputError, match=words):
+        member_in(ENTRY | change)
+
+
+def test_an_entry_that_is_no_table_is_refused_and_shown_in_part_only():
+    with pytest.raises(InputError, match="expected name, rows and identity") as refused:
+        member_in("x" * 10_000)
+    assert len(str(refused.value)) < 200

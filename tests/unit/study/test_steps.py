@@ -7,7 +7,7 @@ import pytest
 
 from common.errors import InputError
 from common.privacy import sensitivity
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.schema.limits import MOST_STEP_CELLS
 from common.study.requests import TableRequest
 from common.study.steps import ChoiceStep, JointChoiceStep, SumStep, check_size, step_digest

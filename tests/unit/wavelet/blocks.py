@@ -10,21 +10,31 @@ from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Schema
 from common.schema.codes import Codes
+from common.schema.hierarchy import Hierarchy, Node, leaf
 from common.wavelet import privelet
-from common.wavelet.answers import NoiseMoments
-from common.wavelet.axis import Axis
+from common.wavelet.axis import Axis, HaarAxis
 from common.wavelet.decisions import make_plan
-from common.wavelet.haar import HaarAxis
 from common.wavelet.mechanism import noisy_cells, transform
+from common.wavelet.noisy_matrix import NoiseMoments
 from common.wavelet.nominal import NominalAxis, Tree
 
 FIG3 = ((0, 1, 2), (3, 4, 5))
 MIXED = ((0, (1, 2)), 3, (4, 5, (6, 7, 8)))  # leaves at three depths
 
 
-def nominal(nested, size=None):
-    flat = str(nested).replace("(", " ").replace(")", " ").replace(",", " ")
-    return NominalAxis(Tree.from_nested(nested, size or len(flat.split())))
+def hierarchy(nested):
+    """A hierarchy written down: a leaf is its code, a group the sequence of its children."""
+    return Hierarchy(_node(nested))
+
+
+def _node(nested):
+    if isinstance(nested, int):
+        return leaf(str(nested), nested)
+    return Node(str(nested), tuple(map(_node, nested)))
+
+
+def nominal(nested):
+    return NominalAxis(Tree.of(hierarchy(nested)))
 
 
 def haar(size):

@@ -10,8 +10,8 @@ from scipy import stats
 
 from common.errors import InputError
 from common.privacy.sampling.discrete_laplace import discrete_laplace_variance
-from common.wavelet.answers import NoiseMoments, discrete_laplace_fourth_cumulant, half_widths
 from common.wavelet.decisions import make_plan
+from common.wavelet.noisy_matrix import NoiseMoments, discrete_laplace_fourth_cumulant, half_widths
 from tests.unit.wavelet.blocks import (
     FIG3,
     REPEATS,

@@ -9,9 +9,9 @@ import pytest
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema.codes import Codes
-from common.wavelet.answers import prefix_sums
 from common.wavelet.decisions import make_plan
 from common.wavelet.mechanism import noisy_cells
+from common.wavelet.noisy_matrix import prefix_sums
 from tests.unit.wavelet.blocks import alone, haar, no_noise, noisy, nominal, rows_of
 
 

@@ -8,9 +8,9 @@ import pytest
 from benchmarks.census_like import Shape, coverage, random_boxes
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
-from common.wavelet.answers import NoiseMoments, prefix_sums, range_sums
 from common.wavelet.decisions import axes_of, make_plan
 from common.wavelet.mechanism import count_cells, noisy_cells
+from common.wavelet.noisy_matrix import NoiseMoments, prefix_sums, range_sums
 from tests.unit.wavelet.blocks import alone, haar, rows_of
 
 BRAZIL = Shape()

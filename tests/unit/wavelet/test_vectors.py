@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from common.privacy.randomness import SeededRandomSource
-from common.wavelet import haar as haar_module
-from common.wavelet.answers import NoiseMoments
+from common.wavelet.axis import HaarAxis, haar_moments
 from common.wavelet.decisions import make_plan
-from common.wavelet.mechanism import count_cells, noisy_cells
-from common.wavelet.threshold import thresholds
+from common.wavelet.mechanism import count_cells, noisy_cells, thresholds
+from common.wavelet.noisy_matrix import NoiseMoments
 from tests.unit.wavelet.blocks import (
     FIG3,
     alone,
@@ -143,17 +142,17 @@ def test_four_by_six_with_both_transforms():
 )
 def test_worst_haar_ranges(depth, worst, low, high):
     tolerance = 1e-15 if depth <= 8 else 5e-6
-    assert haar_module.HaarAxis(1 << depth).worst_variance == pytest.approx(worst, abs=tolerance)
-    second, _ = haar_module.moments(np.array([low]), np.array([high]), depth)
+    assert HaarAxis(1 << depth).worst_variance == pytest.approx(worst, abs=tolerance)
+    second, _ = haar_moments(np.array([low]), np.array([high]), depth)
     assert second[0] == pytest.approx(worst, abs=tolerance)
 
 
 @pytest.mark.parametrize("depth", range(9))
 def test_single_cells_and_the_full_range_of_haar(depth):
     cells = np.arange(1 << depth)
-    second, _ = haar_module.moments(cells, cells + 1, depth)
+    second, _ = haar_moments(cells, cells + 1, depth)
     assert second == pytest.approx(1 / 3 + 2 / 3 * 4.0**-depth, abs=1e-15)
-    assert haar_module.moments(np.array([0]), np.array([1 << depth]), depth)[0][0] == 1
+    assert haar_moments(np.array([0]), np.array([1 << depth]), depth)[0][0] == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 
 from common.crypto.framing import frame
 from common.crypto.identities.envelope import EnvelopeError, Mailbox, Refusal, Route, seal, unseal
-from common.crypto.identities.identity import Identity, Member
+from common.crypto.identities.identity import Identity, LocalParty
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
 
@@ -13,7 +13,7 @@ ROSTER = {name: person.public for name, person in PEOPLE.items()}
 
 
 def mailbox(name, *, study=STUDY, round_=1):
-    member = Member(name=name, identity=PEOPLE[name], roster=ROSTER)
+    member = LocalParty(name=name, identity=PEOPLE[name], roster=ROSTER)
     return Mailbox(member, study=study, round_=round_)
 
 
@@ -123,7 +123,7 @@ def test_only_the_recipient_can_open():
 
 def test_a_member_whose_identity_the_study_does_not_pin_is_refused():
     with pytest.raises(LocalError, match="pins another identity"):
-        Member(name="ada", identity=PEOPLE["ben"], roster=ROSTER)
+        LocalParty(name="ada", identity=PEOPLE["ben"], roster=ROSTER)
 
 
 def test_writing_to_a_stranger_is_refused():

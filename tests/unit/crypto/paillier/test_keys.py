@@ -10,7 +10,13 @@ from gmpy2 import mpz, powmod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.crypto.paillier.keys import KEY_BITS, PrivateKey, PublicKey, generate_key_pair
+from common.crypto.paillier.keys import (
+    KEY_BITS,
+    PrivateKey,
+    PublicKey,
+    generate_key_pair,
+    lim_lee_prime,
+)
 from common.errors import InputError, LocalError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
 from tests.harness.vectors import negative
@@ -234,3 +240,15 @@ def test_arbitrary_bytes_are_refused_and_nothing_else_happens(public_key, data):
         public_key.ciphertexts_from_bytes(data, expected=1)
     with pytest.raises(RemoteProtocolError):
         PublicKey.from_bytes(data)
+
+
+@pytest.mark.parametrize("bits", [64, 128])
+def test_lim_lee_primes_are_twice_two_primes_plus_one(bits):
+    for seed in range(5):
+        p, parts = lim_lee_prime(bits, SeededRandomSource(seed))
+        assert gmpy2.is_prime(p)
+        assert p >> (bits - 2) == 3
+        a, b = parts
+        assert p == 2 * a * b + 1
+        assert gmpy2.is_prime(a)
+        assert gmpy2.is_prime(b)

@@ -12,8 +12,7 @@ from scipy import stats
 
 from common.crypto.paillier.packing import Packing
 from common.errors import InputError, LocalError, RemoteProtocolError
-from common.privacy.laplace import DiscreteLaplace
-from common.privacy.noise_law import TAIL_BITS
+from common.privacy.noise_law import TAIL_BITS, DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource, below
 
 PLAINTEXT_BITS = 2047

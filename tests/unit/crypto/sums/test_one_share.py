@@ -4,7 +4,7 @@ from collections import Counter
 import pytest
 
 from common.crypto.identities.envelope import EnvelopeError
-from common.crypto.identities.identity import Identity, Member
+from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.sums.one_share import (
     Selector,
     agreed_permutation,
@@ -24,7 +24,7 @@ ROSTER = {name: person.public for name, person in PEOPLE.items()}
 
 
 def member(name):
-    return Member(name=name, identity=PEOPLE[name], roster=ROSTER)
+    return LocalParty(name=name, identity=PEOPLE[name], roster=ROSTER)
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from common.crypto.identities.identity import Identity
-from common.crypto.sums.plan import Aggregation, Noise
+from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.crypto.sums.replacement import Books, Group, ShareKeeper, Statistics
 from common.errors import LocalError, PolicyError
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from tests.harness.secure_sums import run_secure_sum
@@ -54,10 +54,14 @@ class Run:
             vectors = {party: answer}
             if group.holder is not None:
                 vectors[group.holder] = self.keepers[group.holder].hand_over(group)
-            plan = release.plan(
-                group,
+            limits = release.limits(group)
+            plan = SumPlan(
                 study=bytes(32),
-                round_=self.round,
+                round=self.round,
+                parties=tuple(limits),
+                limits=tuple(limits.values()),
+                cells=group.cells,
+                noise=Noise.NONE,
                 aggregation=self.aggregation,
                 public_key=self.public_key,
             )
@@ -169,16 +173,16 @@ def test_the_true_cost_counts_every_release_that_covers_a_party():
     assert covering == [[2, 0, 0], [2, 2, 0], [2, 2, 2]]
 
 
-def test_a_plan_is_a_sum_of_two_that_adds_no_noise_of_its_own():
+def test_a_sum_of_two_has_room_for_the_older_share_and_for_counts_with_the_new_one():
     books = open_release(Books(), "ada", [AB], scale=Fraction(5)).books
     release = open_release(books, "ben", [AB], rows=70, scale=Fraction(20))
     (group,) = release.groups
-    plan = release.plan(
-        group, study=bytes(32), round_=2, aggregation=Aggregation.MASKED, public_key=None
-    )
-    assert plan.parties == ("ada", "ben")
-    assert plan.noise is Noise.NONE
-    assert plan.limits == (books.coverage[AB].share_bound, 70 + release.share_bound)
+    limits = release.limits(group)
+    assert list(limits) == ["ada", "ben"]
+    assert limits == {
+        "ada": books.coverage[AB].share_bound,
+        "ben": 70 + release.share_bound,
+    }
     assert release.share_bound > books.coverage[AB].share_bound
 
 

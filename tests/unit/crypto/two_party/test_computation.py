@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from common.crypto.identities.identity import Identity, Member
+from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.sums.plan import PartialForwarded
 from common.crypto.two_party import gates as arithmetic
 from common.crypto.two_party.computation import (
@@ -40,7 +40,7 @@ def sides(numbers, step=b"step"):
         name: TwoPartyComputation(
             place,
             Product(),
-            Member(name=name, identity=IDENTITIES[name], roster=ROSTER),
+            LocalParty(name=name, identity=IDENTITIES[name], roster=ROSTER),
             to_bits(np.array(own), 6),
             SeededRandomSource(f"{name} {own}"),
         )

@@ -10,7 +10,7 @@ import pytest
 from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.dp_subn.decisions import bound
 from common.methods.registry import run_of
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
 from common.release.evaluation import marginal_sets, total_variation
@@ -147,7 +147,7 @@ def test_the_expected_noise_of_one_draw_is_the_closed_form(scale):
 
 
 def test_the_expected_noise_of_all_shares_is_their_average():
-    shares = polya_shares(Fraction(20), 2, 3 * 100_000, SeededRandomSource("shares"))
+    shares = polya_shares(Fraction(20), 3 * 100_000, SeededRandomSource("shares"), parties=2)
     total = shares.reshape(3, -1).sum(axis=0)
     assert DiscreteLaplace(Fraction(20)).mean_absolute(Fraction(3, 2)) == pytest.approx(
         np.abs(total).mean(), 0.02

@@ -9,9 +9,8 @@ import pytest
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError, PolicyError
-from common.privacy.concentrated import rho_of
 from common.privacy.randomness import SeededRandomSource
-from common.privacy.spending import Spending
+from common.privacy.spending import Spending, rho_of
 from common.schema import Schema
 from common.study.document import Member, Study
 from party.owner.policy import SAMPLE, Circumstances, Policy

@@ -10,7 +10,7 @@ import pytest
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.registry import run_of
-from common.privacy.laplace import DiscreteLaplace
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sensitivity import Sensitivity
 from common.privacy.spending import Spending

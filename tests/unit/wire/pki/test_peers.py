@@ -7,7 +7,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from common.errors import InputError
-from common.study import approval
+from common.study.signatures import approval_statement, require_approval
 from common.wire import tls
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki import certificates, peers
@@ -155,14 +155,14 @@ def test_the_usual_variables_choose_the_proxy(environment, proxy):
 def test_an_approval_holds_for_one_party_and_one_study_only():
     key = Ed25519PrivateKey.generate()
     study, other = bytes(32), bytes([1] * 32)
-    signature = key.sign(approval.statement(study=study, party="north"))
+    signature = key.sign(approval_statement(study=study, party="north"))
 
     class Identity:
         def verify(self, signature, *, message):
             key.public_key().verify(signature, message)
 
-    approval.require(study=study, party="north", signature=signature, identity=Identity())
+    require_approval(study=study, party="north", signature=signature, identity=Identity())
     for changed in ({"study": other}, {"party": "south"}, {"signature": bytes(64)}):
         arguments = {"study": study, "party": "north", "signature": signature, **changed}
         with pytest.raises(InvalidSignature):
-            approval.require(**arguments, identity=Identity())
+            require_approval(**arguments, identity=Identity())

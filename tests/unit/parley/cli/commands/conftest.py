@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from common.crypto.identities.files import load_identity
+from common.crypto.key_files import load_identity
 from common.release.archive import add_signature, finish
 from common.release.signatures import Signer, SignerRole
 from common.study.document import Study

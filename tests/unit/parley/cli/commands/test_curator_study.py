@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from common.crypto.identities.files import load_identity
+from common.crypto.key_files import load_identity
 from common.methods.registry import run_of
 from common.release import folder as release
 from common.service.clock import stamp, system_clock

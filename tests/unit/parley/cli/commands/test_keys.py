@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import typer
 
-from common.crypto.identities.files import load_identity
+from common.crypto.key_files import load_identity
 from common.errors import InputError
 from common.wire.pki import certificates, keyring, peers
 from common.wire.pki.certificates import Role

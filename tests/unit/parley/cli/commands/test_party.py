@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from common.crypto.identities.files import load_identity
+from common.crypto.key_files import load_identity
 from common.wire.pki.certificates import fingerprint
 from common.wire.pki.keyring import Keyring, init_curator
 from party.journal import StudyState

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from common.crypto.identities.files import save_identity
 from common.crypto.identities.identity import Identity
+from common.crypto.key_files import save_identity
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from parley.cli.commands.study_signing import signed, tell_offered

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from common.crypto.identities.files import load_identity
 from common.crypto.identities.identity import Identity
+from common.crypto.key_files import load_identity
 from common.privacy.randomness import SeededRandomSource
 from common.release.signatures import Signer, SignerRole
 from common.release.verify import missing_curator

@@ -1,14 +1,16 @@
-"""The signature under a study: over its digest, in its text, refused when either was changed."""
+"""The signature under a study and the approvals of it: each holds for one digest only."""
 
 from dataclasses import replace
 
 import pytest
+from cryptography.exceptions import InvalidSignature
 
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
-from common.study.signature import StudySignature
+from common.study.ids import StudyId
+from common.study.signatures import StudySignature, approval_statement, require_approval
 from tests.harness.run_script import random_tables, study_of
 
 PLAIN = study_of(random_tables((2, 3), [20, 30]))
@@ -65,3 +67,30 @@ def test_a_signature_over_a_digest_is_no_signature_over_its_bytes_alone():
 def test_a_table_that_is_no_signature_is_refused(table):
     with pytest.raises(InputError, match="signature: "):
         StudySignature.from_table(table)
+
+
+OWNER = Identity.generate(SeededRandomSource("owner"))
+OTHER = Identity.generate(SeededRandomSource("other"))
+STUDY, ANOTHER = StudyId(bytes(32)), StudyId(bytes(31) + b"\1")
+
+
+def test_an_approval_is_the_pinned_identitys_for_this_study_and_party_only():
+    signature = OWNER.sign(approval_statement(study=STUDY, party="north"))
+    require_approval(study=STUDY, party="north", signature=signature, identity=OWNER.public)
+    for study, party, identity in (
+        (ANOTHER, "north", OWNER.public),
+        (STUDY, "south", OWNER.public),
+        (STUDY, "north", OTHER.public),
+    ):
+        with pytest.raises(InvalidSignature):
+            require_approval(study=study, party=party, signature=signature, identity=identity)
+
+
+def test_no_two_approvals_have_the_same_bytes_and_none_is_a_bare_digest():
+    """A digest has a fixed length, so a name cannot reach into it."""
+    texts = {
+        approval_statement(study=s, party=p) for s in (STUDY, ANOTHER) for p in ("a", "ab", "b")
+    }
+    assert len(texts) == 6
+    with pytest.raises(InvalidSignature):
+        require_approval(study=STUDY, party="", signature=OWNER.sign(STUDY), identity=OWNER.public)

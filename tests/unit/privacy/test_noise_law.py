@@ -12,9 +12,9 @@ from scipy.special import ive, logsumexp
 
 from common.errors import LocalError
 from common.privacy import sensitivity
+from common.privacy.noise_law import Skellam
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sensitivity import Sensitivity
-from common.privacy.skellam import Skellam
 
 ORDERS = [2, 3, 4, 6, 10, 30, 100, 1000]
 
