@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import shutil
 import statistics
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import adbc_driver_postgresql.dbapi  # type: ignore[import-untyped]  # has no stubs
 
-from benchmarks.measuring import keep, seconds_in_turn, show
+from benchmarks.measuring import category, keep, number, schema_of, seconds_in_turn, show
 from common.schema import Schema
 from party.sources.sql import SqlReader
 
@@ -95,16 +94,15 @@ def running_server(programs: Path, password: str) -> Iterator[Server]:
 
 
 def schema() -> Schema:
-    """Six attributes: two of words, four of whole numbers."""
-    parts = []
-    for name, size in _SIZES.items():
-        if name in ("sex", "ward"):
-            values = json.dumps([f"{name} {code}" for code in range(size)])
-            parts.append(f'[[attribute]]\nname = "{name}"\nkind = "categorical"\nvalues = {values}')
-        else:
-            domain = f"min = 0\nmax = {size - 1}\nbins = {size}"
-            parts.append(f'[[attribute]]\nname = "{name}"\nkind = "integer"\n{domain}')
-    return Schema.from_toml("\n".join(parts))
+    """Return six attributes: two of words, four of whole numbers."""
+    return schema_of(
+        *(
+            category(name, [f"{name} {code}" for code in range(size)])
+            if name in ("sex", "ward")
+            else number(name, high=size - 1, bins=size)
+            for name, size in _SIZES.items()
+        )
+    )
 
 
 def table_statement(rows: int) -> str:

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -37,6 +35,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from scipy.sparse import csr_matrix, hstack
 
+from benchmarks import peers
 from benchmarks.measuring import RESULTS, keep, show
 from benchmarks.research_tables import DATA, Dataset, Target, available
 from common.bayes.privbayes.constraints import Constraints
@@ -48,8 +47,6 @@ from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema.codes import Codes
 
-HERE = Path(__file__).resolve().parent
-ENVIRONMENT = HERE.parent / ".venv-peers"
 PEERS = ("DataSynthesizer", "dpart", "dpmm")
 PEER_ROWS = 2000
 PARENTS = 2
@@ -318,13 +315,10 @@ def compare_with_peers(
         return []
     # The file is sorted: its first rows are all alike.
     some = nltcs.codes.take(np.random.default_rng(1).permutation(nltcs.codes.rows)[:PEER_ROWS])
-    results = [_ours(nltcs, some)]
-    if problem := _install():
-        console.print(f"skipped: the peers could not be installed: {problem}")
-    else:
-        ours = results[0].seconds or 0.0
-        results += [_peer(name, some, ours, limit_s) for name in PEERS]
-    _show_peers(results)
+    ours = _ours(nltcs, some)
+    results = [ours, *(_peer(name, some, ours.seconds or 0.0, limit_s) for name in PEERS)]
+    title = f"NLTCS, {PEER_ROWS:,} random rows, epsilon {float(PEER_EPSILON):g}, {PARENTS} parents"
+    show([asdict(each) | {"target": PEER_TARGETS.get(each.name, "")} for each in results], title)
     return results
 
 
@@ -338,52 +332,23 @@ def _ours(dataset: Dataset, codes: Codes) -> PeerResult:
     return PeerResult("parley", seconds, distance(codes, synthetic, 3), 1.0, "")
 
 
-def _install() -> str | None:
-    """Make the environment once; the problem, if there is one."""
-    done = ENVIRONMENT / "installed"
-    if done.is_file() and done.read_text() == (HERE / "peers.txt").read_text():
-        return None
-    python = ENVIRONMENT / "bin" / "python"
-    wanted = str(HERE / "peers.txt")
-    install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "-r", wanted]
-    for command in ([sys.executable, "-m", "venv", str(ENVIRONMENT)], install):
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        if ran.returncode:
-            return (ran.stderr.strip() or "no reason given").splitlines()[-1]
-    done.write_text((HERE / "peers.txt").read_text())
-    return None
-
-
 def _peer(name: str, codes: Codes, ours: float, limit_s: float) -> PeerResult:
     with tempfile.TemporaryDirectory() as folder:
         rows, made = Path(folder, "rows.csv"), Path(folder, "made.csv")
         columns = {f"c{j}": column for j, column in enumerate(codes.columns)}
         pd.DataFrame(columns).to_csv(rows, index=False)
-        worker = HERE / "privbayes_peer_worker.py"
-        command = [str(p) for p in (ENVIRONMENT / "bin" / "python", worker, name, rows, made)]
+        words = (name, rows, made, float(PEER_EPSILON), PARENTS)
         try:
-            ran = subprocess.run(
-                [*command, str(float(PEER_EPSILON)), str(PARENTS)],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=limit_s,
-            )
-        except subprocess.TimeoutExpired:
-            note = f"stopped after {limit_s:g} s"
-            return PeerResult(name, None, None, limit_s / ours, note)
-        if ran.returncode:
-            return PeerResult(name, None, None, None, ran.stderr.strip().splitlines()[-1])
-        seconds = float(json.loads(ran.stdout.splitlines()[-1])["seconds"])
+            printed = peers.PRIVBAYES.run(*words, most_seconds=limit_s)
+        except peers.PeerTimeoutError as error:
+            return PeerResult(name, None, None, limit_s / ours, str(error))
+        except peers.PeerError as error:
+            return PeerResult(name, None, None, None, str(error))
+        seconds = float(json.loads(printed.splitlines()[-1])["seconds"])
         frame = pd.read_csv(made)
         drawn = [frame[f"c{j}"].to_numpy() for j in range(codes.width)]
     synthetic = Codes.from_columns(drawn, codes.sizes)
     return PeerResult(name, seconds, distance(codes, synthetic, 3), seconds / ours, "")
-
-
-def _show_peers(results: Sequence[PeerResult]) -> None:
-    title = f"NLTCS, {PEER_ROWS:,} random rows, epsilon {float(PEER_EPSILON):g}, {PARENTS} parents"
-    show([asdict(each) | {"target": PEER_TARGETS.get(each.name, "")} for each in results], title)
 
 
 def main() -> None:
@@ -403,11 +368,10 @@ def main() -> None:
     show_utility(utility)
     classification = [each for dataset in datasets for each in measure_classification(dataset, 1)]
     show_classification(classification)
-    peers = []
+    found = {"runs": arguments.runs, "utility": utility, "classification": classification}
     if not arguments.no_peers:
-        peers = compare_with_peers(console, datasets, arguments.peer_limit)
-    found = {"utility": utility, "classification": classification, "peers": peers}
-    keep("privbayes", {"runs": arguments.runs, **found})
+        found["peers"] = compare_with_peers(console, datasets, arguments.peer_limit)
+    keep("privbayes", found)
     if utility:
         mpl.use("Agg")
         plot(utility, classification)

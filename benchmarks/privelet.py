@@ -315,7 +315,7 @@ def run_census_like(*, full: bool) -> tuple[list[dict[str, Any]], dict[str, Any]
 
 def run_adult(table: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The experiment on four attributes of the Adult census table, where there is one."""
-    schema = Schema.from_toml(ADULT)
+    schema = ADULT
     codes = schema.encode(pd.read_csv(table)[list(schema.names)])
     print(f"{codes.rows:,} rows, {' x '.join(map(str, schema.sizes))} cells")
     reports, seconds = experiment(codes, schema, [Fraction(1, 2), Fraction(1)], 5)

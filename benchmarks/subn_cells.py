@@ -33,13 +33,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.measuring import RESULTS
+from benchmarks.measuring import RESULTS, Row, show
+from benchmarks.peers import MARGINAL_PEERS, PeerError, peer_rows
 from benchmarks.privbayes import error_rate, one_hot, tables_of
 from benchmarks.research_tables import DATA
 from benchmarks.subn_data import (
@@ -57,10 +58,7 @@ from benchmarks.subn_methods import (
     CENTRAL,
     FLOOR,
     METHODS,
-    PEERS,
-    PeerError,
     can_promise,
-    peer_rows,
     synthetic_rows,
 )
 from common.schema.codes import Codes
@@ -149,16 +147,17 @@ def release(cell: Cell, codes: Codes, run: int) -> Codes:
     if cell.method == SECOND_SAMPLE:
         again = np.random.default_rng(run + 7).integers(0, codes.rows, codes.rows)
         return codes.take(again)
-    if cell.method in PEERS:
-        return peer_rows(codes, cell.method, cell.epsilon, cell.delta, run)
+    if cell.method in MARGINAL_PEERS:
+        promise = {"epsilon": cell.epsilon, "delta": cell.delta}
+        return peer_rows(codes, cell.method, seed=run, **promise)
     owners = 1 if cell.method == CENTRAL else OWNERS
     return synthetic_rows(
         setting_of(cell.table, codes),
         split_rows(codes, owners, cell.variant, seed=run),
-        Fraction(cell.epsilon),
         cell.method,
-        f"{cell} {run}",
-        Fraction(cell.delta),
+        epsilon=Fraction(cell.epsilon),
+        delta=Fraction(cell.delta),
+        seed=f"{cell} {run}",
     )
 
 
@@ -239,7 +238,7 @@ def _columns(codes: Codes, without: int) -> NDArray[np.float64]:
 
 def cells(arguments: argparse.Namespace) -> Iterator[Cell]:
     """Every cell that is asked for, of the tables on this machine."""
-    methods = [*arguments.methods, *(PEERS if arguments.peers else ())]
+    methods = [*arguments.methods, *(MARGINAL_PEERS if arguments.peers else ())]
     for table in filter(is_here, arguments.tables):
         for variant in variants(table):
             if variant not in (arguments.variants or [variant]):
@@ -272,15 +271,16 @@ class Kept:
         return [run[name] for run in self.runs.get(cell, {}).values() if name in run]
 
 
-def print_cells(console: Console, wanted: Sequence[Cell], kept: Kept) -> None:
-    """One line for each cell."""
-    table = Table("table", "variant", "epsilon", "delta", "method", "runs", *MEASURES)
+def show_cells(wanted: Sequence[Cell], kept: Kept) -> None:
+    """Print one line for each cell."""
+    lines: list[Row] = []
     for cell in wanted:
         if cell in kept.runs:
-            figures = (_words(cell, name, kept) for name in MEASURES)
-            line = (cell.table, cell.variant, cell.epsilon, cell.delta, cell.method)
-            table.add_row(*line, str(len(kept.runs[cell])), *figures)
-    console.print(table)
+            of = asdict(cell)
+            del of["target"]
+            runs = {"runs": len(kept.runs[cell])}
+            lines.append(of | runs | {name: _words(cell, name, kept) for name in MEASURES})
+    show(lines)
 
 
 def _words(cell: Cell, name: str, kept: Kept) -> str:
@@ -320,16 +320,17 @@ def ranks_of(wanted: Iterable[Cell], kept: Kept) -> dict[tuple[str, str], list[i
     return ranks
 
 
-def print_ranks(console: Console, wanted: Iterable[Cell], kept: Kept) -> None:
-    """Mean ranks; 1 is best."""
+def show_ranks(wanted: Iterable[Cell], kept: Kept) -> None:
+    """Print mean ranks; 1 is best."""
     for title, seen in (("tables that constants were chosen on", True), ("other tables", False)):
         ranks = ranks_of([cell for cell in wanted if (cell.table in CHOSEN_ON) is seen], kept)
-        if not ranks:
-            continue
-        table = Table("method", "delta", "mean rank", "cells x measures", title=title)
-        for (method, delta), found in sorted(ranks.items(), key=lambda item: np.mean(item[1])):
-            table.add_row(method, delta, f"{np.mean(found):.2f}", str(len(found)))
-        console.print(table)
+        lines: list[dict[str, Any]] = [
+            {"method": method, "delta": delta, "mean rank": float(np.mean(found)),
+             "cells x measures": len(found)}
+            for (method, delta), found in ranks.items()
+        ]  # fmt: skip
+        lines.sort(key=lambda line: line["mean rank"])
+        show(lines, title)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -343,7 +344,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
     options.add_argument("--deltas", nargs="+", default=list(DELTAS))
     options.add_argument(
-        "--methods", nargs="+", choices=(*METHODS, CENTRAL, *PEERS), default=list(COMPARED)
+        "--methods", nargs="+", choices=(*METHODS, CENTRAL, *MARGINAL_PEERS), default=list(COMPARED)
     )
     options.add_argument(
         "--peers", action="store_true", help="all of MST and AIM, too; a run takes up to 30 minutes"
@@ -372,8 +373,8 @@ def main(words: Sequence[str] | None = None) -> None:
         kept.add(cell, run, found)
         told = " ".join(f"{name} {value:.4f}" for name, value in found.items())
         console.print(f"{cell} run {run}: {told}", highlight=False)
-    print_cells(console, wanted, kept)
-    print_ranks(console, wanted, kept)
+    show_cells(wanted, kept)
+    show_ranks(wanted, kept)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from functools import cache, cached_property
 import numpy as np
 import pandas as pd
 
+from benchmarks.measuring import demo_population
 from benchmarks.privbayes import distance
 from benchmarks.research_tables import DATA, Dataset, Target, available, read_codes
 from common.bayes.privbayes.decisions import Encoding
@@ -22,7 +23,6 @@ from common.schema.attribute import Attribute, Listed
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
 from common.schema.hierarchy import Hierarchy
-from parley.simulation.population import demo_schema_toml, make_population
 
 IN_BITS = "adult-52"
 NAMES = (IN_BITS, "adult", "nltcs", "acs", "br2000")
@@ -113,8 +113,7 @@ def is_here(table: str) -> bool:
 def whole(table: str) -> Codes:
     """All rows of a table."""
     if table == POPULATION:
-        schema = Schema.from_toml(demo_schema_toml(), where=table)
-        return schema.encode(make_population(_PEOPLE, seed=1))
+        return demo_population(_PEOPLE)[1]
     if table == RAW:
         return factorised(pd.read_csv(DATA / f"{table}.csv"))
     return read_codes(table)[0]

@@ -10,9 +10,10 @@ from functools import cache, partial
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from benchmarks.measuring import Measured, Row, sweep
 from benchmarks.papers import classifiers, marginal_methods
 from benchmarks.papers.classifiers import Floats
-from benchmarks.papers.figure import Figure, Measured, Options, Row, sweep
+from benchmarks.papers.figure import Figure, Options
 from benchmarks.papers.marginal_methods import MarginalMethod, average_distance
 from benchmarks.privbayes import distance, error_rate, one_hot
 from benchmarks.research_tables import Dataset, Target, available

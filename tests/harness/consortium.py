@@ -136,6 +136,7 @@ class Party:
         self.clock = system_clock
         self.forecast = forecast
         self.rows = Rows
+        self.blinder_of = PowerBlinder
         self.stopping = threading.Event()
         self.path = folder / f"{name}.db"
 
@@ -161,7 +162,7 @@ class Party:
                 begin=self.begin,
                 forecast=self.forecast,
                 clock=self.clock,
-                blinder_of=PowerBlinder,
+                blinder_of=self.blinder_of,
                 priors=self.priors,
             )
         finally:

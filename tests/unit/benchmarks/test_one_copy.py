@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks.papers.one_copy import OneCopy
+from benchmarks.subn_methods import OneCopy
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.registry import run_of
