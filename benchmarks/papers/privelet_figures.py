@@ -33,7 +33,7 @@ def census(options: Options) -> list[Row]:
 
 def scaling(options: Options) -> list[Row]:
     """Measure Figs 13 and 14."""
-    return _elsewhere("benchmarks.privelet_scaling")
+    return _elsewhere("benchmarks.privelet", "--scaling")
 
 
 def wide(options: Options) -> list[Row]:
