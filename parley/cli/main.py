@@ -21,8 +21,8 @@ from common.errors import ParleyError
 from parley.cli import console, interrupts
 from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
 
-# Under their headings, in the order in which a newcomer meets them: the name of a module of
-# `parley.cli.commands` that has an `app`, and one line of help.
+# Under their headings, in the order in which a newcomer meets them: a command and one line of help.
+# It is in the `app` of the module of `parley.cli.commands` of its name, or of `_MODULES`.
 COMMANDS: dict[str, dict[str, str]] = {
     "To see it work": {"demo": "Run a whole consortium on this machine, on simulated people."},
     "One owner": {
@@ -52,6 +52,13 @@ COMMANDS: dict[str, dict[str, str]] = {
         "replicate": "Write tables like the released one, for any software.",
         "bundle": "Pack a release folder into one .zip.",
     },
+}
+
+# Commands that share a module with others are elsewhere than in the module of their name.
+_MODULES = dict.fromkeys(("doctor", "config", "backup", "restore"), "service") | {
+    "query": "estimate",
+    "replicate": "draw",
+    "bundle": "verify",
 }
 
 EXAMPLES = (
@@ -108,8 +115,10 @@ def all_commands() -> dict[str, str]:
 
 
 def load_command(name: str) -> Any:  # noqa: ANN401  (typer's command class is not public)
-    """The command (or group of commands) behind one line of the table."""
-    command = get_command(import_module(f"parley.cli.commands.{name}").app)
+    """Load the command (or group of commands) behind one line of the table."""
+    module = import_module(f"parley.cli.commands.{_MODULES.get(name, name)}")
+    group = get_command(module.app)
+    command: Any = getattr(group, "commands", {}).get(name, group)
     command.name = name
     command.short_help = all_commands()[name]
     return command

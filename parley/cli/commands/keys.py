@@ -25,8 +25,7 @@ from common.wire.pki.keyring import (
 )
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson
-from parley.cli.passphrases import chosen_passphrase, new_passphrase, passphrase_in
+from parley.cli.options import AsJson, chosen_passphrase, new_passphrase, passphrase_in
 
 app = new_app("Keys and certificates: who may connect to the curator, and how the others know.")
 

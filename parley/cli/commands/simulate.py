@@ -269,13 +269,12 @@ def _report(
             | measured
         )
         return
-    delta = f" and delta {privacy['delta']:g}" if privacy["delta"] else ""
     missing = privacy["missing"]
     for name, step in missing.items() if isinstance(missing, dict) else ():
         console.warn(f"{name} went missing: it is in no sum from step {step} on (steps from 0)")
     console.result(
         f"{many(rows, 'synthetic row')} of {many(owners, 'owner')}, "
-        f"epsilon {privacy['epsilon_delivered']:g}{delta} "
+        f"{options.promise_words(privacy)} "
         f"({privacy['epsilon_requested']:g} was asked for): {out / release.REPORT}"
     )
     if privacy["realised"] != privacy["parties"]:
