@@ -55,7 +55,7 @@ class Shape:
         return (self.ages, 2, self.occupations, self.incomes)
 
     def schema(self) -> Schema:
-        """The public schema."""
+        """Return the public schema."""
         groups = [
             [f"job {g}.{j}" for j in range(self.occupations_per_group)]
             for g in range(self.occupation_groups)
@@ -95,7 +95,7 @@ class Shape:
 
 
 def random_boxes(axes: Sequence[Axis], count: int, seed: int) -> NDArray[np.intp]:
-    """The workload of [Xiao11, Sec. 8]: shape (count, attributes, 2).
+    """Draw the workload of [Xiao11, Sec. 8]: shape (count, attributes, 2).
 
     One to four predicates, equally likely, on distinct attributes; an interval between two uniform
     values, or a uniform node of the hierarchy below the root.
@@ -122,7 +122,7 @@ def random_boxes(axes: Sequence[Axis], count: int, seed: int) -> NDArray[np.intp
 
 
 def coverage(boxes: NDArray[np.intp], sizes: Sequence[int]) -> NDArray[np.float64]:
-    """The share of all cells that each box holds."""
+    """Return the share of all cells that each box holds."""
     result: NDArray[np.float64] = np.prod(
         (boxes[:, :, 1] - boxes[:, :, 0]) / np.array(sizes), axis=1
     )

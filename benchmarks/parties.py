@@ -120,7 +120,7 @@ def _private(step: int) -> OsRandomSource:
 
 
 def mask_seconds(identities: dict[str, Identity], cells: int, *, everybody: bool) -> float:
-    """One party's masks for a sum of so many cells, key agreement included."""
+    """Time one party's masks for a sum of so many cells, key agreement included."""
     order = tuple(identities)
     roster = {name: identity.public for name, identity in identities.items()}
     member = Known(name=order[0], identity=identities[order[0]], roster=roster)
@@ -133,7 +133,7 @@ def mask_seconds(identities: dict[str, Identity], cells: int, *, everybody: bool
 
 
 def ring_time(key: PrivateKey, parties: int, latency_s: float) -> RingTime:
-    """The same sum in chunks of 32 ciphertexts, and in one."""
+    """Time a sum in chunks of 32 ciphertexts, and in one message."""
     chunked = _ring_plan(key, parties, 32)
     whole = _ring_plan(key, parties, chunked.packing.plaintexts_for(_RING_CELLS))
     return RingTime(
@@ -154,7 +154,7 @@ def _ring_plan(key: PrivateKey, parties: int, chunk: int) -> SumPlan:
 
 
 def ring_seconds(plan: SumPlan, key: PrivateKey, latency_s: float) -> float:
-    """When the last chunk is decrypted: every role is busy while it computes, links only delay.
+    """Return when the last chunk is decrypted: roles compute one at a time, links only delay.
 
     An envelope goes by way of the curator, so it takes the latency twice. What a party does before
     anything arrives (its own ciphertexts) is ready at the start.

@@ -86,7 +86,7 @@ class Utility:
     seconds: float
 
     def verdict(self, place: int) -> str:
-        """Whether the reference is reached; a gap below two standard errors is no miss."""
+        """Return whether the reference is reached; a gap below two standard errors is no miss."""
         gap = self.consistent[place] - self.reference[place]
         reached = "met" if gap <= 0 else "MISSED"
         if 0 < gap <= 2 * self.standard_error[place]:
@@ -108,7 +108,7 @@ class Classification:
 
 
 def fit(dataset: Dataset, codes: Codes, epsilon: Fraction, source: RandomSource) -> PrivBayesModel:
-    """A model with the defaults, at the papers' encoding and cap for this table."""
+    """Fit a model with the defaults, at the papers' encoding and cap for this table."""
     return fit_privbayes(
         codes,
         epsilon=epsilon,
@@ -124,7 +124,7 @@ def fit(dataset: Dataset, codes: Codes, epsilon: Fraction, source: RandomSource)
 def tables_of(
     codes: Codes, order: int, sets: Sequence[tuple[int, ...]] | None = None
 ) -> Iterator[NDArray[np.float64]]:
-    """Every marginal of this many attributes, or some of them, as probabilities."""
+    """Yield every marginal of this many attributes, or some of them, as probabilities."""
     sets = list(combinations(range(codes.width), order)) if sets is None else list(sets)
     if set(codes.sizes) == {2}:
         yield from BinarySubsets(codes, order).tables(np.array(sets)) / codes.rows
@@ -133,7 +133,7 @@ def tables_of(
 
 
 def distance(real: Codes, synthetic: Codes, order: int) -> float:
-    """The average total variation distance over all marginals of an order."""
+    """Return the average total variation distance over all marginals of an order."""
     pairs = zip(tables_of(real, order), tables_of(synthetic, order), strict=True)
     return float(np.mean([np.abs(a - b).sum() / 2 for a, b in pairs]))
 
@@ -171,7 +171,7 @@ def measure_utility(dataset: Dataset, runs: int) -> list[Utility]:
 
 
 def error_rate(train: Codes, test: Codes, target: Target) -> float:
-    """The misclassification rate of a linear C-SVM (hinge loss, C = 1) on one-hot attributes."""
+    """Return the error rate of a linear C-SVM (hinge loss, C = 1) on one-hot attributes."""
     from sklearn.linear_model import SGDClassifier  # sets environment variables when imported
 
     _, column, positive = target
@@ -187,7 +187,7 @@ def error_rate(train: Codes, test: Codes, target: Target) -> float:
 
 
 def one_hot(codes: Codes, without: int) -> csr_matrix:
-    """Every value of every attribute but one as a column of its own."""
+    """Make every value of every attribute but one a column of its own."""
     lines = np.arange(codes.rows)
     blocks = [
         csr_matrix((np.ones(codes.rows), (lines, column)), shape=(codes.rows, size))
@@ -227,7 +227,7 @@ def measure_classification(dataset: Dataset, runs: int) -> list[Classification]:
 
 
 def show_utility(results: Sequence[Utility]) -> None:
-    """One line per table and epsilon."""
+    """Print one line per table and epsilon."""
     show(
         [
             {
@@ -248,7 +248,7 @@ def show_utility(results: Sequence[Utility]) -> None:
 
 
 def show_classification(results: Sequence[Classification]) -> None:
-    """One line per task, a column per epsilon."""
+    """Print one line per task, a column per epsilon."""
     lines: dict[tuple[str, str], dict[str, object]] = {}
     for each in results:
         known: dict[str, object] = {
@@ -263,7 +263,7 @@ def show_classification(results: Sequence[Classification]) -> None:
 
 
 def plot(utility: Sequence[Utility], classification: Sequence[Classification]) -> None:
-    """One picture of distances and one of error rates, a panel per table."""
+    """Draw a picture of distances and one of error rates, a panel per table."""
     names = list(dict.fromkeys(each.dataset for each in utility))
     for title, draw in (("distance", _draw_distances), ("misclassification", _draw_rates)):
         figure, axes = plt.subplots(1, len(names), figsize=(4.5 * len(names), 4), squeeze=False)

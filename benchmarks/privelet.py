@@ -72,7 +72,7 @@ class Workload:
 def make_release(
     codes: Codes, schema: Schema, epsilon: Fraction, method: Method = "privelet+"
 ) -> RangeRelease:
-    """A release of simulated rows, which have no budget to protect."""
+    """Make a release of simulated rows, which have no budget to protect."""
     return privelet(
         codes,
         schema,
@@ -84,7 +84,7 @@ def make_release(
 
 
 def reaches(plan: Plan, boxes: NDArray[np.intp]) -> list[Reach]:
-    """What the boxes touch along each stored axis."""
+    """Return what the boxes touch along each stored axis."""
     return [
         axis.reach(boxes[:, i, 0], boxes[:, i, 1])
         for i, axis in zip(plan.order, plan.stored_axes, strict=True)
@@ -129,12 +129,12 @@ def quintiles(by: Floats) -> list[NDArray[np.intp]]:
 
 
 def exact_crossover(work: Workload, predicted: dict[str, Floats]) -> float:
-    """The largest coverage of a query that Basic answers with the smaller variance."""
+    """Return the largest coverage of a query that Basic answers with the smaller variance."""
     return float(work.coverage[predicted["basic"] < predicted["privelet+"]].max())
 
 
 def crossover(work: Workload, errors: dict[str, Floats]) -> float:
-    """The coverage beyond which Basic's mean square error stays above that of Privelet+."""
+    """Return the coverage beyond which Basic's mean square error stays above that of Privelet+."""
     edges = np.geomspace(1e-6, 1, 31)
     place = np.digitize(work.coverage, edges)
     last_win = 0.0
@@ -150,7 +150,7 @@ def crossover(work: Workload, errors: dict[str, Floats]) -> float:
 def run_epsilon(
     codes: Codes, schema: Schema, work: Workload, epsilon: Fraction, releases: int
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """Some releases by each method, and their errors."""
+    """Make some releases by each method; return their errors."""
     errors: dict[str, Floats] = {}
     predicted: dict[str, Floats] = {}
     seconds: dict[str, float] = {}
@@ -178,7 +178,7 @@ def run_epsilon(
 
 
 def print_report(report: dict[str, Any]) -> None:
-    """The two tables of one epsilon."""
+    """Print the two tables of one epsilon."""
     print(f"\nepsilon {report['epsilon']}: mean square error by coverage quintile")
     print(f"{'coverage':>10} {'Basic':>10} {'Privelet+':>10} {'Privelet*':>10} {'B / P+':>8}"
           f" {'theory B':>10} {'theory P+':>10}")  # fmt: skip
@@ -201,7 +201,7 @@ def print_report(report: dict[str, Any]) -> None:
 
 
 def plot(reports: list[dict[str, Any]], path: Path) -> None:
-    """Both figures for each epsilon."""
+    """Draw both figures for each epsilon."""
     figure = Figure(figsize=(4.2 * len(reports), 7.5), layout="constrained")
     axes = figure.subplots(2, len(reports), squeeze=False)
     looks = {
@@ -279,7 +279,7 @@ def questions(release: RangeRelease, schema: Schema) -> dict[str, float]:
 def experiment(
     codes: Codes, schema: Schema, epsilons: Sequence[Fraction], releases: int
 ) -> tuple[list[dict[str, Any]], dict[str, float]]:
-    """All tables, and the seconds of the last releases."""
+    """Measure all tables, and the seconds of the last releases."""
     work = make_workload(codes, schema, random_boxes(axes_of(schema), QUERIES, seed=2))
     reports: list[dict[str, Any]] = []
     seconds: dict[str, float] = {}
@@ -292,7 +292,7 @@ def experiment(
 
 
 def run_census_like(*, full: bool) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The experiment on simulated rows, with memory and speed."""
+    """Run the experiment on simulated rows, with memory and speed."""
     shape = Shape() if full else Shape(ages=10)
     rows = 10_000_000 if full else 1_000_000
     epsilons = [Fraction(e) for e in (("1/2", "3/4", "1", "5/4") if full else ("1/2", "1"))]
@@ -314,7 +314,7 @@ def run_census_like(*, full: bool) -> tuple[list[dict[str, Any]], dict[str, Any]
 
 
 def run_adult(table: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The experiment on four attributes of the Adult census table, where there is one."""
+    """Run the experiment on four attributes of the Adult census table."""
     schema = ADULT
     codes = schema.encode(pd.read_csv(table)[list(schema.names)])
     print(f"{codes.rows:,} rows, {' x '.join(map(str, schema.sizes))} cells")
@@ -323,14 +323,14 @@ def run_adult(table: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 
 def axes_of_size(size: int) -> tuple[Axis, ...]:
-    """Two ordered and two nominal attributes."""
+    """Return two ordered and two nominal attributes."""
     groups = math.isqrt(size)
     tree = Tree.from_nested([list(range(g, size, groups)) for g in range(groups)], size)
     return (HaarAxis(size), HaarAxis(size), NominalAxis(tree), NominalAxis(tree))
 
 
 def release_seconds(codes: Codes, plan: Plan) -> float:
-    """One release."""
+    """Time one release."""
     start = time.perf_counter()
     noisy_cells(codes, plan, discrete_laplace, OsRandomSource())
     return time.perf_counter() - start

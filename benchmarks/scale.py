@@ -40,7 +40,7 @@ from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.streaming import write_stream
 from common.schema import Schema
 from common.schema.decoder import decode_to_arrow
-from parley.models.privbayes import PrivBayes
+from parley.models.single_owner import PrivBayes
 from party.sources.files import ParquetReader
 from party.sources.source import TableSource
 
@@ -84,7 +84,7 @@ def timed(job: str, rows: int, task: Callable[[], object]) -> Measured:
 
 
 def count_pairs(path: Path, rows: int) -> Measured:
-    """Every pair of attributes, from the file."""
+    """Count every pair of attributes, from the file."""
     source = TableSource(ParquetReader(path, schema()), schema(), held_bytes=0)
     pairs = list(itertools.combinations(range(len(DOMAINS)), 2))
     few = skewed_codes(_WARM_ROWS, DOMAINS, seed=1)
@@ -123,21 +123,21 @@ def scan_and_hand_over(path: Path, rows: int) -> Measured:
 
 
 def fitted() -> FittedPrivBayes:
-    """A model of rows like those of the other job."""
+    """Fit a model of rows like those of the other job."""
     codes = skewed_codes(_FITTED_ROWS, DOMAINS, seed=1)
     table = schema().decode(codes, SeededRandomSource(1))
     return PrivBayes(epsilon=1, encoding="vanilla", seed=1).fit(table, schema())
 
 
 def write_in_blocks(path: Path, rows: int) -> Measured:
-    """Rows from a model into a file, in blocks."""
+    """Write rows from a model into a file, in blocks."""
     model = fitted()
     write_stream(path, model, 1000)  # loads what is compiled
     return timed("parley: rows in blocks", rows, lambda: write_stream(path, model, rows))
 
 
 def write_at_once(path: Path, rows: int) -> Measured:
-    """The same in one piece, through pandas."""
+    """Write rows from a model into a file at once, through pandas."""
     model = fitted()
     model.sample(1000)
     return timed(
@@ -189,7 +189,7 @@ def main() -> None:
 
 
 def report(title: str, group: list[Measured], row_bytes: float) -> None:
-    """One table; ratios are against its first line."""
+    """Print one table; ratios are against its first line."""
     load = os.getloadavg()[0]
     words = f"{title}: {os.cpu_count()} cores, load {load:.1f}, {row_bytes:.1f} bytes a row"
     show(

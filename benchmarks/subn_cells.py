@@ -105,13 +105,13 @@ class Cell:
 
 
 def variants(table: str) -> list[str]:
-    """The forms in which a table is tried."""
+    """Return the forms in which a table is tried."""
     rows = whole(table).rows
     return ["whole", *(str(size) for size in SAMPLES if size < rows), *VARIANTS.get(table, ())]
 
 
 def rows_of(table: str, variant: str, run: int) -> Codes:
-    """The rows of one variant; samples and extra columns differ from run to run."""
+    """Return the rows of one variant; samples and extra columns differ from run to run."""
     codes = whole(table)
     rng = np.random.default_rng(run)
     if variant.isdigit():
@@ -125,7 +125,7 @@ def rows_of(table: str, variant: str, run: int) -> Codes:
 
 
 def measure(cell: Cell, run: int, *, classify: bool = True) -> dict[str, float]:
-    """One run of one cell: distances on all rows, classifiers on rows that were held back."""
+    """Run one cell: distances on all rows, classifiers on rows that were held back."""
     codes = rows_of(cell.table, cell.variant, run)
     made = release(cell, codes, run)
     found = distances(codes, made, run)
@@ -162,7 +162,7 @@ def release(cell: Cell, codes: Codes, run: int) -> Codes:
 
 
 def distances(real: Codes, made: Codes, run: int) -> dict[str, float]:
-    """Of marginals and of conjunctions; of many marginals some, the same for every method."""
+    """Return distances of marginals (of many, a fixed sample) and of conjunctions."""
     found = {}
     for order in (1, 2, 3):
         sets = _some(list(combinations(range(real.width), order)), _MOST_MARGINALS)
@@ -180,7 +180,7 @@ def _some(sets: list[tuple[int, ...]], most: int) -> list[tuple[int, ...]]:
 
 
 def _conjunctions(real: Codes, made: Codes, run: int) -> float:
-    """Each column of four is within a quarter of its values of a row drawn at random."""
+    """Compare random conjunctions: four columns, each within a quarter of its values of a row's."""
     rng = np.random.default_rng(run)
     errors = []
     for _ in range(_CONJUNCTIONS):
@@ -198,7 +198,7 @@ def _conjunctions(real: Codes, made: Codes, run: int) -> float:
 
 
 def accuracies(learnt: Codes, held: Codes, target: str) -> dict[str, float]:
-    """Of each kind of classifier, for one column as the target or as the mean over all."""
+    """Measure each kind of classifier, for one target column or as the mean over all."""
     found: dict[str, list[float]] = {}
     if target == EVERY:
         some = np.random.default_rng(0).permutation(learnt.rows)[:_MOST_TRAINING_ROWS]
@@ -237,7 +237,7 @@ def _columns(codes: Codes, without: int) -> NDArray[np.float64]:
 
 
 def cells(arguments: argparse.Namespace) -> Iterator[Cell]:
-    """Every cell that is asked for, of the tables on this machine."""
+    """Yield every cell that is asked for, of the tables on this machine."""
     methods = [*arguments.methods, *(MARGINAL_PEERS if arguments.peers else ())]
     for table in filter(is_here, arguments.tables):
         for variant in variants(table):
@@ -267,7 +267,7 @@ class Kept:
             file.write(json.dumps({"cell": asdict(cell), "run": run, "values": values}) + "\n")
 
     def values(self, cell: Cell, name: str) -> list[float]:
-        """One measure in every run that has it."""
+        """Return one measure in every run that has it."""
         return [run[name] for run in self.runs.get(cell, {}).values() if name in run]
 
 
@@ -292,7 +292,7 @@ def _words(cell: Cell, name: str, kept: Kept) -> str:
 
 
 def worse(values: Sequence[float], floor: Sequence[float], name: str) -> bool:
-    """Whether values are worse than the floor's by two standard errors of the difference."""
+    """Return whether values are worse than the floor's by two standard errors of the difference."""
     if min(len(values), len(floor)) < 2:
         return False
     spread = sum(np.var(runs, ddof=1) / len(runs) for runs in (values, floor))
@@ -304,7 +304,7 @@ def _sign(name: str) -> int:
 
 
 def ranks_of(wanted: Iterable[Cell], kept: Kept) -> dict[tuple[str, str], list[int]]:
-    """The ranks of a method at a delta, over all cells and measures that every method has."""
+    """Return the ranks of each method and delta, over cells and measures that all methods have."""
     by_place: dict[tuple[str, ...], list[Cell]] = {}
     for cell in wanted:
         if cell.method != SECOND_SAMPLE:
@@ -334,7 +334,7 @@ def show_ranks(wanted: Iterable[Cell], kept: Kept) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

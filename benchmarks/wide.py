@@ -162,7 +162,7 @@ def distances(population: WidePopulation, real: Codes, made: Codes) -> Row:
 
 
 def main() -> None:
-    """Every study in a process of its own, so that its memory is its own."""
+    """Run every study in a process of its own, so that its memory is its own."""
     parser = argparse.ArgumentParser(description="many columns")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--epsilon", default="1")

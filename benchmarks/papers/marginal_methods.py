@@ -33,7 +33,7 @@ PRIVIEW_BLOCK = 8  # PriView's recommendation for binary data at moderate budget
 
 
 def sets_of(codes: Codes, order: int) -> list[tuple[int, ...]]:
-    """Every set of so many attributes."""
+    """Return every set of so many attributes."""
     return list(combinations(range(codes.width), order))
 
 
@@ -45,7 +45,7 @@ def as_law(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def laplace(codes: Codes, order: int, epsilon: Fraction, source: RandomSource) -> Tables:
-    """Noise on every cell of every marginal."""
+    """Add noise to every cell of every marginal."""
     sets = sets_of(codes, order)
     scale = 2 * len(sets) / epsilon
     return [
@@ -59,7 +59,7 @@ def _noise(scale: Fraction, shape: tuple[int, ...], source: RandomSource) -> NDA
 
 
 def fourier(codes: Codes, order: int, epsilon: Fraction, source: RandomSource) -> Tables:
-    """Noise on every Fourier coefficient of at most so many bits [Barak07]; binary data only.
+    """Add noise to every Fourier coefficient of so many bits [Barak07]; binary data only.
 
     A coefficient is a sum of signs over the rows, which a replaced row moves by at most 2.
     """
@@ -88,7 +88,7 @@ def _from_coefficients(
 
 
 def contingency(codes: Codes, order: int, epsilon: Fraction, source: RandomSource) -> Tables:
-    """Noise on every cell of the whole domain, from which as many rows as real ones are drawn."""
+    """Add noise to every cell of the domain, and draw as many rows as real ones from it."""
     cells = int(np.prod(codes.sizes))
     places = np.ravel_multi_index(tuple(map(np.asarray, codes.columns)), codes.sizes)
     noisy = np.bincount(places, minlength=cells) + discrete_laplace(2 / epsilon, cells, source)
@@ -101,7 +101,7 @@ def contingency(codes: Codes, order: int, epsilon: Fraction, source: RandomSourc
 
 
 def uniform(codes: Codes, order: int, epsilon: Fraction, source: RandomSource) -> Tables:
-    """Every cell alike."""
+    """Answer every cell alike."""
     shapes = [tuple(codes.sizes[a] for a in own) for own in sets_of(codes, order)]
     return [np.full(shape, 1 / np.prod(shape)) for shape in shapes]
 
@@ -241,7 +241,7 @@ def _project(
 def fitted(
     own: tuple[int, ...], sizes: Sequence[int], tables: dict[tuple[int, ...], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """The law of most entropy with the views' margins, by iterative proportional fitting.
+    """Fit the law of most entropy with the views' margins, by proportional fitting.
 
     A margin is summed out of its view before it is clipped: clipping a view first would keep the
     positive half of the noise of every cell.
@@ -266,7 +266,7 @@ def fitted(
 
 
 def average_distance(codes: Codes, answers: Tables, order: int) -> float:
-    """The average total variation distance to the real marginals."""
+    """Return the average total variation distance to the real marginals."""
     real = (table / codes.rows for table in count(codes, sets_of(codes, order)))
     pairs = zip(real, answers, strict=True)
     return float(np.mean([np.abs(one - other).sum() / 2 for one, other in pairs]))

@@ -65,7 +65,7 @@ BUDGETS: Mapping[str, Method] = {
 
 @cache
 def adult() -> Setting:
-    """The paper's table, judged in 52 bits."""
+    """Return the paper's table, judged in 52 bits."""
     return Setting(IN_BITS, table("Adult"))
 
 
@@ -88,14 +88,14 @@ def drawn(
 def marginals(
     parties: int, epsilon: Fraction, method: Method, run: int, copy: type[OneCopy] = OneCopy
 ) -> Measured:
-    """The distance of the 2-way and 3-way marginals of the bits."""
+    """Yield the distances of the 2-way and 3-way marginals of the bits."""
     rows = drawn(adult().dataset.codes, parties, epsilon, method, run, copy)
     for order, found in zip(ORDERS, adult().distances(rows).values(), strict=True):
         yield {"marginals": f"{order}-way"}, found
 
 
 def svms(parties: int, epsilon: Fraction, method: Method, run: int) -> Measured:
-    """The errors of the paper's two classifiers."""
+    """Yield the errors of the paper's two classifiers."""
     train, test = adult().halves
     rows = drawn(train, parties, epsilon, method, run)
     for target in adult().targets:
@@ -111,7 +111,7 @@ def compared(
     judge: Judge,
     variants: Mapping[str, Method] = VARIANTS,
 ) -> list[Row]:
-    """Every method at every number of owners and epsilon."""
+    """Measure every method at every number of owners and epsilon."""
 
     def measure(value: tuple[int, Fraction], run: int) -> Measured:
         for label, method in variants.items():
@@ -136,7 +136,7 @@ class OneShare(OneCopy):
     """A study whose every sum carries one share of noise, whatever its profile."""
 
     def noise(self, step: SumStep) -> Counts:
-        """One share."""
+        """Draw one share."""
         return step.law.draw(step.cells, self.source)
 
 
@@ -144,7 +144,7 @@ class Distributed(OneCopy):
     """A study whose every sum carries distributed shares; noise replacement keeps one share."""
 
     def noise(self, step: SumStep) -> Counts:
-        """A share of every party, enough without one of them."""
+        """Draw a share of every party, enough without one of them."""
         parties = len(step.parties)
         makers = max(1, parties - 1)
         shares = (
@@ -158,7 +158,7 @@ class WithoutConsistency(OneCopy):
     """Independent with every owner's tables as they were measured."""
 
     def run(self) -> Model:
-        """The models without the step that makes their tables agree."""
+        """Return the models without the step that makes their tables agree."""
         stacked = cast(StackedModels, super().run())
         return StackedModels(tuple(replace(own, consistency=False) for own in stacked.models))
 
@@ -167,7 +167,7 @@ class ExactTables(OneCopy):
     """A study whose last sum, the tables of the network, has no noise: only structure can err."""
 
     def noise(self, step: SumStep) -> Counts:
-        """Noise in every other phase."""
+        """Draw noise in every other phase."""
         drawn = super().noise(step)
         return np.zeros_like(drawn) if step.phase == "parameters" else drawn
 
@@ -252,7 +252,7 @@ def against_distdiffgen(options: Options) -> list[Row]:
 
 
 def _sorted(design: Design) -> Design:
-    """The same views with their attributes in order."""
+    """Return a design with the attributes of every view in order."""
     return Design(tuple(tuple(sorted(view)) for view in design.views), design.sizes)
 
 
@@ -302,7 +302,7 @@ def wire(options: Options) -> list[Row]:
 
 
 def cohorts(options: Options) -> list[Row]:
-    """Noise replacement and cohorts where party 1 pays the same true epsilon.
+    """Compare noise replacement and cohorts where party 1 pays one true epsilon.
 
     The studies differ in their update and in the noise of the other sums. So each update is also
     measured under the other noise, and with exact tables, where only the structure can err.
@@ -331,7 +331,7 @@ def cohorts(options: Options) -> list[Row]:
 
 
 def degrees(options: Options) -> list[Row]:
-    """Both degrees, k and k', of the paper's setting, by both readings of usefulness."""
+    """List the degrees k and k' of the paper's setting, by both readings of usefulness."""
     tables = split_rows(adult().dataset.codes, PARTIES, RANDOM, 1)
     lines: list[Row] = []
     for label, settings in (("of the phase", ()), ("of all epsilon", LITERAL)):

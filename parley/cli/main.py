@@ -95,14 +95,14 @@ class LazyGroup(TyperGroup):
         return list(all_commands())
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
-        """A section for every heading."""
+        """Write a section for every heading."""
         widest = max(map(len, all_commands()))
         for heading, lines in COMMANDS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(widest), line) for name, line in lines.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:  # noqa: ANN401
-        """The command itself in place of its line of help; from here on it may have to clean up."""
+        """Load the command in place of its line of help; from here on it may have to clean up."""
         name, _, rest = super().resolve_command(ctx, args)
         command = None if name is None else load_command(name)
         interrupts.let_clean_up()
@@ -110,7 +110,7 @@ class LazyGroup(TyperGroup):
 
 
 def all_commands() -> dict[str, str]:
-    """Every command and its line of help, heading by heading."""
+    """Return every command and its line of help, heading by heading."""
     return {name: line for lines in COMMANDS.values() for name, line in lines.items()}
 
 
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _code(leaving: SystemExit) -> int:
-    """What typer left with; it has one number for three things that a script may want apart."""
+    """Return the exit code, telling apart what typer gives one number."""
     if isinstance(leaving.__context__, typer.Abort):  # Ctrl-C or the end of input at a question
         return ExitCode.INTERRUPTED
     if isinstance(leaving.__context__, BrokenPipeError):
@@ -209,7 +209,7 @@ def run() -> None:
 
 
 def _delivered(code: int) -> int:
-    """The exit code, once the result has reached its reader or is known not to."""
+    """Return the exit code, once the result has reached its reader or is known not to."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -136,7 +136,7 @@ def run_roles(
 
 
 def _vanishes(request: ToParty, drop: int | None, curator: CuratorRole) -> bool:
-    """Whether a party that drops out in a step vanishes before it answers this message."""
+    """Return whether a party that drops out in a step vanishes before it answers this message."""
     if drop is None or not isinstance(request, KeysRelayed | StepOpened):
         return False
     return request.step >= drop and curator.state is State.COLLECTING
@@ -180,7 +180,7 @@ def _sent(effects: Iterable[CuratorEffect]) -> Iterable[tuple[str, ToParty]]:
 
 
 def _one_blinder_per_key() -> Callable[[PublicKey, RandomSource], Blinder]:
-    """The parties of a simulation share a process, so they share a table for fast blinding."""
+    """Share one table for fast blinding among the parties of a process."""
     made: dict[bytes, Blinder] = {}
 
     def blinder_of(key: PublicKey, source: RandomSource) -> Blinder:

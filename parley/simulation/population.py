@@ -25,7 +25,7 @@ HOUSING = ("Owner", "Mortgage", "Tenant", "With family")
 
 
 def demo_schema_toml() -> str:
-    """The public schema of the population, as the text of a schema.toml."""
+    """Return the public schema of the population, as the text of a schema.toml."""
     schema = resources.files("parley.simulation").joinpath("population.schema.toml")
     return schema.read_text("utf-8")
 
@@ -70,7 +70,7 @@ def make_population(rows: int, seed: int) -> pd.DataFrame:
 
 
 def _pick(rng: np.random.Generator, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """One index per row of non-negative weights."""
+    """Draw one index per row of non-negative weights."""
     ladder = np.cumsum(weights, axis=1)
     height = rng.random(len(weights)) * ladder[:, -1]
     below = (height[:, None] >= ladder).sum(axis=1)

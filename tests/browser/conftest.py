@@ -24,7 +24,7 @@ from parley.simulation.population import demo_schema_toml, make_population
 from party import app as party_app
 from party.app import PartySettings
 from party.sources.settings import owners_table
-from tests.harness.enrolment import authority, enrolled
+from tests.harness.consortium import authority, enrolled
 
 SIGNER = Identity.generate(OsRandomSource())
 ROWS = {"north": 1400, "east": 1300, "south": 1500}

@@ -9,13 +9,13 @@ from party.role import PartyRole
 
 
 def one_stream(name):
-    """The same stream for every step."""
+    """Return one stream for all steps."""
     stream = SeededRandomSource(name)
     return lambda step: stream
 
 
 def stream_per_step(name):
-    """One stream per step, under a key that is drawn when the step is first asked for."""
+    """Return one stream per step, under a key drawn when the step is first asked for."""
     keys, made = SeededRandomSource(name), {}
 
     def source_of(step):
@@ -48,7 +48,7 @@ def party_role(study, begin, name, identity, table, *, source_of=None):
 
 
 def make_roles(study, begin, identities, tables, *, key=None, sources=one_stream):
-    """The curator's role, and the role of every party by name."""
+    """Return the curator's role, and the role of every party by name."""
     parties = {
         name: party_role(study, begin, name, identities[name], table, source_of=sources(name))
         for name, table in tables.items()

@@ -30,7 +30,7 @@ def schema_of(sizes):
 
 
 def study_of(tables, **changes):
-    """A study of these parties' tables."""
+    """Make a study of these parties' tables."""
     sizes = next(iter(tables.values())).sizes
     fields = {
         "name": "test",
@@ -52,7 +52,7 @@ def identities_of(tables):
 
 
 def random_tables(sizes, rows, seed=1):
-    """One table of random rows for each row count; the parties are p0, p1, ..."""
+    """Draw one table for each row count; the parties are p0, p1, ..."""
     rng = np.random.default_rng(seed)
     return {
         f"p{i}": Codes.from_columns([rng.integers(0, s, count) for s in sizes], sizes)
@@ -61,7 +61,7 @@ def random_tables(sizes, rows, seed=1):
 
 
 def with_settings(study, **settings):
-    """The study with settings of its method."""
+    """Return the study with settings of its method."""
     return replace(study, settings=tuple(sorted(settings.items())))
 
 

@@ -27,7 +27,7 @@ def run_secure_sum(
     blinder: Blinder | None = None,
     curator_view: list[SumMessage] | None = None,
 ) -> NDArray[np.int64]:
-    """The whole protocol in one process: K parties, the curator, and the relay between them.
+    """Run the whole protocol in one process: K parties, the curator, the relay.
 
     Args:
         plan: of the sum.
@@ -82,7 +82,7 @@ def _members(plan: SumPlan, identities: Mapping[str, Identity]) -> dict[str, Mem
 def _agree_on_selections(
     plan: SumPlan, members: Mapping[str, Member], selector: bytes | None, source: RandomSource
 ) -> dict[str, Selection | None]:
-    """The first party's seed reaches every other party in an envelope."""
+    """Send the first party's seed to every other party in an envelope."""
     if selector is None:
         return dict.fromkeys(members)
     first = plan.parties[0]

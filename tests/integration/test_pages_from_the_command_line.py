@@ -15,7 +15,7 @@ from common.wire.pki.keyring import Keyring
 from curator.operations import member_of
 from parley.cli.main import main
 from parley.simulation.population import demo_schema_toml, make_population
-from tests.harness.enrolment import enrolled
+from tests.harness.consortium import enrolled
 from tests.unit.service.web.conftest import Client
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -126,7 +126,7 @@ def _load_ahead() -> None:
 def _run_study(
     people: pd.DataFrame, schema: Schema, terms: Mapping[str, object], folder: Path
 ) -> None:
-    """The study's release in a folder; nothing else stays."""
+    """Run the study, and copy its release into a folder; nothing else stays."""
     with (
         tempfile.TemporaryDirectory(prefix="parley-demo-") as scratch,
         console.progress("study") as tell,

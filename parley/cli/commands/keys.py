@@ -274,7 +274,7 @@ def _compare(what: str, actual: str, told: str | None, *, as_json: bool) -> None
 
 
 def _as_json(ring: Keyring) -> dict[str, object]:
-    """What `show` shows, and every command that changes it; None for what is not there."""
+    """Return what `show` and every command that changes it print; None for what is missing."""
     public = ring.public_identity
     identity = load_public_identity(public).fingerprint if public.exists() else None
     request = certificates.key_fingerprint(ring.read_request()) if ring.request.exists() else None
