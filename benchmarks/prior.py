@@ -65,7 +65,7 @@ def release(study: Study, tables: dict[str, Codes], seed: str, prior: Codes | No
     source = SeededRandomSource(seed)
     named = study if prior is None else replace(study, prior="0" * 64)
     copy = QuickCopy(named, tables, source, None if prior is None else Prior(prior))
-    return copy.run().sample(study.rows, source)
+    return copy.model().sample(study.rows, source)
 
 
 def compare(

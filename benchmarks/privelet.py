@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from benchmarks.census_like import ADULT, Shape, coverage, random_boxes
-from benchmarks.measuring import RESULTS, keep
+from benchmarks.measuring import RESULTS, keep, show
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
@@ -179,25 +179,26 @@ def run_epsilon(
 
 def print_report(report: dict[str, Any]) -> None:
     """Print the two tables of one epsilon."""
-    print(f"\nepsilon {report['epsilon']}: mean square error by coverage quintile")
-    print(f"{'coverage':>10} {'Basic':>10} {'Privelet+':>10} {'Privelet*':>10} {'B / P+':>8}"
-          f" {'theory B':>10} {'theory P+':>10}")  # fmt: skip
+    by_coverage = []
     for group in report["by_coverage"]:
-        basic, plus, star = (group.square_error[m] for m in METHODS)
-        print(
-            f"{group.mean:10.2e} {basic:10.3g} {plus:10.3g} {star:10.3g} {basic / plus:8.3g} "
-            f"{group.predicted_square_error['basic']:10.3g} "
-            f"{group.predicted_square_error['privelet+']:10.3g}"
+        found, theory = group.square_error, group.predicted_square_error
+        by_coverage.append(
+            {
+                "coverage": group.mean,
+                **found,
+                "basic / privelet+": found["basic"] / found["privelet+"],
+            }
+            | {f"theory {method}": error for method, error in theory.items()}
         )
+    show(by_coverage, f"epsilon {report['epsilon']}: mean square error by coverage quintile")
     print(
         f"mean square errors cross at a coverage of {report['crossover_coverage']:.2%}; no query "
         f"beyond {report['largest_coverage_basic_wins']:.2%} has the smaller variance under Basic"
     )
-    print(f"epsilon {report['epsilon']}: mean relative error by selectivity quintile")
-    print(f"{'selectivity':>11} {'Basic':>10} {'Privelet+':>10} {'Privelet*':>10}")
-    for group in report["by_selectivity"]:
-        cells = " ".join(f"{group.relative_error[m]:10.2%}" for m in METHODS)
-        print(f"{group.mean:11.2e} {cells}")
+    show(
+        [{"selectivity": each.mean, **each.relative_error} for each in report["by_selectivity"]],
+        f"epsilon {report['epsilon']}: mean relative error by selectivity quintile",
+    )
 
 
 def plot(reports: list[dict[str, Any]], path: Path) -> None:
@@ -337,38 +338,26 @@ def release_seconds(codes: Codes, plan: Plan) -> float:
 
 
 def scaling() -> Iterator[dict[str, float]]:
-    """Time against rows and cells, a line for each, with the ratios to the line before [Sec. 8.2].
+    """Measure time against rows and cells, with the ratios to the line before [Sec. 8.2].
 
     Uniform rows over two ordered and two nominal attributes of the same size, the latter with a
     hierarchy of three levels; every attribute is transformed, which is the most expensive choice.
     Time should be linear in the rows and in the padded number of coefficients.
     """
-    print(
-        f"{'rows':>10} {'cells':>11} {'coefficients':>12} " + " ".join(f"{m:>10}" for m in METHODS)
-    )
     before: dict[str, float] = {}
+    million = 10**6
     for size, rows in (
-        (32, 10**6),
-        (32, 2 * 10**6),
-        (32, 4 * 10**6),
-        (36, 10**6),
-        (45, 10**6),
-        (54, 10**6),
-    ):
+        (32, million), (32, 2 * million), (32, 4 * million), (36, million), (45, million),
+        (54, million),
+    ):  # fmt: skip
         rng = np.random.default_rng(size)
         codes = Codes.from_columns([rng.integers(0, size, rows) for _ in range(4)], [size] * 4)
         plans = {m: make_plan(axes_of_size(size), Fraction(1), m, []) for m in METHODS}
-        line: dict[str, float] = {
-            "rows": rows,
-            "cells": size**4,
-            "coefficients": math.prod(plans["privelet+"].sub_matrix_shape),
-        }
+        coefficients = math.prod(plans["privelet+"].sub_matrix_shape)
+        line: dict[str, float] = {"rows": rows, "cells": size**4, "coefficients": coefficients}
         line |= {method: release_seconds(codes, plan) for method, plan in plans.items()}
-        times = " ".join(f"{line[m]:9.2f}s" for m in METHODS)
-        ratios = " ".join(f"{key[:12]} x{line[key] / before[key]:.2f}" for key in line if before)
-        print(f"{rows:10,} {size**4:11,} {int(line['coefficients']):12,} {times}  {ratios}")
+        yield line | {f"{key} x": line[key] / before.get(key, line[key]) for key in line}
         before = line
-        yield line
 
 
 def main() -> None:
@@ -381,7 +370,9 @@ def main() -> None:
     parser.add_argument("--adult", type=Path, help="the Adult census table (CSV) instead")
     chosen = parser.parse_args()
     if chosen.scaling:
-        keep("privelet_scaling", list(scaling()))
+        lines = list(scaling())
+        show(lines, "seconds of a release; ratios are to the line before")
+        keep("privelet_scaling", lines)
         return
     if chosen.adult:
         name = "privelet-adult"

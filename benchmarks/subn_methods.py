@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
@@ -22,7 +22,6 @@ from benchmarks.subn_data import Setting
 from common.bayes.privbayes.decisions import Encoding
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
-from common.crypto.sums.replacement import ShareKeeper
 from common.methods.registry import methods, run_of
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema import Schema
@@ -30,9 +29,8 @@ from common.schema.codes import Codes, concatenate
 from common.study.document import Member, Study
 from common.study.prior import Prior
 from common.study.requests import Counts
-from common.study.script import Result
-from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
-from parley.simulation.in_process import RowsInMemory
+from common.study.steps import Model, SumStep
+from tests.harness.run_script import Driver
 
 
 @dataclass(frozen=True)
@@ -124,60 +122,23 @@ def study_of(
     )
 
 
-@dataclass
-class OneCopy:
-    """All owners of a study at once.
+class OneCopy(Driver):
+    """All owners of a study at once; `prior` is the release that the study names as its prior."""
 
-    Attributes:
-        study: what they agreed on.
-        tables: for each owner its rows.
-        source: of all noise and choices.
-        prior: the release that the study names as its prior.
-        steps: those taken so far.
-        results: theirs, as published.
-    """
+    def __init__(
+        self,
+        study: Study,
+        tables: Mapping[str, Codes],
+        source: RandomSource,
+        prior: Prior | None = None,
+    ) -> None:
+        super().__init__(study, tables, source)
+        self._prior = prior
 
-    study: Study
-    tables: Mapping[str, Codes]
-    source: RandomSource
-    prior: Prior | None = None
-    steps: list[Step] = field(default_factory=list)
-    results: list[Result] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._keepers = {name: ShareKeeper(name) for name in self.tables}
-        self._vectors: list[Counts] = []
-        self._pooled: dict[tuple[str, ...], RowsInMemory] = {}
-
-    def run(self) -> Model:
-        """Take the script to its end."""
-        run = run_of(self.study, self.prior)
-        while (step := run.step()) is not None:
-            run.advance(self._answer(step))
-        return run.model()
-
-    def _answer(self, step: Step) -> Result:
-        match step:
-            case ChoiceStep():
-                result = self.choose(step)
-            case ReplaceStep():
-                result = self._replaced(step)
-            case SumStep():
-                exact = step.request.answer(self.rows(step.parties))
-                result = exact + self.noise(step)
-        self.steps.append(step)
-        self.results.append(result)
-        return result
-
-    def choose(self, step: ChoiceStep) -> Result:
-        """Answer with one party's choice."""
-        return step.choice.run(self.rows(step.parties), self.source)
-
-    def rows(self, parties: tuple[str, ...]) -> RowsInMemory:
-        """Return the rows of some owners together."""
-        if parties not in self._pooled:
-            self._pooled[parties] = RowsInMemory(concatenate([self.tables[p] for p in parties]))
-        return self._pooled[parties]
+    def model(self) -> Model:
+        """Run the study; return what it learns."""
+        learnt: Model = self.run(run_of(self.study, self._prior)).model
+        return learnt
 
     def noise(self, step: SumStep) -> Counts:
         """Draw one share, or a distributed share of every party."""
@@ -190,24 +151,19 @@ class OneCopy:
             total += step.law.draw_share(cells, makers=makers, source=self.source)
         return total
 
-    def _replaced(self, step: ReplaceStep) -> Counts:
-        release, group = step.release, step.group
-        if group is release.groups[0]:
-            counts = step.counts(self.rows((release.party,)))
-            self._vectors = self._keepers[release.party].answer(release, counts, self.source)
-        total = self._vectors.pop(0)
-        if group.holder is None:
-            return total
-        return total + self._keepers[group.holder].hand_over(group)
 
-
-@dataclass
 class QuickCopy(OneCopy):
     """A study in one copy whose sums get their noise at once, from numpy: NOT PRIVATE."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._quick = np.random.default_rng(list(self.source.random_bytes(16)))
+    def __init__(
+        self,
+        study: Study,
+        tables: Mapping[str, Codes],
+        source: RandomSource,
+        prior: Prior | None = None,
+    ) -> None:
+        super().__init__(study, tables, source, prior)
+        self._quick = np.random.default_rng(list(source.random_bytes(16)))
 
     def noise(self, step: SumStep) -> Counts:
         """Draw the sum of all shares: a Skellam or a difference of two negative binomial draws."""
@@ -239,4 +195,4 @@ def synthetic_rows(
         together = concatenate(list(tables.values()))
         return fit(dataset, together, epsilon, source).sample(rows, source)
     study = study_of(setting, tables, epsilon, METHODS[label], delta=delta)
-    return QuickCopy(study, tables, source).run().sample(rows, source)
+    return QuickCopy(study, tables, source).model().sample(rows, source)

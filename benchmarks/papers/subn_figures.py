@@ -81,7 +81,7 @@ def drawn(
     tables = split_rows(codes, parties, RANDOM, run)
     model = copy(
         study_of(adult(), tables, epsilon, method), tables, SeededRandomSource(f"{run}")
-    ).run()
+    ).model()
     return model.sample(codes.rows, SeededRandomSource(f"rows {run}"))
 
 
@@ -157,9 +157,9 @@ class Distributed(OneCopy):
 class WithoutConsistency(OneCopy):
     """Independent with every owner's tables as they were measured."""
 
-    def run(self) -> Model:
+    def model(self) -> Model:
         """Return the models without the step that makes their tables agree."""
-        stacked = cast(StackedModels, super().run())
+        stacked = cast(StackedModels, super().model())
         return StackedModels(tuple(replace(own, consistency=False) for own in stacked.models))
 
 

@@ -80,7 +80,7 @@ class PeopleRows:
         parts, people = in_some_way(table.reader, partial(read_people, table, schema))
         return cls(concatenate(parts), people)
 
-    def dealt_out(self, parties: int, owners: int, key: bytes) -> list[PeopleRows]:
+    def dealt_out(self, parties: int, *, owners: int, key: bytes) -> list[PeopleRows]:
         """Deal the rows out to parties; a person is with `owners` of them at most."""
         at = list[list[int]]([] for _ in range(parties))
         seen = dict[bytes, int]()
@@ -123,7 +123,9 @@ def tables_of_people(
     if not 1 <= owners <= parties:
         raise InputError(f"--owners-per-person {owners}: from 1 to the number of owners, {parties}")
     key = source.random_bytes(_KEY_BYTES)
-    parts = list(tables) if len(tables) > 1 else tables[0].dealt_out(parties, owners, key)
+    parts = (
+        list(tables) if len(tables) > 1 else tables[0].dealt_out(parties, owners=owners, key=key)
+    )
     made = []
     for part in parts:
         if not part.people:

@@ -30,8 +30,8 @@ def demo_schema_toml() -> str:
     return schema.read_text("utf-8")
 
 
-def make_population(rows: int, seed: int) -> pd.DataFrame:
-    """`rows` simulated people; the same seed makes the same people."""
+def make_population(rows: int, *, seed: int) -> pd.DataFrame:
+    """Simulate `rows` people; the same seed makes the same people."""
     rng = np.random.default_rng(seed)
     age = np.clip(rng.gamma(6.0, 7.5, rows), 0, 99).astype(np.int64)
     region = rng.choice(len(REGIONS), rows, p=[0.2, 0.17, 0.23, 0.15, 0.21, 0.04])

@@ -100,7 +100,7 @@ class Consortium:
     def _party(self, name, seed):
         here = self.folder / name
         enrolled(self.ring, here / "keys", name)
-        make_population(ROWS[name], seed).to_csv(here / "rows.csv", index=False)
+        make_population(ROWS[name], seed=seed).to_csv(here / "rows.csv", index=False)
         automatic = str(name != "north").lower()  # north's owner decides in the browser
         (here / "policy.toml").write_text(
             POLICY.format(automatic=automatic, signer=SIGNER.public.fingerprint)

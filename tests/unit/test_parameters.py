@@ -22,10 +22,9 @@ LEFT = {
     "common/release": 11,
     "common/schema": 4,
     "common/study": 2,
-    "parley": 3,
     "party/sources": 3,
 }
-ROOMS = ("common/crypto", "common/service", "common/wire", "curator", "party", *LEFT)
+ROOMS = ("common/crypto", "common/service", "common/wire", "curator", "parley", "party", *LEFT)
 
 
 def functions(body, owner=""):

@@ -27,6 +27,7 @@ from parley.cli.commands.party_decisions import approve, decline, review, withdr
 from parley.cli.commands.party_records import (
     countersign,
     ledger,
+    one_study,
     opened,
     owner_context,
     transcript,
@@ -46,7 +47,7 @@ from party.app import PartySettings, party_settings, source_settings
 from party.client.connection import DONE, Connection, Summary
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
-from party.journal import StudyRecord, StudyState
+from party.journal import StudyState
 from party.owner import decisions
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
@@ -154,12 +155,13 @@ def status(
         collected = house.collection.all()
         lines: list[dict[str, Any]] = []
         for study in dict.fromkeys([*own, *invited, *notes]):
+            known = own.get(study) or invited.get(study)
             decision = house.approvals.decision(study)
             phases = house.journal.traffic.phases(study)
             lines.append(
                 {
                     "study": study.hex(),
-                    "name": _name(own.get(study) or invited.get(study)),
+                    "name": known.name if known else "(name not known here)",
                     "decision": decisions.in_words(decision),
                     "here": own[study].state.value if study in own else "not begun",
                     "at_the_curator": invited[study].state if study in invited else "not asked",
@@ -214,23 +216,19 @@ def fetch(
         releases.check_new(out)
     dialer = _dialer(party_settings(config, os.environ).values)
     with owner_context(config) as house, dialer.dial() as connection:
-        invited = connection.enrol(house.name, house.identity.public.encoded)
-        found = [
-            each
-            for each in invited
-            if each.study.hex().startswith(study.lower()) or each.name == study
-        ]
-        if len(found) != 1:
-            raise InputError(f"{study!r} is not one study; see `parley party status`")
+        invited = {
+            each.study: each for each in connection.enrol(house.name, house.identity.public.encoded)
+        }
+        asked = one_study(study, {digest: each.name for digest, each in invited.items()})
         if release:
             _fetch_release(
-                connection, found[0], out,
+                connection, invited[asked], out,
                 most_gb=most_gb, allow_other_version=allow_other_version, as_json=json,
             )  # fmt: skip
             return
-        document = connection.fetch_study(found[0].study)
+        document = connection.fetch_study(asked)
         fetched = Study.from_toml(document, where="the study")
-        if fetched.digest != found[0].study:
+        if fetched.digest != asked:
             raise InputError("the curator sent another study than the one asked for")
         house.take_prior(fetched, connection)
     write_new(out, document.encode())
@@ -263,10 +261,6 @@ def _fetch_release(
         console.result_json(kept.as_json())
     else:
         report(kept)
-
-
-def _name(known: StudyRecord | Summary | None) -> str:
-    return "(name not known here)" if known is None else known.name
 
 
 def _invited(settings: PartySettings, house: PartyContext) -> dict[StudyId, Summary]:

@@ -15,7 +15,7 @@ from common.service.process import running_in
 from common.study.document import Study
 from common.study.ids import StudyId
 from parley.cli import console
-from parley.cli.commands.party_records import owner_context
+from parley.cli.commands.party_records import one_study, owner_context
 from parley.cli.options import AsJson, Config, PriorFile, StudyFile, Yes
 from party.app import PartySettings, open_file, party_settings
 from party.client.context import PartyContext
@@ -120,18 +120,7 @@ def _known_study(written: str, approvals: Approvals, journal: Journal) -> StudyI
     if path.is_file():
         return Study.load(path).digest
     names = {record.study: record.name for record in journal.studies()}
-    known = dict.fromkeys([*approvals.studies(), *names])
-    found = [
-        study
-        for study in known
-        if study.hex().startswith(written.lower()) or names.get(study) == written
-    ]
-    if len(found) != 1:
-        many = "more than one study" if found else "no study"
-        raise InputError(
-            f"{many} that we decided about is {written!r}; `parley party status` lists digests"
-        )
-    return found[0]
+    return one_study(written, dict.fromkeys(approvals.studies(), "") | names)
 
 
 def _say_no(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from fractions import Fraction
@@ -15,9 +15,11 @@ from typing import Annotated
 
 import typer
 
+from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import fraction_words as shown
 from common.service.clock import system_clock
+from common.study.ids import StudyId
 from common.wording import many, moment
 from parley.cli import console
 from parley.cli.options import AsJson, Config, Release, passphrase_in
@@ -48,6 +50,19 @@ def opened(settings: PartySettings, source: OwnersTable) -> AbstractContextManag
     """Open an owner's files; on a terminal a person can be asked for the passphrase."""
     passphrase = passphrase_in(settings.passphrase_file)
     return party_context(settings, source, clock=system_clock, passphrase=passphrase)
+
+
+def one_study(written: str, names: Mapping[StudyId, str]) -> StudyId:
+    """Return the one study that is called so, or whose digest begins so."""
+    found = [
+        study
+        for study, name in names.items()
+        if study.hex().startswith(written.lower()) or name == written
+    ]
+    if len(found) != 1:
+        many = "more than one study is" if found else "no study of ours is"
+        raise InputError(f"{many} {written!r}; `parley party status` lists digests")
+    return found[0]
 
 
 def ledger(

@@ -46,7 +46,7 @@ def test_quick_noise_has_the_variance_of_the_protocols(delta):
     drawn = []
     for seed in range(150):
         copy = QuickCopy(agreed, tables, SeededRandomSource(f"{seed}"))
-        copy.run()
+        copy.model()
         step = copy.steps[0]
         drawn.append(copy.results[0] - step.request.answer(copy.rows(step.parties)))
     expected = step.law.variance(agreed.noise_shares(3))
