@@ -27,7 +27,7 @@ from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
-from tests.harness.secure_sums import run_secure_sum
+from tests.harness.roles import run_secure_sum
 
 CELLS, ROWS, PARTIES, NOISE_SCALE = 20_000, 45_222, 10, Fraction(60)
 TURNS, SUM_TURNS, PEER_SLICE = 5, 3, 20

@@ -1,6 +1,6 @@
 """DP-SUBN [Su16], Figs 4 to 8, and noise replacement against cohorts at the same true epsilon.
 
-The studies run in one copy of their script (`one_copy`): the noise is that of a deployment.
+The studies run in one copy of their script (`OneCopy`): the noise is that of a deployment.
 Bytes are those of Paillier sums between the roles of a deployment, in one process.
 """
 
