@@ -91,11 +91,11 @@ bench-privbayes: .venv/.dev ## the PrivBayes papers' tables, and the public impl
 bench-papers: .venv/.dev ## every figure and table of the five papers: list, or run some
 	$(BIN)/python -m benchmarks.papers $(ARGS)
 bench-descent: .venv/.dev ## counts that descend a hierarchy of many values, against cutting it
-	$(BIN)/python -m benchmarks.descent
+	$(BIN)/python -m benchmarks.schema_features descent
 bench-tails: .venv/.dev ## means of amounts, with and without tails that fall outwards
-	$(BIN)/python -m benchmarks.tails
+	$(BIN)/python -m benchmarks.schema_features tails
 bench-rules: .venv/.dev ## rules in the schema against none
-	$(BIN)/python -m benchmarks.rules
+	$(BIN)/python -m benchmarks.schema_features rules
 bench-scale: .venv/.dev ## more rows than memory, in and out, against DuckDB
 	$(BIN)/python -m benchmarks.scale
 bench-postgresql: .venv/.dev ## fetching rows against GROUP BY in PostgreSQL

@@ -13,41 +13,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.measuring import category, number, schema_of
 from common.schema import Codes, Schema
 from common.wavelet.axis import Axis
 from common.wavelet.nominal import NominalAxis
 
 _CHUNK = 1 << 20
 # Four attributes of the Adult census table, for those who have it.
-ADULT = """
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 17
-max = 90
-bins = 74
-
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["Female", "Male"]
-
-[[attribute]]
-name = "occupation"
-kind = "categorical"
-values = [
-  "Adm-clerical", "Armed-Forces", "Craft-repair", "Exec-managerial", "Farming-fishing",
-  "Handlers-cleaners", "Machine-op-inspct", "Other-service", "Priv-house-serv",
-  "Prof-specialty", "Protective-serv", "Sales", "Tech-support", "Transport-moving",
-]
-
-[[attribute]]
-name = "fnlwgt"
-kind = "integer"
-min = 0
-max = 1499999
-bins = 1000
-"""
+ADULT = schema_of(
+    number("age", low=17, high=90, bins=74),
+    category("sex", ["Female", "Male"]),
+    category(
+        "occupation",
+        [
+            "Adm-clerical", "Armed-Forces", "Craft-repair", "Exec-managerial", "Farming-fishing",
+            "Handlers-cleaners", "Machine-op-inspct", "Other-service", "Priv-house-serv",
+            "Prof-specialty", "Protective-serv", "Sales", "Tech-support", "Transport-moving",
+        ],
+    ),
+    number("fnlwgt", high=1499999, bins=1000),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,40 +55,18 @@ class Shape:
         return (self.ages, 2, self.occupations, self.incomes)
 
     def schema(self) -> Schema:
-        """The public schema."""
+        """Return the public schema."""
         groups = [
             [f"job {g}.{j}" for j in range(self.occupations_per_group)]
             for g in range(self.occupation_groups)
         ]
         values = [job for group in groups for job in group]
         hierarchy = ", ".join(f'"sector {g}" = {group}' for g, group in enumerate(groups))
-        return Schema.from_toml(
-            f"""
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = {self.ages - 1}
-bins = {self.ages}
-
-[[attribute]]
-name = "gender"
-kind = "categorical"
-values = ["Female", "Male"]
-
-[[attribute]]
-name = "occupation"
-kind = "categorical"
-values = {values}
-hierarchy = {{ {hierarchy} }}
-
-[[attribute]]
-name = "income"
-kind = "integer"
-min = 0
-max = {self.incomes - 1}
-bins = {self.incomes}
-"""
+        return schema_of(
+            number("age", high=self.ages - 1, bins=self.ages),
+            category("gender", ["Female", "Male"]),
+            f"{category('occupation', values)}, hierarchy = {{ {hierarchy} }}",
+            number("income", high=self.incomes - 1, bins=self.incomes),
         )
 
     def rows(self, count: int, seed: int) -> Codes:
@@ -132,7 +95,7 @@ bins = {self.incomes}
 
 
 def random_boxes(axes: Sequence[Axis], count: int, seed: int) -> NDArray[np.intp]:
-    """The workload of [Xiao11, Sec. 8]: shape (count, attributes, 2).
+    """Draw the workload of [Xiao11, Sec. 8]: shape (count, attributes, 2).
 
     One to four predicates, equally likely, on distinct attributes; an interval between two uniform
     values, or a uniform node of the hierarchy below the root.
@@ -146,20 +109,20 @@ def random_boxes(axes: Sequence[Axis], count: int, seed: int) -> NDArray[np.intp
     boxes = np.empty((count, len(axes), 2), dtype=np.intp)
     predicates = rng.integers(1, len(axes) + 1, count)
     chosen = np.argsort(rng.random((count, len(axes))), axis=1).argsort(axis=1)
-    for number, axis in enumerate(axes):
+    for place, axis in enumerate(axes):
         if isinstance(axis, NominalAxis):
             node = rng.integers(1, axis.tree.nodes, count)
             ranges = np.stack([axis.tree.low[node], axis.tree.high[node]], axis=1)
         else:
             ranges = np.sort(rng.integers(0, axis.size, (count, 2)), axis=1)
             ranges[:, 1] += 1
-        asked = chosen[:, number] < predicates
-        boxes[:, number] = np.where(asked[:, None], ranges, [0, axis.size])
+        asked = chosen[:, place] < predicates
+        boxes[:, place] = np.where(asked[:, None], ranges, [0, axis.size])
     return boxes
 
 
 def coverage(boxes: NDArray[np.intp], sizes: Sequence[int]) -> NDArray[np.float64]:
-    """The share of all cells that each box holds."""
+    """Return the share of all cells that each box holds."""
     result: NDArray[np.float64] = np.prod(
         (boxes[:, :, 1] - boxes[:, :, 0]) / np.array(sizes), axis=1
     )

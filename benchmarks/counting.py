@@ -50,7 +50,7 @@ class Timing:
 
 
 def skewed_codes(rows: int, sizes: Sequence[int], seed: int) -> Codes:
-    """Rows whose low codes are frequent, each column leaning on the one before."""
+    """Draw rows whose low codes are frequent, each column leaning on the one before."""
     generator = np.random.default_rng(seed)
     columns: list[NDArray[np.int64]] = []
     position = generator.random(rows)
@@ -61,7 +61,7 @@ def skewed_codes(rows: int, sizes: Sequence[int], seed: int) -> Codes:
 
 
 def name(attribute: int) -> str:
-    """The column name the peers see."""
+    """Return the column name the peers see."""
     return f"c{attribute}"
 
 
@@ -76,7 +76,7 @@ class Peers:
         self.database.execute("CREATE TABLE t AS SELECT * FROM frame")
 
     def duckdb_tables(self, sets: AttributeSets) -> list[NDArray[np.int64]]:
-        """Each table by GROUP BY, all cores; one query for all of them gains a third at most."""
+        """Count by GROUP BY, all cores; one query for all tables gains a third at most."""
         tables = []
         for attributes in sets:
             keys = ", ".join(map(name, attributes))
@@ -89,7 +89,7 @@ class Peers:
         return tables
 
     def pandas_tables(self, sets: AttributeSets) -> list[NDArray[np.int64]]:
-        """Each table by groupby(...).size()."""
+        """Count by groupby(...).size()."""
         tables = []
         for attributes in sets:
             cells = self.frame.groupby([name(a) for a in attributes], sort=False).size()
@@ -133,7 +133,7 @@ def compare(
 
 
 def pairs_job(rows: int) -> list[Timing]:
-    """All 2-way tables of many categorical rows."""
+    """Time all 2-way tables of many categorical rows."""
     codes = skewed_codes(rows, DOMAINS, seed=1)
     pairs = list(itertools.combinations(range(len(DOMAINS)), 2))
     count(codes.take(slice(0, 100_000)), pairs)  # compiled once per machine, then read from disk
@@ -148,7 +148,7 @@ def pairs_job(rows: int) -> list[Timing]:
 
 
 def binary_job(rows: int, width: int = 52) -> list[Timing]:
-    """All 4-way tables of binary rows."""
+    """Time all 4-way tables of binary rows."""
     codes = skewed_codes(rows, [2] * width, seed=2)
     sets = list(itertools.combinations(range(width), 4))
     as_array = np.array(sets)

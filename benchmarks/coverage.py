@@ -36,7 +36,7 @@ _FAILS = 0.9  # an interval that holds the truth less often than this has failed
 
 
 def difference(schema: Schema, column: str, by: str, value: str) -> Statistic:
-    """The difference of means of a column between the rows with a value of a group and others."""
+    """Return the difference of a column's means between the rows of a group and the others."""
     code = schema.attributes[schema.position(by)].labels.index(value)
 
     def of(table: CodedTable) -> Values:
@@ -49,7 +49,7 @@ def difference(schema: Schema, column: str, by: str, value: str) -> Statistic:
 
 
 def statistics(schema: Schema) -> Iterator[tuple[str, Statistic]]:
-    """What is estimated, by family."""
+    """Yield what is estimated, by family."""
     for condition in ("sex = Female", "smoker = true", "age >= 65", "education >= Bachelor"):
         yield "proportions, one attribute", share(schema, condition)
     for condition in (
@@ -78,7 +78,7 @@ def _schema() -> Schema:
 
 
 def truths(schema: Schema) -> Mapping[tuple[str, str | None], float]:
-    """Of every statistic, in the population."""
+    """Return the value of every statistic in the population."""
     people = make_population(_TRUTH_ROWS, seed=0)[list(ATTRIBUTES)]
     table = CodedTable(schema, schema.encode(people))
     return {key: value for _, each in statistics(schema) for key, value in each.of(table).items()}
@@ -101,7 +101,7 @@ class Setting:
 
 
 def study(schema: Schema, setting: Setting, seed: int) -> FittedStudy:
-    """One study on fresh people."""
+    """Run one study on fresh people."""
     people = make_population(setting.rows, seed=1000 + seed)[list(ATTRIBUTES)]
     owners = [people.iloc[place::_OWNERS] for place in range(_OWNERS)]
     return parley.simulate(

@@ -27,7 +27,7 @@ from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
-from tests.harness.secure_sums import run_secure_sum
+from tests.harness.roles import run_secure_sum
 
 CELLS, ROWS, PARTIES, NOISE_SCALE = 20_000, 45_222, 10, Fraction(60)
 TURNS, SUM_TURNS, PEER_SLICE = 5, 3, 20
@@ -43,7 +43,7 @@ class Bench:
 
     @classmethod
     def make(cls) -> Bench:
-        """A 2048-bit key and one party's counts for a release of Adult's size."""
+        """Make a 2048-bit key and one party's counts for a release of Adult's size."""
         private_key = generate_key_pair(2048, OsRandomSource())
         packing = Packing(
             plaintext_bits=private_key.public_key.plaintext_bits,
@@ -223,7 +223,7 @@ def _sum_plan(
 
 
 def _naive_sum(bench: Bench, cells: int) -> list[int]:
-    """The first cells of the papers' protocol on phe: the first party's share is used."""
+    """Run the papers' protocol on phe for some cells: the first party's share is used."""
     public = phe.PaillierPublicKey(int(bench.public_key.n))
     private = phe.PaillierPrivateKey(public, *bench.private_key.reveal_factors())
     selector = [public.encrypt(int(party == 0)) for party in range(PARTIES)]

@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def study_distance(
     schema: Schema, rows: int, parties: int, epsilon: str, method: str, run: int
 ) -> Distance:
-    """How far the release of one study is from the population it was made of."""
+    """Return how far the release of one study is from the population it was made of."""
     people, real = population(rows, run)
     owners = dict(at_random(people, parties, OsRandomSource()))
     # Masks and ciphertexts carry the same noise; masks are the quicker ones.
@@ -110,18 +110,18 @@ def study_distance(
 
 @cache
 def population(rows: int, seed: int) -> tuple[pd.DataFrame, Codes]:
-    """The people of one run, and their codes."""
+    """Return the people of one run, and their codes."""
     people = make_population(rows, seed=seed)
     return people, Schema.from_toml(demo_schema_toml()).encode(people)
 
 
 def sample_distance(rows: int, run: int) -> Distance:
-    """How far two samples of one population are from each other."""
+    """Return how far two samples of one population are from each other."""
     return distance(population(rows, run)[1], population(rows, run + 1_000)[1])
 
 
 def distance(real: Codes, other: Codes) -> Distance:
-    """The mean total variation distance of the marginals of every order."""
+    """Return the mean total variation distance of the marginals of every order."""
     one, two, three = (
         mean_distance(real, other, marginal_sets(real.width, order)) for order in _ORDERS
     )
@@ -135,18 +135,18 @@ def average(found: Sequence[Distance]) -> Distance:
 
 
 def shown(distances: Distance) -> str:
-    """Two digits are what the runs tell."""
+    """Write two digits: the runs tell no more."""
     return " / ".join(f"{each:.3f}"[1:] if each < 1 else "1" for each in distances)
 
 
 def markdown(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table."""
+    """Write a table."""
     rule = ["---"] * len(headings)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (headings, rule, *lines))
 
 
 def between_markers(page: str, text: str) -> str:
-    """The page with the tables between its markers."""
+    """Return the page with the tables between its markers."""
     marked = re.compile(r"(<!-- forecast -->\n).*?(\n<!-- end of forecast -->)", re.DOTALL)
     if not marked.search(page):
         raise InputError("the page has no <!-- forecast --> ... <!-- end of forecast -->")

@@ -1,13 +1,16 @@
-"""What benchmarks share: results that are kept, tables that are shown, distances, turns."""
+"""What benchmarks share: schemas, distances, seconds and memory, tables that are shown and kept."""
 
 from __future__ import annotations
 
 import json
-import statistics
+import multiprocessing
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 from rich.console import Console
@@ -17,8 +20,15 @@ import parley
 from common.release.evaluation import total_variation
 from common.release.fitted import FittedModel
 from common.schema import Codes, Schema
+from parley.simulation.population import demo_schema_toml, make_population
 
-RESULTS = Path(__file__).parent / "results"
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+Row = dict[str, object]
+Measured = Iterator[tuple[Mapping[str, object], float]]  # labels of a line, and one measurement
+Figures = Iterator[tuple[Mapping[str, object], str, float]]  # the same, and the column's heading
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
 def keep(name: str, found: object) -> None:
@@ -29,15 +39,17 @@ def keep(name: str, found: object) -> None:
 
 
 def show(lines: Sequence[Mapping[str, object]], title: str = "") -> None:
-    """Print a table with the keys of the first line as headings; texts stand left."""
+    """Print a table with the keys of the lines as headings; texts stand left."""
     if not lines:
         return
+    headings = {heading: value for line in reversed(lines) for heading, value in line.items()}
     table = Table(title=title or None)
-    for heading, value in lines[0].items():
-        table.add_column(heading, justify="left" if isinstance(value, str) else "right")
+    for heading in dict.fromkeys(heading for line in lines for heading in line):
+        justify: Any = "left" if isinstance(headings[heading], str) else "right"
+        table.add_column(heading, justify=justify)
     for line in lines:
-        table.add_row(*map(_shown, line.values()))
-    Console(width=130).print(table)
+        table.add_row(*(_shown(line.get(str(column.header), "")) for column in table.columns))
+    Console(width=160).print(table)
 
 
 def _shown(value: object) -> str:
@@ -46,15 +58,79 @@ def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def averaged(runs: int, measure: Callable[[int], Figures]) -> list[dict[str, Any]]:
+    """Return a line for every set of labels, with the mean over the runs in every column.
+
+    Args:
+        runs: repetitions.
+        measure: takes the number of a run; yields the labels of a line, the heading of a column,
+            and what was measured.
+
+    Returns:
+        Lines in the order in which their labels first came. With more than one run, the last column
+        is the largest standard error of a mean in the line.
+    """
+    found: dict[tuple[tuple[str, object], ...], dict[str, list[float]]] = {}
+    for run in range(runs):
+        for labels, heading, number in measure(run):
+            line = found.setdefault(tuple(labels.items()), {})
+            line.setdefault(heading, []).append(number)
+    return [
+        dict(labels) | {heading: fmean(each) for heading, each in line.items()} | _spread(line)
+        for labels, line in found.items()
+    ]
+
+
+def sweep(
+    columns: Mapping[str, T], runs: int, measure: Callable[[T, int], Measured]
+) -> list[dict[str, Any]]:
+    """Return the lines of `averaged`, with a column for every value that is swept, by heading."""
+    return averaged(
+        runs,
+        lambda run: (
+            (labels, heading, number)
+            for heading, value in columns.items()
+            for labels, number in measure(value, run)
+        ),
+    )
+
+
+def _spread(line: Mapping[str, Sequence[float]]) -> Row:
+    errors = [stdev(each) / len(each) ** 0.5 for each in line.values() if len(each) > 1]
+    return {"± at most": max(errors)} if errors else {}
+
+
+def schema_of(*attributes: str, more: str = "") -> Schema:
+    """Return a schema of attributes, each the inside of an inline table, and more lines."""
+    listed = "".join(f"  {{ {each} }},\n" for each in attributes)
+    return Schema.from_toml(f"attribute = [\n{listed}]\n{more}")
+
+
+def number(name: str, *, high: int, bins: int, low: int = 0, kind: str = "integer") -> str:
+    """Return the attribute of a number in bins of equal width."""
+    return f'name = "{name}", kind = "{kind}", min = {low}, max = {high}, bins = {bins}'
+
+
+def category(name: str, values: Sequence[str]) -> str:
+    """Return the attribute of some words."""
+    return f'name = "{name}", kind = "categorical", values = {json.dumps(list(values))}'
+
+
+def demo_population(rows: int, seed: int = 1) -> tuple[Schema, Codes]:
+    """Return the schema and the rows of the simulated people of the demonstration."""
+    schema = Schema.from_toml(demo_schema_toml())
+    return schema, schema.encode(make_population(rows, seed=seed))
+
+
 def mean_distance(real: Codes, made: Codes, sets: Sequence[tuple[int, ...]]) -> float:
-    """The mean total variation distance of the tables of some sets of attributes."""
-    return statistics.fmean(total_variation(real, made, sets))
+    """Return the mean total variation distance of the tables of some sets of attributes."""
+    return fmean(total_variation(real, made, sets))
 
 
 def released(
     table: pd.DataFrame, schema: Schema, *, method: str, epsilon: str, seed: int
 ) -> FittedModel:
-    """A study of three owners, added up in the clear: the noise is the same, and it is quick."""
+    """Run a study of three owners with sums in the clear: quick, and the noise is the same."""
     parts = [table[part::3] for part in range(3)]
     return parley.simulate(
         parts, schema, epsilon=epsilon, method=method, aggregation="clear", seed=seed
@@ -64,7 +140,7 @@ def released(
 def seconds_in_turn(
     *jobs: Callable[[], object], turns: int, clock: Callable[[], float] = time.perf_counter
 ) -> list[list[float]]:
-    """The seconds of each job, over turns in which each runs once."""
+    """Return the seconds of each job, over turns in which each runs once."""
     seconds: list[list[float]] = [[] for _ in jobs]
     for _ in range(turns):
         for job, measured in zip(jobs, seconds, strict=True):
@@ -75,6 +151,38 @@ def seconds_in_turn(
 
 
 def fastest(job: Callable[[], object], turns: int = 3) -> float:
-    """The seconds of the fastest of some runs."""
+    """Return the seconds of the fastest of some runs."""
     (seconds,) = seconds_in_turn(job, turns=turns)
     return min(seconds)
+
+
+@dataclass(kw_only=True)
+class Spent:
+    """What a block of code took: by the clock, by the processor in all threads, and in memory."""
+
+    seconds: float = 0.0
+    processor_seconds: float = 0.0
+    peak_mib: float = 0.0
+
+
+@contextmanager
+def spending() -> Iterator[Spent]:
+    """Measure a block; the figures are there when the block ends."""
+    spent, clock, processor = Spent(), time.perf_counter(), time.process_time()
+    yield spent
+    spent.seconds = time.perf_counter() - clock
+    spent.processor_seconds = time.process_time() - processor
+    spent.peak_mib = _peak_mib()
+
+
+def _peak_mib() -> float:
+    """Return the most memory this process had; unlike `ru_maxrss`, without the parent's."""
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
+def in_own_process(job: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Run a job in a new process, so that its peak of memory is its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(job, arguments, named)

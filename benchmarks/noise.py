@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.measuring import keep, seconds_in_turn, show
+from benchmarks.measuring import Row, keep, seconds_in_turn, show
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
@@ -25,30 +25,36 @@ OURS, THEIRS, ROUNDS = 2_000_000, 50_000, 3
 
 
 def per_second(draw: Callable[[int], object], count: int) -> float:
-    """The best of a few rounds, after one small one that fills the caches, by processor time."""
+    """Return the best of a few rounds by processor time, after a small one that fills caches."""
     draw(1)
     (seconds,) = seconds_in_turn(partial(draw, count), turns=ROUNDS, clock=time.process_time)
     return count / min(seconds)
 
 
-def opendp_laplace(scale: int) -> Callable[[int], object]:
-    """OpenDP's discrete Laplace, which is exact as well."""
+def opendp_draws(law: str, scale: float) -> Callable[[int], object]:
+    """Return OpenDP's discrete Laplace or discrete Gaussian, both exact as well.
+
+    The Gaussian is the nearest to Skellam noise that OpenDP has.
+    """
     import opendp.prelude as dp  # loads scikit-learn, which sets environment variables
 
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
-    mechanism = dp.m.make_laplace(*space, scale=float(scale))
+    make, norm = {
+        "laplace": (dp.m.make_laplace, dp.l1_distance(T=int)),
+        "gaussian": (dp.m.make_gaussian, dp.l2_distance(T=float)),
+    }[law]
+    mechanism = make(dp.vector_domain(dp.atom_domain(T=int)), norm, scale=scale)
     return lambda count: mechanism([0] * count)
 
 
-def noise_rows(source: OsRandomSource) -> list[dict[str, float | str]]:
-    """One row for each scale."""
-    rows: list[dict[str, float | str]] = []
+def noise_rows(source: OsRandomSource) -> list[Row]:
+    """Measure one row for each scale."""
+    rows: list[Row] = []
     for scale in SCALES:
         exact = Fraction(scale)
         ours = per_second(partial(discrete_laplace, exact, source=source), OURS)
         shares = per_second(partial(polya_shares, exact, 10, source=source), OURS // 4)
-        theirs = per_second(opendp_laplace(scale), THEIRS)
+        theirs = per_second(opendp_draws("laplace", float(scale)), THEIRS)
         rows.append(
             {
                 "scale": scale,
@@ -62,22 +68,12 @@ def noise_rows(source: OsRandomSource) -> list[dict[str, float | str]]:
     return rows
 
 
-def opendp_gaussian(deviation: float) -> Callable[[int], object]:
-    """OpenDP's discrete Gaussian: exact as well, and the nearest to Skellam noise that it has."""
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
-    mechanism = dp.m.make_gaussian(*space, scale=deviation)
-    return lambda count: mechanism([0] * count)
-
-
-def skellam_rows(source: OsRandomSource) -> list[dict[str, float | str]]:
-    """One row for each variance of a share; the law itself is held against SciPy's by tests."""
-    rows: list[dict[str, float | str]] = []
+def skellam_rows(source: OsRandomSource) -> list[Row]:
+    """Measure one row for each variance of a share; tests hold the law itself against SciPy's."""
+    rows: list[Row] = []
     for variance in VARIANCES:
         ours = per_second(partial(skellam, Fraction(variance), source=source), OURS)
-        theirs = per_second(opendp_gaussian(variance**0.5), THEIRS)
+        theirs = per_second(opendp_draws("gaussian", variance**0.5), THEIRS)
         rows.append(
             {
                 "share_variance": variance,
@@ -90,20 +86,18 @@ def skellam_rows(source: OsRandomSource) -> list[dict[str, float | str]]:
 
 
 def choice_milliseconds(source: OsRandomSource, candidates: int) -> float:
-    """One draw of the exponential mechanism among `candidates`."""
+    """Time one draw of the exponential mechanism among `candidates`."""
     scores = np.arange(candidates, dtype=np.int64) % 1000
-    draw = Fraction(1, 10)
-    calls = 20
 
     def choose(count: int) -> None:
         for _ in range(count):
-            exponential_mechanism(scores, sensitivity=1, epsilon=draw, source=source)
+            exponential_mechanism(scores, sensitivity=1, epsilon=Fraction(1, 10), source=source)
 
-    return 1000 / per_second(choose, calls)
+    return 1000 / per_second(choose, 20)
 
 
 def main() -> None:
-    """Print the table and keep it."""
+    """Print the tables and keep them."""
     source = OsRandomSource()
     rows, gaussian = noise_rows(source), skellam_rows(source)
     show(rows)

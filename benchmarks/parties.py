@@ -18,17 +18,16 @@ import gc
 import heapq
 import itertools
 import time
-from collections import Counter, defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
-from benchmarks.measuring import keep
+from benchmarks.measuring import demo_population, keep, show
+from benchmarks.subn_methods import agreed, identities_of
 from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import PrivateKey, generate_key_pair
@@ -46,14 +45,9 @@ from common.methods.registry import run_of
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
-from common.study.document import Member, Study
-from common.study.messages import ShareSubmitted, ToCurator, ToParty, message_bytes
-from curator.effects import Effect, Send
-from curator.role import CuratorRole
-from parley.simulation.in_process import RowsInMemory
-from parley.simulation.population import demo_schema_toml, make_population
-from party.effects import ChargeBudget
-from party.role import PartyRole
+from parley.simulation.in_process import run_roles
+from parley.simulation.population import demo_schema_toml
+from tests.harness.roles import make_roles
 
 PARTIES = (3, 10, 30, 100, 300, 1000)
 MAY_MISS_PARTIES = (10, 100, 1000)
@@ -91,77 +85,40 @@ class RingTime:
     in_one_s: float
 
 
-def make_study(
-    identities: dict[str, Identity], tables: dict[str, Codes], may_miss: int = 0
-) -> Study:
-    """A study of the simulated population by subn+, masked."""
-    return Study(
-        name="parties",
-        schema=Schema.from_toml(demo_schema_toml()),
-        members=tuple(
-            Member(name=name, rows=tables[name].rows, identity=identity.public)
-            for name, identity in identities.items()
-        ),
-        epsilon=Fraction(1),
-        aggregation=Aggregation.MASKED,
-        may_miss=may_miss,
-    )
-
-
 def study_cost(codes: Codes, parties: int, may_miss: int = 0) -> Cost:
-    """Run a whole study; what it costs a party on average, and the curator."""
+    """Run a whole study; return what it costs a party on average, and the curator."""
     parts = np.array_split(np.arange(codes.rows), parties)
     tables = {f"party {i}": codes.take(part) for i, part in enumerate(parts)}
-    source = OsRandomSource()
-    identities = {name: Identity.generate(source) for name in tables}
-    study = make_study(identities, tables, may_miss)
-    curator = CuratorRole(
-        study=study, run=run_of(study), private_key=None, source_of=lambda _: source
-    )
-    roles = {
-        name: PartyRole(
-            study=study, run=run_of(study), name=name, identity=identities[name],
-            data=RowsInMemory(table), source_of=lambda _: source,
-        )
-        for name, table in tables.items()
-    }  # fmt: skip
+    identities = identities_of(tables)
+    terms = {"aggregation": Aggregation.MASKED, "may_miss": may_miss}
+    schema = Schema.from_toml(demo_schema_toml())
+    study = agreed(schema, tables, epsilon=Fraction(1), **terms)
+    roles = make_roles(study, run_of, identities, tables, sources=lambda _: _private)
     gc.freeze()  # an owner's process does not search the objects of the other owners for garbage
-    seconds, carried = {"parties": 0.0, "curator": 0.0}, Counter[str]()
-    to_parties: deque[tuple[str, ToParty]] = deque(_sent(curator.start()))
-    to_curator: deque[tuple[str, ToCurator]] = deque()
-    while to_parties or to_curator:
-        begun = time.process_time()
-        if to_parties:
-            name, request = to_parties.popleft()
-            carried["received"] += message_bytes(request)
-            for effect in roles[name].receive(request):
-                if not isinstance(effect, ChargeBudget):
-                    to_curator.append((name, effect.message))
-            seconds["parties"] += time.process_time() - begun
-        else:
-            name, answer = to_curator.popleft()
-            carried["sent"] += message_bytes(answer)
-            carried["words"] += len(answer.payload) if isinstance(answer, ShareSubmitted) else 0
-            to_parties.extend(_sent(curator.receive(name, answer)))
-            seconds["curator"] += time.process_time() - begun
-    cells = carried["words"] // (8 * parties)
+    run = run_roles(*roles, clock=time.process_time)
+    sent = sum(phase.sent.total() for phase in run.traffic.values())
+    cells = sum(step.cells for step in run.steps)
     return Cost(
         parties=parties,
         may_miss=may_miss,
         cells=cells,
-        party_seconds=seconds["parties"] / parties,
-        party_sent=carried["sent"] / parties,
-        party_received=carried["received"] / parties,
+        party_seconds=sum(run.seconds.values()) / parties,
+        party_sent=sent / parties,
+        party_received=sum(phase.received.total() for phase in run.traffic.values()) / parties,
         study_bytes=len(study.to_toml().encode()),
         masks_seconds=mask_seconds(identities, cells, everybody=False),
         all_pairs_seconds=mask_seconds(identities, cells, everybody=True),
-        curator_seconds=seconds["curator"],
-        curator_received=carried["sent"],
+        curator_seconds=run.curator_s,
+        curator_received=sent,
     )
 
 
+def _private(step: int) -> OsRandomSource:
+    return OsRandomSource()
+
+
 def mask_seconds(identities: dict[str, Identity], cells: int, *, everybody: bool) -> float:
-    """One party's masks for a sum of so many cells, key agreement included."""
+    """Time one party's masks for a sum of so many cells, key agreement included."""
     order = tuple(identities)
     roster = {name: identity.public for name, identity in identities.items()}
     member = LocalParty(name=order[0], identity=identities[order[0]], roster=roster)
@@ -173,12 +130,8 @@ def mask_seconds(identities: dict[str, Identity], cells: int, *, everybody: bool
     return time.process_time() - begun
 
 
-def _sent(effects: Iterable[Effect]) -> Iterable[tuple[str, ToParty]]:
-    return ((effect.to, effect.message) for effect in effects if isinstance(effect, Send))
-
-
 def ring_time(key: PrivateKey, parties: int, latency_s: float) -> RingTime:
-    """The same sum in chunks of 32 ciphertexts, and in one."""
+    """Time a sum in chunks of 32 ciphertexts, and in one message."""
     chunked = _ring_plan(key, parties, 32)
     whole = _ring_plan(key, parties, chunked.packing.plaintexts_for(_RING_CELLS))
     return RingTime(
@@ -199,7 +152,7 @@ def _ring_plan(key: PrivateKey, parties: int, chunk: int) -> SumPlan:
 
 
 def ring_seconds(plan: SumPlan, key: PrivateKey, latency_s: float) -> float:
-    """When the last chunk is decrypted: every role is busy while it computes, links only delay.
+    """Return when the last chunk is decrypted: roles compute one at a time, links only delay.
 
     An envelope goes by way of the curator, so it takes the latency twice. What a party does before
     anything arrives (its own ciphertexts) is ready at the start.
@@ -248,59 +201,36 @@ def _timed_beginning(role: SumParty, free: dict[str, float], name: str) -> Itera
         begun = time.process_time()
 
 
-def show(costs: list[Cost], recoverable: list[Cost], rings: list[RingTime]) -> None:
-    """Three tables."""
-    table = Table(title=f"One masked study by subn+ of {ROWS:,} rows; processor time, per party")
-    for heading in (
-        "K", "ms", "ms of masks", "all pairs would be", "kB sent", "kB received", "study kB",
-        "curator s", "curator ms/party",
-    ):  # fmt: skip
-        table.add_column(heading, justify="right")
-    for c in costs:
-        table.add_row(
-            f"{c.parties:,}", f"{1e3 * c.party_seconds:,.1f}", f"{1e3 * c.masks_seconds:,.2f}",
-            f"{1e3 * c.all_pairs_seconds:,.2f}", f"{c.party_sent / 1e3:,.1f}",
-            f"{c.party_received / 1e3:,.1f}", f"{c.study_bytes / 1e3:,.0f}",
-            f"{c.curator_seconds:,.2f}", f"{1e3 * c.curator_seconds / c.parties:,.2f}",
-        )  # fmt: skip
-    Console(width=130).print(table)
-    show_recoverable(costs, recoverable)
-    table = Table(title=f"Ring of packed ciphertexts, {_RING_CELLS:,} cells: until the total is in")
-    for heading in ("K", "latency ms", "chunks", "in chunks, s", "in one message, s", "ratio"):
-        table.add_column(heading, justify="right")
-    for r in rings:
-        table.add_row(
-            str(r.parties), f"{1e3 * r.latency_s:.0f}", str(r.chunks), f"{r.in_chunks_s:.2f}",
-            f"{r.in_one_s:.2f}", f"{r.in_one_s / r.in_chunks_s:.1f}",
-        )  # fmt: skip
-    Console(width=130).print(table)
-
-
-def show_recoverable(costs: list[Cost], recoverable: list[Cost]) -> None:
-    """What it costs that a party may be missing, as ratios to the same study without it."""
-    table = Table(title="The same with may_miss = 1, per party, and as a multiple of may_miss = 0")
-    for heading in (
-        "K",
-        "ms",
-        "times",
-        "kB sent",
-        "times",
-        "kB received",
-        "times",
-        "curator times",
-    ):
-        table.add_column(heading, justify="right")
+def tables(costs: list[Cost], recoverable: list[Cost], rings: list[RingTime]) -> None:
+    """Print what a study costs, what it costs that a party may be missing, and the rings."""
+    show(
+        [
+            {
+                "K": c.parties, "ms": 1e3 * c.party_seconds, "ms of masks": 1e3 * c.masks_seconds,
+                "all pairs would be": 1e3 * c.all_pairs_seconds, "kB sent": c.party_sent / 1e3,
+                "kB received": c.party_received / 1e3, "study kB": c.study_bytes / 1e3,
+                "curator s": c.curator_seconds,
+                "curator ms/party": 1e3 * c.curator_seconds / c.parties,
+            }
+            for c in costs
+        ],
+        f"One masked study by subn+ of {ROWS:,} rows; processor time, per party",
+    )  # fmt: skip
     plain = {cost.parties: cost for cost in costs}
-    for own in recoverable:
-        other = plain[own.parties]
-        table.add_row(
-            f"{own.parties:,}",
-            f"{1e3 * own.party_seconds:,.1f}", f"{own.party_seconds / other.party_seconds:.2f}",
-            f"{own.party_sent / 1e3:,.1f}", f"{own.party_sent / other.party_sent:.2f}",
-            f"{own.party_received / 1e3:,.1f}", f"{own.party_received / other.party_received:.2f}",
-            f"{own.curator_seconds / other.curator_seconds:.2f}",
-        )  # fmt: skip
-    Console(width=130).print(table)
+    figures = ("party_seconds", "party_sent", "party_received", "curator_seconds")
+    show(
+        [
+            {"K": own.parties}
+            | {each: getattr(own, each) for each in figures}
+            | {f"{e}, times": getattr(own, e) / getattr(plain[own.parties], e) for e in figures}
+            for own in recoverable
+        ],
+        "The same with may_miss = 1, and as a multiple of may_miss = 0",
+    )
+    show(
+        [asdict(each) | {"ratio": each.in_one_s / each.in_chunks_s} for each in rings],
+        f"Ring of packed ciphertexts, {_RING_CELLS:,} cells: until the total is in",
+    )
 
 
 def plot(costs: list[Cost], path: Path) -> None:
@@ -333,13 +263,13 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=PARTIES[-1])
     parser.add_argument("--plot", type=Path, help="a picture of the cost per party")
     options = parser.parse_args()
-    codes = Schema.from_toml(demo_schema_toml()).encode(make_population(ROWS, seed=1))
+    _, codes = demo_population(ROWS)
     study_cost(codes, 3)  # compiles what is compiled on first use
     costs = [study_cost(codes, parties) for parties in PARTIES if parties <= options.most]
     recoverable = [study_cost(codes, k, 1) for k in MAY_MISS_PARTIES if k <= options.most]
     key = generate_key_pair(2048, OsRandomSource())
     rings = [ring_time(key, k, latency) for k in _RING_PARTIES for latency in _LATENCIES_S]
-    show(costs, recoverable, rings)
+    tables(costs, recoverable, rings)
     print(f"Up to {LEAST_CONNECTIVITY} partners share masks with a party.")
     keep("parties", {"studies": [*costs, *recoverable], "rings": rings})
     if options.plot:

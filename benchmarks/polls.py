@@ -11,38 +11,33 @@ things look at the curator's processor time for a poll: its inverse is what one 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import multiprocessing
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from fractions import Fraction
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.measuring import keep
-from benchmarks.transport import NAMES, clock, make_rings
-from common.crypto.key_files import load_identity
-from common.crypto.sums.plan import Aggregation
+from benchmarks.measuring import keep, show
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
+from common.service.clock import system_clock
 from common.service.database import Database
-from common.study.document import Member, Study
+from common.study.document import Study
 from common.wire.pki.credentials import CredentialFiles
-from common.wire.pki.keyring import Keyring
-from curator.server.service import CuratorServer
 from curator.store.store import Store
 from curator.studies import Studies
 from parley.simulation.population import demo_schema_toml
 from party.client.dialer import Address, Dialer
+from tests.harness.consortium import Consortium
 
+NAMES = ("north", "east", "south")
 POLLERS = 2  # processes; the curator takes what they leave of the machine
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Polled:
     """One store, polled both ways."""
 
@@ -53,20 +48,8 @@ class Polled:
     cpu_ms: float
 
 
-def make_study(rings: dict[str, Keyring], number: int) -> Study:
-    """A study of everybody."""
-    members = tuple(
-        Member(name=name, rows=1000, identity=load_identity(ring.identity).public)
-        for name, ring in rings.items()
-    )
-    return Study(
-        name=f"study {number}", schema=Schema.from_toml(demo_schema_toml()), members=members,
-        epsilon=Fraction(1), method="subn+", aggregation=Aggregation.MASKED,
-    )  # fmt: skip
-
-
 def make_store(path: Path, study: Study, *, ended: int) -> None:
-    """A store with an open study and copies of it that ended; their digests are made up."""
+    """Make a store with an open study and copies of it that ended; their digests are made up."""
     database = Database(path)
     store = Store(database, OsRandomSource())
     document = study.to_toml()
@@ -86,7 +69,7 @@ def make_store(path: Path, study: Study, *, ended: int) -> None:
 
 
 def _talk(database: Database, study: bytes, name: str) -> None:
-    """What is left of a study's messages."""
+    """Add what is left of a study's messages."""
     for sequence in range(1, 8):
         place = NAMES.index(name) * 10 + sequence
         database.write(
@@ -98,26 +81,8 @@ def _talk(database: Database, study: bytes, name: str) -> None:
         )
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[tuple[Studies, float]]:
-    """The studies of a store, and how long it took to open it."""
-    began = time.perf_counter()
-    database = Database(path)
-    database.check_at_start()
-    studies = Studies(
-        Store(database, OsRandomSource()), begin=run_of, publish=lambda _: path, clock=clock,
-        later=lambda task: task(),
-    )  # fmt: skip
-    studies.open()
-    took = time.perf_counter() - began
-    try:
-        yield studies, took
-    finally:
-        database.close()
-
-
 def polls_in_process(studies: Studies, *, seconds: float) -> float:
-    """Polls in a second of one thread, without the network."""
+    """Return polls in a second of one thread, without the network."""
     count, began = 0, time.perf_counter()
     while (took := time.perf_counter() - began) < seconds:
         for name in NAMES:
@@ -129,10 +94,10 @@ def polls_in_process(studies: Studies, *, seconds: float) -> float:
 
 
 def poll(files: CredentialFiles, name: str, port: int, seconds: float) -> tuple[int, float]:
-    """Polls over one connection, and in how many seconds; runs in a process of its own."""
+    """Poll over one connection in this process; return how often, and in how many seconds."""
     address = Address(target=f"127.0.0.1:{port}", proxy=None, files=files, software="benchmark")
     count = 0
-    with Dialer(address, clock).dial() as connection:
+    with Dialer(address, system_clock).dial() as connection:
         connection.enrol(name, b"", with_ended=False)
         began = time.perf_counter()
         while (took := time.perf_counter() - began) < seconds:
@@ -140,39 +105,40 @@ def poll(files: CredentialFiles, name: str, port: int, seconds: float) -> tuple[
     return count, took
 
 
-def polls_over_grpc(
-    studies: Studies, ring: Keyring, rings: dict[str, Keyring], *, seconds: float
-) -> tuple[float, float]:
-    """Polls in a second of several connections together, and our processor time for one."""
-    server = CuratorServer(
-        studies, files=ring.files, revoked=ring.revoked, listen="127.0.0.1:0", clock=clock,
-        software="benchmark",
-    )  # fmt: skip
-    port = server.start()
+def polls_over_grpc(consortium: Consortium, *, seconds: float) -> tuple[float, float]:
+    """Return polls in a second of several connections, and our processor time for one, in ms."""
     cpu = time.process_time()
     spawn = multiprocessing.get_context("spawn")  # gRPC does not bear a fork
-    try:
-        with ProcessPoolExecutor(POLLERS, mp_context=spawn) as processes:
-            polling = [
-                processes.submit(poll, rings[name].files, name, port, seconds)
-                for name in NAMES[:POLLERS]
-            ]
-            done = [each.result() for each in polling]
-        cpu = time.process_time() - cpu
-        rate = sum(count / took for count, took in done)
-        return rate, 1000 * cpu / sum(count for count, _ in done)
-    finally:
-        server.stop(grace_s=0)
+    with ProcessPoolExecutor(POLLERS, mp_context=spawn) as processes:
+        polling = [
+            processes.submit(
+                poll, consortium.parties[name].ring.files, name, consortium.curator.port, seconds
+            )
+            for name in NAMES[:POLLERS]
+        ]
+        done = [each.result() for each in polling]
+    cpu = time.process_time() - cpu
+    rate = sum(count / took for count, took in done)
+    return rate, 1000 * cpu / sum(count for count, _ in done)
 
 
 def measure(folder: Path, ended: int, *, seconds: float) -> Polled:
     """Make a store, open it and poll it."""
-    ring, rings = make_rings(folder)
-    path = folder / "curator.db"
-    make_store(path, make_study(rings, ended), ended=ended)
-    with opened(path) as (studies, opened_s):
-        local = polls_in_process(studies, seconds=seconds)
-        network, cpu_ms = polls_over_grpc(studies, ring, rings, seconds=seconds)
+    consortium = Consortium(folder, NAMES, schema=Schema.from_toml(demo_schema_toml()))
+    curator = consortium.curator
+    curator.begin = run_of
+    make_store(folder / "curator.db", consortium.study, ended=ended)
+    began = time.perf_counter()
+    database = Database(folder / "curator.db")
+    database.check_at_start()
+    database.close()
+    curator.start()
+    opened_s = time.perf_counter() - began
+    try:
+        local = polls_in_process(curator.studies, seconds=seconds)
+        network, cpu_ms = polls_over_grpc(consortium, seconds=seconds)
+    finally:
+        curator.stop()
     return Polled(ended, opened_s, local, network, cpu_ms)
 
 
@@ -182,23 +148,14 @@ def main() -> None:
     parser.add_argument("--ended", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=5.0, help="of every measurement")
     options = parser.parse_args()
-    print(f"SQLite {sqlite3.sqlite_version}; {POLLERS} polling processes")
-    print(f"{'ended':>8} {'open':>8} {'polls/s':>12} {'over gRPC':>12} {'CPU each':>12}")
     results = []
     for ended in (0, options.ended):
         with tempfile.TemporaryDirectory() as scratch:
-            found = measure(Path(scratch), ended, seconds=options.seconds)
-        results.append(found)
-        print(
-            f"{ended:>8,} {found.opened_s:>7.2f}s {found.in_process:>12,.0f} "
-            f"{found.over_grpc:>12,.0f} {found.cpu_ms:>9.2f} ms",
-            flush=True,
-        )
-    none, many = results
-    print(
-        f"{'ratio':>8} {'':>8} {many.in_process / none.in_process:>12.2f} "
-        f"{many.over_grpc / none.over_grpc:>12.2f} {many.cpu_ms / none.cpu_ms:>12.2f}"
-    )
+            results.append(measure(Path(scratch), ended, seconds=options.seconds))
+    none, many = map(asdict, results)
+    ratios = {"ended": "ratio"} | {key: many[key] / none[key] for key in none if key != "ended"}
+    title = f"polls in a second, SQLite {sqlite3.sqlite_version}; {POLLERS} polling processes"
+    show([none, many, ratios], title)
     keep("polls", results)
 
 

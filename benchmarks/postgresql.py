@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import shutil
 import statistics
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import adbc_driver_postgresql.dbapi  # type: ignore[import-untyped]  # has no stubs
 
-from benchmarks.measuring import keep, seconds_in_turn, show
+from benchmarks.measuring import category, keep, number, schema_of, seconds_in_turn, show
 from common.schema import Schema
 from party.sources.sql import SqlReader
 
@@ -30,7 +29,7 @@ _SIZES = {"sex": 2, "age": 100, "ward": 12, "year": 26, "smokes": 2, "state": 50
 
 
 def server_programs() -> Path | None:
-    """The folder of initdb and pg_ctl; None if there is no server on this machine."""
+    """Return the folder of initdb and pg_ctl; None if there is no server on this machine."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     initdb = str(found[-1]) if found else shutil.which("initdb")
     return None if initdb is None else Path(initdb).parent
@@ -51,7 +50,7 @@ class Server:
     def uri(
         self, user: str = "owner", password: str | None = None, database: str = "postgres"
     ) -> str:
-        """An address of the server; `password` with its colon, the owner's if not given."""
+        """Return an address of the server; `password` with its colon, the owner's if not given."""
         word = f":{self.password}" if password is None else password
         return f"postgresql://{user}{word}@/{database}?host={self.folder}"
 
@@ -66,7 +65,7 @@ class Server:
 
 @contextmanager
 def running_server(programs: Path, password: str) -> Iterator[Server]:
-    """A server, for as long as it is needed."""
+    """Run a server for as long as it is needed."""
     # A server refuses to run as root, and the path of a socket is short.
     as_user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
     folder = Path(tempfile.mkdtemp(prefix="pg."))
@@ -95,20 +94,19 @@ def running_server(programs: Path, password: str) -> Iterator[Server]:
 
 
 def schema() -> Schema:
-    """Six attributes: two of words, four of whole numbers."""
-    parts = []
-    for name, size in _SIZES.items():
-        if name in ("sex", "ward"):
-            values = json.dumps([f"{name} {code}" for code in range(size)])
-            parts.append(f'[[attribute]]\nname = "{name}"\nkind = "categorical"\nvalues = {values}')
-        else:
-            domain = f"min = 0\nmax = {size - 1}\nbins = {size}"
-            parts.append(f'[[attribute]]\nname = "{name}"\nkind = "integer"\n{domain}')
-    return Schema.from_toml("\n".join(parts))
+    """Return six attributes: two of words, four of whole numbers."""
+    return schema_of(
+        *(
+            category(name, [f"{name} {code}" for code in range(size)])
+            if name in ("sex", "ward")
+            else number(name, high=size - 1, bins=size)
+            for name, size in _SIZES.items()
+        )
+    )
 
 
 def table_statement(rows: int) -> str:
-    """The statement that makes the table."""
+    """Write the statement that makes the table."""
     columns = []
     for prime, (name, size) in zip((7, 31, 13, 101, 3, 17), _SIZES.items(), strict=True):
         code = f"(i::bigint * {prime} % 10007 % {size})"
@@ -145,7 +143,7 @@ def main() -> None:
 
 
 def report(rows: int, fetched: float, fingerprint: float, grouped: float) -> None:
-    """The costs, in nanoseconds and in cells fetched."""
+    """Print the costs, in nanoseconds and in cells fetched."""
     cells = rows * len(_SIZES)
     costs = {
         "a cell fetched": 1e9 * fetched / cells,

@@ -21,9 +21,8 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
-from rich.console import Console
 
-from benchmarks.measuring import keep
+from benchmarks.measuring import Figures, averaged, demo_population, keep, show
 from benchmarks.subn_data import (
     NAMES,
     POPULATION,
@@ -35,27 +34,24 @@ from benchmarks.subn_data import (
 )
 from benchmarks.subn_methods import METHODS, QuickCopy, study_of
 from common.privacy.randomness import SeededRandomSource
-from common.schema import Codes, Schema
+from common.schema import Codes
 from common.study.document import Study
 from common.study.prior import Prior
-from parley.simulation.population import demo_schema_toml, make_population
 
 ALIKE, DRIFTED = "alike", "drifted"
 EPSILONS = ("0.1", "0.4", "1")
 DELTAS = ("0", "1e-9")
 PARTIES = 5
-_ROWS = 30_000
 
 
 def population() -> Setting:
-    """The simulated people of the demo."""
-    schema = Schema.from_toml(demo_schema_toml())
-    codes = schema.encode(make_population(_ROWS, seed=1))
+    """Return the simulated people of the demonstration."""
+    schema, codes = demo_population(30_000)
     return setting_of(POPULATION, codes, [each.hierarchy for each in schema.attributes])
 
 
 def years(codes: Codes, kind: str, seed: int) -> tuple[Codes, Codes]:
-    """Last year's rows and this year's, no row in both."""
+    """Return last year's rows and this year's, no row in both."""
     rng = np.random.default_rng(seed)
     column = codes.columns[0] + rng.random(codes.rows)
     place = np.argsort(np.argsort(column)) / codes.rows
@@ -65,42 +61,28 @@ def years(codes: Codes, kind: str, seed: int) -> tuple[Codes, Codes]:
 
 
 def release(study: Study, tables: dict[str, Codes], seed: str, prior: Codes | None = None) -> Codes:
-    """The synthetic rows of one run."""
+    """Return the synthetic rows of one run."""
     source = SeededRandomSource(seed)
     named = study if prior is None else replace(study, prior="0" * 64)
     copy = QuickCopy(named, tables, source, None if prior is None else Prior(prior))
-    return copy.run().sample(study.rows, source)
+    return copy.model().sample(study.rows, source)
 
 
 def compare(
-    setting: Setting, kind: str, epsilon: str, delta: str, run: int
+    setting: Setting, kind: str, *, epsilon: str, delta: str, run: int
 ) -> Iterator[tuple[str, dict[str, float]]]:
-    """The distances of last year's table and of this year's, without and with a prior."""
+    """Yield the distances of last year's table and of this year's, without and with a prior."""
     before, after = years(setting.dataset.codes, kind, seed=run)
     this = Setting(setting.name, replace(setting.dataset, codes=after))
     owners = [split_rows(rows, PARTIES, RANDOM, seed=run) for rows in (before, after)]
     first, second = (
-        replace(study_of(this, each, Fraction(epsilon), METHODS["subn+"]), delta=Fraction(delta))
+        study_of(this, each, Fraction(epsilon), METHODS["subn+"], delta=Fraction(delta))
         for each in owners
     )
     last = release(first, owners[0], f"last {run}")
     yield "last year", this.distances(last)
     yield "without", this.distances(release(second, owners[1], f"this {run}"))
     yield "with", this.distances(release(second, owners[1], f"this {run}", last))
-
-
-def averaged(
-    setting: Setting, kind: str, epsilon: str, delta: str, runs: int
-) -> dict[str, dict[str, float]]:
-    """The mean distances of each table over some runs."""
-    made: dict[str, list[dict[str, float]]] = {}
-    for run in range(runs):
-        for label, distances in compare(setting, kind, epsilon, delta, run):
-            made.setdefault(label, []).append(distances)
-    return {
-        label: {key: float(np.mean([one[key] for one in each])) for key in each[0]}
-        for label, each in made.items()
-    }
 
 
 def main() -> None:
@@ -114,22 +96,24 @@ def main() -> None:
     parser.add_argument("--deltas", nargs="+", default=list(DELTAS))
     parser.add_argument("--years", nargs="+", default=[ALIKE, DRIFTED])
     arguments = parser.parse_args()
-    console = Console(width=170)
     found = {POPULATION: population(), **settings()[0]}
     for name in arguments.data:
         if name not in found:
-            console.print(f"skipped: {name} is not one of {', '.join((POPULATION, *NAMES))} here")
-    figures: dict[str, dict[str, float]] = {}
-    cases = product(arguments.data, arguments.years, arguments.deltas, arguments.epsilons)
-    for name, kind, delta, epsilon in cases:
-        if name in found:
-            means = averaged(found[name], kind, epsilon, delta, arguments.runs)
-            told = f"{name}, years {kind}, epsilon {epsilon}, delta {delta}"
-            figures |= {f"{told}, {label}": each for label, each in means.items()}
-            each = [f"{label} {m['tvd2']:.4f} / {m['tvd3']:.4f}" for label, m in means.items()]
-            gain = 1 - means["with"]["tvd2"] / means["without"]["tvd2"]
-            console.print(f"{told}: {', '.join(each)}: {gain:.0%} better")
-    keep("prior", figures)
+            print(f"skipped: {name} is not one of {', '.join((POPULATION, *NAMES))} here")
+
+    def measure(run: int) -> Figures:
+        for name, kind in product(filter(found.get, arguments.data), arguments.years):
+            for delta, epsilon in product(arguments.deltas, arguments.epsilons):
+                of = {"table": name, "years": kind, "epsilon": epsilon, "delta": delta}
+                made = compare(found[name], kind, epsilon=epsilon, delta=delta, run=run)
+                for heading, distances in made:
+                    for order, distance in distances.items():
+                        yield of | {"marginals": order}, heading, distance
+
+    lines = averaged(arguments.runs, measure)
+    lines = [line | {"better by": f"{1 - line['with'] / line['without']:.0%}"} for line in lines]
+    show(lines)
+    keep("prior", lines)
 
 
 if __name__ == "__main__":

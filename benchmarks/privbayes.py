@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -37,6 +35,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from scipy.sparse import csr_matrix, hstack
 
+from benchmarks import peers
 from benchmarks.measuring import RESULTS, keep, show
 from benchmarks.research_tables import DATA, Dataset, Target, available
 from common.bayes.privbayes.constraints import Constraints
@@ -48,8 +47,6 @@ from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema.codes import Codes
 
-HERE = Path(__file__).resolve().parent
-ENVIRONMENT = HERE.parent / ".venv-peers"
 PEERS = ("DataSynthesizer", "dpart", "dpmm")
 PEER_ROWS = 2000
 PARENTS = 2
@@ -89,7 +86,7 @@ class Utility:
     seconds: float
 
     def verdict(self, place: int) -> str:
-        """Whether the reference is reached; a gap below two standard errors is no miss."""
+        """Return whether the reference is reached; a gap below two standard errors is no miss."""
         gap = self.consistent[place] - self.reference[place]
         reached = "met" if gap <= 0 else "MISSED"
         if 0 < gap <= 2 * self.standard_error[place]:
@@ -111,7 +108,7 @@ class Classification:
 
 
 def fit(dataset: Dataset, codes: Codes, epsilon: Fraction, source: RandomSource) -> PrivBayesModel:
-    """A model with the defaults, at the papers' encoding and cap for this table."""
+    """Fit a model with the defaults, at the papers' encoding and cap for this table."""
     return fit_privbayes(
         codes,
         epsilon=epsilon,
@@ -127,7 +124,7 @@ def fit(dataset: Dataset, codes: Codes, epsilon: Fraction, source: RandomSource)
 def tables_of(
     codes: Codes, order: int, sets: Sequence[tuple[int, ...]] | None = None
 ) -> Iterator[NDArray[np.float64]]:
-    """Every marginal of this many attributes, or some of them, as probabilities."""
+    """Yield every marginal of this many attributes, or some of them, as probabilities."""
     sets = list(combinations(range(codes.width), order)) if sets is None else list(sets)
     if set(codes.sizes) == {2}:
         yield from BinarySubsets(codes, order).tables(np.array(sets)) / codes.rows
@@ -136,7 +133,7 @@ def tables_of(
 
 
 def distance(real: Codes, synthetic: Codes, order: int) -> float:
-    """The average total variation distance over all marginals of an order."""
+    """Return the average total variation distance over all marginals of an order."""
     pairs = zip(tables_of(real, order), tables_of(synthetic, order), strict=True)
     return float(np.mean([np.abs(a - b).sum() / 2 for a, b in pairs]))
 
@@ -174,7 +171,7 @@ def measure_utility(dataset: Dataset, runs: int) -> list[Utility]:
 
 
 def error_rate(train: Codes, test: Codes, target: Target) -> float:
-    """The misclassification rate of a linear C-SVM (hinge loss, C = 1) on one-hot attributes."""
+    """Return the error rate of a linear C-SVM (hinge loss, C = 1) on one-hot attributes."""
     from sklearn.linear_model import SGDClassifier  # sets environment variables when imported
 
     _, column, positive = target
@@ -190,7 +187,7 @@ def error_rate(train: Codes, test: Codes, target: Target) -> float:
 
 
 def one_hot(codes: Codes, without: int) -> csr_matrix:
-    """Every value of every attribute but one as a column of its own."""
+    """Make every value of every attribute but one a column of its own."""
     lines = np.arange(codes.rows)
     blocks = [
         csr_matrix((np.ones(codes.rows), (lines, column)), shape=(codes.rows, size))
@@ -230,7 +227,7 @@ def measure_classification(dataset: Dataset, runs: int) -> list[Classification]:
 
 
 def show_utility(results: Sequence[Utility]) -> None:
-    """One line per table and epsilon."""
+    """Print one line per table and epsilon."""
     show(
         [
             {
@@ -251,7 +248,7 @@ def show_utility(results: Sequence[Utility]) -> None:
 
 
 def show_classification(results: Sequence[Classification]) -> None:
-    """One line per task, a column per epsilon."""
+    """Print one line per task, a column per epsilon."""
     lines: dict[tuple[str, str], dict[str, object]] = {}
     for each in results:
         known: dict[str, object] = {
@@ -266,7 +263,7 @@ def show_classification(results: Sequence[Classification]) -> None:
 
 
 def plot(utility: Sequence[Utility], classification: Sequence[Classification]) -> None:
-    """One picture of distances and one of error rates, a panel per table."""
+    """Draw a picture of distances and one of error rates, a panel per table."""
     names = list(dict.fromkeys(each.dataset for each in utility))
     for title, draw in (("distance", _draw_distances), ("misclassification", _draw_rates)):
         figure, axes = plt.subplots(1, len(names), figsize=(4.5 * len(names), 4), squeeze=False)
@@ -318,13 +315,10 @@ def compare_with_peers(
         return []
     # The file is sorted: its first rows are all alike.
     some = nltcs.codes.take(np.random.default_rng(1).permutation(nltcs.codes.rows)[:PEER_ROWS])
-    results = [_ours(nltcs, some)]
-    if problem := _install():
-        console.print(f"skipped: the peers could not be installed: {problem}")
-    else:
-        ours = results[0].seconds or 0.0
-        results += [_peer(name, some, ours, limit_s) for name in PEERS]
-    _show_peers(results)
+    ours = _ours(nltcs, some)
+    results = [ours, *(_peer(name, some, ours.seconds or 0.0, limit_s) for name in PEERS)]
+    title = f"NLTCS, {PEER_ROWS:,} random rows, epsilon {float(PEER_EPSILON):g}, {PARENTS} parents"
+    show([asdict(each) | {"target": PEER_TARGETS.get(each.name, "")} for each in results], title)
     return results
 
 
@@ -338,52 +332,23 @@ def _ours(dataset: Dataset, codes: Codes) -> PeerResult:
     return PeerResult("parley", seconds, distance(codes, synthetic, 3), 1.0, "")
 
 
-def _install() -> str | None:
-    """Make the environment once; the problem, if there is one."""
-    done = ENVIRONMENT / "installed"
-    if done.is_file() and done.read_text() == (HERE / "peers.txt").read_text():
-        return None
-    python = ENVIRONMENT / "bin" / "python"
-    wanted = str(HERE / "peers.txt")
-    install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "-r", wanted]
-    for command in ([sys.executable, "-m", "venv", str(ENVIRONMENT)], install):
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        if ran.returncode:
-            return (ran.stderr.strip() or "no reason given").splitlines()[-1]
-    done.write_text((HERE / "peers.txt").read_text())
-    return None
-
-
 def _peer(name: str, codes: Codes, ours: float, limit_s: float) -> PeerResult:
     with tempfile.TemporaryDirectory() as folder:
         rows, made = Path(folder, "rows.csv"), Path(folder, "made.csv")
         columns = {f"c{j}": column for j, column in enumerate(codes.columns)}
         pd.DataFrame(columns).to_csv(rows, index=False)
-        worker = HERE / "privbayes_peer_worker.py"
-        command = [str(p) for p in (ENVIRONMENT / "bin" / "python", worker, name, rows, made)]
+        words = (name, rows, made, float(PEER_EPSILON), PARENTS)
         try:
-            ran = subprocess.run(
-                [*command, str(float(PEER_EPSILON)), str(PARENTS)],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=limit_s,
-            )
-        except subprocess.TimeoutExpired:
-            note = f"stopped after {limit_s:g} s"
-            return PeerResult(name, None, None, limit_s / ours, note)
-        if ran.returncode:
-            return PeerResult(name, None, None, None, ran.stderr.strip().splitlines()[-1])
-        seconds = float(json.loads(ran.stdout.splitlines()[-1])["seconds"])
+            printed = peers.PRIVBAYES.run(*words, most_seconds=limit_s)
+        except peers.PeerTimeoutError as error:
+            return PeerResult(name, None, None, limit_s / ours, str(error))
+        except peers.PeerError as error:
+            return PeerResult(name, None, None, None, str(error))
+        seconds = float(json.loads(printed.splitlines()[-1])["seconds"])
         frame = pd.read_csv(made)
         drawn = [frame[f"c{j}"].to_numpy() for j in range(codes.width)]
     synthetic = Codes.from_columns(drawn, codes.sizes)
     return PeerResult(name, seconds, distance(codes, synthetic, 3), seconds / ours, "")
-
-
-def _show_peers(results: Sequence[PeerResult]) -> None:
-    title = f"NLTCS, {PEER_ROWS:,} random rows, epsilon {float(PEER_EPSILON):g}, {PARENTS} parents"
-    show([asdict(each) | {"target": PEER_TARGETS.get(each.name, "")} for each in results], title)
 
 
 def main() -> None:
@@ -403,11 +368,10 @@ def main() -> None:
     show_utility(utility)
     classification = [each for dataset in datasets for each in measure_classification(dataset, 1)]
     show_classification(classification)
-    peers = []
+    found = {"runs": arguments.runs, "utility": utility, "classification": classification}
     if not arguments.no_peers:
-        peers = compare_with_peers(console, datasets, arguments.peer_limit)
-    found = {"utility": utility, "classification": classification, "peers": peers}
-    keep("privbayes", {"runs": arguments.runs, **found})
+        found["peers"] = compare_with_peers(console, datasets, arguments.peer_limit)
+    keep("privbayes", found)
     if utility:
         mpl.use("Agg")
         plot(utility, classification)

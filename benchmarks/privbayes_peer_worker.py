@@ -40,7 +40,7 @@ def data_synthesizer(table: pd.DataFrame, epsilon: float, parents: int) -> pd.Da
 
 
 def dpart(table: pd.DataFrame, epsilon: float, parents: int) -> pd.DataFrame:
-    """The PrivBayes engine of dpart; it takes categories as text."""
+    """Run the PrivBayes engine of dpart; it takes categories as text."""
     from dpart.engines import PrivBayes  # type: ignore[import-not-found]
 
     engine = PrivBayes(epsilon=epsilon, n_parents=parents)
@@ -50,7 +50,7 @@ def dpart(table: pd.DataFrame, epsilon: float, parents: int) -> pd.DataFrame:
 
 
 def dpmm(table: pd.DataFrame, epsilon: float, parents: int) -> pd.DataFrame:
-    """The PrivBayes-flavoured model of dpmm: (epsilon, delta), Gaussian noise, graphical model."""
+    """Run dpmm's model after PrivBayes: (epsilon, delta), Gaussian noise, graphical model."""
     from dpmm.models.priv_bayes import PrivBayesGM  # type: ignore[import-not-found]
 
     model = PrivBayesGM(

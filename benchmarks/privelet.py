@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from benchmarks.census_like import ADULT, Shape, coverage, random_boxes
-from benchmarks.measuring import RESULTS, keep
+from benchmarks.measuring import RESULTS, keep, show
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import OsRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
@@ -72,7 +72,7 @@ class Workload:
 def make_release(
     codes: Codes, schema: Schema, epsilon: Fraction, method: Method = "privelet+"
 ) -> NoisyMatrix:
-    """A release of simulated rows, which have no budget to protect."""
+    """Make a release of simulated rows, which have no budget to protect."""
     return privelet(
         codes,
         schema,
@@ -84,7 +84,7 @@ def make_release(
 
 
 def reaches(plan: Plan, boxes: NDArray[np.intp]) -> list[Reach]:
-    """What the boxes touch along each stored axis."""
+    """Return what the boxes touch along each stored axis."""
     return [
         axis.reach(boxes[:, i, 0], boxes[:, i, 1])
         for i, axis in zip(plan.order, plan.stored_axes, strict=True)
@@ -129,12 +129,12 @@ def quintiles(by: Floats) -> list[NDArray[np.intp]]:
 
 
 def exact_crossover(work: Workload, predicted: dict[str, Floats]) -> float:
-    """The largest coverage of a query that Basic answers with the smaller variance."""
+    """Return the largest coverage of a query that Basic answers with the smaller variance."""
     return float(work.coverage[predicted["basic"] < predicted["privelet+"]].max())
 
 
 def crossover(work: Workload, errors: dict[str, Floats]) -> float:
-    """The coverage beyond which Basic's mean square error stays above that of Privelet+."""
+    """Return the coverage beyond which Basic's mean square error stays above that of Privelet+."""
     edges = np.geomspace(1e-6, 1, 31)
     place = np.digitize(work.coverage, edges)
     last_win = 0.0
@@ -150,7 +150,7 @@ def crossover(work: Workload, errors: dict[str, Floats]) -> float:
 def run_epsilon(
     codes: Codes, schema: Schema, work: Workload, epsilon: Fraction, releases: int
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """Some releases by each method, and their errors."""
+    """Make some releases by each method; return their errors."""
     errors: dict[str, Floats] = {}
     predicted: dict[str, Floats] = {}
     seconds: dict[str, float] = {}
@@ -178,30 +178,31 @@ def run_epsilon(
 
 
 def print_report(report: dict[str, Any]) -> None:
-    """The two tables of one epsilon."""
-    print(f"\nepsilon {report['epsilon']}: mean square error by coverage quintile")
-    print(f"{'coverage':>10} {'Basic':>10} {'Privelet+':>10} {'Privelet*':>10} {'B / P+':>8}"
-          f" {'theory B':>10} {'theory P+':>10}")  # fmt: skip
+    """Print the two tables of one epsilon."""
+    by_coverage = []
     for group in report["by_coverage"]:
-        basic, plus, star = (group.square_error[m] for m in METHODS)
-        print(
-            f"{group.mean:10.2e} {basic:10.3g} {plus:10.3g} {star:10.3g} {basic / plus:8.3g} "
-            f"{group.predicted_square_error['basic']:10.3g} "
-            f"{group.predicted_square_error['privelet+']:10.3g}"
+        found, theory = group.square_error, group.predicted_square_error
+        by_coverage.append(
+            {
+                "coverage": group.mean,
+                **found,
+                "basic / privelet+": found["basic"] / found["privelet+"],
+            }
+            | {f"theory {method}": error for method, error in theory.items()}
         )
+    show(by_coverage, f"epsilon {report['epsilon']}: mean square error by coverage quintile")
     print(
         f"mean square errors cross at a coverage of {report['crossover_coverage']:.2%}; no query "
         f"beyond {report['largest_coverage_basic_wins']:.2%} has the smaller variance under Basic"
     )
-    print(f"epsilon {report['epsilon']}: mean relative error by selectivity quintile")
-    print(f"{'selectivity':>11} {'Basic':>10} {'Privelet+':>10} {'Privelet*':>10}")
-    for group in report["by_selectivity"]:
-        cells = " ".join(f"{group.relative_error[m]:10.2%}" for m in METHODS)
-        print(f"{group.mean:11.2e} {cells}")
+    show(
+        [{"selectivity": each.mean, **each.relative_error} for each in report["by_selectivity"]],
+        f"epsilon {report['epsilon']}: mean relative error by selectivity quintile",
+    )
 
 
 def plot(reports: list[dict[str, Any]], path: Path) -> None:
-    """Both figures for each epsilon."""
+    """Draw both figures for each epsilon."""
     figure = Figure(figsize=(4.2 * len(reports), 7.5), layout="constrained")
     axes = figure.subplots(2, len(reports), squeeze=False)
     looks = {
@@ -279,7 +280,7 @@ def questions(release: NoisyMatrix, schema: Schema) -> dict[str, float]:
 def experiment(
     codes: Codes, schema: Schema, epsilons: Sequence[Fraction], releases: int
 ) -> tuple[list[dict[str, Any]], dict[str, float]]:
-    """All tables, and the seconds of the last releases."""
+    """Measure all tables, and the seconds of the last releases."""
     work = make_workload(codes, schema, random_boxes(axes_of(schema), QUERIES, seed=2))
     reports: list[dict[str, Any]] = []
     seconds: dict[str, float] = {}
@@ -292,7 +293,7 @@ def experiment(
 
 
 def run_census_like(*, full: bool) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The experiment on simulated rows, with memory and speed."""
+    """Run the experiment on simulated rows, with memory and speed."""
     shape = Shape() if full else Shape(ages=10)
     rows = 10_000_000 if full else 1_000_000
     epsilons = [Fraction(e) for e in (("1/2", "3/4", "1", "5/4") if full else ("1/2", "1"))]
@@ -314,8 +315,8 @@ def run_census_like(*, full: bool) -> tuple[list[dict[str, Any]], dict[str, Any]
 
 
 def run_adult(table: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The experiment on four attributes of the Adult census table, where there is one."""
-    schema = Schema.from_toml(ADULT)
+    """Run the experiment on four attributes of the Adult census table."""
+    schema = ADULT
     codes = schema.encode(pd.read_csv(table)[list(schema.names)])
     print(f"{codes.rows:,} rows, {' x '.join(map(str, schema.sizes))} cells")
     reports, seconds = experiment(codes, schema, [Fraction(1, 2), Fraction(1)], 5)
@@ -323,7 +324,7 @@ def run_adult(table: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 
 def axes_of_size(size: int) -> tuple[Axis, ...]:
-    """Two ordered and two nominal attributes."""
+    """Return two ordered and two nominal attributes."""
     groups = math.isqrt(size)
     leaves = [[leaf(str(code), code) for code in range(g, size, groups)] for g in range(groups)]
     root = Node("", tuple(Node(str(g), tuple(own)) for g, own in enumerate(leaves)))
@@ -332,45 +333,33 @@ def axes_of_size(size: int) -> tuple[Axis, ...]:
 
 
 def release_seconds(codes: Codes, plan: Plan) -> float:
-    """One release."""
+    """Time one release."""
     start = time.perf_counter()
     noisy_cells(codes, plan, discrete_laplace, OsRandomSource())
     return time.perf_counter() - start
 
 
 def scaling() -> Iterator[dict[str, float]]:
-    """Time against rows and cells, a line for each, with the ratios to the line before [Sec. 8.2].
+    """Measure time against rows and cells, with the ratios to the line before [Sec. 8.2].
 
     Uniform rows over two ordered and two nominal attributes of the same size, the latter with a
     hierarchy of three levels; every attribute is transformed, which is the most expensive choice.
     Time should be linear in the rows and in the padded number of coefficients.
     """
-    print(
-        f"{'rows':>10} {'cells':>11} {'coefficients':>12} " + " ".join(f"{m:>10}" for m in METHODS)
-    )
     before: dict[str, float] = {}
+    million = 10**6
     for size, rows in (
-        (32, 10**6),
-        (32, 2 * 10**6),
-        (32, 4 * 10**6),
-        (36, 10**6),
-        (45, 10**6),
-        (54, 10**6),
-    ):
+        (32, million), (32, 2 * million), (32, 4 * million), (36, million), (45, million),
+        (54, million),
+    ):  # fmt: skip
         rng = np.random.default_rng(size)
         codes = Codes.from_columns([rng.integers(0, size, rows) for _ in range(4)], [size] * 4)
         plans = {m: make_plan(axes_of_size(size), Fraction(1), m, []) for m in METHODS}
-        line: dict[str, float] = {
-            "rows": rows,
-            "cells": size**4,
-            "coefficients": math.prod(plans["privelet+"].sub_matrix_shape),
-        }
+        coefficients = math.prod(plans["privelet+"].sub_matrix_shape)
+        line: dict[str, float] = {"rows": rows, "cells": size**4, "coefficients": coefficients}
         line |= {method: release_seconds(codes, plan) for method, plan in plans.items()}
-        times = " ".join(f"{line[m]:9.2f}s" for m in METHODS)
-        ratios = " ".join(f"{key[:12]} x{line[key] / before[key]:.2f}" for key in line if before)
-        print(f"{rows:10,} {size**4:11,} {int(line['coefficients']):12,} {times}  {ratios}")
+        yield line | {f"{key} x": line[key] / before.get(key, line[key]) for key in line}
         before = line
-        yield line
 
 
 def main() -> None:
@@ -383,7 +372,9 @@ def main() -> None:
     parser.add_argument("--adult", type=Path, help="the Adult census table (CSV) instead")
     chosen = parser.parse_args()
     if chosen.scaling:
-        keep("privelet_scaling", list(scaling()))
+        lines = list(scaling())
+        show(lines, "seconds of a release; ratios are to the line before")
+        keep("privelet_scaling", lines)
         return
     if chosen.adult:
         name = "privelet-adult"

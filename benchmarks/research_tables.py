@@ -121,7 +121,7 @@ ADULT = (
 
 
 def adult_rows(files: Files) -> pd.DataFrame:
-    """The rows of both files without unknown values, the training rows first."""
+    """Return the rows of both files without unknown values, the training rows first."""
     parts = [
         pd.read_csv(
             io.BytesIO(files[name]), names=list(ADULT), skipinitialspace=True, na_values="?",
@@ -150,7 +150,7 @@ def coded_adult(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def made_of(files: Files) -> dict[str, str]:
-    """Every file of the folder that can be made of these sources, as text."""
+    """Make every file of the folder that these sources allow, as text."""
     made: dict[str, str] = {}
     for name in ("nltcs", "acs", "br2000"):
         if f"{name}.csv" in files:
@@ -183,7 +183,7 @@ def _json(value: object) -> str:
 
 
 def gathered(folder: Path | None) -> tuple[dict[str, bytes], list[str]]:
-    """The sources, downloaded or out of a folder, and what was wrong with the others."""
+    """Read the sources from the network or a folder; return what was wrong with the others."""
     files, wrong = {}, []
     for source in SOURCES:
         try:
@@ -269,14 +269,14 @@ class Dataset:
 
 
 def available() -> tuple[list[Dataset], list[str]]:
-    """The tables found, and the names of those that are not there."""
+    """Return the tables found, and the names of those that are not there."""
     loaders = {"nltcs": _nltcs, "acs": _acs, "adult": _adult, "br2000": _br2000}
     found = [load() for name, load in loaders.items() if (DATA / f"{name}.csv").is_file()]
     return found, [name for name in loaders if not (DATA / f"{name}.csv").is_file()]
 
 
 def read_codes(name: str) -> tuple[Codes, list[str]]:
-    """A coded table and the names of its columns."""
+    """Return a coded table and the names of its columns."""
     frame = pd.read_csv(DATA / f"{name}.csv")
     domains = json.loads((DATA / f"{name}-domain.json").read_text())
     names = [str(column) for column in frame.columns]
@@ -365,7 +365,7 @@ def _binned(size: int) -> Hierarchy:
 
 
 def _taxonomy(labels: Sequence[str], groups: Sequence[Any] | None) -> Hierarchy:
-    """A tree from nested tuples of labels; without groups it is flat."""
+    """Make a tree from nested tuples of labels; without groups it is flat."""
     if groups is None:
         return Hierarchy.flat(labels)
 
@@ -378,7 +378,7 @@ def _taxonomy(labels: Sequence[str], groups: Sequence[Any] | None) -> Hierarchy:
 
 
 def _declared(tree: Mapping[str, Any]) -> Node:
-    """A tree from nested objects with `value_list` (leaves) and `node_list` (groups)."""
+    """Make a tree from nested objects with `value_list` (leaves) and `node_list` (groups)."""
     leaves = [leaf(str(code), code) for code in tree["value_list"]]
     return Node(str(tree["name"]), (*leaves, *(_declared(each) for each in tree["node_list"])))
 

@@ -14,27 +14,33 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import multiprocessing
 import os
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import duckdb
 
 from benchmarks.counting import DOMAINS, skewed_codes
-from benchmarks.measuring import keep, show
+from benchmarks.measuring import (
+    Spent,
+    category,
+    in_own_process,
+    keep,
+    number,
+    schema_of,
+    show,
+    spending,
+)
 from common.marginals import count
 from common.privacy.randomness import SeededRandomSource
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.streaming import write_stream
 from common.schema import Schema
 from common.schema.decoder import decode_to_arrow
-from parley.models.privbayes import PrivBayes
+from parley.models.single_owner import PrivBayes
 from party.sources.files import ParquetReader
 from party.sources.source import TableSource
 
@@ -43,15 +49,12 @@ _WARM_ROWS = 100_000
 _FITTED_ROWS = 200_000
 
 
-@dataclass(frozen=True)
-class Measured:
+@dataclass(kw_only=True)
+class Measured(Spent):
     """One job."""
 
     job: str
     rows: int
-    seconds: float
-    processor_seconds: float
-    peak_mib: float
 
     @property
     def nanoseconds(self) -> float:
@@ -60,37 +63,28 @@ class Measured:
 
 
 def schema() -> Schema:
-    """Fifteen attributes: eight of words, five of whole numbers, two of real ones."""
+    """Return fifteen attributes: eight of words, five of whole numbers, two of real ones."""
     parts = []
     for position, size in enumerate(DOMAINS):
-        name = f'[[attribute]]\nname = "c{position}"\n'
+        name = f"c{position}"
         if position % 3 == 2:
-            parts.append(f'{name}kind = "integer"\nmin = 0\nmax = {5 * size - 1}\nbins = {size}\n')
+            parts.append(number(name, high=5 * size - 1, bins=size))
         elif position % 5 == 4:
-            parts.append(f'{name}kind = "real"\nmin = 0\nmax = {size}\nbins = {size}\n')
+            parts.append(number(name, high=size, bins=size, kind="real"))
         else:
-            words = json.dumps([f"value {code}" for code in range(size)])
-            parts.append(f'{name}kind = "categorical"\nvalues = {words}\n')
-    return Schema.from_toml("\n".join(parts))
+            parts.append(category(name, [f"value {code}" for code in range(size)]))
+    return schema_of(*parts)
 
 
 def timed(job: str, rows: int, task: Callable[[], object]) -> Measured:
-    """A job's cost in this process."""
-    clock, processor = time.perf_counter(), time.process_time()
-    task()
-    clock, processor = time.perf_counter() - clock, time.process_time() - processor
-    return Measured(job, rows, clock, processor, peak_mib())
-
-
-def peak_mib() -> float:
-    """The most memory this process had. Unlike `ru_maxrss`, it does not begin with the parent's."""
-    status = Path("/proc/self/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) / 1024
+    """Measure a job's cost in this process."""
+    with spending() as spent:
+        task()
+    return Measured(**asdict(spent), job=job, rows=rows)
 
 
 def count_pairs(path: Path, rows: int) -> Measured:
-    """Every pair of attributes, from the file."""
+    """Count every pair of attributes, from the file."""
     source = TableSource(ParquetReader(path, schema()), schema(), held_bytes=0)
     pairs = list(itertools.combinations(range(len(DOMAINS)), 2))
     few = skewed_codes(_WARM_ROWS, DOMAINS, seed=1)
@@ -129,21 +123,21 @@ def scan_and_hand_over(path: Path, rows: int) -> Measured:
 
 
 def fitted() -> FittedPrivBayes:
-    """A model of rows like those of the other job."""
+    """Fit a model of rows like those of the other job."""
     codes = skewed_codes(_FITTED_ROWS, DOMAINS, seed=1)
     table = schema().decode(codes, SeededRandomSource(1))
     return PrivBayes(epsilon=1, encoding="vanilla", seed=1).fit(table, schema())
 
 
 def write_in_blocks(path: Path, rows: int) -> Measured:
-    """Rows from a model into a file, in blocks."""
+    """Write rows from a model into a file, in blocks."""
     model = fitted()
     write_stream(path, model, 1000)  # loads what is compiled
     return timed("parley: rows in blocks", rows, lambda: write_stream(path, model, rows))
 
 
 def write_at_once(path: Path, rows: int) -> Measured:
-    """The same in one piece, through pandas."""
+    """Write rows from a model into a file at once, through pandas."""
     model = fitted()
     model.sample(1000)
     return timed(
@@ -154,25 +148,20 @@ def write_at_once(path: Path, rows: int) -> Measured:
 Job = tuple[Callable[[Path, int], Measured], Path, int]
 
 
-def median(measured: list[Measured]) -> Measured:
-    """The median of every figure of a job."""
-    first = measured[0]
-    figures = [
-        statistics.median(getattr(each, name) for each in measured)
-        for name in ("seconds", "processor_seconds", "peak_mib")
-    ]
-    return Measured(first.job, first.rows, *figures)
-
-
 def in_turns(jobs: list[Job], repetitions: int) -> list[Measured]:
-    """Every job in a process of its own, again and again."""
-    done: list[list[Measured]] = [[] for _ in jobs]
-    processes = multiprocessing.get_context("spawn")
-    for _ in range(repetitions):
-        for (job, path, rows), measured in zip(jobs, done, strict=True):
-            with processes.Pool(1) as pool:
-                measured.append(pool.apply(job, (path, rows)))
-    return [median(each) for each in done]
+    """Run every job in a process of its own, again and again; return the medians."""
+    done = [
+        [in_own_process(job, path, rows) for job, path, rows in jobs] for _ in range(repetitions)
+    ]
+    return [_median(list(each)) for each in zip(*done, strict=True)]
+
+
+def _median(measured: list[Measured]) -> Measured:
+    figures = {
+        each.name: statistics.median(getattr(one, each.name) for one in measured)
+        for each in fields(Spent)
+    }
+    return replace(measured[0], **figures)
 
 
 def main() -> None:
@@ -200,7 +189,7 @@ def main() -> None:
 
 
 def report(title: str, group: list[Measured], row_bytes: float) -> None:
-    """One table; ratios are against its first line."""
+    """Print one table; ratios are against its first line."""
     load = os.getloadavg()[0]
     words = f"{title}: {os.cpu_count()} cores, load {load:.1f}, {row_bytes:.1f} bytes a row"
     show(

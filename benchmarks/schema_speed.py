@@ -8,83 +8,33 @@ peer is what one would write by hand: `Series.map` of a dictionary, and `pandas.
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
-from benchmarks.measuring import fastest, keep
+from benchmarks.measuring import category, fastest, keep, schema_of, show
 from common.schema import Attribute, Schema
 from common.schema.binning import Binning
 
 TARGET = 20.0  # million values a second
 WORDS = [f"value number {number}" for number in range(16)]
-SCHEMA = Schema.from_toml(f"""
-[[attribute]]
-name = "text"
-kind = "categorical"
-values = {json.dumps(WORDS)}
-
-[[attribute]]
-name = "objects"
-kind = "categorical"
-values = {json.dumps(WORDS)}
-
-[[attribute]]
-name = "category"
-kind = "categorical"
-values = {json.dumps(WORDS)}
-
-[[attribute]]
-name = "gaps"
-kind = "categorical"
-values = {json.dumps(WORDS)}
-missing = true
-
-[[attribute]]
-name = "integer"
-kind = "integer"
-min = 17
-max = 90
-
-[[attribute]]
-name = "wide"
-kind = "integer"
-min = 0
-max = 1_000_000_000
-
-[[attribute]]
-name = "real"
-kind = "real"
-min = 0
-max = 1
-
-[[attribute]]
-name = "holes"
-kind = "real"
-min = 0
-max = 1
-missing = true
-
-[[attribute]]
-name = "date"
-kind = "date"
-min = 2000-01-01
-max = 2020-01-01
-
-[[attribute]]
-name = "boolean"
-kind = "boolean"
-""")
+SCHEMA = schema_of(
+    *(category(name, WORDS) for name in ("text", "objects", "category")),
+    f"{category('gaps', WORDS)}, missing = true",
+    'name = "integer", kind = "integer", min = 17, max = 90',
+    'name = "wide", kind = "integer", min = 0, max = 1_000_000_000',
+    'name = "real", kind = "real", min = 0, max = 1',
+    'name = "holes", kind = "real", min = 0, max = 1, missing = true',
+    'name = "date", kind = "date", min = 2000-01-01, max = 2020-01-01',
+    'name = "boolean", kind = "boolean"',
+)
 
 
 def make_table(rows: int) -> pd.DataFrame:
-    """A table with every type of column; rows are random, so nothing is cached by luck."""
+    """Make a table with every type of column; rows are random, so nothing is cached by luck."""
     generator = np.random.default_rng(1)
     words = np.array(WORDS, dtype=object)[generator.integers(0, len(WORDS), rows)]
     gaps = words.copy()
@@ -108,7 +58,7 @@ def make_table(rows: int) -> pd.DataFrame:
 
 
 def by_hand(attribute: Attribute, column: pd.Series[Any]) -> NDArray[Any]:
-    """The codes of a column as one would write it with pandas."""
+    """Encode a column as one would write it with pandas."""
     if attribute.kind == "boolean":
         return column.to_numpy().astype(np.uint8)
     if attribute.kind == "categorical":
@@ -128,7 +78,7 @@ def by_hand(attribute: Attribute, column: pd.Series[Any]) -> NDArray[Any]:
 
 
 def time_column(attribute: Attribute, frame: pd.DataFrame, arrow: pa.Table) -> dict[str, float]:
-    """Values a second of one column, by us and by hand; both must give the same codes."""
+    """Return values a second of one column, by us and by hand; both must give the same codes."""
     alone, name = Schema((attribute,)), attribute.name
     column = frame.loc[:, name]
     if not np.array_equal(alone.encode(frame[[name]]).columns[0], by_hand(attribute, column)):
@@ -148,7 +98,6 @@ def main() -> None:
     pa.set_cpu_count(1)
     frame = make_table(rows)
     arrow = pa.Table.from_pandas(frame)
-    report = Table("column", "million values/s", "from Arrow", "by hand", "times by hand")
     figures = {a.name: time_column(a, frame, arrow) for a in SCHEMA.attributes}
     whole = fastest(lambda: SCHEMA.encode(frame)) / len(SCHEMA.names)
     direct = fastest(lambda: SCHEMA.encode(arrow)) / len(SCHEMA.names)
@@ -158,10 +107,14 @@ def main() -> None:
         "arrow": rows / direct,
         "by hand": rows / by_pandas,
     }
-    for name, figure in figures.items():
-        speeds = [f"{figure[key] / 1e6:,.1f}" for key in ("ours", "arrow", "by hand")]
-        report.add_row(name, *speeds, f"{figure['ours'] / figure['by hand']:.1f}")
-    Console().print(report)
+    show(
+        [
+            {"column": name}
+            | {f"{way}, million/s": speed / 1e6 for way, speed in figure.items()}
+            | {"times by hand": figure["ours"] / figure["by hand"]}
+            for name, figure in figures.items()
+        ]
+    )
     reached = figures["whole table"]["ours"] / 1e6
     print(f"target {TARGET:g} million values/s: {'met' if reached >= TARGET else 'MISSED'}")
     keep("schema_speed", {"rows": rows, "values_per_second": figures})

@@ -14,21 +14,13 @@ all other options. The paper's own figures are those of `python -m benchmarks.pa
 from __future__ import annotations
 
 import argparse
-import json
-import time
-from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks import subn_cells
-from benchmarks.measuring import RESULTS
+from benchmarks.measuring import Row, keep, show, spending
 from benchmarks.research_tables import DATA
 from benchmarks.subn_data import IN_BITS, NAMES, RANDOM, Setting, settings, split_rows
-from benchmarks.subn_methods import METHODS, study_of
-from common.crypto.identities.identity import Identity
+from benchmarks.subn_methods import METHODS, identities_of, study_of
 from common.crypto.sums.plan import Aggregation
 from common.methods.designs.nocd import optimal_design
 from common.methods.dp_subn.families import frontier_limit, network_limit
@@ -36,7 +28,6 @@ from common.methods.registry import run_of
 from common.methods.variables import Variables
 from common.privacy.randomness import OsRandomSource
 from common.study.document import Study
-from common.study.transcript import transcript_of
 from parley.simulation.in_process import run_study
 
 PARTS = ("wire", "cells")
@@ -51,35 +42,8 @@ STUDIES = (
 )
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One study on the wire."""
-
-    method: str
-    aggregation: str
-    formula_bytes: int
-    transcript: dict[str, Any]
-    seconds: float
-    processor_seconds: float
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """A line of the table."""
-        phases = self.transcript["phases"].items()
-        return (
-            self.method,
-            self.aggregation,
-            f"{self.transcript['bytes']:,}",
-            f"{self.formula_bytes:,}",
-            f"{self.formula_bytes / self.transcript['bytes']:,.0f}x",
-            f"{self.seconds:.1f}",
-            f"{self.processor_seconds:.1f}",
-            ", ".join(f"{name} {phase['seconds']:.1f}" for name, phase in phases),
-        )
-
-
 def formula_bytes(study: Study) -> int:
-    """What the paper's scheme would send for dp-subn with this study's degrees."""
+    """Return what the paper's scheme would send for dp-subn with this study's degrees."""
     sizes = Variables(tuple(study.schema.sizes), in_bits=True).sizes
     quarter = study.epsilon / 4
     network = network_limit(sizes, study.rows, quarter)
@@ -90,38 +54,36 @@ def formula_bytes(study: Study) -> int:
     return len(study.members) * CIPHERTEXT_BITS * cells // 8
 
 
-def measure(setting: Setting, label: str, aggregation: Aggregation) -> Measured:
-    """One study with real keys, private randomness and envelopes."""
+def measure(setting: Setting, label: str, aggregation: Aggregation) -> Row:
+    """Run one study with real keys, private randomness and envelopes."""
     source = OsRandomSource()
     tables = split_rows(setting.dataset.codes, PARTIES, RANDOM, seed=0)
-    identities = {name: Identity.generate(source) for name in tables}
-    study = study_of(setting, tables, EPSILON, METHODS[label], aggregation, identities)
-    start, spent = time.perf_counter(), time.process_time()
-    run = run_study(study, run_of, tables, identities, source=source)
-    run.model.sample(study.rows, source)
-    return Measured(
-        method=label,
-        aggregation=aggregation.value,
-        formula_bytes=formula_bytes(study),
-        transcript=transcript_of(study, run.traffic),
-        seconds=time.perf_counter() - start,
-        processor_seconds=time.process_time() - spent,
-    )
+    terms = {"aggregation": aggregation}
+    study = study_of(setting, tables, EPSILON, METHODS[label], **terms)
+    with spending() as spent:
+        run = run_study(study, run_of, tables, identities_of(tables), source=source)
+        run.model.sample(study.rows, source)
+    sent = sum(phase.sent.total() + phase.received.total() for phase in run.traffic.values())
+    formula = formula_bytes(study)
+    phases = (f"{name} {phase.seconds:.1f}" for name, phase in run.traffic.items())
+    return {
+        "method": label,
+        "sums": aggregation.value,
+        "bytes": sent,
+        "paper's formula": formula,
+        "fewer by": formula / sent,
+        "seconds": spent.seconds,
+        "of processor": spent.processor_seconds,
+        "by phase": ", ".join(phases),
+    }
 
 
-def measure_wire(console: Console, setting: Setting) -> None:
+def measure_wire(setting: Setting) -> None:
     """Print bytes and seconds of each study, and keep them."""
     measure(setting, *STUDIES[0])  # kernels are translated and the views searched once
     found = [measure(setting, *study) for study in STUDIES]
-    table = Table(
-        "method", "sums", "bytes", "paper's formula", "fewer by", "seconds", "of processor",
-        "by phase", title=f"{setting.name}, K = {PARTIES}, epsilon {float(EPSILON):g}",
-    )  # fmt: skip
-    for each in found:
-        table.add_row(*each.words)
-    console.print(table)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "subn-wire.json").write_text(json.dumps([asdict(each) for each in found], indent=1))
+    show(found, f"{setting.name}, K = {PARTIES}, epsilon {float(EPSILON):g}")
+    keep("subn-wire", found)
 
 
 def main() -> None:
@@ -135,13 +97,12 @@ def main() -> None:
     options.add_argument("--table", choices=NAMES, default=IN_BITS, help="of the wire")
     arguments, others = options.parse_known_args()
     subn_cells.parser().parse_args(others)  # refuse what is wrong before anything runs
-    console = Console(width=170)
     if "wire" in arguments.parts:
         found, _ = settings()
         if arguments.table in found:
-            measure_wire(console, found[arguments.table])
+            measure_wire(found[arguments.table])
         else:
-            console.print(f"skipped: the rows of {arguments.table} are not in {DATA}")
+            print(f"skipped: the rows of {arguments.table} are not in {DATA}")
     if "cells" in arguments.parts:
         subn_cells.main(others)
 

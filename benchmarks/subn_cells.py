@@ -33,13 +33,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.measuring import RESULTS
+from benchmarks.measuring import RESULTS, Row, show
+from benchmarks.peers import MARGINAL_PEERS, PeerError, peer_rows
 from benchmarks.privbayes import error_rate, one_hot, tables_of
 from benchmarks.research_tables import DATA
 from benchmarks.subn_data import (
@@ -57,10 +58,7 @@ from benchmarks.subn_methods import (
     CENTRAL,
     FLOOR,
     METHODS,
-    PEERS,
-    PeerError,
     can_promise,
-    peer_rows,
     synthetic_rows,
 )
 from common.schema.codes import Codes
@@ -107,13 +105,13 @@ class Cell:
 
 
 def variants(table: str) -> list[str]:
-    """The forms in which a table is tried."""
+    """Return the forms in which a table is tried."""
     rows = whole(table).rows
     return ["whole", *(str(size) for size in SAMPLES if size < rows), *VARIANTS.get(table, ())]
 
 
 def rows_of(table: str, variant: str, run: int) -> Codes:
-    """The rows of one variant; samples and extra columns differ from run to run."""
+    """Return the rows of one variant; samples and extra columns differ from run to run."""
     codes = whole(table)
     rng = np.random.default_rng(run)
     if variant.isdigit():
@@ -127,7 +125,7 @@ def rows_of(table: str, variant: str, run: int) -> Codes:
 
 
 def measure(cell: Cell, run: int, *, classify: bool = True) -> dict[str, float]:
-    """One run of one cell: distances on all rows, classifiers on rows that were held back."""
+    """Run one cell: distances on all rows, classifiers on rows that were held back."""
     codes = rows_of(cell.table, cell.variant, run)
     made = release(cell, codes, run)
     found = distances(codes, made, run)
@@ -149,21 +147,22 @@ def release(cell: Cell, codes: Codes, run: int) -> Codes:
     if cell.method == SECOND_SAMPLE:
         again = np.random.default_rng(run + 7).integers(0, codes.rows, codes.rows)
         return codes.take(again)
-    if cell.method in PEERS:
-        return peer_rows(codes, cell.method, cell.epsilon, cell.delta, run)
+    if cell.method in MARGINAL_PEERS:
+        promise = {"epsilon": cell.epsilon, "delta": cell.delta}
+        return peer_rows(codes, cell.method, seed=run, **promise)
     owners = 1 if cell.method == CENTRAL else OWNERS
     return synthetic_rows(
         setting_of(cell.table, codes),
         split_rows(codes, owners, cell.variant, seed=run),
-        Fraction(cell.epsilon),
         cell.method,
-        f"{cell} {run}",
-        Fraction(cell.delta),
+        epsilon=Fraction(cell.epsilon),
+        delta=Fraction(cell.delta),
+        seed=f"{cell} {run}",
     )
 
 
 def distances(real: Codes, made: Codes, run: int) -> dict[str, float]:
-    """Of marginals and of conjunctions; of many marginals some, the same for every method."""
+    """Return distances of marginals (of many, a fixed sample) and of conjunctions."""
     found = {}
     for order in (1, 2, 3):
         sets = _some(list(combinations(range(real.width), order)), _MOST_MARGINALS)
@@ -181,7 +180,7 @@ def _some(sets: list[tuple[int, ...]], most: int) -> list[tuple[int, ...]]:
 
 
 def _conjunctions(real: Codes, made: Codes, run: int) -> float:
-    """Each column of four is within a quarter of its values of a row drawn at random."""
+    """Compare random conjunctions: four columns, each within a quarter of its values of a row's."""
     rng = np.random.default_rng(run)
     errors = []
     for _ in range(_CONJUNCTIONS):
@@ -199,7 +198,7 @@ def _conjunctions(real: Codes, made: Codes, run: int) -> float:
 
 
 def accuracies(learnt: Codes, held: Codes, target: str) -> dict[str, float]:
-    """Of each kind of classifier, for one column as the target or as the mean over all."""
+    """Measure each kind of classifier, for one target column or as the mean over all."""
     found: dict[str, list[float]] = {}
     if target == EVERY:
         some = np.random.default_rng(0).permutation(learnt.rows)[:_MOST_TRAINING_ROWS]
@@ -238,8 +237,8 @@ def _columns(codes: Codes, without: int) -> NDArray[np.float64]:
 
 
 def cells(arguments: argparse.Namespace) -> Iterator[Cell]:
-    """Every cell that is asked for, of the tables on this machine."""
-    methods = [*arguments.methods, *(PEERS if arguments.peers else ())]
+    """Yield every cell that is asked for, of the tables on this machine."""
+    methods = [*arguments.methods, *(MARGINAL_PEERS if arguments.peers else ())]
     for table in filter(is_here, arguments.tables):
         for variant in variants(table):
             if variant not in (arguments.variants or [variant]):
@@ -268,19 +267,20 @@ class Kept:
             file.write(json.dumps({"cell": asdict(cell), "run": run, "values": values}) + "\n")
 
     def values(self, cell: Cell, name: str) -> list[float]:
-        """One measure in every run that has it."""
+        """Return one measure in every run that has it."""
         return [run[name] for run in self.runs.get(cell, {}).values() if name in run]
 
 
-def print_cells(console: Console, wanted: Sequence[Cell], kept: Kept) -> None:
-    """One line for each cell."""
-    table = Table("table", "variant", "epsilon", "delta", "method", "runs", *MEASURES)
+def show_cells(wanted: Sequence[Cell], kept: Kept) -> None:
+    """Print one line for each cell."""
+    lines: list[Row] = []
     for cell in wanted:
         if cell in kept.runs:
-            figures = (_words(cell, name, kept) for name in MEASURES)
-            line = (cell.table, cell.variant, cell.epsilon, cell.delta, cell.method)
-            table.add_row(*line, str(len(kept.runs[cell])), *figures)
-    console.print(table)
+            of = asdict(cell)
+            del of["target"]
+            runs = {"runs": len(kept.runs[cell])}
+            lines.append(of | runs | {name: _words(cell, name, kept) for name in MEASURES})
+    show(lines)
 
 
 def _words(cell: Cell, name: str, kept: Kept) -> str:
@@ -292,7 +292,7 @@ def _words(cell: Cell, name: str, kept: Kept) -> str:
 
 
 def worse(values: Sequence[float], floor: Sequence[float], name: str) -> bool:
-    """Whether values are worse than the floor's by two standard errors of the difference."""
+    """Return whether values are worse than the floor's by two standard errors of the difference."""
     if min(len(values), len(floor)) < 2:
         return False
     spread = sum(np.var(runs, ddof=1) / len(runs) for runs in (values, floor))
@@ -304,7 +304,7 @@ def _sign(name: str) -> int:
 
 
 def ranks_of(wanted: Iterable[Cell], kept: Kept) -> dict[tuple[str, str], list[int]]:
-    """The ranks of a method at a delta, over all cells and measures that every method has."""
+    """Return the ranks of each method and delta, over cells and measures that all methods have."""
     by_place: dict[tuple[str, ...], list[Cell]] = {}
     for cell in wanted:
         if cell.method != SECOND_SAMPLE:
@@ -320,20 +320,21 @@ def ranks_of(wanted: Iterable[Cell], kept: Kept) -> dict[tuple[str, str], list[i
     return ranks
 
 
-def print_ranks(console: Console, wanted: Iterable[Cell], kept: Kept) -> None:
-    """Mean ranks; 1 is best."""
+def show_ranks(wanted: Iterable[Cell], kept: Kept) -> None:
+    """Print mean ranks; 1 is best."""
     for title, seen in (("tables that constants were chosen on", True), ("other tables", False)):
         ranks = ranks_of([cell for cell in wanted if (cell.table in CHOSEN_ON) is seen], kept)
-        if not ranks:
-            continue
-        table = Table("method", "delta", "mean rank", "cells x measures", title=title)
-        for (method, delta), found in sorted(ranks.items(), key=lambda item: np.mean(item[1])):
-            table.add_row(method, delta, f"{np.mean(found):.2f}", str(len(found)))
-        console.print(table)
+        lines: list[dict[str, Any]] = [
+            {"method": method, "delta": delta, "mean rank": float(np.mean(found)),
+             "cells x measures": len(found)}
+            for (method, delta), found in ranks.items()
+        ]  # fmt: skip
+        lines.sort(key=lambda line: line["mean rank"])
+        show(lines, title)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -343,7 +344,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
     options.add_argument("--deltas", nargs="+", default=list(DELTAS))
     options.add_argument(
-        "--methods", nargs="+", choices=(*METHODS, CENTRAL, *PEERS), default=list(COMPARED)
+        "--methods", nargs="+", choices=(*METHODS, CENTRAL, *MARGINAL_PEERS), default=list(COMPARED)
     )
     options.add_argument(
         "--peers", action="store_true", help="all of MST and AIM, too; a run takes up to 30 minutes"
@@ -372,8 +373,8 @@ def main(words: Sequence[str] | None = None) -> None:
         kept.add(cell, run, found)
         told = " ".join(f"{name} {value:.4f}" for name, value in found.items())
         console.print(f"{cell} run {run}: {told}", highlight=False)
-    print_cells(console, wanted, kept)
-    print_ranks(console, wanted, kept)
+    show_cells(wanted, kept)
+    show_ranks(wanted, kept)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from functools import cache, cached_property
 import numpy as np
 import pandas as pd
 
+from benchmarks.measuring import demo_population
 from benchmarks.privbayes import distance
 from benchmarks.research_tables import DATA, Dataset, Target, available, read_codes
 from common.bayes.privbayes.decisions import Encoding
@@ -22,7 +23,6 @@ from common.schema.attribute import Attribute, Listed
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
 from common.schema.hierarchy import Hierarchy
-from parley.simulation.population import demo_schema_toml, make_population
 
 IN_BITS = "adult-52"
 NAMES = (IN_BITS, "adult", "nltcs", "acs", "br2000")
@@ -81,7 +81,7 @@ class Setting:
         return codes.take(order[:cut]), codes.take(order[cut:])
 
     def distances(self, synthetic: Codes) -> dict[str, float]:
-        """The average total variation distance over all marginals of each order."""
+        """Return the average total variation distance over all marginals of each order."""
         real, made = self.dataset.codes, synthetic
         if self.name == IN_BITS:
             real, made = binarise(real), binarise(made)
@@ -89,7 +89,7 @@ class Setting:
 
 
 def settings() -> tuple[dict[str, Setting], list[str]]:
-    """The settings whose tables are on this machine, by name, and the names of absent tables."""
+    """Return the settings whose tables are on this machine, and the names of absent tables."""
     found, absent = available()
     by_name = {dataset.name.lower(): dataset for dataset in found}
     if "adult" in by_name:
@@ -98,23 +98,22 @@ def settings() -> tuple[dict[str, Setting], list[str]]:
 
 
 def setting_of(name: str, codes: Codes, hierarchies: Sequence[Hierarchy] = ()) -> Setting:
-    """A table as the methods take it; without hierarchies every attribute is flat."""
+    """Wrap a table as the methods take it; without hierarchies every attribute is flat."""
     flat = [Hierarchy.flat([str(code) for code in range(size)]) for size in codes.sizes]
     own = tuple(hierarchies or flat)
     return Setting(name, Dataset(name, codes, own, Encoding.VANILLA, ORDERS, (), None))
 
 
 def is_here(table: str) -> bool:
-    """Whether the rows of a table are on this machine."""
+    """Return whether the rows of a table are on this machine."""
     return table == POPULATION or (DATA / f"{table}.csv").is_file()
 
 
 @cache
 def whole(table: str) -> Codes:
-    """All rows of a table."""
+    """Load all rows of a table."""
     if table == POPULATION:
-        schema = Schema.from_toml(demo_schema_toml(), where=table)
-        return schema.encode(make_population(_PEOPLE, seed=1))
+        return demo_population(_PEOPLE)[1]
     if table == RAW:
         return factorised(pd.read_csv(DATA / f"{table}.csv"))
     return read_codes(table)[0]
@@ -135,13 +134,13 @@ def factorised(frame: pd.DataFrame) -> Codes:
 
 
 def shuffled(codes: Codes) -> Codes:
-    """The same margins, and columns that are independent of each other."""
+    """Shuffle every column: margins stay, and columns are independent of each other."""
     rng = np.random.default_rng(1)
     return Codes.from_columns([rng.permutation(column) for column in codes.columns], codes.sizes)
 
 
 def split_rows(codes: Codes, parties: int, split: str, seed: int) -> dict[str, Codes]:
-    """The rows as the tables of several owners.
+    """Deal rows out to several owners.
 
     Args:
         codes: all rows.

@@ -50,39 +50,39 @@ class Noise:
     laplace: bool
 
     def deviation(self, budget: float) -> float:
-        """Of the noise in a marginal that costs this much."""
+        """Return the deviation of the noise in a marginal that costs this much."""
         return float(np.sqrt(8) / budget if self.laplace else np.sqrt(1 / (2 * budget)))
 
     def absolute(self, budget: float) -> float:
-        """The mean absolute value of that noise."""
+        """Return the mean absolute value of that noise."""
         share = np.sqrt(1 / 2) if self.laplace else np.sqrt(2 / np.pi)
         return float(share) * self.deviation(budget)
 
     def draw(self, budget: float, count: int) -> Vector:
-        """Noise for a marginal."""
+        """Draw noise for a marginal."""
         if self.laplace:
             return self.random.laplace(0, self.absolute(budget), count)
         return self.random.normal(0, self.deviation(budget), count)
 
     def choose(self, scores: Vector, budget: float) -> int:
-        """The exponential mechanism, by the Gumbel maximum."""
+        """Choose by the exponential mechanism, as the Gumbel maximum."""
         epsilon = budget / 2 if self.laplace else float(np.sqrt(8 * budget))
         return int(np.argmax(epsilon / 2 * scores + self.random.gumbel(size=len(scores))))
 
     def next_round(self, budget: float) -> float:
-        """The price of half of the deviation."""
+        """Return the price of half of the deviation."""
         return (2 if self.laplace else 4) * budget
 
 
 def measured(data: Any, clique: Any, budget: float, noise: Noise) -> Any:  # noqa: ANN401
-    """A noisy marginal."""
+    """Measure a marginal under noise."""
     exact = np.asarray(data.project(clique).datavector(), dtype=float)
     noisy = exact + noise.draw(budget, exact.size)
     return LinearMeasurement(noisy, clique, stddev=noise.deviation(budget))
 
 
 def estimate(data: Any, log: list[Any], steps: int, start: Any = None) -> Any:  # noqa: ANN401
-    """The maximum-entropy model of some measurements; with replaced rows the total is public."""
+    """Fit the maximum-entropy model of measurements; with replaced rows the total is public."""
     rows = float(len(data.weights))
     return estimation.MirrorDescent().estimate(
         data.domain, log, known_total=rows, iters=steps, warm_start=start, tol=_CONVERGED
@@ -90,7 +90,7 @@ def estimate(data: Any, log: list[Any], steps: int, start: Any = None) -> Any:  
 
 
 def mst(data: Any, budget: float, noise: Noise) -> Any:  # noqa: ANN401
-    """A third of the budget on 1-ways, a third on a spanning tree, a third on its edges."""
+    """Spend a third of the budget on 1-ways, one on a spanning tree, one on its edges."""
     names = data.domain.attributes
     each = budget / 3 / len(names)
     log = [measured(data, (name,), each, noise) for name in names]
@@ -120,17 +120,17 @@ def _tree(data: Any, model: Any, budget: float, noise: Noise) -> list[Any]:  # n
 
 
 def errors(exact: dict[Any, Vector], model: Any) -> dict[Any, float]:  # noqa: ANN401
-    """The L1 distance of each of these marginals from the model's."""
+    """Return the L1 distance of each of these marginals from the model's."""
     return {c: float(np.abs(values - fitted(model, c)).sum()) for c, values in exact.items()}
 
 
 def exact_marginals(data: Any, cliques: list[Any]) -> dict[Any, Vector]:  # noqa: ANN401
-    """What the mechanisms compare a model with, counted once."""
+    """Count once what the mechanisms compare a model with."""
     return {c: np.asarray(data.project(c).datavector(), dtype=float) for c in cliques}
 
 
 def fitted(model: Any, clique: Any) -> Vector:  # noqa: ANN401
-    """A marginal of a model.
+    """Return a marginal of a model.
 
     The engine's own way for a clique that is not in the model translates a program for every clique
     and every model: half a minute for 120 pairs of bits. This is the same elimination in numpy.
@@ -153,7 +153,7 @@ def fitted(model: Any, clique: Any) -> Vector:  # noqa: ANN401
 
 
 def _log_product(factors: list[Any], first: tuple[str, ...]) -> tuple[tuple[str, ...], Vector]:
-    """The sum of log potentials over all their names, `first` in front."""
+    """Add up log potentials over all their names, `first` in front."""
     names = tuple(dict.fromkeys([*first, *chain.from_iterable(f[0] for f in factors)]))
     total: Any = 0.0
     for own, values in factors:
@@ -166,7 +166,7 @@ def _log_product(factors: list[Any], first: tuple[str, ...]) -> tuple[tuple[str,
 
 
 def _summed(values: Vector, names: tuple[str, ...], gone: str) -> Vector:
-    """The logarithm of the sum over one name."""
+    """Return the logarithm of the sum over one name."""
     axis = names.index(gone)
     most = values.max(axis=axis, keepdims=True)
     return np.asarray(np.log(np.exp(values - most).sum(axis=axis)) + most.squeeze(axis))
@@ -194,7 +194,7 @@ def _compressed_measurement(old: Any, mask: NDArray[np.bool_]) -> Any:  # noqa: 
 
 
 def _restored(codes: NDArray[np.int64], mask: NDArray[np.bool_], noise: Noise) -> NDArray[np.int64]:
-    """Codes in the old domain; a merged value is drawn uniformly."""
+    """Return codes in the old domain; a merged value is drawn uniformly."""
     rare = np.flatnonzero(~mask)
     table = np.append(np.flatnonzero(mask), 0)
     restored = table[codes]

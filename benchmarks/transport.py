@@ -13,179 +13,60 @@ former.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import tempfile
-import threading
-import time
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from benchmarks.measuring import keep
-from benchmarks.subn_data import IN_BITS, settings
-from common.crypto.key_files import load_identity
+from benchmarks.measuring import Row, Spent, demo_population, keep, show, spending
+from benchmarks.subn_data import IN_BITS, setting_of, settings
+from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.sums.plan import Aggregation
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
-from common.schema.attribute import Attribute, Listed
-from common.service.database import Database
-from common.study.document import Member, Study
-from common.wire.pki.keyring import Keyring, init_curator, init_party
-from curator.app import CuratorSettings, propose, serve
-from parley.simulation.in_process import RowsInMemory, run_study
-from parley.simulation.population import demo_schema_toml, make_population
-from party.client.backoff import Backoff
-from party.client.context import PartyContext
-from party.client.dialer import Address, Dialer
-from party.client.sessions import SessionManager
-from party.collection import Collection
-from party.journal import Journal, StudyState
-from party.ledger import Ledger
-from party.notes import Notes
-from party.owner.approvals import Approvals
-from party.owner.policy import Policy
+from parley.simulation.in_process import run_study
+from party.journal import StudyState
 from party.owner.review import PlannedStep
-from party.sources.source import Snapshot
+from tests.harness.consortium import Consortium, Party
 
-WIDTHS = (12, 10, 6, 14, 14, 7, 9)
 NAMES = ("north", "east", "south")
-POLICY = Policy(
-    epsilon_per_study=Fraction(10), epsilon_in_total=Fraction(10), min_parties=1, automatic=True
-)
 
 
-class Rows(RowsInMemory):
-    """A party's rows as a source."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """Which table this is."""
-        return Snapshot(rows=self.rows, digest="benchmark", as_of=None)
-
-
-def clock() -> datetime:
-    """The time."""
-    return datetime.now(UTC)
+def attend(party: Party, consortium: Consortium) -> None:
+    """Take part in the study as one party, from the first call to the end."""
+    with party.house() as house:
+        endings = party.manager(house, look_again_s=1.0).run(
+            once=True, only=consortium.study.digest
+        )
+    if endings != {consortium.study.digest: StudyState.FINISHED}:
+        raise RuntimeError(f"{party.name}: the study did not end in a release: {endings}")
 
 
-def make_rings(folder: Path) -> tuple[Keyring, dict[str, Keyring]]:
-    """The curator's keys, and every party's, certified."""
-    ring = init_curator(folder / "hub", "hub", ("127.0.0.1",), now=clock(), external=False)
-    parties = {}
-    for name in NAMES:
-        own = init_party(folder / name, name)
-        _, path = ring.approve(own.read_request(), days=60, now=clock())
-        own.trust(ring.files.authority.read_bytes(), where=path)
-        own.accept(path.read_bytes(), where=path, now=clock())
-        parties[name] = own
-    return ring, parties
-
-
-def attend(folder: Path, ring: Keyring, study: Study, name: str, table: Codes, port: int) -> None:
-    """One party, from the first call to the end."""
-    database = Database(folder / f"{name}.db")
-    context = PartyContext(
-        name=name,
-        identity=load_identity(ring.identity),
-        policy=POLICY,
-        approvals=Approvals(database),
-        journal=Journal(database, OsRandomSource()),
-        ledger=Ledger(database),
-        notes=Notes(database),
-        collection=Collection(database),
-        check_source=lambda: None,
-        open_source=lambda _: Rows(table),
-        begin=run_of,
-        forecast=lambda study, _: [PlannedStep(phase="all", cost=study.epsilon)],
-        clock=clock,
-    )
-    address = Address(
-        target=f"127.0.0.1:{port}", proxy=None, files=ring.files, software="benchmark"
-    )
-    manager = SessionManager(
-        context,
-        dialer=Dialer(address, clock),
-        backoff=lambda: Backoff(first_s=0.1, longest_s=1.0, attempts=5, source=OsRandomSource()),
-        stopping=threading.Event(),
-        look_again_s=1.0,
-    )
+def over_grpc(consortium: Consortium) -> Spent:
+    """Run a study from the first call of a party to the end for all of them."""
+    curator, parties = consortium.curator, consortium.parties.values()
+    curator.begin = run_of
+    curator.keys = OsRandomSource()
+    for party in parties:
+        party.begin, party.keys, party.blinder_of = run_of, OsRandomSource(), FixedBaseBlinder
+        party.forecast = lambda study, _: [PlannedStep(phase="all", cost=study.epsilon)]
+    curator.start()
     try:
-        endings = manager.run(once=True, only=study.digest)
-        if endings != {study.digest: StudyState.FINISHED}:
-            raise RuntimeError(f"{name}: the study did not end in a release: {endings}")
+        curator.studies.propose(consortium.study)
+        with ThreadPoolExecutor(len(parties)) as threads, spending() as spent:
+            for attending in [threads.submit(attend, party, consortium) for party in parties]:
+                attending.result()
     finally:
-        database.close()
+        curator.stop()
+    return spent
 
 
-def over_grpc(
-    folder: Path,
-    ring: Keyring,
-    rings: dict[str, Keyring],
-    study: Study,
-    tables: dict[str, Codes],
-    times: Times,
-) -> None:
-    """A study from the first call of a party to the end for all of them, measured."""
-    settings = CuratorSettings(
-        folder=folder / "state", keys=ring.folder, releases=folder, listen="127.0.0.1:0"
-    )
-    propose(settings, study, clock=clock)
-    stopping, ports = threading.Event(), list[int]()
-    ready = threading.Event()
-
-    def started(port: int) -> None:
-        ports.append(port)
-        ready.set()
-
-    with ThreadPoolExecutor(1 + len(tables)) as threads:
-        serving = threads.submit(
-            serve, settings, publish=lambda _: folder, stopping=stopping, clock=clock,
-            software="benchmark", started=started,
-        )  # fmt: skip
-        try:
-            if not ready.wait(30):
-                raise RuntimeError("the curator does not start")
-            with times.measured():
-                parties = [
-                    threads.submit(attend, folder, rings[name], study, name, table, ports[0])
-                    for name, table in tables.items()
-                ]
-                for party in parties:
-                    party.result()
-        finally:
-            stopping.set()
-            serving.result()
-
-
-@dataclasses.dataclass
-class Times:
-    """Of every repetition, by the clock and by the processor."""
-
-    clock_s: list[float] = dataclasses.field(default_factory=list)
-    cpu_s: list[float] = dataclasses.field(default_factory=list)
-
-    @contextmanager
-    def measured(self) -> Iterator[None]:
-        """Adds what a block takes, in all threads of this process."""
-        clock, cpu = time.perf_counter(), time.process_time()
-        yield
-        self.clock_s.append(time.perf_counter() - clock)
-        self.cpu_s.append(time.process_time() - cpu)
-
-    @property
-    def shown(self) -> str:
-        """The medians."""
-        return f"{median(self.clock_s):.1f} s ({median(self.cpu_s):.1f})"
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Comparison:
     """A study both ways, as often as asked for."""
 
@@ -193,71 +74,61 @@ class Comparison:
     aggregation: str
     rows: int
     steps: int
-    local: Times
-    grpc: Times
+    in_process: list[Spent]
+    over_grpc: list[Spent]
 
-    @property
-    def ratio(self) -> float:
-        """Of the medians by the clock."""
-        return median(self.grpc.clock_s) / median(self.local.clock_s)
-
-    @property
-    def cpu_ratio(self) -> float:
-        """Of the medians by the processor."""
-        return median(self.grpc.cpu_s) / median(self.local.cpu_s)
-
-
-def flat_schema(sizes: Sequence[int]) -> Schema:
-    """Values named by their codes, without hierarchies, which no method needs in bits."""
-    return Schema(
-        tuple(
-            Attribute(f"c{place}", "categorical", Listed(tuple(map(str, range(size)))))
-            for place, size in enumerate(sizes)
-        )
-    )
+    def line(self) -> Row:
+        """Return the medians by clock and processor, and their ratios."""
+        found: Row = {"method": self.method, "sums": self.aggregation, "steps": self.steps}
+        for figure in ("seconds", "processor_seconds"):
+            local, network = (
+                median(getattr(each, figure) for each in runs)
+                for runs in (self.in_process, self.over_grpc)
+            )
+            found |= {
+                f"in process, {figure}": local,
+                f"over gRPC, {figure}": network,
+                f"ratio of {figure}": network / local,
+            }
+        return found
 
 
 def rows_of(table: str, rows: int) -> tuple[Schema, Codes, str]:
-    """The schema, the rows and the encoding: Adult in bits, or simulated people where it is not."""
+    """Return schema, rows and encoding: Adult in bits, or simulated people where it is not here."""
     found, _ = settings()
     if table in found:
         codes = found[table].dataset.codes
-        return flat_schema(codes.sizes), codes, found[table].encoding
+        return setting_of(table, codes).schema, codes, found[table].encoding
     print(f"{table} is not on this machine: simulated people in its place")
-    schema = Schema.from_toml(demo_schema_toml())
-    return schema, schema.encode(make_population(rows, seed=1)), "binary"
+    return (*demo_population(rows), "binary")
 
 
 def compare(options: argparse.Namespace, method: str, aggregation: str) -> Comparison:
-    """Both ways in turn, again and again; a first in-process run warms up and is not counted."""
+    """Run both ways in turn; a first in-process run warms up and is not counted."""
     schema, codes, encoding = rows_of(options.table, options.rows)
     parts = np.array_split(np.random.default_rng(0).permutation(codes.rows), len(NAMES))
     tables = {name: codes.take(np.sort(part)) for name, part in zip(NAMES, parts, strict=True)}
-    warming_up, local, network, steps = Times(), Times(), Times(), 0
-    with tempfile.TemporaryDirectory() as scratch:
-        ring, rings = make_rings(Path(scratch))
-        identities = {name: load_identity(ring.identity) for name, ring in rings.items()}
-        for repetition in range(options.repetitions + 1):
-            folder = Path(scratch) / f"run {repetition}"
-            folder.mkdir()
-            study = Study(
-                name=f"transport {repetition}",
+    local, network, steps = list[Spent](), list[Spent](), 0
+    for repetition in range(options.repetitions + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            consortium = Consortium(
+                Path(folder),
+                NAMES,
+                tables=tables,
                 schema=schema,
-                members=tuple(
-                    Member(name=name, rows=tables[name].rows, identity=identities[name].public)
-                    for name in NAMES
-                ),
                 epsilon=Fraction(1),
                 method=method,
                 aggregation=Aggregation(aggregation),
                 encoding="own" if method == "subn+" else encoding,
             )
-
-            with (warming_up if repetition == 0 else local).measured():
-                run = run_study(study, run_of, tables, identities, source=OsRandomSource())
+            study = consortium.study
+            keys = {name: party.identity for name, party in consortium.parties.items()}
+            with spending() as spent:
+                run = run_study(study, run_of, tables, keys, source=OsRandomSource())
             steps = len(run.steps)
             if repetition > 0:
-                over_grpc(folder, ring, rings, study, tables, network)
+                local.append(spent)
+                network.append(over_grpc(consortium))
     return Comparison(method, aggregation, codes.rows, steps, local, network)
 
 
@@ -270,21 +141,14 @@ def main() -> None:
     parser.add_argument("--aggregations", nargs="+", default=["paillier", "masked"])
     parser.add_argument("--repetitions", type=int, default=5)
     options = parser.parse_args()
-    print(f"{options.table}, K = {len(NAMES)}, 2048-bit keys, median of {options.repetitions}")
-    titles = ("method", "sums", "steps", "in process", "over gRPC", "ratio", "CPU ratio")
-    print(" ".join(f"{title:>{width}}" for title, width in zip(titles, WIDTHS, strict=True)))
-    results = []
-    for method in options.methods:
-        for aggregation in options.aggregations:
-            found = compare(options, method, aggregation)
-            ratios = {"ratio": found.ratio, "cpu_ratio": found.cpu_ratio}
-            results.append(dataclasses.asdict(found) | ratios)
-            print(
-                f"{method:>12} {aggregation:>10} {found.steps:>6} {found.local.shown:>14} "
-                f"{found.grpc.shown:>14} {found.ratio:>7.2f} {found.cpu_ratio:>9.2f}",
-                flush=True,
-            )
-    keep("transport", results)
+    found = [
+        compare(options, method, aggregation)
+        for method in options.methods
+        for aggregation in options.aggregations
+    ]
+    title = f"{options.table}, K = {len(NAMES)}, 2048-bit keys, median of {options.repetitions}"
+    show([each.line() for each in found], title)
+    keep("transport", found)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,6 @@ strongly and most not at all.
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
-import time
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -25,15 +22,23 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measuring import keep, mean_distance, show
-from benchmarks.scale import peak_mib
+from benchmarks.measuring import (
+    Row,
+    category,
+    in_own_process,
+    keep,
+    mean_distance,
+    number,
+    schema_of,
+    show,
+    spending,
+)
 from benchmarks.subn_data import shuffled
-from common.crypto.identities.identity import Identity
+from benchmarks.subn_methods import agreed, identities_of
 from common.crypto.sums.plan import Aggregation
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
-from common.study.document import Member, Study
 from parley.simulation.in_process import run_study
 
 RUNS = (
@@ -64,18 +69,17 @@ class WidePopulation:
     @property
     def schema(self) -> Schema:
         """The public domains: of three columns of more than six values one is of words."""
-        parts = []
-        for position, size in enumerate(self.sizes):
-            name = f'[[attribute]]\nname = "c{position}"\n'
-            if size > 6 and position % 3:
-                parts.append(f'{name}kind = "real"\nmin = 0\nmax = {size}\nbins = {size}\n')
-            else:
-                words = json.dumps([f"value {code}" for code in range(size)])
-                parts.append(f'{name}kind = "categorical"\nvalues = {words}\n')
-        return Schema.from_toml("\n".join(parts))
+        return schema_of(
+            *(
+                number(f"c{position}", high=size, bins=size, kind="real")
+                if size > 6 and position % 3
+                else category(f"c{position}", [f"value {code}" for code in range(size)])
+                for position, size in enumerate(self.sizes)
+            )
+        )
 
     def rows(self, count: int, seed: int) -> Codes:
-        """So many rows; the same seed makes the same rows."""
+        """Draw so many rows; the same seed makes the same rows."""
         rng = np.random.default_rng(seed)
         columns = [np.empty(count, dtype=np.int64) for _ in self.sizes]
         for start in range(0, count, _ROWS_AT_ONCE):
@@ -95,7 +99,7 @@ class WidePopulation:
 
 
 def wide_population(sizes: tuple[int, ...], seed: int) -> WidePopulation:
-    """A random network over columns of these sizes."""
+    """Draw a random network over columns of these sizes."""
     rng = np.random.default_rng(seed)
     parents, margins, bends = [], [], []
     for column, size in enumerate(sizes):
@@ -107,93 +111,58 @@ def wide_population(sizes: tuple[int, ...], seed: int) -> WidePopulation:
     return WidePopulation(tuple(sizes), tuple(parents), tuple(margins), tuple(bends))
 
 
-def binary_sizes(columns: int) -> tuple[int, ...]:
-    """Yes or no, every column."""
-    return (2,) * columns
-
-
-def mixed_sizes(columns: int, seed: int = 0) -> tuple[int, ...]:
-    """Small and large domains, at random, as the columns of a questionnaire are."""
-    rng = np.random.default_rng(seed)
-    return tuple(int(size) for size in rng.choice(MIXED_SIZES, columns))
+def mixed_sizes(columns: int) -> tuple[int, ...]:
+    """Draw small and large domains at random, as the columns of a questionnaire are."""
+    return tuple(int(size) for size in np.random.default_rng(0).choice(MIXED_SIZES, columns))
 
 
 def _scores(size: int) -> NDArray[np.float64]:
-    """The values of a domain on a scale from -1 to 1."""
+    """Place the values of a domain on a scale from -1 to 1."""
     return np.linspace(-1.0, 1.0, size)
 
 
-TABLES = {"binary": (binary_sizes, 200), "mixed": (mixed_sizes, 60)}
+TABLES = {"binary": 200, "mixed": 60}
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One study; distances are mean total variation distances of marginals."""
-
-    table: str
-    method: str
-    aggregation: str
-    rows: int
-    seconds: float
-    processor_seconds: float
-    peak_mib: float
-    cells: int
-    one_way: float
-    two_way: float
-    on_edges: float
-
-
-def run(table: str, method: str, aggregation: str, options: argparse.Namespace) -> Measured:
-    """One study from rows to rows."""
-    sizes_of, usual = TABLES[table]
+def run(table: str, method: str, aggregation: str, options: argparse.Namespace) -> Row:
+    """Run one study from rows to rows."""
+    columns: int = options.columns or TABLES[table]
+    sizes = mixed_sizes(columns) if table == "mixed" else (2,) * columns
     rows: int = options.rows
-    population = wide_population(sizes_of(options.columns or usual), seed=1)
+    population = wide_population(sizes, seed=1)
     real = population.rows(rows, seed=2)
     real = shuffled(real) if options.shuffled else real
     parts = np.array_split(np.arange(rows), _OWNERS)
     tables = {f"owner {i}": real.take(part) for i, part in enumerate(parts)}
     source = OsRandomSource()
-    identities = {name: Identity.generate(source) for name in tables}
-    study = Study(
-        name="wide",
-        schema=population.schema,
-        members=tuple(
-            Member(name=name, rows=own.rows, identity=identities[name].public)
-            for name, own in tables.items()
-        ),
-        epsilon=Fraction(options.epsilon),
-        method=method,
-        aggregation=Aggregation(aggregation),
-    )
-    clock, processor = time.perf_counter(), time.process_time()
-    done = run_study(study, run_of, tables, identities, source=source)
-    made = done.model.sample(rows, source)
-    clock, processor = time.perf_counter() - clock, time.process_time() - processor
-    sent = sum(sum(phase.sent.values()) for phase in done.traffic.values())
-    return Measured(
-        table, method, aggregation, rows, clock, processor, peak_mib(), sent // (8 * _OWNERS),
-        *distances(population, real, made),
-    )  # fmt: skip
+    terms = {"method": method, "aggregation": Aggregation(aggregation)}
+    study = agreed(population.schema, tables, epsilon=Fraction(options.epsilon), **terms)
+    with spending() as spent:
+        done = run_study(study, run_of, tables, identities_of(tables), source=source)
+        made = done.model.sample(rows, source)
+    sent = sum(phase.sent.total() for phase in done.traffic.values())
+    line: Row = {"table": table, "method": method, "aggregation": aggregation, "rows": rows}
+    line |= {**asdict(spent), "cells": sent // (8 * _OWNERS)}
+    return line | distances(population, real, made)
 
 
-def distances(population: WidePopulation, real: Codes, made: Codes) -> tuple[float, float, float]:
-    """Of columns, of a sample of all pairs, and of the pairs that depend on each other."""
+def distances(population: WidePopulation, real: Codes, made: Codes) -> Row:
+    """Return those of columns, of a sample of all pairs, and of pairs that depend on each other."""
     width = len(population.sizes)
     pairs = list(combinations(range(width), 2))
     chosen = np.random.default_rng(0).choice(
         len(pairs), min(_MOST_PAIRS, len(pairs)), replace=False
     )
-    kinds = (
-        [(column,) for column in range(width)],
-        [pairs[i] for i in chosen],
-        [(parent, child) for child, own in enumerate(population.parents) for parent in own],
-    )
-    first, second, third = (mean_distance(real, made, sets) for sets in kinds)
-    return first, second, third
+    edges = [(parent, child) for child, own in enumerate(population.parents) for parent in own]
+    return {
+        "one_way": mean_distance(real, made, [(column,) for column in range(width)]),
+        "two_way": mean_distance(real, made, [pairs[i] for i in chosen]),
+        "on_edges": mean_distance(real, made, edges),
+    }
 
 
 def main() -> None:
-    """Every study in a process of its own, so that its memory is its own."""
+    """Run every study in a process of its own, so that its memory is its own."""
     parser = argparse.ArgumentParser(description="many columns")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--epsilon", default="1")
@@ -204,10 +173,9 @@ def main() -> None:
     done = []
     for table in [options.only] if options.only else TABLES:
         for method, aggregation in RUNS:
-            with multiprocessing.get_context("spawn").Pool(1) as pool:
-                done.append(pool.apply(run, (table, method, aggregation, options)))
+            done.append(in_own_process(run, table, method, aggregation, options))
             print(done[-1], flush=True)
-    show([asdict(each) for each in done], f"{done[0].rows:,} rows of {_OWNERS} owners")
+    show(done, f"{options.rows:,} rows of {_OWNERS} owners")
     keep("wide", done)
 
 

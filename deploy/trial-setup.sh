@@ -50,7 +50,7 @@ from parley.simulation.population import demo_schema_toml, make_population
 
 Path("hub/schema.toml").write_text(demo_schema_toml())
 for seed, owner in enumerate(("north", "east", "south")):
-    make_population(10_000, seed).to_csv(f"{owner}/rows.csv", index=False)
+    make_population(10_000, seed=seed).to_csv(f"{owner}/rows.csv", index=False)
 PYTHON
 parley curator study new --name trial --schema hub/schema.toml --epsilon 1 --config hub/curator.toml \
   --party north:10000:north/keys/identity.pub --party east:10000:east/keys/identity.pub \

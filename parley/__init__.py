@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from common.release.fitted_study import FittedStudy as FittedStudy
     from common.release.loading import load as load
     from common.schema import Schema as Schema
-    from parley.models.privbayes import PrivBayes as PrivBayes
-    from parley.models.privelet import Privelet as Privelet
-    from parley.models.subn import Subn as Subn
+    from parley.models.single_owner import PrivBayes as PrivBayes
+    from parley.models.single_owner import Privelet as Privelet
+    from parley.models.single_owner import Subn as Subn
     from parley.simulation.study import simulate as simulate
 
 _HOMES = {
@@ -46,10 +46,10 @@ _HOMES = {
     "FittedPrivelet": "common.release.fitted_privelet",
     "FittedStudy": "common.release.fitted_study",
     "ParleyError": "common.errors",
-    "PrivBayes": "parley.models.privbayes",
-    "Privelet": "parley.models.privelet",
+    "PrivBayes": "parley.models.single_owner",
+    "Privelet": "parley.models.single_owner",
     "Schema": "common.schema",
-    "Subn": "parley.models.subn",
+    "Subn": "parley.models.single_owner",
     "evaluate": "common.release.evaluation",
     "load": "common.release.loading",
     "pool": "common.release.estimates",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.harness.command_line", "tests.harness.small_study"]
+pytest_plugins = ["tests.harness.small_study", "tests.harness.command_line"]
 
 # Some tests fork to kill a process for good. gRPC's own handlers, if another test in the same
 # process has used it, wake its threads in the child, and that may hang. No such child uses gRPC.

@@ -13,17 +13,11 @@ import sys
 import time
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.measuring import RESULTS, keep, show
 from benchmarks.papers import caps, privbayes_figures, privelet_figures, subn_figures
 from benchmarks.papers.figure import EPSILONS, Figure, Options
 from common.errors import ParleyError
-
-RESULTS = Path(__file__).parents[1] / "results"
-
 
 DRAWN = (
     ("privelet-1", "[Xiao11] Fig. 1", "a hierarchy of countries", "docs/your-table.md"),
@@ -45,50 +39,33 @@ FIGURES: tuple[Figure, ...] = (
 
 
 def state_of(figure: Figure) -> str:
-    """Whether it was measured here, and how."""
+    """Say whether it was measured here, and how."""
     if figure.run is None:
         return f"no measurement; see {figure.where}"
-    path = _path(figure)
+    path = RESULTS / f"{_kept(figure)}.json"
     if not path.is_file():
         return "not run"
     found = json.loads(path.read_text())
     return f"measured {found['at']}, {found['runs']} runs, {found['seconds']:.0f} s"
 
 
-def _path(figure: Figure) -> Path:
-    return RESULTS / f"papers-{figure.name}.json"
+def _kept(figure: Figure) -> str:
+    return f"papers-{figure.name}"
 
 
-def show_list(console: Console) -> None:
-    """Print every figure with its state."""
-    table = Table("name", "paper", "shows", "the paper finds", "state")
-    for figure in FIGURES:
-        table.add_row(figure.name, figure.paper, figure.shows, figure.trend, state_of(figure))
-    console.print(table)
-
-
-def run(figure: Figure, options: Options, console: Console) -> None:
+def run(figure: Figure, options: Options) -> None:
     """Measure one figure, print it, and keep it."""
     if figure.run is None:
-        console.print(f"{figure.name}: {state_of(figure)}")
+        print(f"{figure.name}: {state_of(figure)}")
         return
     started = time.perf_counter()
     rows = figure.run(options)
     seconds = time.perf_counter() - started
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    table = Table(*columns, title=f"{figure.paper}: {figure.shows} ({options.runs} runs)")
-    for row in rows:
-        table.add_row(*(_word(row.get(column, "")) for column in columns))
-    console.print(table)
-    console.print(f"the paper finds: {figure.trend}")
-    RESULTS.mkdir(exist_ok=True)
+    show(rows, f"{figure.paper}: {figure.shows} ({options.runs} runs)")
+    print(f"the paper finds: {figure.trend}")
     found = {"figure": figure.name, "paper": figure.paper, "runs": options.runs}
     found |= {"at": time.strftime("%Y-%m-%d"), "seconds": seconds, "rows": rows}
-    _path(figure).write_text(json.dumps(found, indent=1) + "\n")
-
-
-def _word(value: object) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    keep(_kept(figure), found)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -103,9 +80,14 @@ def main(words: Sequence[str] | None = None) -> int:
         "--epsilons", type=Fraction, nargs="+", default=EPSILONS, help="of the sweeps: 0.1 1/5"
     )
     given = parser.parse_args(words)
-    console = Console(width=160)
     if given.what == "list":
-        show_list(console)
+        show(
+            [
+                {"name": each.name, "paper": each.paper, "shows": each.shows,
+                 "the paper finds": each.trend, "state": state_of(each)}
+                for each in FIGURES
+            ]
+        )  # fmt: skip
         return 0
     known = {figure.name: figure for figure in FIGURES}
     names = list(known) if given.names == ["all"] else given.names
@@ -114,9 +96,9 @@ def main(words: Sequence[str] | None = None) -> int:
     failed = 0
     for name in names:
         try:
-            run(known[name], Options(given.runs, tuple(given.epsilons)), console)
+            run(known[name], Options(given.runs, tuple(given.epsilons)))
         except ParleyError as error:  # a table that is not here: the others can still be run
-            console.print(f"{name}: {error}")
+            print(f"{name}: {error}")
             failed = 1
     return failed
 

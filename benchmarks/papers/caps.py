@@ -6,17 +6,15 @@ cap lifted.
 
 from __future__ import annotations
 
-import resource
-import time
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial
 from math import comb
-from multiprocessing import get_context
 
 import numpy as np
 
-from benchmarks.papers.figure import Figure, Options, Row
+from benchmarks.measuring import Row, in_own_process, spending
+from benchmarks.papers.figure import Figure, Options
 from benchmarks.papers.privbayes_figures import fitted, table
 from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import Encoding
@@ -78,22 +76,15 @@ CASES: Iterable[tuple[str, Callable[[], int]]] = (
 )
 
 
-def _measured(case: Callable[[], int]) -> tuple[int, float, int]:
-    started = time.process_time()
-    cells = case()
-    seconds = time.process_time() - started
-    return cells, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+def _measured(case: Callable[[], int]) -> Row:
+    with spending() as spent:
+        cells = case()
+    return {"cells": cells, "s": spent.processor_seconds, "peak MiB": spent.peak_mib}
 
 
 def caps(options: Options) -> list[Row]:
-    """Every case."""
-    lines: list[Row] = []
-    for label, case in CASES:
-        with get_context("spawn").Pool(1) as pool:
-            cells, seconds, peak = pool.apply(_measured, (case,))
-        print(f"{label}: {cells:,} cells, {seconds:.1f} s, {peak} MiB", flush=True)
-        lines.append({"search": label, "cells": f"{cells:,}", "s": seconds, "peak MiB": peak})
-    return lines
+    """Measure every case."""
+    return [{"search": label, **in_own_process(_measured, case)} for label, case in CASES]
 
 
 FIGURES = (

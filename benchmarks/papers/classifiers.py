@@ -69,7 +69,7 @@ def priv_gene(
     rng: np.random.Generator,
     source: RandomSource,
 ) -> Floats:
-    """A genetic search whose survivors the exponential mechanism picks [Zhang13].
+    """Search by a genetic algorithm; the exponential mechanism picks survivors [Zhang13].
 
     The score of a classifier is how many rows it gets right; a replaced row moves it by one.
     """
@@ -97,5 +97,5 @@ def noisy_majority_says(signs: Floats, epsilon: float, source: RandomSource) -> 
 
 
 def error_of(weights: Floats, rows: csr_matrix, signs: Floats) -> float:
-    """The share of rows on the wrong side."""
+    """Return the share of rows on the wrong side."""
     return float((np.where(rows @ weights >= 0, 1.0, -1.0) != signs).mean())

@@ -15,8 +15,9 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import LocalError
 from common.marginals import count
-from common.methods.designs.nocd import Design
+from common.methods.designs.nocd import Design, View
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
@@ -28,10 +29,11 @@ MarginalMethod = Callable[[Codes, int, Fraction, RandomSource], Tables]
 _MWEM_ROUND = Fraction(1, 20)  # [Zhang17, Sec. 6.1]: so that one round runs at the least epsilon
 _MWEM_SWEEPS = 10
 _FITTING_SWEEPS = 30
+PRIVIEW_BLOCK = 8  # PriView's recommendation for binary data at moderate budgets
 
 
 def sets_of(codes: Codes, order: int) -> list[tuple[int, ...]]:
-    """Every set of so many attributes."""
+    """Return every set of so many attributes."""
     return list(combinations(range(codes.width), order))
 
 
@@ -43,7 +45,7 @@ def as_law(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def laplace(codes: Codes, order: int, epsilon: Fraction, source: RandomSource) -> Tables:
-    """Noise on every cell of every marginal."""
+    """Add noise to every cell of every marginal."""
     sets = sets_of(codes, order)
     scale = 2 * len(sets) / epsilon
     return [
@@ -57,7 +59,7 @@ def _noise(scale: Fraction, shape: tuple[int, ...], source: RandomSource) -> NDA
 
 
 def fourier(codes: Codes, order: int, epsilon: Fraction, source: RandomSource) -> Tables:
-    """Noise on every Fourier coefficient of at most so many bits [Barak07]; binary data only.
+    """Add noise to every Fourier coefficient of so many bits [Barak07]; binary data only.
 
     A coefficient is a sum of signs over the rows, which a replaced row moves by at most 2.
     """
@@ -86,7 +88,7 @@ def _from_coefficients(
 
 
 def contingency(codes: Codes, order: int, epsilon: Fraction, source: RandomSource) -> Tables:
-    """Noise on every cell of the whole domain, from which as many rows as real ones are drawn."""
+    """Add noise to every cell of the domain, and draw as many rows as real ones from it."""
     cells = int(np.prod(codes.sizes))
     places = np.ravel_multi_index(tuple(map(np.asarray, codes.columns)), codes.sizes)
     noisy = np.bincount(places, minlength=cells) + discrete_laplace(2 / epsilon, cells, source)
@@ -99,7 +101,7 @@ def contingency(codes: Codes, order: int, epsilon: Fraction, source: RandomSourc
 
 
 def uniform(codes: Codes, order: int, epsilon: Fraction, source: RandomSource) -> Tables:
-    """Every cell alike."""
+    """Answer every cell alike."""
     shapes = [tuple(codes.sizes[a] for a in own) for own in sets_of(codes, order)]
     return [np.full(shape, 1 / np.prod(shape)) for shape in shapes]
 
@@ -138,6 +140,32 @@ def mwem(codes: Codes, order: int, epsilon: Fraction, source: RandomSource) -> T
 
 def _margin(weights: NDArray[np.float64], own: Sequence[int]) -> NDArray[np.float64]:
     return np.asarray(weights.sum(axis=tuple(a for a in range(weights.ndim) if a not in own)))
+
+
+def covering_design(sizes: Sequence[int], block: int = PRIVIEW_BLOCK) -> Design:
+    """Choose PriView's views [Qardaji14]: blocks in which every pair occurs at least once.
+
+    The comparator of NOCD. The published covering designs come from a repository of best known
+    ones; these are made greedily, which is a few blocks worse.
+    """
+    if block < 2:
+        raise LocalError(f"a block covers pairs only if it has 2 attributes or more, not {block}")
+    uncovered = ~np.eye(len(sizes), dtype=np.bool_)
+    views: list[View] = []
+    while uncovered.any():
+        chosen = [int(uncovered.sum(axis=1).argmax())]
+        while len(chosen) < min(block, len(sizes)):
+            gains = uncovered[chosen].sum(axis=0)
+            gains[chosen] = -1
+            # Ties go to the attribute that still misses most: it is the hardest to place later.
+            best = np.lexsort((-uncovered.sum(axis=1), -gains))[0]
+            if gains[best] <= 0:
+                break
+            chosen.append(int(best))
+        for a, b in combinations(chosen, 2):
+            uncovered[a, b] = uncovered[b, a] = False
+        views.append(tuple(sorted(chosen)))
+    return Design(tuple(views), tuple(sizes))
 
 
 def from_views(
@@ -213,7 +241,7 @@ def _project(
 def fitted(
     own: tuple[int, ...], sizes: Sequence[int], tables: dict[tuple[int, ...], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """The law of most entropy with the views' margins, by iterative proportional fitting.
+    """Fit the law of most entropy with the views' margins, by proportional fitting.
 
     A margin is summed out of its view before it is clipped: clipping a view first would keep the
     positive half of the noise of every cell.
@@ -238,7 +266,7 @@ def fitted(
 
 
 def average_distance(codes: Codes, answers: Tables, order: int) -> float:
-    """The average total variation distance to the real marginals."""
+    """Return the average total variation distance to the real marginals."""
     real = (table / codes.rows for table in count(codes, sets_of(codes, order)))
     pairs = zip(real, answers, strict=True)
     return float(np.mean([np.abs(one - other).sum() / 2 for one, other in pairs]))

@@ -10,9 +10,10 @@ from functools import cache, partial
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from benchmarks.measuring import Measured, Row, sweep
 from benchmarks.papers import classifiers, marginal_methods
 from benchmarks.papers.classifiers import Floats
-from benchmarks.papers.figure import Figure, Measured, Options, Row, sweep
+from benchmarks.papers.figure import Figure, Options
 from benchmarks.papers.marginal_methods import MarginalMethod, average_distance
 from benchmarks.privbayes import distance, error_rate, one_hot
 from benchmarks.research_tables import Dataset, Target, available
@@ -43,7 +44,7 @@ LARGEST_MWEM = 1 << 18
 
 @cache
 def table(name: str) -> Dataset:
-    """One research table.
+    """Load one research table.
 
     Raises:
         InputError: it is not on this machine.
@@ -60,7 +61,7 @@ def table(name: str) -> Dataset:
 def fitted(
     data: Dataset, codes: Codes, epsilon: Fraction, seed: str, **wishes: object
 ) -> PrivBayesModel:
-    """A model as printed: no consistency between tables, the printed sensitivity of R."""
+    """Fit a model as printed: no consistency between tables, the printed sensitivity of R."""
     options: dict[str, object] = {
         "encoding": data.encoding,
         "constraints": Constraints(max_parents=data.max_parents),
@@ -78,14 +79,14 @@ def fitted(
 
 
 def _distances(data: Dataset, model: PrivBayesModel, run: int) -> Measured:
-    """Of the two orders of the table."""
+    """Yield the distances of the two orders of the table."""
     drawn = model.sample(data.codes.rows, SeededRandomSource(f"rows {run}"))
     for order in data.orders:
         yield {"marginals": f"{order}-way"}, distance(data.codes, drawn, order)
 
 
 def quality(data: Dataset, model: PrivBayesModel) -> float:
-    """The sum of the mutual information of every attribute and its parents, on the real rows."""
+    """Add up the mutual information of every attribute and its parents, on the real rows."""
     codes = binarise(data.codes) if model.plan.encoding.in_bits else data.codes
     rows = ExpandedRows(model.plan.domain, codes)
     total = 0.0
@@ -197,7 +198,7 @@ def source_of_error(options: Options) -> list[Row]:
 
 
 def _best_network(data: Dataset, model: PrivBayesModel, run: int) -> PrivBayesModel:
-    """The network that is best without noise among those of the plan's size, tables as noisy."""
+    """Find the best network of the plan's size without noise, with tables as noisy."""
     plan = model.plan
     if plan.network is not None:
         return model
@@ -213,7 +214,7 @@ def _best_network(data: Dataset, model: PrivBayesModel, run: int) -> PrivBayesMo
 
 
 def _best_marginal(data: Dataset, model: PrivBayesModel) -> PrivBayesModel:
-    """The private network with exact tables."""
+    """Return the private network with exact tables."""
     codes = binarise(data.codes) if model.plan.encoding.in_bits else data.codes
     families = list(model.tables)
     exact = ExpandedRows(model.plan.domain, codes).count(families)

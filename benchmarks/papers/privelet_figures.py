@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.census_like import Shape, coverage, random_boxes
-from benchmarks.papers.figure import Figure, Options, Row
+from benchmarks.measuring import Row
+from benchmarks.papers.figure import Figure, Options
 from benchmarks.privelet import make_release, make_workload
 from common.wavelet.decisions import Method, axes_of
 
@@ -20,23 +21,23 @@ _QUERIES = 4_000
 
 
 def _elsewhere(module: str, *words: str) -> list[Row]:
-    """A benchmark of its own, which prints its tables itself."""
+    """Run a benchmark of its own, which prints its tables itself."""
     subprocess.run([sys.executable, "-m", module, *words], check=True)
     return [{"command": " ".join((f"python -m {module}", *words))}]
 
 
 def census(options: Options) -> list[Row]:
-    """Figs 9 to 12."""
+    """Measure Figs 9 to 12."""
     return _elsewhere("benchmarks.privelet", "--full")
 
 
 def scaling(options: Options) -> list[Row]:
-    """Figs 13 and 14."""
-    return _elsewhere("benchmarks.privelet_scaling")
+    """Measure Figs 13 and 14."""
+    return _elsewhere("benchmarks.privelet", "--scaling")
 
 
 def wide(options: Options) -> list[Row]:
-    """Wide queries over all ages and genders, by the number of sub-matrices that they add up.
+    """Ask wide queries over all ages and genders, by the number of sub-matrices that they add up.
 
     Age and gender are not transformed, so every pair of them is a sub-matrix that is shrunk by
     itself. Rows per sub-matrix and noise are the same throughout.

@@ -1,28 +1,29 @@
 """DP-SUBN [Su16], Figs 4 to 8, and noise replacement against cohorts at the same true epsilon.
 
-The studies run in one copy of their script (`one_copy`): the noise is that of a deployment.
+The studies run in one copy of their script (`OneCopy`): the noise is that of a deployment.
 Bytes are those of Paillier sums between the roles of a deployment, in one process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
+from itertools import product
 from typing import cast
 
 import numpy as np
 
-from benchmarks.covering import covering_design
-from benchmarks.papers.figure import Figure, Measured, Options, Row, sweep
-from benchmarks.papers.marginal_methods import average_distance, from_views
-from benchmarks.papers.one_copy import OneCopy
+from benchmarks.measuring import Measured, Row, sweep
+from benchmarks.papers.figure import Figure, Options
+from benchmarks.papers.marginal_methods import average_distance, covering_design, from_views
 from benchmarks.papers.privbayes_figures import table
 from benchmarks.privbayes import error_rate
+from benchmarks.research_tables import Target
 from benchmarks.subn_data import IN_BITS, ORDERS, RANDOM, Setting, split_rows
-from common.crypto.identities.identity import Identity
-from common.crypto.sums.plan import Aggregation, Noise
+from benchmarks.subn_methods import Method, OneCopy, identities_of, study_of
+from common.crypto.sums.plan import Aggregation
 from common.methods.designs.nocd import Design, optimal_design, pairs_design, printed_design
 from common.methods.distdiffgen.divisions import SCORES
 from common.methods.distdiffgen.script import IN_TURN, TOGETHER
@@ -32,7 +33,6 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.schema.encodings import binarise
-from common.study.document import Member, Study
 from common.study.requests import Counts
 from common.study.steps import Model, SumStep
 from parley.simulation.in_process import run_study
@@ -43,114 +43,79 @@ OF_BYTES = (2, 4, 8, 16)
 AT = Fraction(1, 5)
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A method with its settings."""
-
-    method: str
-    profile: str = "sound"
-    settings: tuple[tuple[str, str | int], ...] = ()
-    encoding: str = "binary"
-    cohorts: int = 1
-
-
 LITERAL = (("usefulness", "total"),)
-VARIANTS: Mapping[str, Variant] = {
-    "DP-SUBN, as printed": Variant("dp-subn", "paper"),
-    "DP-SUBN, as printed, usefulness of all epsilon": Variant("dp-subn", "paper", LITERAL),
-    "DP-SUBN, sound": Variant("dp-subn"),
-    "DP-SUBN, sound, usefulness of all epsilon": Variant("dp-subn", settings=LITERAL),
-    "DP-CCBN": Variant("dp-ccbn", "paper"),
-    "Independent": Variant("independent"),
+VARIANTS: Mapping[str, Method] = {
+    "DP-SUBN, as printed": Method("dp-subn", "paper"),
+    "DP-SUBN, as printed, usefulness of all epsilon": Method("dp-subn", "paper", LITERAL),
+    "DP-SUBN, sound": Method("dp-subn"),
+    "DP-SUBN, sound, usefulness of all epsilon": Method("dp-subn", settings=LITERAL),
+    "DP-CCBN": Method("dp-ccbn", "paper"),
+    "Independent": Method("independent"),
 }
 
 HALF = (("budget", "1:1:1:3"),)
-BUDGETS: Mapping[str, Variant] = {
-    f"DP-SUBN, k = {degree}, {part} for tables": Variant(
+BUDGETS: Mapping[str, Method] = {
+    f"DP-SUBN, k = {degree}, {part} for tables": Method(
         "dp-subn", "paper", (*budget, ("degree", degree))
     )
     for degree in (1, 2)
     for part, budget in (("a quarter", ()), ("half", HALF))
-} | {"DP-CCBN": Variant("dp-ccbn", "paper")}
-
-
-@cache
-def identity(name: str) -> Identity:
-    """Keys for one run; a study cannot be written without."""
-    return Identity.generate(SeededRandomSource(name))
+} | {"DP-CCBN": Method("dp-ccbn", "paper")}
 
 
 @cache
 def adult() -> Setting:
-    """The paper's table, judged in 52 bits."""
+    """Return the paper's table, judged in 52 bits."""
     return Setting(IN_BITS, table("Adult"))
-
-
-def study_of(tables: Mapping[str, Codes], epsilon: Fraction, variant: Variant) -> Study:
-    """The study that these owners would agree on."""
-    return Study(
-        name="benchmark",
-        schema=adult().schema,
-        members=tuple(
-            Member(name=name, rows=own.rows, identity=identity(name).public)
-            for name, own in tables.items()
-        ),
-        epsilon=epsilon,
-        method=variant.method,
-        profile=variant.profile,
-        noise=Noise.ONE_SHARE if variant.profile == "paper" else Noise.DISTRIBUTED,
-        aggregation=Aggregation.CLEAR,
-        encoding=variant.encoding,
-        cohorts=variant.cohorts,
-        settings=variant.settings,
-    )
 
 
 def drawn(
     codes: Codes,
     parties: int,
     epsilon: Fraction,
-    variant: Variant,
+    method: Method,
     run: int,
     copy: type[OneCopy] = OneCopy,
 ) -> Codes:
     """Synthetic rows of a study of these rows, dealt out at random."""
     tables = split_rows(codes, parties, RANDOM, run)
-    model = copy(study_of(tables, epsilon, variant), tables, SeededRandomSource(f"{run}")).run()
+    model = copy(
+        study_of(adult(), tables, epsilon, method), tables, SeededRandomSource(f"{run}")
+    ).model()
     return model.sample(codes.rows, SeededRandomSource(f"rows {run}"))
 
 
 def marginals(
-    parties: int, epsilon: Fraction, variant: Variant, run: int, copy: type[OneCopy] = OneCopy
+    parties: int, epsilon: Fraction, method: Method, run: int, copy: type[OneCopy] = OneCopy
 ) -> Measured:
-    """The distance of the 2-way and 3-way marginals of the bits."""
-    rows = drawn(adult().dataset.codes, parties, epsilon, variant, run, copy)
+    """Yield the distances of the 2-way and 3-way marginals of the bits."""
+    rows = drawn(adult().dataset.codes, parties, epsilon, method, run, copy)
     for order, found in zip(ORDERS, adult().distances(rows).values(), strict=True):
         yield {"marginals": f"{order}-way"}, found
 
 
-def svms(parties: int, epsilon: Fraction, variant: Variant, run: int) -> Measured:
-    """The errors of the paper's two classifiers."""
+def svms(parties: int, epsilon: Fraction, method: Method, run: int) -> Measured:
+    """Yield the errors of the paper's two classifiers."""
     train, test = adult().halves
-    rows = drawn(train, parties, epsilon, variant, run)
+    rows = drawn(train, parties, epsilon, method, run)
     for target in adult().targets:
         yield {"task": target[0]}, error_rate(rows, test, target)
 
 
-Judge = Callable[[int, Fraction, Variant, int], Measured]
+Judge = Callable[[int, Fraction, Method, int], Measured]
 
 
 def compared(
     columns: Mapping[str, tuple[int, Fraction]],
     options: Options,
     judge: Judge,
-    variants: Mapping[str, Variant] = VARIANTS,
+    variants: Mapping[str, Method] = VARIANTS,
 ) -> list[Row]:
-    """Every method at every number of owners and epsilon."""
+    """Measure every method at every number of owners and epsilon."""
 
     def measure(value: tuple[int, Fraction], run: int) -> Measured:
-        for label, variant in variants.items():
-            for labels, found in judge(*value, variant, run):
+        for label, method in variants.items():
+            for labels, found in judge(*value, method, run):
                 yield {"method": label, **labels}, found
 
     return sweep(columns, options.runs, measure)
@@ -171,7 +136,7 @@ class OneShare(OneCopy):
     """A study whose every sum carries one share of noise, whatever its profile."""
 
     def noise(self, step: SumStep) -> Counts:
-        """One share."""
+        """Draw one share."""
         return step.law.draw(step.cells, self.source)
 
 
@@ -179,7 +144,7 @@ class Distributed(OneCopy):
     """A study whose every sum carries distributed shares; noise replacement keeps one share."""
 
     def noise(self, step: SumStep) -> Counts:
-        """A share of every party, enough without one of them."""
+        """Draw a share of every party, enough without one of them."""
         parties = len(step.parties)
         makers = max(1, parties - 1)
         shares = (
@@ -192,9 +157,9 @@ class Distributed(OneCopy):
 class WithoutConsistency(OneCopy):
     """Independent with every owner's tables as they were measured."""
 
-    def run(self) -> Model:
-        """The models without the step that makes their tables agree."""
-        stacked = cast(StackedModels, super().run())
+    def model(self) -> Model:
+        """Return the models without the step that makes their tables agree."""
+        stacked = cast(StackedModels, super().model())
         return StackedModels(tuple(replace(own, consistency=False) for own in stacked.models))
 
 
@@ -202,7 +167,7 @@ class ExactTables(OneCopy):
     """A study whose last sum, the tables of the network, has no noise: only structure can err."""
 
     def noise(self, step: SumStep) -> Counts:
-        """Noise in every other phase."""
+        """Draw noise in every other phase."""
         drawn = super().noise(step)
         return np.zeros_like(drawn) if step.phase == "parameters" else drawn
 
@@ -229,63 +194,57 @@ def by_budget(options: Options) -> list[Row]:
 
 def against_independent(options: Options) -> list[Row]:
     """Fig. 4 with Independent's part of epsilon for the tables, and without its consistency."""
+    subn = Method("dp-subn", "paper", (("budget", "1:1:1:7"),))
+    ccbn = Method("dp-ccbn", "paper", (("budget", "3:7"),))
     tenths = (
-        (
-            "DP-SUBN, 7/10 for tables",
-            Variant("dp-subn", "paper", (("budget", "1:1:1:7"),)),
-            OneCopy,
-        ),
-        ("DP-CCBN, 7/10 for tables", Variant("dp-ccbn", "paper", (("budget", "3:7"),)), OneCopy),
+        ("DP-SUBN, 7/10 for tables", subn, OneCopy),
+        ("DP-CCBN, 7/10 for tables", ccbn, OneCopy),
         ("Independent", VARIANTS["Independent"], OneCopy),
         ("Independent, tables as measured", VARIANTS["Independent"], WithoutConsistency),
     )
 
     def measure(epsilon: Fraction, run: int) -> Measured:
-        for label, variant, copy in tenths:
-            for labels, found in marginals(PARTIES, epsilon, variant, run, copy):
+        for label, method, copy in tenths:
+            for labels, found in marginals(PARTIES, epsilon, method, run, copy):
                 yield {"method": label, **labels}, found
 
     return sweep(options.by_epsilon, options.runs, measure)
 
 
+def distdiffgen_error(
+    target: Target, epsilon: Fraction, run: int, settings: Mapping[str, str | int]
+) -> float:
+    """Return the error of one of the two classifiers by DistDiffGen, on half of epsilon."""
+    train, test = adult().halves
+    chosen = tuple(sorted({**settings, "target": f"c{target[1]}"}.items()))
+    method = Method("distdiffgen", settings=chosen, in_bits=False)
+    return error_rate(drawn(train, 2, epsilon / 2, method, run), test, target)
+
+
 def more_divisions(options: Options) -> list[Row]:
     """DistDiffGen of Fig. 6 by its number of divisions: the paper's reason is too many groups."""
-    train, test = adult().halves
 
     def measure(epsilon: Fraction, run: int) -> Measured:
-        for target in adult().targets:
-            task, column, _ = target
-            for score in SCORES:
-                for divisions in (5, 10, 20, 40):
-                    settings = (
-                        ("divisions", divisions),
-                        ("score", score),
-                        ("target", f"c{column}"),
-                    )
-                    variant = Variant("distdiffgen", settings=settings, encoding="own")
-                    rows = drawn(train, 2, epsilon / 2, variant, run)
-                    labels = {"task": task, "score": score, "divisions": divisions}
-                    yield labels, error_rate(rows, test, target)
+        for target, score, divisions in product(adult().targets, SCORES, (5, 10, 20, 40)):
+            settings: dict[str, str | int] = {"score": score, "divisions": divisions}
+            yield {"task": target[0], **settings}, distdiffgen_error(target, epsilon, run, settings)
 
     return sweep(options.by_epsilon, options.runs, measure)
 
 
 def against_distdiffgen(options: Options) -> list[Row]:
-    """Fig. 6: two owners, two classifiers; DistDiffGen spends half of epsilon on each."""
-    train, test = adult().halves
+    """Measure Fig. 6: two owners, two classifiers; DistDiffGen spends half of epsilon on each."""
+    test = adult().halves[1]
 
     def measure(epsilon: Fraction, run: int) -> Measured:
-        for labels, found in svms(2, epsilon, Variant("dp-subn", settings=LITERAL), run):
+        for labels, found in svms(2, epsilon, Method("dp-subn", settings=LITERAL), run):
             yield {**labels, "method": "DP-SUBN, sound"}, found
         for target in adult().targets:
             task, column, positive = target
-            for score in SCORES:
-                for choices in (TOGETHER, IN_TURN):
-                    settings = (("choices", choices), ("score", score), ("target", f"c{column}"))
-                    variant = Variant("distdiffgen", settings=settings, encoding="own")
-                    rows = drawn(train, 2, epsilon / 2, variant, run)
-                    labels = {"task": task, "method": f"DistDiffGen, {score}, {choices}"}
-                    yield labels, error_rate(rows, test, target)
+            for score, choices in product(SCORES, (TOGETHER, IN_TURN)):
+                labels = {"task": task, "method": f"DistDiffGen, {score}, {choices}"}
+                settings = {"choices": choices, "score": score}
+                yield labels, distdiffgen_error(target, epsilon, run, settings)
             positives = float(positive(np.asarray(test.columns[column])).mean())
             yield {"task": task, "method": "majority"}, min(positives, 1 - positives)
 
@@ -293,7 +252,7 @@ def against_distdiffgen(options: Options) -> list[Row]:
 
 
 def _sorted(design: Design) -> Design:
-    """The same views with their attributes in order."""
+    """Return a design with the attributes of every view in order."""
     return Design(tuple(tuple(sorted(view)) for view in design.views), design.sizes)
 
 
@@ -323,17 +282,17 @@ def views(options: Options) -> list[Row]:
 
 def wire(options: Options) -> list[Row]:
     """Fig. 8: bytes of all owners together, by their number, under Paillier."""
-    distdiffgen = Variant("distdiffgen", settings=(("target", "c14"),), encoding="own")
+    distdiffgen = Method("distdiffgen", settings=(("target", "c14"),), in_bits=False)
     lines: list[Row] = []
     for label, variant in {**VARIANTS, "DistDiffGen": distdiffgen}.items():
         line: Row = {"method": label, "bytes": "all"}
         published: Row = {"method": label, "bytes": "results of steps"}
         for parties in OF_BYTES if variant is not distdiffgen else (2,):
             tables = split_rows(adult().dataset.codes, parties, RANDOM, 1)
-            study = study_of(tables, Fraction(4, 5), variant)
-            sealed = replace(study, aggregation=Aggregation.PAILLIER)
-            own = {name: identity(name) for name in tables}
-            run = run_study(sealed, run_of, tables, own, source=SeededRandomSource("bytes"))
+            sealed = {"aggregation": Aggregation.PAILLIER}
+            study = study_of(adult(), tables, Fraction(4, 5), variant, **sealed)
+            own = identities_of(tables)
+            run = run_study(study, run_of, tables, own, source=SeededRandomSource("bytes"))
             phases = run.traffic.values()
             moved = sum(phase.sent.total() + phase.received.total() for phase in phases)
             line[f"K = {parties}"] = f"{moved:,}"
@@ -343,7 +302,7 @@ def wire(options: Options) -> list[Row]:
 
 
 def cohorts(options: Options) -> list[Row]:
-    """Noise replacement and cohorts where party 1 pays the same true epsilon.
+    """Compare noise replacement and cohorts where party 1 pays one true epsilon.
 
     The studies differ in their update and in the noise of the other sums. So each update is also
     measured under the other noise, and with exact tables, where only the structure can err.
@@ -354,24 +313,17 @@ def cohorts(options: Options) -> list[Row]:
             # Party 1 pays eps/4 three times and K times its part of the update: a Kth of eps/4.
             spread = (("budget", f"{parties}:{parties}:1:{parties}"), *LITERAL)
             cheaper = epsilon * Fraction(3 * parties + 1, 4 * parties)
-            replacement = Variant("dp-subn", "paper", (*spread, ("views", "optimal")))
-            for label, variant, total in (
-                ("1 cohort", Variant("dp-subn", settings=LITERAL), epsilon),
-                (
-                    "1 cohort, k = 1",
-                    Variant("dp-subn", settings=(*LITERAL, ("degree", 1))),
-                    epsilon,
-                ),
-                (
-                    "1 cohort, k = 2",
-                    Variant("dp-subn", settings=(*LITERAL, ("degree", 2))),
-                    epsilon,
-                ),
-                ("K cohorts", Variant("dp-subn", settings=LITERAL, cohorts=parties), epsilon),
+            replacement = Method("dp-subn", "paper", (*spread, ("views", "optimal")))
+            one, two = (Method("dp-subn", settings=(*LITERAL, ("degree", k))) for k in (1, 2))
+            for label, method, total in (
+                ("1 cohort", Method("dp-subn", settings=LITERAL), epsilon),
+                ("1 cohort, k = 1", one, epsilon),
+                ("1 cohort, k = 2", two, epsilon),
+                ("K cohorts", Method("dp-subn", settings=LITERAL, cohorts=parties), epsilon),
                 ("replacement at its true cost", replacement, cheaper),
             ):
                 for noise, copy in NOISES.items():
-                    found = marginals(parties, total, variant, run, copy)
+                    found = marginals(parties, total, method, run, copy)
                     labels = {"K": parties, "structure update": label, "tables": noise}
                     yield labels, next(found)[1]
 
@@ -379,13 +331,13 @@ def cohorts(options: Options) -> list[Row]:
 
 
 def degrees(options: Options) -> list[Row]:
-    """Both degrees, k and k', of the paper's setting, by both readings of usefulness."""
+    """List the degrees k and k' of the paper's setting, by both readings of usefulness."""
     tables = split_rows(adult().dataset.codes, PARTIES, RANDOM, 1)
     lines: list[Row] = []
     for label, settings in (("of the phase", ()), ("of all epsilon", LITERAL)):
         line: Row = {"usefulness": label}
         for heading, epsilon in options.by_epsilon.items():
-            plan = Plan.of(study_of(tables, epsilon, Variant("dp-subn", "paper", settings)))
+            plan = Plan.of(study_of(adult(), tables, epsilon, Method("dp-subn", "paper", settings)))
             line[heading] = f"{plan.network.parents}, {plan.frontier.parents}"
         lines.append(line)
     return lines

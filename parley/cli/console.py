@@ -25,17 +25,17 @@ _QUIET_S = 2.0
 
 
 def result(words: str) -> None:
-    """A line of the result."""
+    """Print a line of the result."""
     sys.stdout.write(harmless(words) + "\n")
 
 
 def result_json(value: object) -> None:
-    """The result for a script."""
+    """Print the result for a script."""
     sys.stdout.write(harmless(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
 
 
 def show(value: object, *lines: str, as_json: bool) -> None:
-    """The result: a value for a script, or lines for people."""
+    """Print the result: a value for a script, or lines for people."""
     if as_json:
         result_json(value)
         return
@@ -52,23 +52,23 @@ def _messages() -> Console:
 
 
 def note(words: str) -> None:
-    """Something the user may want to know."""
+    """Tell the user what may be of use."""
     _messages().print(harmless(words), markup=False, emoji=False)
 
 
 def warn(words: str) -> None:
-    """Something the user must not overlook."""
+    """Tell the user what must not be overlooked."""
     _messages().print(harmless(words), markup=False, emoji=False, style="bold yellow")
 
 
 def fail(words: str) -> None:
-    """Why it did not work."""
+    """Tell the user why the command failed."""
     _messages().print(f"error: {harmless(words)}", markup=False, emoji=False, style="bold red")
 
 
 @contextmanager
 def progress(title: str) -> Iterator[Reporter]:
-    """A bar on a terminal, a line per stage in a log; neither for a job of under two seconds."""
+    """Show a bar on a terminal, a line per stage in a log; nothing in the first two seconds."""
     with _bar(title) if _messages().is_terminal else _lines(title) as reporter:
         yield reporter
 

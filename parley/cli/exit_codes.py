@@ -51,5 +51,5 @@ _FAMILIES: tuple[tuple[type[ParleyError], ExitCode], ...] = (
 
 
 def exit_code_of(error: ParleyError) -> ExitCode:
-    """The code of the error's family; an error of no family is a defect."""
+    """Return the code of the error's family; an error of no family is a defect."""
     return next((code for family, code in _FAMILIES if isinstance(error, family)), ExitCode.DEFECT)

@@ -21,8 +21,8 @@ from common.errors import ParleyError
 from parley.cli import console, interrupts
 from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
 
-# Under their headings, in the order in which a newcomer meets them: the name of a module of
-# `parley.cli.commands` that has an `app`, and one line of help.
+# Under their headings, in the order in which a newcomer meets them: a command and one line of help.
+# It is in the `app` of the module of `parley.cli.commands` of its name, or of `_MODULES`.
 COMMANDS: dict[str, dict[str, str]] = {
     "To see it work": {"demo": "Run a whole consortium on this machine, on simulated people."},
     "One owner": {
@@ -52,6 +52,13 @@ COMMANDS: dict[str, dict[str, str]] = {
         "replicate": "Write tables like the released one, for any software.",
         "bundle": "Pack a release folder into one .zip.",
     },
+}
+
+# Commands that share a module with others are elsewhere than in the module of their name.
+_MODULES = dict.fromkeys(("doctor", "config", "backup", "restore"), "service") | {
+    "query": "estimate",
+    "replicate": "draw",
+    "bundle": "verify",
 }
 
 EXAMPLES = (
@@ -88,14 +95,14 @@ class LazyGroup(TyperGroup):
         return list(all_commands())
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
-        """A section for every heading."""
+        """Write a section for every heading."""
         widest = max(map(len, all_commands()))
         for heading, lines in COMMANDS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(widest), line) for name, line in lines.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:  # noqa: ANN401
-        """The command itself in place of its line of help; from here on it may have to clean up."""
+        """Load the command in place of its line of help; from here on it may have to clean up."""
         name, _, rest = super().resolve_command(ctx, args)
         command = None if name is None else load_command(name)
         interrupts.let_clean_up()
@@ -103,13 +110,15 @@ class LazyGroup(TyperGroup):
 
 
 def all_commands() -> dict[str, str]:
-    """Every command and its line of help, heading by heading."""
+    """Return every command and its line of help, heading by heading."""
     return {name: line for lines in COMMANDS.values() for name, line in lines.items()}
 
 
 def load_command(name: str) -> Any:  # noqa: ANN401  (typer's command class is not public)
-    """The command (or group of commands) behind one line of the table."""
-    command = get_command(import_module(f"parley.cli.commands.{name}").app)
+    """Load the command (or group of commands) behind one line of the table."""
+    module = import_module(f"parley.cli.commands.{_MODULES.get(name, name)}")
+    group = get_command(module.app)
+    command: Any = getattr(group, "commands", {}).get(name, group)
     command.name = name
     command.short_help = all_commands()[name]
     return command
@@ -177,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _code(leaving: SystemExit) -> int:
-    """What typer left with; it has one number for three things that a script may want apart."""
+    """Return the exit code, telling apart what typer gives one number."""
     if isinstance(leaving.__context__, typer.Abort):  # Ctrl-C or the end of input at a question
         return ExitCode.INTERRUPTED
     if isinstance(leaving.__context__, BrokenPipeError):
@@ -200,7 +209,7 @@ def run() -> None:
 
 
 def _delivered(code: int) -> int:
-    """The exit code, once the result has reached its reader or is known not to."""
+    """Return the exit code, once the result has reached its reader or is known not to."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

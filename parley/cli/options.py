@@ -1,9 +1,15 @@
-"""Options that several commands share: called and explained the same everywhere."""
+"""Options that several commands share: called and explained the same everywhere.
+
+Passphrases are never options: `passphrase_in` and its neighbours read them as the services do, and
+ask a person at a terminal.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from decimal import Decimal
@@ -12,7 +18,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from common.crypto.key_files import load_identity
+from common.crypto.key_files import AskPassphrase, load_identity
 from common.errors import InputError
 from common.methods.registry import cautions_of, method_of, methods
 from common.privacy.budget import parse_epsilon
@@ -22,9 +28,9 @@ from common.release.signatures import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
 from common.schema.toml import parse_toml
+from common.service.passphrase import asking, given_passphrase
 from common.study.document import DEFAULT_METHOD, Study
 from parley.cli import console
-from parley.cli.passphrases import passphrase_in
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 
@@ -37,6 +43,14 @@ SignWith = Annotated[
 ]
 SignAs = Annotated[str, typer.Option(help="The name to sign under, with --sign-with.")]
 
+
+Release = Annotated[Path, typer.Argument(help="The release: a folder or a .zip.")]
+StudyFile = Annotated[Path, typer.Argument(help="The study.toml.")]
+KnownStudy = Annotated[str, typer.Argument(help="The first characters of its digest, or its name.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+LogLevel = Annotated[str | None, typer.Option(help="debug, info, warning, error.")]
+Metrics = Annotated[str | None, typer.Option(help="Address and port of the metrics.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Do not ask the curator.")]
 
 AllowOtherVersion = Annotated[
     bool,
@@ -73,13 +87,13 @@ def warned_of_large_epsilon(value: str | None) -> str | None:
 
 
 def one_of(choices: Mapping[str, str], *, default: str) -> Any:  # noqa: ANN401  (typer's own)
-    """An option whose help has a line for each choice."""
+    """Return an option whose help has a line for each choice."""
     lines = [
         f"{choice} (default): {words}" if choice == default else f"{choice}: {words}"
         for choice, words in choices.items()
     ]
-    as_it_is = "\b"  # otherwise the lines would be filled up
-    return typer.Option(help="\n".join([as_it_is, *lines]), show_default=False)
+    unfilled = "\b"  # keeps the lines from being joined
+    return typer.Option(help="\n".join([unfilled, *lines]), show_default=False)
 
 
 SchemaFile = Annotated[
@@ -160,7 +174,7 @@ class Terms:
     rows: OutputRows = None
 
     def chosen(self) -> dict[str, object]:
-        """In the words of `Study.of`."""
+        """Return the terms in the words of `Study.of`."""
         terms = {field.name: getattr(self, field.name) for field in fields(self)}
         read = {"settings": settings_of(self.settings), "criterion": criteria_of(self.criterion)}
         return {"output_rows": terms.pop("rows"), **terms, **read}
@@ -232,6 +246,53 @@ def load_schema(path: Path) -> Schema:
     return schema
 
 
+def passphrase_in(file: Path | None) -> AskPassphrase:
+    """Return what finds the passphrase of keys when a key needs it.
+
+    It is in the file or in PARLEY_PASSPHRASE; on a terminal a person is asked, once.
+    """
+    known: list[str] = []
+
+    def ask() -> str:
+        given = given_passphrase(file, os.environ)
+        if given is not None or not sys.stdin.isatty():
+            return asking(file, os.environ)()
+        if not known:
+            known.append(typer.prompt("Passphrase of the keys", hide_input=True, err=True))
+        return known[0]
+
+    return ask
+
+
+def new_passphrase(file: Path | None, *, ask: bool) -> str | None:
+    """Return the passphrase to put new keys under: of the file or PARLEY_PASSPHRASE, or asked for.
+
+    None if there is none and no question may be asked: then a file's mode protects it.
+    """
+    given = given_passphrase(file, os.environ)
+    if given is None:
+        return chosen_passphrase(None) if ask else None
+    return _not_empty(given)
+
+
+def chosen_passphrase(file: Path | None) -> str:
+    """Return a new passphrase: of the file, or asked for, twice."""
+    given = given_passphrase(file, {})
+    if given is None:
+        if not sys.stdin.isatty():
+            raise InputError("there is no terminal to ask for a passphrase on; name a file with it")
+        given = str(
+            typer.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True)
+        )
+    return _not_empty(given)
+
+
+def _not_empty(passphrase: str) -> str:
+    if not passphrase:
+        raise InputError("an empty passphrase protects nothing")
+    return passphrase
+
+
 def signer_of(sign_with: Path | None, sign_as: str, role: SignerRole) -> Signer | None:
     """Return the release's signer, or None; asked before any budget is spent."""
     if sign_with is None:
@@ -242,7 +303,7 @@ def signer_of(sign_with: Path | None, sign_as: str, role: SignerRole) -> Signer 
 
 
 def settings_of(written: list[str] | None) -> dict[str, str | int]:
-    """The settings of a method that were written as KEY=VALUE; digits are whole numbers."""
+    """Read the settings of a method, written as KEY=VALUE; digits are whole numbers."""
     found: dict[str, str | int] = {}
     for words in written or ():
         key, equals, value = (part.strip() for part in words.partition("="))
@@ -253,7 +314,7 @@ def settings_of(written: list[str] | None) -> dict[str, str | int]:
 
 
 def criteria_of(written: list[str] | None) -> list[dict[str, object]]:
-    """The criteria that were written as the keys of a table."""
+    """Read criteria, each written as the keys of a table."""
     found = []
     for words in written or ():
         try:
@@ -280,6 +341,18 @@ def tell_decisions(study: Study) -> None:
         )
 
 
+def promise_words(privacy: Mapping[str, Any]) -> str:
+    """Return what a release promises, as `epsilon 1 and delta 1e-09`."""
+    delta = f" and delta {privacy['delta']:g}" if privacy["delta"] else ""
+    return f"epsilon {privacy['epsilon_delivered']:g}{delta}"
+
+
+def warn_unless_private(privacy: Mapping[str, Any]) -> None:
+    """Warn the user of a release that it promises nothing."""
+    if not privacy["private"]:
+        console.warn(f"this release is NOT PRIVATE: {'; '.join(privacy['not_private_because'])}")
+
+
 def tell_of_release(release: Path, privacy: Mapping[str, Any]) -> None:
     """Say what the maker of a release must know before it is published or used."""
     if not privacy["private"]:
@@ -293,7 +366,7 @@ def tell_of_release(release: Path, privacy: Mapping[str, Any]) -> None:
 
 
 def delimiter_of(written: str | None) -> str | None:
-    """The character that was meant."""
+    """Return the character that was meant."""
     if written is None or len(written) == 1:
         return written
     if written.lower() in ("tab", "\\t"):

@@ -19,7 +19,7 @@ _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
-    """What `parley plan` prints."""
+    """Yield what `parley plan` prints."""
     study = found.study
     yield (
         f"Study {study.name!r}: {study.method}, "
@@ -83,12 +83,12 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
 
 
 def _below_floor(line: EpsilonForecast) -> bool:
-    """Whether pairs of columns are expected to be further off than those of the floor."""
+    """Return whether pairs of columns are expected to be further off than those of the floor."""
     return line.distances[2] > _BEYOND_NOISE * line.floor[2] if 2 in line.distances else False
 
 
 def as_json(found: Forecast, stand_in: str) -> dict[str, object]:
-    """Plain values; exact fractions as texts beside numbers."""
+    """Return plain values; exact fractions are texts beside numbers."""
     return {
         "study": found.study.digest.hex(),
         "rows": found.study.rows,
@@ -162,7 +162,7 @@ def _distance_words(distances: Distances) -> list[str]:
 
 
 def _table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns in line: the first to the left, numbers to the right."""
+    """Align columns: the first to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(headings, *lines, strict=True)]
     for line in (headings, *lines):
         first, *rest = line
@@ -179,5 +179,5 @@ def _seconds(seconds: float) -> str:
 
 
 def _in_units(number: float, units: Sequence[tuple[float, str]]) -> str:
-    """In the largest unit that there is one of; empty if there is none."""
+    """Write a number in the largest unit that it reaches; empty if it reaches none."""
     return next((f"{number / size:,.1f} {unit}" for size, unit in units if number >= size), "")

@@ -86,7 +86,7 @@ class PartitionDrawer:
 
 
 def _spark_schema(fitted: FittedModel) -> pa.Schema:
-    """The columns of a release in their order, and in the types of Spark nearest to their own."""
+    """Return the columns of a release in order, in the types of Spark nearest to their own."""
     published = pa.Schema.from_pandas(
         fitted.decode(one_of_each(fitted.schema)), preserve_index=False
     )

@@ -162,7 +162,7 @@ class Consortium:
         return place
 
     def transcript(self) -> dict[str, object]:
-        """Bytes, rounds and seconds by phase and party, as the curator counted them."""
+        """Return bytes, rounds and seconds by phase and party, as the curator counted them."""
         with open_store(self._curator) as store:
             return transcript_of(self.study, store.traffic.phases(self.study.digest))
 
@@ -213,7 +213,7 @@ class Consortium:
                 time.sleep(_LOOK_EVERY_S)
 
     def _culprit(self) -> str:
-        """Who to ask why: a party that gave up, or else the curator."""
+        """Return who can say why: a party that gave up, or else the curator."""
         for name in self._parties:
             with suppress(subprocess.TimeoutExpired):
                 if self._children[name].process.wait(1.0) != 0:
@@ -236,7 +236,7 @@ class Consortium:
 
 @contextmanager
 def _reserved_port() -> Iterator[int]:
-    """A free port on loopback that no other process is given, and that the curator can listen on.
+    """Reserve a port on loopback that no other process is given, for the curator to listen on.
 
     Linux lets a second socket bind to it because both allow reuse and this one does not listen.
     """

@@ -86,11 +86,13 @@ def run_roles(
     *,
     drop: Mapping[str, int] | None = None,
     report: Reporter = silent,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Run:
     """Carry messages between these roles until the curator can make the release.
 
     A party that vanishes hears nothing from the message on that it would contribute to its step
-    after; when the curator waits for it alone, it is declared missing.
+    after; when the curator waits for it alone, it is declared missing. `clock` measures what each
+    role computes.
 
     Raises:
         RemoteProtocolError: the study failed; the message says why.
@@ -104,7 +106,7 @@ def run_roles(
     curator_s = 0.0
     while to_parties or to_curator or vanished & set(curator.waiting_for):
         phase = log.enter(curator.current_step)
-        started = time.perf_counter()
+        started = clock()
         if to_parties:
             name, request = to_parties.popleft()
             if _vanishes(request, (drop or {}).get(name), curator):
@@ -117,7 +119,7 @@ def run_roles(
                     charges[name].append(effect)
                 else:
                     to_curator.append((name, effect.message))
-            seconds[name] += time.perf_counter() - started
+            seconds[name] += clock() - started
         elif not to_curator:
             name = min(vanished & set(curator.waiting_for))
             to_parties.extend(_sent(curator.declare_missing(name)))
@@ -125,7 +127,7 @@ def run_roles(
             name, answer = to_curator.popleft()
             phase.sent[name] += message_bytes(answer)
             to_parties.extend(_sent(curator.receive(name, answer)))
-            curator_s += time.perf_counter() - started
+            curator_s += clock() - started
     log.enter(None)
     spent = {name: tuple(made) for name, made in charges.items()}
     return Run(
@@ -134,7 +136,7 @@ def run_roles(
 
 
 def _vanishes(request: ToParty, drop: int | None, curator: CuratorRole) -> bool:
-    """Whether a party that drops out in a step vanishes before it answers this message."""
+    """Return whether a party that drops out in a step vanishes before it answers this message."""
     if drop is None or not isinstance(request, KeysRelayed | StepOpened):
         return False
     return request.step >= drop and curator.state is State.COLLECTING
@@ -178,7 +180,7 @@ def _sent(effects: Iterable[CuratorEffect]) -> Iterable[tuple[str, ToParty]]:
 
 
 def _one_blinder_per_key() -> Callable[[PublicKey, RandomSource], Blinder]:
-    """The parties of a simulation share a process, so they share a table for fast blinding."""
+    """Share one table for fast blinding among the parties of a process."""
     made: dict[bytes, Blinder] = {}
 
     def blinder_of(key: PublicKey, source: RandomSource) -> Blinder:

@@ -31,7 +31,7 @@ _DIGITS = 2
 
 
 def at_random(table: pd.DataFrame, parties: int, source: RandomSource) -> dict[str, pd.DataFrame]:
-    """Rows dealt out at random, equally."""
+    """Deal rows out at random, equally."""
     if not 1 <= parties <= len(table):
         raise InputError(
             f"{many(len(table), 'row')} cannot be dealt out to {many(parties, 'party')}"
@@ -44,7 +44,7 @@ def at_random(table: pd.DataFrame, parties: int, source: RandomSource) -> dict[s
 
 
 def by_column(table: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
-    """One owner for each value of a column, so that owners differ as real ones do."""
+    """Make one owner for each value of a column, so that owners differ as real ones do."""
     if column not in table.columns:
         raise InputError(
             f"no column {column!r} to partition by; there are {', '.join(map(str, table.columns))}"
@@ -64,7 +64,7 @@ class PeopleRows:
     def read(
         cls, path: Path, schema: Schema, person: str, delimiter: str | None, sheet: str = ""
     ) -> PeopleRows:
-        """The rows in a file.
+        """Read the rows of a file.
 
         Raises:
             InputError: it cannot be read, or the column of people is not there or an attribute.
@@ -80,8 +80,8 @@ class PeopleRows:
         parts, people = in_some_way(table.reader, partial(read_people, table, schema))
         return cls(concatenate(parts), people)
 
-    def dealt_out(self, parties: int, owners: int, key: bytes) -> list[PeopleRows]:
-        """The rows of each of some parties; a person is with `owners` of them at most."""
+    def dealt_out(self, parties: int, *, owners: int, key: bytes) -> list[PeopleRows]:
+        """Deal the rows out to parties; a person is with `owners` of them at most."""
         at = list[list[int]]([] for _ in range(parties))
         seen = dict[bytes, int]()
         for row, person in enumerate(self.people):
@@ -94,14 +94,14 @@ class PeopleRows:
         ]
 
     def limited(self, per_person: int, key: bytes) -> Codes:
-        """At most so many rows of a person, and a round number of them in all."""
+        """Keep at most so many rows of a person, and a round number of them in all."""
         limit = PeopleLimit(rows=self.rows.rows, per_person=per_person, key=key, filler=b"")
         kept = chosen(self.rows, self.people, limit)
         return self.rows.take(kept[: round_down(len(kept))])
 
 
 def round_down(number: int) -> int:
-    """The number with zeros after its first two digits."""
+    """Return the number with zeros after its first two digits."""
     unit = int(10 ** max(0, len(str(number)) - _DIGITS))
     return number // unit * unit
 
@@ -115,7 +115,7 @@ def tables_of_people(
     parties: int,
     source: RandomSource,
 ) -> list[pd.DataFrame]:
-    """The owners' tables: those given, or a single one dealt out.
+    """Return the owners' tables: those given, or a single one dealt out.
 
     Raises:
         InputError: an owner is left without rows.
@@ -123,7 +123,9 @@ def tables_of_people(
     if not 1 <= owners <= parties:
         raise InputError(f"--owners-per-person {owners}: from 1 to the number of owners, {parties}")
     key = source.random_bytes(_KEY_BYTES)
-    parts = list(tables) if len(tables) > 1 else tables[0].dealt_out(parties, owners, key)
+    parts = (
+        list(tables) if len(tables) > 1 else tables[0].dealt_out(parties, owners=owners, key=key)
+    )
     made = []
     for part in parts:
         if not part.people:

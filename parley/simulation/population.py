@@ -25,13 +25,13 @@ HOUSING = ("Owner", "Mortgage", "Tenant", "With family")
 
 
 def demo_schema_toml() -> str:
-    """The public schema of the population, as the text of a schema.toml."""
+    """Return the public schema of the population, as the text of a schema.toml."""
     schema = resources.files("parley.simulation").joinpath("population.schema.toml")
     return schema.read_text("utf-8")
 
 
-def make_population(rows: int, seed: int) -> pd.DataFrame:
-    """`rows` simulated people; the same seed makes the same people."""
+def make_population(rows: int, *, seed: int) -> pd.DataFrame:
+    """Simulate `rows` people; the same seed makes the same people."""
     rng = np.random.default_rng(seed)
     age = np.clip(rng.gamma(6.0, 7.5, rows), 0, 99).astype(np.int64)
     region = rng.choice(len(REGIONS), rows, p=[0.2, 0.17, 0.23, 0.15, 0.21, 0.04])
@@ -70,7 +70,7 @@ def make_population(rows: int, seed: int) -> pd.DataFrame:
 
 
 def _pick(rng: np.random.Generator, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """One index per row of non-negative weights."""
+    """Draw one index per row of non-negative weights."""
     ladder = np.cumsum(weights, axis=1)
     height = rng.random(len(weights)) * ladder[:, -1]
     below = (height[:, None] >= ladder).sum(axis=1)

@@ -24,7 +24,7 @@ from parley.simulation.population import demo_schema_toml, make_population
 from party import app as party_app
 from party.app import PartySettings
 from party.sources.settings import owners_table
-from tests.harness.enrolment import authority, enrolled
+from tests.harness.consortium import authority, enrolled
 
 SIGNER = Identity.generate(OsRandomSource())
 ROWS = {"north": 1400, "east": 1300, "south": 1500}
@@ -100,7 +100,7 @@ class Consortium:
     def _party(self, name, seed):
         here = self.folder / name
         enrolled(self.ring, here / "keys", name)
-        make_population(ROWS[name], seed).to_csv(here / "rows.csv", index=False)
+        make_population(ROWS[name], seed=seed).to_csv(here / "rows.csv", index=False)
         automatic = str(name != "north").lower()  # north's owner decides in the browser
         (here / "policy.toml").write_text(
             POLICY.format(automatic=automatic, signer=SIGNER.public.fingerprint)

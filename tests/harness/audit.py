@@ -47,7 +47,7 @@ class AuditResult:
     runs: int
 
     def contradicts(self, epsilon: Fraction | float) -> bool:
-        """Whether the mechanism cannot be `epsilon`-private."""
+        """Return whether the mechanism cannot be `epsilon`-private."""
         return self.epsilon_lower_bound > float(epsilon)
 
 
@@ -57,7 +57,7 @@ def audit(
     *,
     confidence: float = 1 - 1e-9,
 ) -> AuditResult:
-    """A lower bound on epsilon from a statistic of runs on two neighbouring inputs.
+    """Return a lower bound on epsilon from a statistic of runs on two neighbouring inputs.
 
     Args:
         statistics: one number for each run on the first input. Larger must mean "more like the
@@ -93,7 +93,7 @@ def delta_lower_bound(
     epsilon: float,
     confidence: float = 1 - 1e-9,
 ) -> float:
-    """A lower bound on delta at an epsilon: no mechanism with a smaller one gives these runs.
+    """Return a lower bound on delta at an epsilon: a smaller delta does not give these runs.
 
     (epsilon, delta) says P_D(event) <= exp(epsilon) P_E(event) + delta. The first half of the runs
     chooses the threshold, the second gives the bound, as in `audit`.
@@ -121,7 +121,7 @@ def laplace_log_likelihood_ratio(
     neighbour: NDArray[np.int64],
     scale: Fraction,
 ) -> NDArray[np.float64]:
-    """The logarithm of P(output | exact) / P(output | neighbour) under Laplace noise.
+    """Return the logarithm of P(output | exact) / P(output | neighbour) under Laplace noise.
 
     Args:
         outputs: (runs, cells), the noisy vectors.
@@ -137,7 +137,7 @@ def laplace_log_likelihood_ratio(
 def _choose(
     first: NDArray[np.float64], second: NDArray[np.float64], confidence: float
 ) -> tuple[float, bool]:
-    """The threshold and direction whose bound is best on these runs."""
+    """Choose the threshold and direction whose bound is best on these runs."""
     pooled = np.concatenate([first, second])
     thresholds = np.unique(np.quantile(pooled, np.linspace(0, 1, _THRESHOLDS), method="nearest"))
     best, chosen = -inf, (float(thresholds[0]), True)

@@ -101,7 +101,7 @@ def every_kind():
 
 
 def schema_of(attribute, names):
-    """A schema in which every column is the same attribute."""
+    """Return a schema in which every column is the same attribute."""
     text = "".join(f'[[attribute]]\nname = "{name}"\n{attribute}' for name in names)
     return Schema.from_toml(text)
 

@@ -72,7 +72,7 @@ def people():
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory, people):
-    """A folder with data.csv and schema.toml."""
+    """Write a folder with data.csv and schema.toml."""
     folder = tmp_path_factory.mktemp("study")
     people.to_csv(folder / "data.csv", index=False)
     (folder / "schema.toml").write_text(demo_schema_toml())
@@ -119,12 +119,12 @@ def no_settings_of_the_user(monkeypatch):
 
 @pytest.fixture
 def place(small):
-    """A curator's folder and those of two parties."""
+    """Make a curator's folder and those of two parties."""
     return DeployedFolder(small())
 
 
 @pytest.fixture
 def written(parley, place):
-    """The study of the place, written down by the command."""
+    """Write the study of the place by the command."""
     assert parley(*place.words()).code == 0
     return Study.load(place.folder / "study.toml")

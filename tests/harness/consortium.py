@@ -16,6 +16,7 @@ from common.schema.codes import Codes
 from common.service.clock import system_clock
 from common.service.database import Database
 from common.wire.catalogue import ErrorCode, WireError
+from common.wire.pki.keyring import init_curator, init_party
 from curator.server.service import CuratorServer
 from curator.store.records import StudyState as CuratorState
 from curator.store.store import Store
@@ -35,10 +36,10 @@ from party.owner.approvals import Approvals
 from party.owner.policy import Policy
 from party.owner.review import PlannedStep
 from party.sources.source import Snapshot
-from tests.harness.enrolment import authority, enrolled
 from tests.harness.roles import replayed
 from tests.harness.small_study import SIZES, EveryKindOfStep, make_study
 
+LOOPBACK = ("127.0.0.1",)
 NAMES = ("north", "east", "south", "west", "centre", "coast", "hills", "lake", "plain", "island")
 POLICY = Policy(
     epsilon_per_study=Fraction(100),
@@ -62,6 +63,21 @@ class Rows(RowsInMemory):
         return Snapshot(rows=self.rows, digest="d", as_of=None)
 
 
+def authority(folder, *, hosts=LOOPBACK, now=None):
+    """Make the keys of a curator that certifies its parties itself."""
+    return init_curator(folder, "hub", hosts, now=now or system_clock(), external=False)
+
+
+def enrolled(ring, folder, name, *, days=30, now=None):
+    """Make the keys of a party with a certificate of this authority."""
+    now = now or system_clock()
+    own = init_party(folder, name)
+    _, path = ring.approve(own.read_request(), days=days, now=now)
+    own.trust(ring.files.authority.read_bytes(), where=path)
+    own.accept(path.read_bytes(), where=path, now=now)
+    return own
+
+
 class Curator:
     """A curator on files that outlive it."""
 
@@ -77,7 +93,7 @@ class Curator:
         self.running = False
 
     def keys_on(self, database):
-        """Where the keys of steps are drawn from."""
+        """Return where the keys of steps are drawn from."""
         return self.keys
 
     def publish(self, outcome):
@@ -136,11 +152,12 @@ class Party:
         self.clock = system_clock
         self.forecast = forecast
         self.rows = Rows
+        self.blinder_of = PowerBlinder
         self.stopping = threading.Event()
         self.path = folder / f"{name}.db"
 
     def keys_on(self, database):
-        """Where the keys of steps are drawn from."""
+        """Return where the keys of steps are drawn from."""
         return self.keys
 
     @contextlib.contextmanager
@@ -161,14 +178,14 @@ class Party:
                 begin=self.begin,
                 forecast=self.forecast,
                 clock=self.clock,
-                blinder_of=PowerBlinder,
+                blinder_of=self.blinder_of,
                 priors=self.priors,
             )
         finally:
             database.close()
 
     def check_source(self):
-        """The rows in memory can always be read."""
+        """Accept: rows in memory can always be read."""
 
     def dialer(self, *, port=None, proxy=None):
         target = f"127.0.0.1:{port or self.curator.port}"
@@ -182,12 +199,12 @@ class Party:
         return Backoff(first_s=0.02, longest_s=0.1, attempts=attempts, source=SeededRandomSource(0))
 
     def manager(self, house, **changes):
-        """All studies of this party, as `parley party join` takes part in them."""
+        """Manage all studies of this party, as `parley party join` does."""
         chosen = {"dialer": self.dialer(), "look_again_s": 0.05, **changes}
         return SessionManager(house, backoff=self.backoff, stopping=self.stopping, **chosen)
 
     def attend(self, study, *, dial=None):
-        """One study, turn by turn; how it ended, None if told to stop before."""
+        """Attend one study, turn by turn; return how it ended, None if told to stop before."""
         backoff = self.backoff()
         with self.house() as house:
             session = StudySession(study.digest, house)
@@ -209,7 +226,7 @@ class Party:
 
 
 def take_turn(session, connection, house, study):
-    """What the manager does for a study when it looks; how the study ended, if it did."""
+    """Do what the manager does for a study when it looks; return how the study ended."""
     invited = connection.enrol(house.name, house.identity.public.encoded)
     summary = next((each for each in invited if each.study == study.digest), None)
     if summary is None:
@@ -246,7 +263,7 @@ class Consortium:
         )
 
     def attend_all(self, parties=None):
-        """Every party in a thread of its own; how the study ended for each."""
+        """Attend with every party in a thread; return how the study ended for each."""
         parties = self.parties if parties is None else parties
         with ThreadPoolExecutor(len(parties)) as threads:
             futures = {
@@ -260,7 +277,7 @@ class Consortium:
 
 
 def in_process(consortium, key, *, drop=None):
-    """The same roles with the same keys, in one loop without any network."""
+    """Run the roles with the consortium's keys in one loop, without any network."""
     parties = consortium.parties.items()
     return replayed(
         consortium.study,
@@ -273,7 +290,7 @@ def in_process(consortium, key, *, drop=None):
 
 
 def check_release(consortium):
-    """One release, that of the in-process run; every party is charged for it once."""
+    """Expect one release, that of the in-process run, and one charge of every party."""
     record = consortium.curator.store.record(consortium.study.digest)
     assert (record.state, record.place, record.cause) == (CuratorState.DONE, "release", "")
     outcome = consortium.curator.outcomes[-1]
@@ -358,7 +375,7 @@ class Mortal(Wrapped):
 
 
 def wrapping(party, kind):
-    """A party's `dial` whose connections are of that kind."""
+    """Return a party's `dial` whose connections are of that kind."""
 
     @contextlib.contextmanager
     def dial_wrapped():

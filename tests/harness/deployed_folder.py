@@ -19,7 +19,7 @@ from curator.context import Outcome
 from curator.publisher import curator_signer, publish
 from party.journal import Journal
 from party.ledger import Caps, Charge, Ledger
-from tests.harness.enrolment import authority, enrolled
+from tests.harness.consortium import authority, enrolled
 
 POLICY = """
 [budget]
@@ -66,7 +66,7 @@ HUB = ("--config", "hub/curator.toml")
 
 
 def spend(folder):
-    """What a study leaves in the books of north: a message, and a half of epsilon."""
+    """Leave in north's files what a study leaves: a message, and a charge of one half."""
     (folder / "north" / "state").mkdir()
     database = Database(folder / "north" / "state" / "party.db")
     ledger, journal = Ledger(database), Journal(database, OsRandomSource())
@@ -86,7 +86,7 @@ def spend(folder):
 
 
 def outcome_of(study):
-    """What a curator would have if every sum were zero."""
+    """Return what a curator would have if every sum were zero."""
     plan, steps, results = run_of(study), [], []
     while (step := plan.step()) is not None:
         steps.append(step)
@@ -125,7 +125,7 @@ def books_of_north(place, study):
 
 @contextlib.contextmanager
 def serving(settings, *, software="parley", **changes):
-    """A curator on such a folder, served by a thread; the port, the same for the block."""
+    """Serve a curator on a folder in a thread; yield its port."""
     settings = replace(settings, **changes)
     stopping, ready, ports = threading.Event(), threading.Event(), []
     signer = curator_signer(settings.keys, lambda path: "")

@@ -9,7 +9,7 @@ SECONDS = 120
 
 
 def fork():
-    """As os.fork, but the child never collects what it inherited.
+    """Fork as os.fork does, but the child never collects what it inherited.
 
     Another test of the same process may have left gRPC's objects behind; in a child, taking them
     apart waits for threads that it does not have.
@@ -22,7 +22,7 @@ def fork():
 
 
 def exit_code(child):
-    """The exit code of a forked child, negative if a signal ended it; it is ended if it hangs."""
+    """Return the exit code of a forked child, negative for a signal; end it if it hangs."""
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)

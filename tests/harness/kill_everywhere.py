@@ -82,7 +82,7 @@ class Fate:
 
 
 def plain(run):
-    """The results of every step, as JSON has them."""
+    """Return the results of every step, as JSON has them."""
     return [each.hex() for each in run.results]
 
 
@@ -204,7 +204,7 @@ class Everybody(stage.Consortium):
             os._exit(code)
 
     def play(self, victim, kill_at):
-        """A whole study; whether the victim came to the point where it is killed."""
+        """Run a study; return whether the victim came to the point where it is killed."""
         self.clear()
         living, killed = {}, False
         deadline = time.monotonic() + SECONDS
@@ -226,7 +226,7 @@ class Everybody(stage.Consortium):
         return killed
 
     def _reap(self, living, deadline):
-        """Who was killed just now, if anybody; whoever is done is forgotten."""
+        """Return which process was killed just now, if one was; forget those that are done."""
         if time.monotonic() > deadline:
             raise AssertionError(f"the study does not end; still there: {list(living)}")
         for who, child in list(living.items()):
@@ -242,7 +242,7 @@ class Everybody(stage.Consortium):
         return None
 
     def check(self, expected):
-        """One release, that of the in-process run; one charge for every step; no second answer."""
+        """Expect the release of the in-process run, one charge per step, no second answer."""
         digest = self.study.digest
         assert json.loads(self.release.read_text()) == plain(expected)
         database = Database(self.folder / "curator.db")
@@ -269,7 +269,7 @@ class Everybody(stage.Consortium):
 
 
 def kill_everybody(folder, stride, *, kind):
-    """The number of points of everybody."""
+    """Kill every process at every point; return how many points each had."""
     everybody = Everybody(folder, kind=kind)
     expected = stage.in_process(everybody, None, drop={LOST: 1} if everybody.without else None)
     points = {}

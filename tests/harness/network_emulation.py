@@ -40,7 +40,7 @@ class Weather:
     rate: int = 0
 
     def as_netem(self):
-        """The same in the words of tc."""
+        """Return the weather in the words of tc."""
         words = ["delay", f"{self.delay_s * 1000:g}ms"]
         for name in ("loss", "duplicate", "reorder"):
             if getattr(self, name):
@@ -155,7 +155,7 @@ class Netem:
                 raise OSError(f"tc: {done.stderr.strip()}")
 
     def close(self):
-        """Its devices go with their namespaces."""
+        """Do nothing: the devices go with their namespaces."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,7 +203,7 @@ class Country:
         ip("-n", namespace, "link", "set", "lo", "up")
 
     def within(self, who):
-        """What to put before a command, to run it where somebody is."""
+        """Return what runs a command in the namespace of a party or the curator."""
         return ["ip", "netns", "exec", self.namespace(who)]
 
     def all_under(self, weather):
@@ -218,7 +218,7 @@ class Country:
 
 
 def make_country(kind, names):
-    """A country, or a visible skip where nobody may make one."""
+    """Make a country, or skip the test visibly where it is not permitted."""
     try:
         return Country(kind, names)
     except OSError as error:

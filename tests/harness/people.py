@@ -1,4 +1,4 @@
-"""Made-up people and their schema: what the tests of sources read, wherever it is stored."""
+"""Simulated people and their schemas: for the tests of sources, and of models of one owner."""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ _ATTRIBUTES = {
 
 
 def schema_of(*names, called=None, more=None):
-    """The schema of some of the columns; the others are not read.
+    """Return the schema of some of the columns; the others are not read.
 
     Args:
         names: of the columns of `people`.
@@ -33,7 +33,7 @@ def schema_of(*names, called=None, more=None):
 
 
 def people(rows=ROWS, seed=5, columns=("id", "sex", "age", "income", "since")):
-    """The same people for the same seed: their columns in this order."""
+    """Draw people, the same for the same seed, with columns in this order."""
     source = np.random.default_rng(seed)
     days = pd.to_timedelta(source.integers(0, 9000, rows), unit="D")
     frame = pd.DataFrame(
@@ -47,3 +47,27 @@ def people(rows=ROWS, seed=5, columns=("id", "sex", "age", "income", "since")):
         }
     )
     return frame[list(columns)]
+
+
+SMOKERS = Schema.from_toml(
+    """
+attribute = [
+  { name = "age", kind = "integer", min = 0, max = 79, bins = 8 },
+  { name = "sex", kind = "categorical", values = ["F", "M"] },
+  { name = "smokes", kind = "boolean", missing = true },
+]
+"""
+)
+
+
+def smokers(rows, seed=0):
+    """Draw people of three columns, who smoke from forty on."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 80, rows)
+    return pd.DataFrame(
+        {
+            "sex": np.where(rng.random(rows) < 0.5, "F", "M"),
+            "age": age,
+            "smokes": age > 40,
+        }
+    )

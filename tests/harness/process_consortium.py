@@ -1,4 +1,8 @@
-"""Everybody of a study as a process of their own, on folders of their own."""
+"""A curator and its parties as processes of their own, on folders of their own.
+
+`python -m tests.harness.process_consortium ROLE FILE` is one of those processes: a service whose
+keys of steps are drawn from a seed if PARLEY_TEST_SEED is set.
+"""
 
 import json
 import os
@@ -9,6 +13,7 @@ import sys
 import time
 import urllib.request
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +21,20 @@ import numpy as np
 from common.crypto.key_files import load_identity
 from common.crypto.sums.plan import Aggregation
 from common.methods.registry import run_of
-from common.privacy.randomness import OsRandomSource
+from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
 from common.service.clock import system_clock
 from common.service.database import Database
+from common.service.process import log_to, stopping_on_signals
 from common.study.document import Member, Study
+from curator import app as curator_app
 from curator.app import CuratorSettings, open_store, propose
 from curator.store.records import StudyState as CuratorState
+from party import app as party_app
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
-from tests.harness.enrolment import authority, enrolled
+from tests.harness.consortium import authority, enrolled
 from tests.harness.roles import replayed
 
 SEED = "PARLEY_TEST_SEED"
@@ -67,13 +75,13 @@ class ProcessConsortium:
         self.members = [self.add_party(name) for name in names]
 
     def new_study(self, name, *, schema=SCHEMA, members=None, **terms):
-        """A study of some of the parties, or of all, signed by the first party."""
+        """Make a study of some of the parties, or of all, signed by the first party."""
         members = tuple(self.members if members is None else members)
         study = Study(name=name, schema=Schema.from_toml(schema), members=members, **terms)
         return study.signed_by(self.identities[self.names[0]])
 
     def write_policy(self, *, per_study, in_total):
-        """The policy of every party: within the budget, what the first party signed."""
+        """Write the policy of every party: within the budget, what the first party signed."""
         signer = self.identities[self.names[0]].public.fingerprint
         text = POLICY.format(signer=signer, per_study=per_study, in_total=in_total)
         (self.folder / "policy.toml").write_text(text)
@@ -98,16 +106,16 @@ class ProcessConsortium:
         return Member(name=name, rows=ROWS, identity=self.identities[name].public)
 
     def curator_of(self, name):
-        """The curator's address, as a party knows it."""
+        """Return the curator's address, as a party knows it."""
         if self.country is None:
             return "127.0.0.1"
         return self.country.curator_address(self.names.index(name))
 
     def command(self, who):
-        """What runs a service; both read their settings from `who`.toml."""
+        """Return what runs a service; both read their settings from `who`.toml."""
         role = "curator" if who == "curator" else "party"
         file = str(self.folder / f"{who}.toml")
-        return [sys.executable, "-m", "tests.harness.services", role, file]
+        return [sys.executable, "-m", "tests.harness.process_consortium", role, file]
 
     def start(self, who):
         environment = {**os.environ, SEED: who}
@@ -149,7 +157,7 @@ class ProcessConsortium:
             process.wait()
 
     def propose(self, **terms):
-        """The one study that all parties are to run."""
+        """Propose the one study that all parties are to run."""
         chosen = {"epsilon": Fraction(8), "method": "dp-subn", "aggregation": Aggregation.MASKED}
         self.study = self.new_study("processes", **chosen | terms)
         self.write_policy(per_study=8, in_total=9)
@@ -168,7 +176,7 @@ class ProcessConsortium:
             return answer.read().decode()
 
     def check_end(self, *, restarted=False):
-        """A release, every step charged once, every answer one: those of the in-process run.
+        """Expect the release of the in-process run, one charge per step and one answer.
 
         After a restart a seeded source begins anew, so the release is then one of its kind.
         """
@@ -207,7 +215,60 @@ class ProcessConsortium:
         assert left == self.arrived(name), "the curator has what left, and left once"
 
     def arrived(self, name):
-        """The digest of every message of a party, as the curator stored it."""
+        """Return the digest of every message of a party, as the curator stored it."""
         with open_store(self.settings) as store:
             digests = store.inbox.digests(self.study.digest, name)
         return {sequence: each.hex() for sequence, each in enumerate(digests, start=1)}
+
+
+def serve_curator(file):
+    settings = curator_app.curator_settings(file, os.environ).values
+
+    def publish(outcome):
+        settings.releases.mkdir(exist_ok=True)
+        path = settings.releases / f"{outcome.study.digest.hex()[:16]}.json"
+        steps = [[step.name, {k: str(v) for k, v in step.costs.items()}] for step in outcome.steps]
+        scratch = path.with_suffix(".new")
+        scratch.write_text(json.dumps({"steps": steps, "model": outcome.model.as_json()}))
+        scratch.replace(path)
+        return path
+
+    def started(port):
+        scratch = settings.folder / "port.new"
+        scratch.write_text(str(port))
+        scratch.replace(settings.folder / "port")
+
+    with stopping_on_signals() as stopping:
+        curator_app.serve(
+            settings, publish=publish, stopping=stopping, clock=system_clock, software="test",
+            started=started,
+        )  # fmt: skip
+
+
+def join_party(file):
+    settings = party_app.party_settings(file, os.environ)
+    source = party_app.source_settings(settings, file, os.environ)
+    with (
+        stopping_on_signals() as stopping,
+        party_app.alone(settings.values),
+        party_app.party_context(settings.values, source, clock=system_clock) as house,
+    ):
+        manager = party_app.session_manager(
+            settings.values, house, environment=os.environ, stopping=stopping, software="test"
+        )
+        with party_app.metrics(settings.values, house):
+            manager.run(once=True)
+
+
+def draw_keys_from(seed):
+    """Draw keys from a seed, so that two runs can be compared."""
+    for app in (curator_app, party_app):
+        app.OsRandomSource = partial(SeededRandomSource, seed)
+
+
+if __name__ == "__main__":
+    log_to()
+    if seed := os.environ.pop(SEED, ""):
+        draw_keys_from(seed)
+    role, path = sys.argv[1:]
+    {"curator": serve_curator, "party": join_party}[role](Path(path))

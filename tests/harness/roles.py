@@ -1,7 +1,24 @@
-"""A consortium of roles in one process: nothing is sent, stored or waited for."""
+"""The roles of a study, and the two sides of a secure sum, in one process.
 
+Nothing is sent, stored or waited for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.paillier.blinding import PowerBlinder
-from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, SeededRandomSource
+from common.crypto.paillier.keys import Blinder, PrivateKey
+from common.crypto.sums.one_share import Selection, propose_seed, receive_seed
+from common.crypto.sums.plan import ContributionSubmitted, PartialForwarded, SumMessage, SumPlan
+from common.crypto.sums.secure_sum import SumCurator, SumParty, default_blinder
+from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, RandomSource, SeededRandomSource
 from common.study.sums import needs_key
 from curator.role import CuratorRole
 from parley.simulation.in_process import RowsInMemory, run_roles
@@ -9,13 +26,13 @@ from party.role import PartyRole
 
 
 def one_stream(name):
-    """The same stream for every step."""
+    """Return one stream for all steps."""
     stream = SeededRandomSource(name)
     return lambda step: stream
 
 
 def stream_per_step(name):
-    """One stream per step, under a key that is drawn when the step is first asked for."""
+    """Return one stream per step, under a key drawn when the step is first asked for."""
     keys, made = SeededRandomSource(name), {}
 
     def source_of(step):
@@ -48,7 +65,7 @@ def party_role(study, begin, name, identity, table, *, source_of=None):
 
 
 def make_roles(study, begin, identities, tables, *, key=None, sources=one_stream):
-    """The curator's role, and the role of every party by name."""
+    """Return the curator's role, and the role of every party by name."""
     parties = {
         name: party_role(study, begin, name, identities[name], table, source_of=sources(name))
         for name, table in tables.items()
@@ -60,3 +77,83 @@ def replayed(study, begin, identities, tables, *, key=None, drop=None):
     """Run a study with the keys that services draw from sources seeded with their names."""
     roles = make_roles(study, begin, identities, tables, key=key, sources=stream_per_step)
     return run_roles(*roles, drop=drop)
+
+
+def run_secure_sum(
+    plan: SumPlan,
+    vectors: Mapping[str, NDArray[np.int64]],
+    identities: Mapping[str, Identity],
+    *,
+    source: RandomSource,
+    private_key: PrivateKey | None = None,
+    blinder: Blinder | None = None,
+    curator_view: list[SumMessage] | None = None,
+) -> NDArray[np.int64]:
+    """Run the whole protocol in one process: K parties, the curator, the relay.
+
+    Args:
+        plan: of the sum.
+        vectors: for each party its cells, shape (cells,).
+        identities: for each party its keys.
+        source: the randomness of all; in a deployment each has its own.
+        private_key: the curator's, for `Aggregation.PAILLIER`.
+        blinder: shared by the parties; made here if absent.
+        curator_view: if given, every message that passes through the curator is appended.
+    """
+    members = _members(plan, identities)
+    curator = SumCurator(plan, private_key=private_key, source=source)
+    selections = _agree_on_selections(plan, members, curator.selector, source)
+    if plan.public_key is not None and blinder is None:
+        blinder = default_blinder(plan, source)
+    parties = {
+        name: SumParty(
+            plan,
+            members[name],
+            vectors[name],
+            source=source,
+            blinder=blinder,
+            selection=selections[name],
+        )
+        for name in plan.parties
+    }
+    in_flight: deque[SumMessage] = deque()
+    for party in parties.values():
+        party.prepare()  # in a deployment all at the same time
+        in_flight.extend(party.begin())
+    while in_flight:
+        message = in_flight.popleft()
+        if curator_view is not None:
+            curator_view.append(message)
+        match message:
+            case PartialForwarded():
+                in_flight.append(parties[message.recipient].receive(message))
+            case ContributionSubmitted():
+                curator.accept(message)
+            case _:
+                assert_never(message)
+    return curator.total()
+
+
+def _members(plan: SumPlan, identities: Mapping[str, Identity]) -> dict[str, LocalParty]:
+    roster = {name: identity.public for name, identity in identities.items()}
+    return {
+        name: LocalParty(name=name, identity=identities[name], roster=roster)
+        for name in plan.parties
+    }
+
+
+def _agree_on_selections(
+    plan: SumPlan, members: Mapping[str, LocalParty], selector: bytes | None, source: RandomSource
+) -> dict[str, Selection | None]:
+    """Send the first party's seed to every other party in an envelope."""
+    if selector is None:
+        return dict.fromkeys(members)
+    first = plan.parties[0]
+    seed, envelopes = propose_seed(
+        members[first], study=plan.study, parties=plan.parties, source=source
+    )
+    seeds = {
+        name: receive_seed(members[name], study=plan.study, proposer=first, envelope=envelope)
+        for name, envelope in envelopes.items()
+    }
+    return {name: Selection(selector=selector, seed=seeds.get(name, seed)) for name in plan.parties}

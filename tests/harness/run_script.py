@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes, concatenate
 from common.study.document import Member, Study
-from common.study.steps import ChoiceStep, ReplaceStep, SumStep, step_digest
+from common.study.requests import Counts
+from common.study.script import Result
+from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, step_digest
 from parley.simulation.in_process import RowsInMemory
 
 _IDENTITIES = {
@@ -30,7 +33,7 @@ def schema_of(sizes):
 
 
 def study_of(tables, **changes):
-    """A study of these parties' tables."""
+    """Make a study of these parties' tables."""
     sizes = next(iter(tables.values())).sizes
     fields = {
         "name": "test",
@@ -52,7 +55,7 @@ def identities_of(tables):
 
 
 def random_tables(sizes, rows, seed=1):
-    """One table of random rows for each row count; the parties are p0, p1, ..."""
+    """Draw one table for each row count; the parties are p0, p1, ..."""
     rng = np.random.default_rng(seed)
     return {
         f"p{i}": Codes.from_columns([rng.integers(0, s, count) for s in sizes], sizes)
@@ -61,7 +64,7 @@ def random_tables(sizes, rows, seed=1):
 
 
 def with_settings(study, **settings):
-    """The study with settings of its method."""
+    """Return the study with settings of its method."""
     return replace(study, settings=tuple(sorted(settings.items())))
 
 
@@ -84,50 +87,68 @@ class Driven:
     steps: list
     results: list
     digests: list
-    model: object
+    model: Any
 
     def spent(self, party):
         return sum((step.costs.get(party, Fraction(0)) for step in self.steps), Fraction(0))
 
 
 class Driver:
-    """Answers the steps of plans over the same tables, one share of noise in every sum."""
+    """Answers the steps of plans as the roles would publish them, in one copy of the script.
 
-    def __init__(self, study, tables, source):
-        self.study = study
-        self.data = {name: RowsInMemory(table) for name, table in tables.items()}
-        self.source = source
-        self.keepers = {name: ShareKeeper(name) for name in tables}
-        self.vectors = []
+    Sums are exact counts of all rows together, under one share of noise.
+    """
 
-    def run(self, plan):
-        driven = Driven([], [], [], None)
+    def __init__(self, study, tables, source) -> None:
+        self.study, self.tables, self.source = study, tables, source
+        self.steps, self.results = list[Step](), list[Result]()
+        self._keepers = {name: ShareKeeper(name) for name in tables}
+        self._vectors = list[Counts]()
+        self._pooled = dict[tuple[str, ...], RowsInMemory]()
+
+    def run(self, plan) -> Driven:
+        """Take a plan to its end."""
+        self.steps, self.results, digests = [], [], []
         while (step := plan.step()) is not None:
             result = self.answer(step)
-            driven.steps.append(step)
-            driven.results.append(result)
-            digest = step_digest(self.study.digest, len(driven.digests), step)
-            driven.digests.append(digest)
+            digests.append(step_digest(self.study.digest, len(self.steps), step))
+            self.steps.append(step)
+            self.results.append(result)
             plan.advance(result)
-        driven.model = plan.model()
-        return driven
+        return Driven(self.steps, self.results, digests, plan.model())
 
     def answer(self, step):
-        if isinstance(step, ChoiceStep):
-            rows = concatenate([self.data[name].codes() for name in step.parties])
-            return step.choice.run(RowsInMemory(rows), self.source)
-        if isinstance(step, SumStep):
-            exact = sum(step.request.answer(self.data[name]) for name in step.parties)
-            return exact + step.law.draw(step.request.cells, self.source)
-        assert isinstance(step, ReplaceStep)
-        name = step.release.party
-        if step.group is step.release.groups[0]:
-            counts = step.counts(self.data[name])
-            self.vectors = self.keepers[name].answer(step.release, counts, self.source)
-        total = self.vectors.pop(0)
-        if step.group.holder is not None:
-            total = total + self.keepers[step.group.holder].hand_over(step.group)
-        return total
+        match step:
+            case ChoiceStep():
+                return self.choose(step)
+            case SumStep():
+                return step.request.answer(self.rows(step.parties)) + self.noise(step)
+            case ReplaceStep():
+                return self._replaced(step)
+
+    def choose(self, step):
+        """Answer with one party's choice."""
+        return step.choice.run(self.rows(step.parties), self.source)
+
+    def rows(self, parties):
+        """Return the rows of some owners together."""
+        if parties not in self._pooled:
+            self._pooled[parties] = RowsInMemory(concatenate([self.tables[p] for p in parties]))
+        return self._pooled[parties]
+
+    def noise(self, step):
+        """Draw one share."""
+        return step.law.draw(step.cells, self.source)
+
+    def _replaced(self, step):
+        release, group = step.release, step.group
+        if group is release.groups[0]:
+            counts = step.counts(self.rows((release.party,)))
+            self._vectors = self._keepers[release.party].answer(release, counts, self.source)
+        total = self._vectors.pop(0)
+        if group.holder is None:
+            return total
+        return total + self._keepers[group.holder].hand_over(group)
 
 
 def drive(plan, study, tables, seed="drive"):
@@ -135,7 +156,7 @@ def drive(plan, study, tables, seed="drive"):
 
 
 def feed(plan, table, source):
-    """Feed a plan of sums the noisy sums of a table; the names of its steps."""
+    """Feed a plan of sums the noisy sums of a table; return the names of its steps."""
     names = []
     while (step := plan.step()) is not None:
         exact = step.request.answer(RowsInMemory(table))

@@ -7,19 +7,19 @@ from common.schema import Schema
 
 
 def schema(*attributes, ignore=()):
-    """A schema of attributes, each the inside of an inline table."""
+    """Make a schema of attributes, each the inside of an inline table."""
     listed = "".join(f"  {{ {each} }},\n" for each in attributes)
     return Schema.from_toml(f"ignore = {list(ignore)}\nattribute = [\n{listed}]\n")
 
 
 def single(kind, **keys):
-    """A schema of one attribute, x."""
+    """Make a schema of one attribute, x."""
     lines = "\n".join(f"{key} = {value}" for key, value in keys.items())
     return Schema.from_toml(f'[[attribute]]\nname = "x"\nkind = "{kind}"\n{lines}')
 
 
 def encoded(schema, column):
-    """The codes of one column."""
+    """Return the codes of one column."""
     arrow = isinstance(column, pa.Array | pa.ChunkedArray)
     table = pa.table({"x": column}) if arrow else pd.DataFrame({"x": column})
     return schema.encode(table).columns[0].tolist()

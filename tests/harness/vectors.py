@@ -9,6 +9,6 @@ FOLDER = Path(__file__).resolve().parents[1] / "vectors"
 
 
 def negative(kind):
-    """Every vector of a file of tests/vectors/negative, as parameters of a test."""
+    """Return every vector of a file of tests/vectors/negative, as parameters of a test."""
     (vectors,) = tomllib.loads((FOLDER / "negative" / f"{kind}.toml").read_text()).values()
     return [pytest.param(each, id=each["what"]) for each in vectors]

@@ -53,7 +53,7 @@ def test_the_demonstration_replaces_an_older_one_at_a_path_with_a_space(tmp_path
     folder = tmp_path / "a folder"
     release, comparison = folder / "my release", folder / "my release-evaluation.html"
     release.mkdir(parents=True)
-    write_release(release, PrivBayes(seed=1).fit(make_population(60, 1), SCHEMA))
+    write_release(release, PrivBayes(seed=1).fit(make_population(60, seed=1), SCHEMA))
     comparison.write_text("of the older one")
     words = ("--out", "my release", "--rows", "600", "--aggregation", "masked", "--json")
     told = json.loads(demo(folder, *words).stdout)
@@ -76,7 +76,7 @@ def test_the_demonstration_replaces_an_older_one_at_a_path_with_a_space(tmp_path
 def test_a_simulation_over_grpc_is_a_release_like_any_other(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PARLEY_CURATOR_LISTEN", "not for the simulation")
-    make_population(300, 5).to_csv("people.csv", index=False)
+    make_population(300, seed=5).to_csv("people.csv", index=False)
     Path("schema.toml").write_text(demo_schema_toml())
     words = ["simulate", "people.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "r"]
     words += ["--transport", "grpc", "--aggregation", "masked", "--parties", "2", "--json"]
@@ -97,7 +97,7 @@ def small(tmp_path):
     """Makes a consortium of two owners with few rows."""
 
     def make(**options):
-        tables = {name: make_population(60, seed) for seed, name in enumerate(("one", "two"))}
+        tables = {name: make_population(60, seed=seed) for seed, name in enumerate(("one", "two"))}
         terms = {"epsilon": "1", "aggregation": "masked", **options}
         return Consortium(tmp_path, tables, SCHEMA, terms)
 
@@ -159,7 +159,7 @@ import os, pathlib, signal, sys
 from parley.simulation.consortium import Consortium
 from parley.simulation.population import demo_schema_toml, make_population
 from common.schema import Schema
-tables = {"one": make_population(60, 0), "two": make_population(60, 1)}
+tables = {"one": make_population(60, seed=0), "two": make_population(60, seed=1)}
 terms = {"epsilon": "1", "aggregation": "masked"}
 schema = Schema.from_toml(demo_schema_toml())
 folder = pathlib.Path(sys.argv[1])

@@ -131,7 +131,7 @@ def folder(tmp_path):
 def furnish(here):
     """Put what most pages take for granted into the folder."""
     (here / "example-schema.toml").write_text(demo_schema_toml())
-    owners = {owner: make_population(rows, seed) for seed, (owner, rows) in
+    owners = {owner: make_population(rows, seed=seed) for seed, (owner, rows) in
               enumerate(ROWS.items())}  # fmt: skip
     for owner, people in owners.items():
         (here / owner).mkdir()

@@ -15,7 +15,7 @@ from common.wire.pki.keyring import Keyring
 from curator.operations import member_of
 from parley.cli.main import main
 from parley.simulation.population import demo_schema_toml, make_population
-from tests.harness.enrolment import enrolled
+from tests.harness.consortium import enrolled
 from tests.unit.service.web.conftest import Client
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,7 +70,7 @@ def test_the_owners_page_is_at_the_printed_address(parley, tmp_path):
                  str(curator)]) == 0  # fmt: skip
     enrolled(Keyring.open(curator), tmp_path / "keys", "north")
     (tmp_path / "schema.toml").write_text(demo_schema_toml())
-    make_population(60, 1).to_csv(tmp_path / "rows.csv", index=False)
+    make_population(60, seed=1).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "policy.toml").write_text(
         '[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "4"\n[data]\nmin_rows = 10\n'
         "[study]\nmin_parties = 1\n"

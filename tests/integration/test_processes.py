@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
 
@@ -23,8 +22,7 @@ def consortium(tmp_path):
 def another(consortium, role, **environment):
     """A second process of a service, which is expected to end at once."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.harness.services", "party" if role in NAMES else role,
-         str(consortium.folder / f"{role}.toml")],
+        consortium.command(role),
         cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode != 0

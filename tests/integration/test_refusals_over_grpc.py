@@ -24,10 +24,10 @@ from party.owner.approvals import Decision
 from tests.harness.consortium import (
     Party,
     Wrapped,
+    enrolled,
     finish,
     wrapping,
 )
-from tests.harness.enrolment import enrolled
 from tests.harness.small_study import SIZES, EveryKindOfStep
 
 

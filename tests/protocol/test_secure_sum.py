@@ -14,7 +14,7 @@ from common.errors import InputError, LocalError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource, below
 from common.privacy.secret import Secret
-from tests.harness.secure_sums import run_secure_sum
+from tests.harness.roles import run_secure_sum
 
 STUDY = bytes(range(32))
 

@@ -22,7 +22,7 @@ from common.errors import LocalError, RemoteProtocolError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.secret import Secret
-from tests.harness.secure_sums import run_secure_sum
+from tests.harness.roles import run_secure_sum
 
 NAMES = ("party-0", "party-1", "party-2")
 CELLS = 250

@@ -20,7 +20,7 @@ from common.crypto.sums.secure_sum import ring_step
 from common.errors import RemoteProtocolError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
-from tests.harness.secure_sums import run_secure_sum
+from tests.harness.roles import run_secure_sum
 
 NAMES = ("party-0", "party-1", "party-2")
 CELLS = 300

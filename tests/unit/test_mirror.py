@@ -17,7 +17,6 @@ integration/test_doctor: common/service/checks curator/checks party/checks
 integration/test_fetched_releases: curator/publisher party/fetching
 integration/test_hostile_calls: curator/server/admission curator/server/front
 integration/test_missing_parties_over_grpc: curator/live_role
-integration/test_pages_from_the_command_line: parley/cli/commands/party_ui
 integration/test_refusals_over_grpc: curator/server/servicer
 protocol/reproductions/test_seats_taken_in_opposite_orders: party/client/context
   party/client/sessions
@@ -38,10 +37,9 @@ unit/curator/test_node: curator/store/tables
 unit/curator/test_studies: curator/store/records
 unit/parley/cli/commands/test_curator_study: curator/operations
 unit/parley/cli/commands/test_keys: common/wire/pki/keyring
-unit/parley/cli/commands/test_restore: curator/backup party/backup
+unit/parley/cli/commands/test_service: curator/backup party/backup
 unit/parley/cli/commands/test_verify: common/release/derive common/release/verify
-unit/parley/test_python_api: common/release/fitted common/release/loading parley/models/privbayes
-  parley/models/privelet parley/models/subn
+unit/parley/test_python_api: common/release/fitted common/release/loading parley/models/single_owner
 unit/party/test_what_a_curator_sees: party/client/watches
 unit/party/ui/test_site: party/ui/pages
 unit/release/test_archive: common/release/checking common/release/contents

@@ -20,20 +20,10 @@ LEFT = {
     "common/methods": 5,
     "common/release": 11,
     "common/schema": 4,
-    "parley": 3,
+    "common/study": 2,
     "party/sources": 3,
 }
-ROOMS = (
-    "common/crypto",
-    "common/privacy",
-    "common/study",
-    "common/wavelet",
-    "common/service",
-    "common/wire",
-    "curator",
-    "party",
-    *LEFT,
-)
+ROOMS = ("common/crypto", "common/service", "common/wire", "curator", "parley", "party", *LEFT)
 
 
 def functions(body, owner=""):

@@ -9,7 +9,7 @@ import typer
 
 
 def new_app(words: str | None = None) -> typer.Typer:
-    """An app for a subcommand: plain help texts, and errors left to `parley.cli.main`."""
+    """Make an app for a subcommand: plain help texts, and errors left to `parley.cli.main`."""
     return typer.Typer(
         help=words,
         no_args_is_help=True,

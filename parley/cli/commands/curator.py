@@ -16,7 +16,7 @@ from common.service.version import software
 from curator import app as curator_app
 from curator.app import curator_settings
 from parley.cli.commands import curator_study, new_app
-from parley.cli.options import Config, OutputFormat, StopWithStdin
+from parley.cli.options import Config, LogLevel, Metrics, OutputFormat, StopWithStdin
 
 app = new_app("Run the coordinator of a consortium, and put studies in front of its parties.")
 app.add_typer(curator_study.app, name="study")
@@ -34,7 +34,7 @@ def serve(
     listen: Annotated[
         str | None, typer.Option(help="Address and port; port 0 takes a free one.")
     ] = None,
-    metrics: Annotated[str | None, typer.Option(help="Address and port of the metrics.")] = None,
+    metrics: Metrics = None,
     dashboard: Annotated[
         bool | None, typer.Option(help="Serve a page for the operator, too.")
     ] = None,
@@ -44,7 +44,7 @@ def serve(
             help="The dashboard's address and port; TLS unless it is loopback. [127.0.0.1:7444]"
         ),
     ] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
+    log_level: LogLevel = None,
     format: OutputFormat = "csv",  # noqa: A002
     port_file: Annotated[
         Path | None, typer.Option(help="Write the port here when calls are taken.")

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import threading
 import time
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
 import typer
 
 from common.privacy.randomness import SeededRandomSource
@@ -25,8 +21,8 @@ from common.study.document import DEFAULT_METHOD
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
+from parley.cli.commands.simulate import run_in_processes
 from parley.cli.options import AsJson, StudyMethod, tell_of_release, warned_of_large_epsilon
-from parley.simulation.consortium import Consortium
 from parley.simulation.partition import at_random
 from parley.simulation.population import demo_schema_toml, make_population
 
@@ -69,14 +65,16 @@ def demo(
     release.check_target(out, overwrite=True)
     started = time.monotonic()
     schema = Schema.from_toml(demo_schema_toml())
-    people = make_population(rows, _SEED)
+    people = make_population(rows, seed=_SEED)
     terms = {
         "epsilon": epsilon, "name": "demonstration", "method": method, "aggregation": aggregation,
     }  # fmt: skip
     console.note(f"{rows:,} simulated patients of {len(_HOSPITALS)} hospitals")
     with release.new_folder(out, overwrite=True) as folder:
         threading.Thread(target=_load_ahead, daemon=True).start()
-        _run_study(people, schema, terms, folder)
+        parts = at_random(people, len(_HOSPITALS), SeededRandomSource(f"{_SEED}/hospitals"))
+        owners = dict(zip(_HOSPITALS, parts.values(), strict=True))
+        run_in_processes(owners, schema, terms, folder, timeout_s=_TIMEOUT_S)
         synthetic = read_table(folder / release.table_name("csv"), schema).encode(schema)
         with console.progress("comparing with the population"):
             found = evaluate(people, synthetic, schema)
@@ -101,7 +99,7 @@ def demo(
 
 def _write_tables(target: Path, rows: int, *, as_json: bool) -> None:
     """Write tables to try the other commands on."""
-    people = make_population(rows, _SEED)
+    people = make_population(rows, seed=_SEED)
     parts = at_random(people, len(_OWNERS), SeededRandomSource(f"{_SEED}/owners")).values()
     named = {"people": people, **dict(zip(_OWNERS, parts, strict=True))}
     with release.new_folder(target, overwrite=False) as folder:
@@ -121,21 +119,3 @@ def _load_ahead() -> None:
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOAD_PRIORITY)
     for module in ("common.release.derive", "sklearn.svm"):  # to verify, and to compare
         import_module(module)
-
-
-def _run_study(
-    people: pd.DataFrame, schema: Schema, terms: Mapping[str, object], folder: Path
-) -> None:
-    """The study's release in a folder; nothing else stays."""
-    with (
-        tempfile.TemporaryDirectory(prefix="parley-demo-") as scratch,
-        console.progress("study") as tell,
-        Consortium(Path(scratch), _dealt_out(people), schema, terms) as consortium,
-    ):
-        place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
-        shutil.copytree(place, folder, dirs_exist_ok=True)
-
-
-def _dealt_out(people: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    parts = at_random(people, len(_HOSPITALS), SeededRandomSource(f"{_SEED}/hospitals"))
-    return dict(zip(_HOSPITALS, parts.values(), strict=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,14 +13,14 @@ from common.release.registry_entry import registry_entry
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson
+from parley.cli.options import AsJson, Release, promise_words, warn_unless_private
 
 app = new_app()
 
 
 @app.command()
 def describe(
-    release: Annotated[Path, typer.Argument(help="The release: a folder or a .zip.")],
+    release: Release,
     *,
     registry: Annotated[
         bool,
@@ -56,17 +55,14 @@ def describe(
             }
         )
         return
-    delta = f" and delta {privacy['delta_delivered']:g}" if privacy["delta_delivered"] else ""
     console.result(
         f"{many(loaded.released.rows, 'synthetic row')}, {many(len(found.names), 'attribute')}, "
-        f"learnt from {many(loaded.rows, 'real row')} "
-        f"with epsilon {privacy['epsilon_delivered']:g}{delta}"
+        f"learnt from {many(loaded.rows, 'real row')} with {promise_words(privacy)}"
     )
     for line in verdict_lines(privacy):
         console.result(f"criterion: {line}")
     _print(found)
-    if not privacy["private"]:
-        console.warn("this release is NOT PRIVATE")
+    warn_unless_private(privacy)
 
 
 def _print(found: Diagnostics) -> None:

@@ -1,4 +1,4 @@
-"""`parley draw`: further synthetic rows from a release, under a condition or not."""
+"""`parley draw` and `parley replicate`: further rows from a release, and tables like its own."""
 
 from __future__ import annotations
 
@@ -7,15 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 
 from common.errors import InputError
-from common.release import folder as release
+from common.files import whole_folder
+from common.release.fitted import SEED
+from common.release.folder import check_file, new_file
 from common.release.loading import load
+from common.release.replicates import TABLES, check_tables
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson, OutputRows, Overwrite
+from parley.cli.options import (
+    AsJson,
+    OutputFormat,
+    OutputRows,
+    Overwrite,
+    Release,
+    warn_unless_private,
+)
 
 app = new_app()
 
@@ -56,26 +67,58 @@ def draw(
     if out is None and json:
         raise InputError("--json: name a file for the rows with --out")
     if out is not None:
-        _check_name(out)
-        release.check_file(out, overwrite=overwrite)
+        if out.suffix not in (".csv", ".parquet"):
+            raise InputError(f"--out {out}: name a file that ends in .csv or .parquet")
+        check_file(out, overwrite=overwrite)
     fitted = load(source)
-    if not fitted.privacy["private"]:
-        console.warn("this release is NOT PRIVATE: it was made with a seed")
+    warn_unless_private(fitted.privacy)
     with console.progress("drawing") as tell:
         tell(0.0, where or "rows")
         table = replace(fitted, seed=seed).sample(rows, where=where)
     if out is None:
         table.to_csv(sys.stdout, index=False)
         return
-    with release.new_file(out) as scratch:
-        if out.suffix == ".csv":
-            table.to_csv(scratch, index=False)
-        else:
-            table.to_parquet(scratch, index=False)
+    with new_file(out) as scratch:
+        _write(table, scratch, out.suffix)
     told = {"out": str(out), "rows": len(table), "where": where}
     console.show(told, f"{many(len(table), 'synthetic row')}: {out}", as_json=json)
 
 
-def _check_name(out: Path) -> None:
-    if out.suffix not in (".csv", ".parquet"):
-        raise InputError(f"--out {out}: name a file that ends in .csv or .parquet")
+@app.command()
+def replicate(
+    release: Release,
+    *,
+    out: Annotated[Path, typer.Option(help="The folder to write table-01.csv and so on into.")],
+    tables: Annotated[int, typer.Option(help="How many tables.")] = TABLES,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same tables.")] = SEED,
+    format: OutputFormat = "csv",  # noqa: A002
+    json: AsJson = False,
+) -> None:
+    """Write tables like the released one, each from a model that was fitted anew with fresh noise.
+
+    Analyse each of them, and combine the results with `parley.pool` or by the formula in the quick
+    start for analysts. The tables are made from the release alone and cost no budget.
+    """
+    check_tables(tables)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out}: exists and is not an empty folder. Name another one")
+    if release.absolute() in (out.absolute(), *out.absolute().parents):
+        raise InputError(f"{out}: in a release there are only its own files. Name another folder")
+    loaded = load(release)
+    with whole_folder(out), console.progress("replicating") as tell:
+        made = loaded.replicates(tables, seed=seed, tell=tell)
+        out.mkdir(parents=True, exist_ok=True)
+        digits = max(2, len(str(tables)))
+        names = [f"table-{number:0{digits}}.{format}" for number in range(1, tables + 1)]
+        for name, table in zip(names, made, strict=True):
+            _write(table, out / name, f".{format}")
+    told = {"out": str(out), "files": names, "seed": seed}
+    line = f"{many(len(names), 'table')}: {out / names[0]} to {names[-1]}"
+    console.show(told, line, as_json=json)
+
+
+def _write(table: pd.DataFrame, file: Path, suffix: str) -> None:
+    if suffix == ".csv":
+        table.to_csv(file, index=False)
+    else:
+        table.to_parquet(file, index=False)

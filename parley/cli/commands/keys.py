@@ -25,8 +25,7 @@ from common.wire.pki.keyring import (
 )
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson
-from parley.cli.passphrases import chosen_passphrase, new_passphrase, passphrase_in
+from parley.cli.options import AsJson, chosen_passphrase, new_passphrase, passphrase_in
 
 app = new_app("Keys and certificates: who may connect to the curator, and how the others know.")
 
@@ -53,17 +52,18 @@ _FOLDER = Path("keys")
 def init(
     role: Annotated[Role, typer.Argument(help="Whose keys these are.")],
     name: Annotated[str, typer.Argument(help="The name this curator or party goes by.")],
+    *,
     folder: Folder = _FOLDER,
     host: Annotated[
         list[str] | None,
         typer.Option(help="A name or address the curator is reached at; may be repeated."),
     ] = None,
-    external_authority: Annotated[  # noqa: FBT002
+    external_authority: Annotated[
         bool, typer.Option(help="Curator: an existing authority will certify the server's key.")
     ] = False,
     passphrase_file: PassphraseFile = None,
-    ask_passphrase: AskPassphraseFlag = False,  # noqa: FBT002
-    json: AsJson = False,  # noqa: FBT002
+    ask_passphrase: AskPassphraseFlag = False,
+    json: AsJson = False,
 ) -> None:
     """Make keys: at the curator the consortium's authority, at a party its key and a request.
 
@@ -92,9 +92,10 @@ def init(
 
 @app.command()
 def request(
+    *,
     folder: Folder = _FOLDER,
     out: Annotated[Path | None, typer.Option(help="Write a copy of the request here.")] = None,
-    json: AsJson = False,  # noqa: FBT002
+    json: AsJson = False,
 ) -> None:
     """Show the request that waits for approval, and the fingerprint to tell the curator."""
     ring = Keyring.open(folder)
@@ -107,13 +108,14 @@ def request(
 @app.command()
 def approve(
     request: Annotated[Path, typer.Argument(help="The party's request, a .csr file.")],
+    *,
     folder: Folder = _FOLDER,
     fingerprint: Fingerprint = None,
     days: Annotated[
         int, typer.Option(min=1, max=3650, help="How long the certificate is valid.")
     ] = CERTIFICATE_DAYS,
     passphrase_file: PassphraseFile = None,
-    json: AsJson = False,  # noqa: FBT002
+    json: AsJson = False,
 ) -> None:
     """Issue a certificate for a request, after comparing its fingerprint with the party's owner."""
     ring = Keyring.open(folder)
@@ -141,12 +143,13 @@ def approve(
 @app.command()
 def accept(
     certificate: Annotated[Path, typer.Argument(help="The certificate that was issued.")],
+    *,
     folder: Folder = _FOLDER,
     authority: Annotated[
         Path | None, typer.Option(help="The authority's certificate; needed the first time.")
     ] = None,
     fingerprint: Fingerprint = None,
-    json: AsJson = False,  # noqa: FBT002
+    json: AsJson = False,
 ) -> None:
     """Take an approved certificate into use; the first time, the authority as well."""
     ring = Keyring.open(folder)
@@ -163,7 +166,7 @@ def accept(
 
 
 @app.command()
-def show(folder: Folder = _FOLDER, json: AsJson = False) -> None:  # noqa: FBT002
+def show(*, folder: Folder = _FOLDER, json: AsJson = False) -> None:
     """Show fingerprints and dates of everything in the folder. Nothing secret is shown."""
     ring = Keyring.open(folder)
     if json:
@@ -182,8 +185,8 @@ def show(folder: Folder = _FOLDER, json: AsJson = False) -> None:  # noqa: FBT00
 
 @app.command()
 def identity(
-    folder: Folder = _FOLDER,
     *,
+    folder: Folder = _FOLDER,
     ask_passphrase: AskPassphraseFlag = False,
     passphrase_file: PassphraseFile = None,
     json: AsJson = False,
@@ -200,9 +203,10 @@ def identity(
 
 @app.command()
 def rotate(
+    *,
     folder: Folder = _FOLDER,
     passphrase_file: PassphraseFile = None,
-    json: AsJson = False,  # noqa: FBT002
+    json: AsJson = False,
 ) -> None:
     """Make a new key and ask for its certificate; the old one stays valid until it expires."""
     ring = Keyring.open(folder)
@@ -214,16 +218,17 @@ def rotate(
 
 @app.command()
 def passphrase(
+    *,
     folder: Folder = _FOLDER,
     passphrase_file: PassphraseFile = None,
     new_passphrase_file: Annotated[
         Path | None,
         typer.Option(help="A file whose first line is the new one; else you are asked."),
     ] = None,
-    remove: Annotated[  # noqa: FBT002
+    remove: Annotated[
         bool, typer.Option("--remove", help="Remove the passphrase: file modes protect the keys.")
     ] = False,
-    json: AsJson = False,  # noqa: FBT002
+    json: AsJson = False,
 ) -> None:
     """Put the identity and the authority's key under another passphrase, or a first one."""
     ring = Keyring.open(folder)
@@ -239,9 +244,10 @@ def passphrase(
 @app.command()
 def revoke(
     certificate: Annotated[str, typer.Argument(help="A certificate's file, or its fingerprint.")],
+    *,
     folder: Folder = _FOLDER,
     reason: Annotated[str, typer.Option(help="A note for the list.")] = "",
-    json: AsJson = False,  # noqa: FBT002
+    json: AsJson = False,
 ) -> None:
     """Put a certificate on the curator's revocation list; it is refused from the next call on."""
     ring = Keyring.open(folder)
@@ -275,7 +281,7 @@ def _compare(what: str, actual: str, told: str | None, *, as_json: bool) -> None
 
 
 def _as_json(ring: Keyring) -> dict[str, object]:
-    """What `show` shows, and every command that changes it; None for what is not there."""
+    """Return what `show` and every command that changes it print; None for what is missing."""
     public = ring.public_identity
     identity = load_public_identity(public).fingerprint if public.exists() else None
     request = certificates.key_fingerprint(ring.read_request()) if ring.request.exists() else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+import sys
+import threading
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from common.errors import InputError, ParleyError, PolicyError
 from common.files import write_new
 from common.release import folder as releases
 from common.service.clock import system_clock
-from common.service.process import log_to, stopping_on_signals
+from common.service.process import log_to, running_in, stopping_on_signals
 from common.service.version import software
 from common.study.document import Study
 from common.study.ids import StudyId
@@ -22,32 +23,39 @@ from common.wire.catalogue import WireError
 from common.wording import one_line
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.commands.party_records import countersign, ledger, transcript
-from parley.cli.commands.party_refusals import decline, withdraw
-from parley.cli.commands.party_ui import ui
-from parley.cli.options import AllowOtherVersion, AsJson, Config, PriorFile, StopWithStdin
-from parley.cli.passphrases import passphrase_in
+from parley.cli.commands.party_decisions import approve, decline, review, withdraw
+from parley.cli.commands.party_records import (
+    countersign,
+    ledger,
+    one_study,
+    opened,
+    owner_context,
+    transcript,
+)
+from parley.cli.options import (
+    AllowOtherVersion,
+    AsJson,
+    Config,
+    KnownStudy,
+    LogLevel,
+    Metrics,
+    Offline,
+    StopWithStdin,
+)
 from party import app as party_app
 from party.app import PartySettings, party_settings, source_settings
 from party.client.connection import DONE, Connection, Summary
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
-from party.journal import StudyRecord, StudyState
+from party.journal import StudyState
 from party.owner import decisions
-from party.owner.review import Review
-from party.sources.settings import OwnersTable
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
-app.command()(countersign)
-app.command()(decline)
-app.command()(ledger)
-app.command()(transcript)
-app.command()(ui)
-app.command()(withdraw)
+for command in (review, approve, decline, withdraw, ledger, transcript, countersign):
+    app.command()(command)
 
 _MOST_GB = 1_000_000
-StudyFile = Annotated[Path, typer.Argument(help="The study.toml.")]
 
 
 @app.command()
@@ -55,8 +63,8 @@ def join(
     *,
     config: Config = None,
     curator: Annotated[str | None, typer.Option(help="Host and port of the curator.")] = None,
-    metrics: Annotated[str | None, typer.Option(help="Address and port of the metrics.")] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error.")] = None,
+    metrics: Metrics = None,
+    log_level: LogLevel = None,
     study: Annotated[
         Path | None, typer.Option(help="A study.toml: take part in this study only.")
     ] = None,
@@ -78,7 +86,7 @@ def join(
     with (
         stopping_on_signals(with_stdin=stop_with_stdin) as stopping,
         party_app.alone(settings.values),
-        _opened(settings.values, source) as house,
+        opened(settings.values, source) as house,
         party_app.metrics(settings.values, house),
     ):
         endings = party_app.session_manager(
@@ -94,64 +102,66 @@ def join(
 
 
 @app.command()
-def review(
-    study: StudyFile, *, prior: PriorFile = None, config: Config = None, json: AsJson = False
-) -> None:
-    """Show what a study costs, what it asks, and what would leave. Decides nothing.
-
-    The release that a study builds on comes from the curator, with the study: `party join` and
-    `party fetch` take it. Hand it over with --prior where they did not.
-    """
-    with _house(config) as house:
-        seen, _ = _seen(house, study, prior)
-    console.show(seen.as_json(), seen.text().rstrip("\n"), as_json=json)
-
-
-@app.command()
-def approve(
-    study: StudyFile,
+def ui(
     *,
-    prior: PriorFile = None,
     config: Config = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    json: AsJson = False,
+    study: Annotated[
+        list[Path] | None, typer.Option(help="A study.toml to decide about; may be given again.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
+    offline: Offline = False,
 ) -> None:
-    """Approve a study, after a review; the node then signs it and takes part."""
-    with _house(config) as house:
-        seen, rows = _seen(house, study, prior)
-        if not yes and not seen.reasons_against:
-            console.note(seen.text())
-            price = f"epsilon {seen.cost}{seen.at_delta}"
-            if not typer.confirm(f"Spend {price} of every row of ours on it?", err=True):
-                raise InputError("not confirmed; nothing was decided")
-        decisions.approve(house.approvals, seen, at=house.now(), data_digest=rows)
-    cost = {"epsilon": str(seen.cost), "delta": str(seen.delta)}
-    told = {"study": seen.digest, "decision": "approved"} | cost
-    console.show(told, f"approved {seen.digest}", as_json=json)
+    """Review and decide in a browser; see the ledger and what left. On this machine only.
+
+    Prints the address to open, which is the key to the page. Runs until Ctrl-C.
+    """
+    from party.ui.inbox import OwnerInbox  # slow to load: a web server
+    from party.ui.site import serving_ui
+
+    settings = party_settings(config, os.environ)
+    source = source_settings(settings, config, os.environ)
+    studies = [Study.load(path) for path in study or ()]
+    log_to(level=settings.values.log_level)
+    with (
+        stopping_on_signals() as stopping,
+        opened(settings.values, source) as house,
+    ):
+        dialer = _dialer(settings.values)
+        node = functools.partial(running_in, settings.values.folder)
+        inbox = OwnerInbox(house, studies, dial=None if offline else dialer.dial, node=node)
+        with serving_ui(inbox, port=port) as printed:
+            asking = threading.Thread(target=inbox.ask, name="ask", daemon=True)
+            asking.start()
+            console.result(printed)
+            sys.stdout.flush()  # it may be read by a script that waits for it
+            stopping.wait()
+        dialer.hang_up()
+        asking.join()
 
 
 @app.command()
 def status(
     *,
     config: Config = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Do not ask the curator.")] = False,
+    offline: Offline = False,
     json: AsJson = False,
 ) -> None:
     """List every study we know of: our decision, how it went, and new invitations."""
-    settings = _settings(config)
-    with _house(config) as house:
+    settings = party_settings(config, os.environ).values
+    with owner_context(config) as house:
         own = {record.study: record for record in house.journal.studies()}
         invited = {} if offline else _invited(settings, house)
         notes = house.notes.all()
         collected = house.collection.all()
         lines: list[dict[str, Any]] = []
         for study in dict.fromkeys([*own, *invited, *notes]):
+            known = own.get(study) or invited.get(study)
             decision = house.approvals.decision(study)
             phases = house.journal.traffic.phases(study)
             lines.append(
                 {
                     "study": study.hex(),
-                    "name": _name(own.get(study) or invited.get(study)),
+                    "name": known.name if known else "(name not known here)",
                     "decision": decisions.in_words(decision),
                     "here": own[study].state.value if study in own else "not begun",
                     "at_the_curator": invited[study].state if study in invited else "not asked",
@@ -182,7 +192,7 @@ def status(
 
 @app.command()
 def fetch(
-    study: Annotated[str, typer.Argument(help="The first characters of its digest, or its name.")],
+    study: KnownStudy,
     *,
     out: Annotated[Path, typer.Option(help="The study.toml to write; a .zip with --release.")],
     release: Annotated[
@@ -204,26 +214,21 @@ def fetch(
         )
     if release:
         releases.check_new(out)
-    settings = _settings(config)
-    address = party_app.address_of(settings, environment=os.environ, software=software())
-    with _house(config) as house, Dialer(address, system_clock).dial() as connection:
-        invited = connection.enrol(house.name, house.identity.public.encoded)
-        found = [
-            each
-            for each in invited
-            if each.study.hex().startswith(study.lower()) or each.name == study
-        ]
-        if len(found) != 1:
-            raise InputError(f"{study!r} is not one study; see `parley party status`")
+    dialer = _dialer(party_settings(config, os.environ).values)
+    with owner_context(config) as house, dialer.dial() as connection:
+        invited = {
+            each.study: each for each in connection.enrol(house.name, house.identity.public.encoded)
+        }
+        asked = one_study(study, {digest: each.name for digest, each in invited.items()})
         if release:
             _fetch_release(
-                connection, found[0], out,
+                connection, invited[asked], out,
                 most_gb=most_gb, allow_other_version=allow_other_version, as_json=json,
             )  # fmt: skip
             return
-        document = connection.fetch_study(found[0].study)
+        document = connection.fetch_study(asked)
         fetched = Study.from_toml(document, where="the study")
-        if fetched.digest != found[0].study:
+        if fetched.digest != asked:
             raise InputError("the curator sent another study than the one asked for")
         house.take_prior(fetched, connection)
     write_new(out, document.encode())
@@ -258,14 +263,9 @@ def _fetch_release(
         report(kept)
 
 
-def _name(known: StudyRecord | Summary | None) -> str:
-    return "(name not known here)" if known is None else known.name
-
-
 def _invited(settings: PartySettings, house: PartyContext) -> dict[StudyId, Summary]:
-    address = party_app.address_of(settings, environment=os.environ, software=software())
     try:
-        with Dialer(address, system_clock).dial() as connection:
+        with _dialer(settings).dial() as connection:
             summaries = connection.enrol(house.name, house.identity.public.encoded)
     except WireError as error:
         console.warn(f"the curator says nothing: {error}")
@@ -273,27 +273,6 @@ def _invited(settings: PartySettings, house: PartyContext) -> dict[StudyId, Summ
     return {each.study: each for each in summaries}
 
 
-def _seen(house: PartyContext, study: Path, prior: Path | None) -> tuple[Review, str]:
-    """The review, and the digest of the rows that it is about."""
-    proposed = Study.load(study)
-    if prior is not None and house.priors is not None:
-        house.priors.add(prior)
-    source = house.open_source(proposed)
-    return house.review(proposed, source), source.snapshot.digest
-
-
-def _settings(config: Path | None) -> PartySettings:
-    return party_settings(config, os.environ).values
-
-
-@contextmanager
-def _house(config: Path | None) -> Iterator[PartyContext]:
-    settings = party_settings(config, os.environ)
-    source = source_settings(settings, config, os.environ)
-    with _opened(settings.values, source) as house:
-        yield house
-
-
-def _opened(settings: PartySettings, source: OwnersTable) -> AbstractContextManager[PartyContext]:
-    passphrase = passphrase_in(settings.passphrase_file)
-    return party_app.party_context(settings, source, clock=system_clock, passphrase=passphrase)
+def _dialer(settings: PartySettings) -> Dialer:
+    address = party_app.address_of(settings, environment=os.environ, software=software())
+    return Dialer(address, system_clock)

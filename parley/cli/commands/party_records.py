@@ -1,8 +1,13 @@
-"""`parley party ledger`, `transcript` and `countersign`: what an owner has on record."""
+"""`parley party ledger`, `transcript` and `countersign`: what an owner has on record.
+
+`owner_context` opens the files of an owner, for all commands of `parley party`.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
@@ -10,16 +15,54 @@ from typing import Annotated
 
 import typer
 
+from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import fraction_words as shown
+from common.service.clock import system_clock
+from common.study.ids import StudyId
 from common.wording import many, moment
 from parley.cli import console
-from parley.cli.options import AsJson, Config
-from parley.cli.passphrases import passphrase_in
-from party.app import open_file, party_settings
+from parley.cli.options import AsJson, Config, Release, passphrase_in
+from party.app import (
+    PartySettings,
+    open_file,
+    party_context,
+    party_settings,
+    source_settings,
+)
+from party.client.context import PartyContext
 from party.journal import Journal
 from party.ledger import Charge, Ledger
 from party.owner.policy import Policy
+from party.sources.settings import OwnersTable
+
+
+@contextmanager
+def owner_context(config: Path | None) -> Iterator[PartyContext]:
+    """Open an owner's files and table, as its settings name them."""
+    settings = party_settings(config, os.environ)
+    source = source_settings(settings, config, os.environ)
+    with opened(settings.values, source) as context:
+        yield context
+
+
+def opened(settings: PartySettings, source: OwnersTable) -> AbstractContextManager[PartyContext]:
+    """Open an owner's files; on a terminal a person can be asked for the passphrase."""
+    passphrase = passphrase_in(settings.passphrase_file)
+    return party_context(settings, source, clock=system_clock, passphrase=passphrase)
+
+
+def one_study(written: str, names: Mapping[StudyId, str]) -> StudyId:
+    """Return the one study that is called so, or whose digest begins so."""
+    found = [
+        study
+        for study, name in names.items()
+        if study.hex().startswith(written.lower()) or name == written
+    ]
+    if len(found) != 1:
+        many = "more than one study is" if found else "no study of ours is"
+        raise InputError(f"{many} {written!r}; `parley party status` lists digests")
+    return found[0]
 
 
 def ledger(
@@ -108,7 +151,7 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
 
 
 def countersign(
-    release: Annotated[Path, typer.Argument(help="The release: a folder or a .zip.")],
+    release: Release,
     *,
     config: Config = None,
     json: AsJson = False,

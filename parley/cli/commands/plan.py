@@ -17,8 +17,8 @@ from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson
 from parley.forecast.forecast import forecast
-from parley.forecast.stand_in import DEPENDENCE, public_rows, simulated
 from parley.forecast.text import as_json, as_lines
+from parley.forecast.trial import DEPENDENCE, public_rows, simulated
 
 app = new_app()
 _MOST_ROWS = 100_000
@@ -84,7 +84,7 @@ def plan(
 
 
 def _epsilons(study: Study, written: list[str]) -> list[Fraction]:
-    """Those asked for and the study's own, from small to large."""
+    """Return the epsilons asked for and the study's own, from small to large."""
     words = [word.strip() for each in written for word in each.split(",")]
     if not all(words):
         raise InputError("--epsilon: an empty one; write them like 0.1,0.2,0.4")

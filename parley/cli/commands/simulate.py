@@ -113,7 +113,10 @@ def simulate_study(
     chosen = terms.chosen()
     with release.new_folder(out, overwrite=overwrite) as folder:
         if over_grpc:
-            traffic = _over_grpc(tables, domains, chosen, folder, format, prior)
+            traffic = run_in_processes(
+                tables, domains, chosen, folder,
+                timeout_s=_TIMEOUT_S, file_format=format, prior=prior,
+            )  # fmt: skip
         else:
             traffic = _in_process(
                 tables, domains, chosen, folder, format, seed, signer, gone, earlier
@@ -121,7 +124,8 @@ def simulate_study(
         files = sorted(file.name for file in folder.iterdir())
     times = out.parent / TIMES.format(out.name)
     release.write_file(times, dumps(traffic, indent=2) + "\n")
-    made = sum(_rows_of(table) for table in tables.values()) if rows is None else rows
+    counts = (t.data.num_rows if isinstance(t, TableFile) else len(t) for t in tables.values())
+    made = sum(counts) if rows is None else rows
     _report(out, files, made, traffic, owners=len(tables), as_json=json)
 
 
@@ -164,14 +168,17 @@ def _drops(written: list[str]) -> dict[str, int]:
     return gone
 
 
-def _over_grpc(
-    tables: dict[str, Table],
+def run_in_processes(
+    tables: Mapping[str, Table],
     schema: Schema,
     terms: Mapping[str, object],
     folder: Path,
-    file_format: options.Format,
-    prior: Path | None,
+    *,
+    timeout_s: float,
+    file_format: options.Format = "csv",
+    prior: Path | None = None,
 ) -> Mapping[str, object]:
+    """Run a study in a process per owner; put its release into a folder, return its transcript."""
     with (
         tempfile.TemporaryDirectory(prefix="parley-") as scratch,
         console.progress("study") as tell,
@@ -180,7 +187,7 @@ def _over_grpc(
         ) as consortium,
     ):
         options.tell_decisions(consortium.study)
-        place = consortium.run(timeout_s=_TIMEOUT_S, tell=tell)
+        place = consortium.run(timeout_s=timeout_s, tell=tell)
         shutil.copytree(place, folder, dirs_exist_ok=True)
         return consortium.transcript()
 
@@ -242,10 +249,6 @@ def _people(
     return dict(zip(names, made, strict=True))
 
 
-def _rows_of(table: Table) -> int:
-    return table.data.num_rows if isinstance(table, TableFile) else len(table)
-
-
 def _report(
     out: Path,
     files: list[str],
@@ -269,13 +272,12 @@ def _report(
             | measured
         )
         return
-    delta = f" and delta {privacy['delta']:g}" if privacy["delta"] else ""
     missing = privacy["missing"]
     for name, step in missing.items() if isinstance(missing, dict) else ():
         console.warn(f"{name} went missing: it is in no sum from step {step} on (steps from 0)")
     console.result(
         f"{many(rows, 'synthetic row')} of {many(owners, 'owner')}, "
-        f"epsilon {privacy['epsilon_delivered']:g}{delta} "
+        f"{options.promise_words(privacy)} "
         f"({privacy['epsilon_requested']:g} was asked for): {out / release.REPORT}"
     )
     if privacy["realised"] != privacy["parties"]:

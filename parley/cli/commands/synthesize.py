@@ -18,9 +18,7 @@ from common.schema.tables import read_table
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
-from parley.models.privbayes import PrivBayes
-from parley.models.privelet import Privelet
-from parley.models.subn import Subn
+from parley.models.single_owner import PrivBayes, Privelet, Subn
 
 app = new_app()
 _BETA, _THETA = "0.3", "4"

@@ -1,4 +1,4 @@
-"""`parley verify`: is a release what its makers signed?"""
+"""`parley verify` and `parley bundle`: is a release what its makers signed, and all in one file."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
+from common.release import folder as releases
+from common.release.archive import bundle
 from common.release.spreadsheet import check_copy, write_safe_copy
 from common.release.verify import Verified, signer_text, verify
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.exit_codes import ExitCode
-from parley.cli.options import AllowOtherVersion, AsJson
+from parley.cli.options import AllowOtherVersion, AsJson, Overwrite, Release, promise_words
 
 app = new_app()
 
 
 @app.command(name="verify")
 def verify_release(
-    release: Annotated[Path, typer.Argument(help="The release: a folder or a .zip.")],
+    release: Release,
     *,
     signer: Annotated[
         list[str] | None,
@@ -84,7 +86,7 @@ def verify_release(
 
 
 def report(found: Verified) -> None:
-    """What is known about a release without problems, for people."""
+    """Print what is known about a release without problems."""
     files = len(found.checked.manifest.files)
     agree = ", and they agree with each other" if found.verified else ""
     word = "verified" if found.verified or found.agreement is None else "NOT VERIFIED:"
@@ -104,6 +106,23 @@ def _report_epsilon(privacy: Mapping[str, Any], *, derived: bool) -> None:
         console.warn("NOT PRIVATE: the release says so itself; do not publish it")
         return
     source = "as it follows from the study" if derived else "as its maker states"
-    delta = f" and delta {privacy['delta']:g}" if privacy.get("delta") else ""
-    epsilon = f"epsilon {privacy['epsilon_delivered']:g}{delta}"
-    console.result(f"{epsilon} for one row of one owner, {source}")
+    console.result(f"{promise_words(privacy)} for one row of one owner, {source}")
+
+
+@app.command(name="bundle")
+def bundle_release(
+    release: Annotated[Path, typer.Argument(help="The release folder.")],
+    *,
+    out: Annotated[Path, typer.Option(help="The .zip to write.")],
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Put a release folder into one .zip; the same release gives the same bytes.
+
+    Every file is compared with the manifest first. `parley verify` reads the .zip as it is.
+    """
+    releases.check_file(out, overwrite=overwrite)
+    with console.progress("bundling") as tell:
+        bundle(release, out, tell=tell)
+    size = out.stat().st_size
+    console.show({"out": str(out), "bytes": size}, f"{out}: {size:,} bytes", as_json=json)

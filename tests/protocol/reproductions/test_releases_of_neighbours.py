@@ -7,7 +7,7 @@ import pytest
 import parley
 from common.schema import Schema
 from parley.cli.main import main
-from parley.models import privbayes
+from parley.models import single_owner
 
 ROWS = 300
 SCHEMA = """
@@ -54,12 +54,12 @@ def recorded(monkeypatch):
     """The codes that every fit works on."""
     seen = []
 
-    def encode(table, schema, whole=privbayes.encode):
+    def encode(table, schema, whole=single_owner.encode):
         codes, columns = whole(table, schema)
         seen.append(np.array([column.astype(int) for column in codes.columns]))
         return codes, columns
 
-    monkeypatch.setattr(privbayes, "encode", encode)
+    monkeypatch.setattr(single_owner, "encode", encode)
     return seen
 
 

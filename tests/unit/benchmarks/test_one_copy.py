@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks.papers.one_copy import OneCopy
+from benchmarks.subn_methods import OneCopy
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.registry import run_of
@@ -71,7 +71,7 @@ def test_without_noise_it_publishes_what_the_roles_publish(method, profile, more
             return roles.results[len(self.steps)]
 
     copy = Repeated(agreed, own, SeededRandomSource("copy"))
-    copy.run()
+    copy.model()
     assert [step.name for step in copy.steps] == [step.name for step in roles.steps]
     assert [encode_result(result) for result in copy.results] == list(roles.results)
 
@@ -84,7 +84,7 @@ def test_sums_carry_the_noise_of_the_study(profile, copies):
     exact, loud = [], []
     for seed in range(60):
         copy = OneCopy(agreed, own, SeededRandomSource(f"{seed}"))
-        copy.run()
+        copy.model()
         step = copy.steps[0]
         exact.append(step.request.answer(copy.rows(step.parties)))
         loud.append(copy.results[0])

@@ -1,16 +1,21 @@
 """The comparators of the papers against answers known by hand, and the list of figures."""
 
+import importlib.util
+import inspect
+import re
 from fractions import Fraction
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from benchmarks.covering import covering_design
+from benchmarks.measuring import sweep
 from benchmarks.papers import classifiers, marginal_methods
 from benchmarks.papers.__main__ import FIGURES, main
-from benchmarks.papers.figure import sweep
+from benchmarks.papers.figure import Options
+from benchmarks.papers.marginal_methods import covering_design
 from benchmarks.research_tables import adult_rows, coded_adult, made_of
 from common.marginals import count
 from common.methods.designs.nocd import optimal_design
@@ -18,6 +23,8 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 
 QUIET = Fraction(10**6)
+ROOT = Path(__file__).resolve().parents[3]
+COMMAND = re.compile(r"python -m (benchmarks[\w.]*\w)")
 
 
 def bits(rows=2000, width=6):
@@ -146,3 +153,25 @@ def test_a_sweep_averages_runs_line_by_line():
         {"method": "b", "x": 2.0, "y": 20.0, "± at most": 0.0},
     ]
     assert sweep({"x": 1}, 1, measure)[0] == {"method": "a", "x": 1}
+
+
+@pytest.mark.parametrize("name", ["privelet-9", "privelet-13"])
+def test_a_figure_of_another_benchmark_names_one_that_there_is(name, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "benchmarks.papers.privelet_figures.subprocess.run",
+        lambda words, check: asked.append(words),
+    )
+    figure = next(each for each in FIGURES if each.name == name)
+    ((command,),) = [list(line.values()) for line in figure.run(Options(1))]
+    module, options = asked[0][2], asked[0][3:]
+    assert command == " ".join(["python -m", module, *options])
+    source = inspect.getsource(importlib.import_module(module))
+    assert all(f'"{option}"' in source for option in options)
+
+
+def test_every_command_of_the_documentation_is_a_module():
+    pages = [*ROOT.glob("docs/**/*.md"), ROOT / "Makefile", ROOT / "README.md"]
+    named = {each for page in pages for each in COMMAND.findall(page.read_text())}
+    assert len(named) > 15
+    assert [each for each in sorted(named) if importlib.util.find_spec(each) is None] == []

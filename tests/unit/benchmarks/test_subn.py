@@ -1,6 +1,5 @@
 """The benchmark of studies: its short cut against the roles, its cells, and its ranks."""
 
-from dataclasses import replace
 from fractions import Fraction
 from math import log, sqrt
 
@@ -9,16 +8,14 @@ import pandas as pd
 import pytest
 
 from benchmarks import subn_cells
+from benchmarks.peers import MARGINAL_PEERS, PeerError, rho_of
 from benchmarks.subn_cells import Cell, Kept, cells, measure, ranks_of, variants, worse
 from benchmarks.subn_data import ONE_SMALL, POPULATION, RANDOM, factorised, setting_of, split_rows
 from benchmarks.subn_methods import (
     CENTRAL,
     METHODS,
-    PEERS,
-    PeerError,
     QuickCopy,
     can_promise,
-    rho_of,
     study_of,
     synthetic_rows,
 )
@@ -37,8 +34,9 @@ def codes(rows=900):
 
 def study(label, epsilon="1", delta="0"):
     tables = split_rows(codes(), 3, RANDOM, seed=0)
-    agreed = study_of(setting_of("made up", codes()), tables, Fraction(epsilon), METHODS[label])
-    return replace(agreed, delta=Fraction(delta)), tables
+    setting = setting_of("made up", codes())
+    terms = {"delta": Fraction(delta)}
+    return study_of(setting, tables, Fraction(epsilon), METHODS[label], **terms), tables
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-9"])
@@ -48,7 +46,7 @@ def test_quick_noise_has_the_variance_of_the_protocols(delta):
     drawn = []
     for seed in range(150):
         copy = QuickCopy(agreed, tables, SeededRandomSource(f"{seed}"))
-        copy.run()
+        copy.model()
         step = copy.steps[0]
         drawn.append(copy.results[0] - step.request.answer(copy.rows(step.parties)))
     expected = step.law.variance(agreed.noise_shares(3))
@@ -59,16 +57,17 @@ def test_quick_noise_has_the_variance_of_the_protocols(delta):
 @pytest.mark.parametrize("label", ["floor", "dp-subn paper", "independent", CENTRAL])
 def test_without_noise_every_method_comes_close_to_the_margins(label):
     _, tables = study("floor")
-    made = synthetic_rows(setting_of("x", codes()), tables, Fraction(10**5), label, "s")
+    promise = {"epsilon": Fraction(10**5), "delta": Fraction(0)}
+    made = synthetic_rows(setting_of("x", codes()), tables, label, seed="s", **promise)
     assert made.rows == codes().rows
     assert subn_cells.distances(codes(), made, run=0)["tvd1"] < 0.06
 
 
 def test_a_method_is_run_where_it_can_keep_the_promise():
-    able = {label for label in (*METHODS, CENTRAL, *PEERS) if can_promise(label, "1e-9")}
+    able = {label for label in (*METHODS, CENTRAL, *MARGINAL_PEERS) if can_promise(label, "1e-9")}
     sums = {"floor", "subn+", "subn+, dependence expected"}
     assert able == {*sums, "MST, central, delta", "AIM, central, delta"}
-    pure = {label for label in (*METHODS, CENTRAL, *PEERS) if can_promise(label, "0")}
+    pure = {label for label in (*METHODS, CENTRAL, *MARGINAL_PEERS) if can_promise(label, "0")}
     assert pure == {*METHODS, CENTRAL, "MST, central, pure", "AIM, central, pure"}
 
 
@@ -164,7 +163,7 @@ def test_classifiers_learn_from_rows_like_the_held_back_ones(monkeypatch):
 
 
 def test_a_finished_run_is_kept_and_a_failing_peer_skipped(monkeypatch, tmp_path, capsys):
-    def refuse(*_):
+    def refuse(*_, **__):
         raise PeerError("a peer: stopped after 1 s")
 
     monkeypatch.setattr(subn_cells, "CACHE", tmp_path / "cells.jsonl")

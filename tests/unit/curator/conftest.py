@@ -21,7 +21,7 @@ from curator.store.records import StudyState
 from curator.store.store import Store
 from curator.studies import Studies
 from party.effects import Send
-from tests.harness.enrolment import authority
+from tests.harness.consortium import authority
 from tests.harness.roles import party_role
 from tests.harness.small_study import EveryKindOfStep, make_study
 from tests.unit.service.web.conftest import Client

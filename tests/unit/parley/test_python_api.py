@@ -11,7 +11,8 @@ from common.errors import InputError
 from common.release.columns import Columns
 from common.schema.tables import read_table
 from parley.simulation.population import demo_schema_toml
-from tests.harness.smokers import SCHEMA, table_of
+from tests.harness.people import SMOKERS as SCHEMA
+from tests.harness.people import smokers as table_of
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from common.service.database import Database
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 from party.metrics import party_samples
-from tests.harness.enrolment import authority
+from tests.harness.consortium import authority
 
 NOW = "2026-01-01T00:00:00+00:00"
 CAPS = Caps(per_study=Fraction(9), in_total=Fraction(9))

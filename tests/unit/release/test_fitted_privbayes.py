@@ -8,7 +8,8 @@ import pytest
 import parley
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
-from tests.harness.smokers import SCHEMA, table_of
+from tests.harness.people import SMOKERS as SCHEMA
+from tests.harness.people import smokers as table_of
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ import pytest
 
 import parley
 from common.errors import InputError
-from tests.harness.smokers import SCHEMA, table_of
+from tests.harness.people import SMOKERS as SCHEMA
+from tests.harness.people import smokers as table_of
 
 
 def test_a_range_release_survives_a_file(tmp_path):

@@ -10,8 +10,9 @@ from common.methods.variables import Variables
 from common.privacy.randomness import SeededRandomSource
 from common.release.fitted_study import study_drawing
 from common.schema import Codes
+from tests.harness.people import SMOKERS as SCHEMA
+from tests.harness.people import smokers as table_of
 from tests.harness.run_script import schema_of
-from tests.harness.smokers import SCHEMA, table_of
 
 
 def simulated():

@@ -7,7 +7,6 @@ import pytest
 from benchmarks.census_like import ADULT, random_boxes
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource
-from common.schema import Schema
 from common.wavelet import privelet
 from common.wavelet.decisions import axes_of
 
@@ -16,7 +15,7 @@ BOXES = 2000
 
 @pytest.mark.statistical
 def test_intervals_hold_the_true_counts_of_the_adult_table(shared_data):
-    schema = Schema.from_toml(ADULT)
+    schema = ADULT
     table = pd.read_csv(shared_data / "adult-raw.csv")[list(schema.names)]
     codes = schema.encode(table)
     release = privelet(

@@ -15,7 +15,7 @@ from common.errors import LocalError, PolicyError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
-from tests.harness.secure_sums import run_secure_sum
+from tests.harness.roles import run_secure_sum
 
 NAMES = ("ada", "ben", "cyd", "dan")
 PEOPLE = {name: Identity.generate(SeededRandomSource(name)) for name in NAMES}

@@ -9,7 +9,7 @@ import pytest
 from common.errors import InputError
 from common.wire.pki import certificates
 from curator.dashboard.serving import Operators, Place, is_loopback
-from tests.harness.enrolment import enrolled
+from tests.harness.consortium import enrolled
 from tests.unit.curator.conftest import NOW
 from tests.unit.service.web.conftest import Client
 

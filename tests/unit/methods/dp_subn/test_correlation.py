@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.covering import covering_design
+from benchmarks.papers.marginal_methods import covering_design
 from common.errors import LocalError
 from common.methods.designs.nocd import optimal_design
 from common.methods.dp_subn.correlation import correlations, mutual_information, pair_tables

@@ -19,8 +19,7 @@ from common.schema import Schema
 from common.schema.codes import concatenate
 from common.study.steps import ReplaceStep, SumStep
 from parley.forecast.forecast import forecast
-from parley.forecast.stand_in import simulated
-from parley.forecast.trial import Trial
+from parley.forecast.trial import Trial, simulated
 from parley.simulation.in_process import run_study
 from parley.simulation.population import demo_schema_toml, make_population
 from tests.harness.run_script import identities_of, random_tables, study_of

@@ -60,7 +60,7 @@ def test_no_owner_has_more_rows_of_a_person_than_agreed(visits, tmp_path, owners
     read = PeopleRows.read(tmp_path / "visits.csv", schema, "patient", None)
     whose = dict(zip(visits["age"], visits["patient"], strict=True))
     key = SeededRandomSource(1).random_bytes(32)
-    parts = read.dealt_out(3, owners, key)
+    parts = read.dealt_out(3, owners=owners, key=key)
     assert sum(part.rows.rows for part in parts) == len(visits)
     holders = Counter(person for part in parts for person in set(part.people))
     assert max(holders.values()) == owners

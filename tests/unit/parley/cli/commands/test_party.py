@@ -69,7 +69,9 @@ def test_a_study_is_withdrawn_from_by_file_digest_or_name(parley, place, written
     assert refused.code == 3
     assert "it was not approved, so there is nothing to withdraw" in refused.err
     assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
-    assert "no study that we" in parley("party", "withdraw", "other", "--yes", *NORTH).err
+    assert (
+        "no study of ours is 'other'" in parley("party", "withdraw", "other", "--yes", *NORTH).err
+    )
     done = parley("party", "withdraw", written.digest.hex()[:8], "--yes", *NORTH)
     assert (done.code, done.out) == (0, f"withdrawn {written.digest.hex()}\ncharged nothing\n")
     assert "our node does not run: the curator learns of it when" in done.err

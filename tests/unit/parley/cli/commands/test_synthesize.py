@@ -199,8 +199,7 @@ def test_a_place_that_cannot_be_written_costs_no_budget(parley, small, monkeypat
 def test_the_budget_is_charged_before_anything_is_drawn(small, monkeypatch):
     from common.errors import PolicyError
     from common.privacy.randomness import OsRandomSource
-    from parley.models.privbayes import PrivBayes
-    from parley.models.privelet import Privelet
+    from parley.models.single_owner import PrivBayes, Privelet
 
     def refuse(*_):
         raise PolicyError("refused")

@@ -346,3 +346,16 @@ def test_signing_needs_a_key_before_any_budget_is_spent(parley, small):
     print_ = made.out.split()[-1]
     assert f"signed by owner 'me' {print_}" in parley("verify", "r", "--signer", print_).out
     assert parley("keys", "identity", "--folder", "mine").code == 3, "nothing is overwritten"
+
+
+def test_a_bundle_is_not_overwritten_unasked(parley, copies):
+    assert parley("bundle", "one", "--out", "one.zip").code == 0
+    before = (copies / "one.zip").read_bytes()
+    assert parley("bundle", "one", "--out", "one.zip").code == 3
+    assert parley("bundle", "one", "--out", "one.zip", "--overwrite", "--json").code == 0
+    assert (copies / "one.zip").read_bytes() == before
+    assert parley("bundle", "one.zip", "--out", "two.zip").code == 3
+    assert parley("bundle", "nowhere", "--out", "two.zip").code == 3
+    with zipfile.ZipFile(copies / "one.zip") as archive:
+        archive.extractall(copies / "unpacked")
+    assert parley("verify", "unpacked/release").code == 0

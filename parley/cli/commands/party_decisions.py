@@ -1,4 +1,4 @@
-"""`parley party decline` and `withdraw`: an owner's no, before a study was approved or after."""
+"""`parley party review`, `approve`, `decline` and `withdraw`: an owner's yes or no to a study."""
 
 from __future__ import annotations
 
@@ -15,16 +15,54 @@ from common.service.process import running_in
 from common.study.document import Study
 from common.study.ids import StudyId
 from parley.cli import console
-from parley.cli.options import AsJson, Config
+from parley.cli.commands.party_records import one_study, owner_context
+from parley.cli.options import AsJson, Config, PriorFile, StudyFile, Yes
 from party.app import PartySettings, open_file, party_settings
+from party.client.context import PartyContext
 from party.journal import Journal
 from party.ledger import Ledger
 from party.owner import decisions
 from party.owner.approvals import Approvals
+from party.owner.review import Review
+
+
+def review(
+    study: StudyFile, *, prior: PriorFile = None, config: Config = None, json: AsJson = False
+) -> None:
+    """Show what a study costs, what it asks, and what would leave. Decides nothing.
+
+    The release that a study builds on comes from the curator, with the study: `party join` and
+    `party fetch` take it. Hand it over with --prior where they did not.
+    """
+    with owner_context(config) as house:
+        seen, _ = _seen(house, study, prior)
+    console.show(seen.as_json(), seen.text().rstrip("\n"), as_json=json)
+
+
+def approve(
+    study: StudyFile,
+    *,
+    prior: PriorFile = None,
+    config: Config = None,
+    yes: Yes = False,
+    json: AsJson = False,
+) -> None:
+    """Approve a study, after a review; the node then signs it and takes part."""
+    with owner_context(config) as house:
+        seen, rows = _seen(house, study, prior)
+        if not yes and not seen.reasons_against:
+            console.note(seen.text())
+            price = f"epsilon {seen.cost}{seen.at_delta}"
+            if not typer.confirm(f"Spend {price} of every row of ours on it?", err=True):
+                raise InputError("not confirmed; nothing was decided")
+        decisions.approve(house.approvals, seen, at=house.now(), data_digest=rows)
+    cost = {"epsilon": str(seen.cost), "delta": str(seen.delta)}
+    told = {"study": seen.digest, "decision": "approved"} | cost
+    console.show(told, f"approved {seen.digest}", as_json=json)
 
 
 def decline(
-    study: Annotated[Path, typer.Argument(help="The study.toml.")],
+    study: StudyFile,
     *,
     config: Config = None,
     reason: Annotated[str, typer.Option(help="For our own records; it is not sent.")] = "",
@@ -55,7 +93,7 @@ def withdraw(
     *,
     config: Config = None,
     reason: Annotated[str, typer.Option(help="For our own records; it is not sent.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     json: AsJson = False,
 ) -> None:
     """Withdraw from a study that was approved; for good.
@@ -77,23 +115,12 @@ def withdraw(
 
 
 def _known_study(written: str, approvals: Approvals, journal: Journal) -> StudyId:
-    """The digest of the one study of ours that was meant."""
+    """Return the digest of the one study of ours that was meant."""
     path = Path(written)
     if path.is_file():
         return Study.load(path).digest
     names = {record.study: record.name for record in journal.studies()}
-    known = dict.fromkeys([*approvals.studies(), *names])
-    found = [
-        study
-        for study in known
-        if study.hex().startswith(written.lower()) or names.get(study) == written
-    ]
-    if len(found) != 1:
-        many = "more than one study" if found else "no study"
-        raise InputError(
-            f"{many} that we decided about is {written!r}; `parley party status` lists digests"
-        )
-    return found[0]
+    return one_study(written, dict.fromkeys(approvals.studies(), "") | names)
 
 
 def _say_no(
@@ -125,3 +152,12 @@ def _say_no(
     if word == "withdrawn":
         lines.append(f"charged {charged}, which stays charged" if charged else "charged nothing")
     console.show(told, *lines, as_json=as_json)
+
+
+def _seen(house: PartyContext, study: Path, prior: Path | None) -> tuple[Review, str]:
+    """Return the review, and the digest of the rows that it is about."""
+    proposed = Study.load(study)
+    if prior is not None and house.priors is not None:
+        house.priors.add(prior)
+    source = house.open_source(proposed)
+    return house.review(proposed, source), source.snapshot.digest

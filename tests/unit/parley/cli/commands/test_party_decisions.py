@@ -1,4 +1,4 @@
-"""A study of people on the command line, up to what its owner reads."""
+"""An owner's decisions."""
 
 from tests.harness.deployed_folder import NORTH
 

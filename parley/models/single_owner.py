@@ -1,11 +1,13 @@
-"""PrivBayes for a table of one owner.
+"""Models of one owner's table: `Subn`, `PrivBayes` and `Privelet`.
 
-    >>> fitted = parley.PrivBayes(epsilon=1.0).fit(table, "schema.toml")
+    >>> fitted = parley.Subn(epsilon=1).fit(table, "schema.toml")
     >>> fitted.sample(1000)                             # a table like the input
     >>> fitted.count("age in 20..39 and sex = Female")  # by the model
-    >>> fitted.save("model.json")
+    >>> fitted.save("release")                          # a folder that may be published
 
-All options are about the model, none about the rows: they cost no budget.
+`Subn` is a study with one party, run on this machine. The options of `PrivBayes` are about the
+model, none about the rows: they cost no budget. `Privelet` answers range counts with their exact
+deviation: every cell of the domain gets noise, so the domain must fit into memory.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import source_of
 from common.release.fitted_privbayes import FittedPrivBayes
+from common.release.fitted_privelet import FittedPrivelet
+from common.release.fitted_study import FittedStudy
 from common.release.progress import Reporter, silent
 from common.release.single_owner import (
     OWNER,
@@ -40,6 +44,38 @@ from common.release.single_owner import (
     statement_of,
 )
 from common.schema import Schema
+from common.wavelet import plan_privelet, privelet
+from common.wavelet.decisions import METHODS
+from parley.simulation.study import run_in_process
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subn:
+    """How to make a model; `fit` makes it.
+
+    Args:
+        epsilon: the budget, spent exactly. Text and fractions are taken as written.
+        delta: the probability outside of which epsilon holds; 0 is pure epsilon.
+        seed: makes the run repeatable and NOT PRIVATE: for experiments only.
+    """
+
+    epsilon: str | Fraction | int | float = 1.0
+    delta: str | Fraction | int | float = 0
+    seed: int | None = None
+
+    def fit(
+        self, table: Table, schema: Schema | Path | str, *, tell: Reporter = silent
+    ) -> FittedStudy:
+        """Learn a model of the rows at a cost of exactly `epsilon`.
+
+        The schema is the public domains, or the file that holds them; `tell` is told how far the
+        work is.
+
+        Raises:
+            InputError: a table that does not fit the schema, or an option that cannot be had.
+        """
+        terms = {"epsilon": self.epsilon, "delta": self.delta, "aggregation": "masked"}
+        return run_in_process({OWNER: table}, schema, terms, seed=self.seed, tell=tell)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,3 +189,53 @@ def _choice(kind: Any, written: str) -> Any:  # noqa: ANN401  (one of two enumer
         raise InputError(
             f"there is no {kind.__name__.lower()} {written!r}; there are {known}"
         ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privelet:
+    """How to make a range release; `fit` makes it.
+
+    Args:
+        epsilon: the budget, spent exactly. Text and fractions are taken as written.
+        method: "basic", "privelet", "privelet+" or "privelet*"; see `common.wavelet.privelet`.
+        untransformed: for the last two, the attributes that are left alone, by name; a rule
+            ("exact" or "bound") chooses them.
+        seed: makes the run repeatable and NOT PRIVATE: for experiments only.
+    """
+
+    epsilon: str | Fraction | int | float = 1.0
+    method: str = "privelet+"
+    untransformed: str | Sequence[str] = "exact"
+    seed: int | None = None
+
+    def fit(
+        self, table: Table, schema: Schema | Path | str, *, tell: Reporter = silent
+    ) -> FittedPrivelet:
+        """Count every cell under noise, at a cost of exactly `epsilon`.
+
+        Raises:
+            InputError: a table that does not fit the schema, a domain too large, an option that
+                cannot be had.
+        """
+        if self.method not in METHODS:
+            raise InputError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")
+        domains = as_schema(schema)
+        epsilon = parse_epsilon(self.epsilon)
+        choices: dict[str, Any] = {"method": self.method, "untransformed": self.untransformed}
+        plan_privelet(domains, epsilon, **choices)  # refuse a domain too large before encoding
+        codes, columns = encode(table, domains)
+        source = source_of(self.seed, "noise")
+        accountant = TellingAccountant(epsilon, tell)
+        ranges = privelet(
+            codes,
+            domains,
+            epsilon=epsilon,
+            source=source,
+            accountant=accountant,
+            party=OWNER,
+            **choices,
+        )
+        privacy = statement_of(epsilon, accountant, source)
+        return FittedPrivelet(
+            ranges=ranges, schema=domains, privacy=privacy, columns=columns, seed=self.seed
+        )

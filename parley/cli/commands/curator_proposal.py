@@ -1,0 +1,271 @@
+"""`parley curator study new`, `add`, `reform` and `renew`: write a study, sign it, and offer it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.crypto.key_files import load_identity
+from common.errors import InputError
+from common.files import write_new
+from common.methods.registry import run_of
+from common.privacy.budget import parse_epsilon
+from common.release.prior import PriorRelease, read_prior
+from common.service.clock import system_clock
+from common.study.document import Study
+from curator.app import curator_settings, open_store, priors, propose
+from curator.operations import find_record, member_of
+from curator.revision import changes, next_name, revised
+from parley.cli import console, options
+
+SignerFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="The identity.key to sign with. [default: the curator's]", show_default=False
+    ),
+]
+Unsigned = Annotated[bool, typer.Option("--unsigned", help="Do not sign it.")]
+Earlier = Annotated[
+    str, typer.Argument(help="A study.toml, or the first characters of a digest, or a name.")
+]
+Out = Annotated[Path, typer.Option(help="The study.toml to write.")]
+Name = Annotated[str | None, typer.Option(help="What people call the new study.")]
+
+
+@options.taking_terms
+def new(
+    *,
+    name: Annotated[str, typer.Option(help="What people call the study.")],
+    schema: options.SchemaFile,
+    party: Annotated[
+        list[str],
+        typer.Option(help="NAME:ROWS:IDENTITY.PUB, one per owner, in the order of the ring."),
+    ],
+    out: Out,
+    terms: options.Terms,
+    prior: options.PriorFile = None,
+    purpose: Annotated[str, typer.Option(help="What the table is for; owners read it first.")] = "",
+    recipient: Annotated[str, typer.Option(help="Who gets the table.")] = "",
+    contact: Annotated[str, typer.Option(help="Whom owners can ask.")] = "",
+    ethics: Annotated[
+        str, typer.Option(help="The ethics vote, contract or law that it rests on.")
+    ] = "",
+    expires: Annotated[
+        datetime | None,
+        typer.Option(
+            "--expires",
+            "--approve-by",
+            formats=["%Y-%m-%d"],
+            help="The last day (UTC) to approve it: without all approvals it ends then, free.",
+        ),
+    ] = None,
+    config: options.Config = None,
+    signer: SignerFile = None,
+    unsigned: Unsigned = False,
+    json: options.AsJson = False,
+) -> None:
+    """Write a study down: schema, budget, and who takes part with which identity and how many rows.
+
+    It is signed with the curator's identity (the settings say where its keys are) or with --signer,
+    so that owners know who proposes it. Send the file to every owner; they review it with `parley
+    party review`.
+    """
+    about = {
+        "name": name, "purpose": purpose, "recipient": recipient, "contact": contact,
+        "ethics": ethics, "expires": None if expires is None else expires.date(),
+    }  # fmt: skip
+    members = [member_of(written) for written in party]
+    earlier = None if prior is None else read_prior(prior)
+    about["prior"] = None if earlier is None else earlier.digest
+    study = Study.of(terms.chosen() | about, schema=options.load_schema(schema), members=members)
+    _require_time_left(study)
+    (earlier.begin if earlier else run_of)(study)  # refuses a study that could never be run
+    if earlier is not None:
+        console.note(f"offer it with its prior: `study add {out} --prior {prior}`")
+    options.tell_decisions(study)
+    if not purpose:
+        console.warn("the study says no --purpose: owners are asked to pay for a name")
+    study = study if unsigned else signed(study, config, signer)
+    _write(study, out)
+    tell_offered(study, out, as_json=json)
+
+
+def add(
+    study: options.StudyFile,
+    *,
+    prior: options.PriorFile = None,
+    config: options.Config = None,
+    signer: SignerFile = None,
+    unsigned: Unsigned = False,
+    json: options.AsJson = False,
+) -> None:
+    """Offer a study to its parties; a running curator takes it up by itself.
+
+    An unsigned study is signed on the way, as in `study new`.
+    """
+    settings = curator_settings(config, os.environ).values
+    proposed = Study.load(study)
+    _require_time_left(proposed)
+    if prior is not None:
+        priors(settings).add(prior)
+    if proposed.signature is None and not unsigned:
+        proposed = signed(proposed, config, signer)
+        console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
+    propose(settings, proposed, clock=system_clock)
+    tell_offered(proposed, study, as_json=json)
+
+
+def reform(
+    study: Earlier,
+    *,
+    without: Annotated[list[str], typer.Option(help="An owner to go on without; may be repeated.")],
+    out: Out,
+    name: Name = None,
+    config: options.Config = None,
+    signer: SignerFile = None,
+    unsigned: Unsigned = False,
+    json: options.AsJson = False,
+) -> None:
+    """Write a study down again without owners that are gone. The others approve it anew.
+
+    The earlier study must be over: end it with `study abort`. What it cost its owners stays
+    charged, and the new study is charged beside it.
+    """
+    earlier = _earlier(study, config, over=True)
+    made = revised(
+        earlier, name=name or f"{earlier.name}, without {', '.join(without)}", without=without
+    )
+    run_of(made)  # refuses a study that could never be run
+    made = made if unsigned else signed(made, config, signer)
+    _write_revision(earlier, made, out, as_json=json)
+
+
+def renew(
+    study: Earlier,
+    *,
+    out: Out,
+    name: Name = None,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME:ROWS of an owner whose row count changed; may be repeated."),
+    ] = None,
+    party: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME:ROWS:IDENTITY.PUB of an owner that is new; may be repeated."),
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="An owner to go on without; may be repeated.")
+    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="Another schema.toml.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Another budget: 0.8 or 4/5.")] = None,
+    prior: Annotated[
+        bool, typer.Option("--prior", help="Build on the earlier study's release.")
+    ] = False,
+    config: options.Config = None,
+    signer: SignerFile = None,
+    unsigned: Unsigned = False,
+    json: options.AsJson = False,
+) -> None:
+    """Write next year's study from last year's: same schema, owners and terms, changes shown.
+
+    The year in its name becomes the next one. Every owner reviews and approves the new study; it is
+    charged beside the earlier one. With --prior its noisy sums are drawn towards the earlier
+    release, which makes them better and costs nothing; the schema must be the same.
+    """
+    earlier = _earlier(study, config, over=False)
+    built_on = _prior(study, config) if prior else None
+    made = revised(
+        earlier,
+        name=name or next_name(earlier.name, system_clock().year),
+        without=without or (),
+        rows=dict(_count(written) for written in rows or ()),
+        joining=[member_of(written) for written in party or ()],
+        schema=None if schema is None else options.load_schema(schema),
+        epsilon=None if epsilon is None else parse_epsilon(epsilon),
+        prior="" if built_on is None else built_on.digest,
+    )
+    (built_on.begin if built_on else run_of)(made)  # refuses a study that could never be run
+    made = made if unsigned else signed(made, config, signer)
+    _write_revision(earlier, made, out, as_json=json)
+
+
+def signed(study: Study, config: Path | None, signer: Path | None) -> Study:
+    """Sign a study with the identity that was named, or else with the curator's."""
+    passphrase_file = None
+    if signer is None:
+        try:
+            settings = curator_settings(config, os.environ).values
+        except InputError as error:
+            raise InputError(
+                f"who signs the study? Name the curator's settings (--config) or an identity.key "
+                f"(--signer); --unsigned leaves it unsigned ({error})"
+            ) from None
+        signer, passphrase_file = settings.keys / "identity.key", settings.passphrase_file
+    passphrase = options.passphrase_in(passphrase_file)
+    return study.signed_by(load_identity(signer, passphrase=passphrase))
+
+
+def tell_offered(
+    study: Study, file: Path, *, as_json: bool, changes: Sequence[str] | None = None
+) -> None:
+    """Say which study was written, and how it differs from an earlier one if there is one."""
+    told = {"study": study.digest.hex(), "name": study.name, "signer": study.signer}
+    listed = {} if changes is None else {"changes": list(changes)}
+    lines = (f"digest {study.digest.hex()}", f"signer {study.signer or 'none'}")
+    console.show(told | {"file": str(file)} | listed, *lines, as_json=as_json)
+
+
+def _write(study: Study, out: Path) -> None:
+    write_new(out, study.to_toml().encode())
+    console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
+
+
+def _write_revision(earlier: Study, made: Study, out: Path, *, as_json: bool) -> None:
+    _write(made, out)
+    different = changes(earlier, made)
+    if not as_json:
+        for line in different:
+            console.result(f"change {line}")
+    tell_offered(made, out, as_json=as_json, changes=different)
+
+
+def _require_time_left(study: Study) -> None:
+    if study.expired(system_clock().date()):
+        raise InputError(f"study {study.name!r}: it expired on {study.expires}. Choose a later day")
+
+
+def _earlier(written: str, config: Path | None, *, over: bool) -> Study:
+    if Path(written).is_file():
+        return Study.load(Path(written))
+    with open_store(curator_settings(config, os.environ).values) as store:
+        record = find_record(store, written)
+        if over and not record.state.over:
+            raise InputError(
+                f"study {record.name!r}: it is not over ({record.state.value}). End it first: "
+                f"`parley curator study abort {record.study.hex()[:16]} --reason ...`"
+            )
+        return store.study(record.study)
+
+
+def _prior(written: str, config: Path | None) -> PriorRelease:
+    """Put the release of a study of this curator where its nodes find it."""
+    settings = curator_settings(config, os.environ).values
+    if Path(written).is_file():
+        written = Study.load(Path(written)).digest.hex()
+    with open_store(settings) as store:
+        record = find_record(store, written)
+    if not record.place:
+        raise InputError(f"--prior: study {record.name!r} has no release ({record.state.value})")
+    return priors(settings).add(Path(record.place))
+
+
+def _count(written: str) -> tuple[str, int]:
+    name, _, rows = written.rpartition(":")
+    if not name or not rows.isdecimal():
+        raise InputError(f"--rows {written!r}: expected NAME:ROWS, as north:10200")
+    return name, int(rows)
