@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measuring import keep, mean_distance, released
-from common.methods import tails
+from common.bayes import postprocessing
 from common.release.evaluation import marginal_sets
 from common.schema import Codes, Schema
 
@@ -59,13 +59,13 @@ def released_means(
     method: str, table: pd.DataFrame, epsilon: str, seed: int, *, falling: bool
 ) -> tuple[dict[str, float], Codes]:
     """The means of a release, and its rows as codes."""
-    before = tails.WITHIN
-    tails.WITHIN = before if falling else -np.inf
+    before = postprocessing.WITHIN
+    postprocessing.WITHIN = before if falling else -np.inf
     try:
         made = released(table, schema(), method=method, epsilon=epsilon, seed=seed).sample()
         return {name: float(made[name].mean()) for name in MEANS}, schema().encode(made)
     finally:
-        tails.WITHIN = before
+        postprocessing.WITHIN = before
 
 
 def errors(table: pd.DataFrame, means: dict[str, float], made: Codes) -> list[float]:

@@ -18,8 +18,8 @@ import numpy as np
 
 from benchmarks.papers.figure import Figure, Options, Row
 from benchmarks.papers.privbayes_figures import fitted, table
-from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import Encoding
+from common.bayes.privbayes.parent_sets import Constraints
 from common.methods.dp_ccbn import mutual_informations
 from common.methods.dp_subn.families import FamilyLimit, candidate_families
 from common.methods.dp_subn.initialisation import PairChoice

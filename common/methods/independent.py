@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from common.bayes.conditionals import needed_families
 from common.bayes.domain import Domain
-from common.bayes.network import Network
+from common.bayes.network import Network, needed_families
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions, make_plan
 from common.bayes.privbayes.decisions import Plan as PrivBayesPlan
 from common.bayes.privbayes.mechanism import fit_privbayes

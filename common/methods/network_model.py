@@ -9,14 +9,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.conditionals import (
+from common.bayes.domain import Domain
+from common.bayes.network import (
     Conditional,
     Family,
+    Network,
     conditionals_from_marginals,
     needed_families,
 )
-from common.bayes.domain import Domain
-from common.bayes.network import Network
 from common.bayes.sampling import Sampler
 from common.methods.variables import Variables
 from common.privacy.randomness import RandomSource

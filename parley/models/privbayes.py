@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from common.bayes.network import Network
-from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import (
     MOST_CANDIDATE_CELLS,
     MOST_PARENT_SETS,
@@ -25,6 +24,7 @@ from common.bayes.privbayes.decisions import (
     PrivBayesOptions,
 )
 from common.bayes.privbayes.mechanism import fit_privbayes
+from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score
 from common.errors import InputError
 from common.privacy.budget import parse_epsilon
@@ -32,7 +32,6 @@ from common.privacy.randomness import source_of
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.progress import Reporter, silent
 from common.release.single_owner import (
-    OWNER,
     Table,
     TellingAccountant,
     as_schema,
@@ -103,7 +102,6 @@ class PrivBayes:
             accountant=accountant,
             hierarchies=[attribute.hierarchy for attribute in domains.attributes],
             options=options,
-            party=OWNER,
         )
         privacy = statement_of(epsilon, accountant, source)
         return FittedPrivBayes(

@@ -36,7 +36,7 @@ _TABLES_PER_TASK = 128
 
 
 def doubled_maximum_joint_scores(tables: NDArray[np.int64]) -> NDArray[np.int64]:
-    """2 n F(X, P) of many tables of shape (tables, 2, |P|), exactly; between -n and 0."""
+    """Return 2 n F(X, P) of many tables of shape (tables, 2, |P|), exactly; between -n and 0."""
     if tables.ndim != 3 or tables.shape[1] != 2:
         raise LocalError(f"score F needs a binary child; these tables have shape {tables.shape}")
     rows = tables.sum(axis=(1, 2))
@@ -60,7 +60,7 @@ def doubled_maximum_joint_scores(tables: NDArray[np.int64]) -> NDArray[np.int64]
 def _doubled_gains(
     weights: NDArray[np.int32], values: NDArray[np.int32], excesses: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The knapsacks of many tables, shared out among the cores."""
+    """Return the gains of many tables' knapsacks, divided among the cores."""
     gains = np.zeros(len(excesses), dtype=np.int64)
     kernel = compiled(_fill_doubled_gains)
 
@@ -79,7 +79,7 @@ def _fill_doubled_gains(
     excesses: NDArray[np.int64],
     gains: NDArray[np.int64],
 ) -> None:
-    """Twice the best knapsack value less the overshoot, per table; an excess is twice a capacity.
+    """Fill in twice the best knapsack value less the overshoot; an excess is twice a capacity.
 
     The inner loops run over slices from zero because only then do they compile to vector code.
     """

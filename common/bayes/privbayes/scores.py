@@ -15,7 +15,7 @@ True scores are secrets: they may reach the exponential mechanism and nothing el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -24,11 +24,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.maximum_joint import doubled_maximum_joint_scores
 from common.errors import LocalError
 from common.privacy import sensitivity
-from common.privacy.randomness import RandomSource, below
 
 Scores = NDArray[np.int64] | NDArray[np.float64]
 CountTables = NDArray[np.int64]  # (tables, |X|, |P|)
@@ -44,7 +42,7 @@ class Score(StrEnum):
 
 
 def scores(score: Score, tables: CountTables) -> Scores:
-    """The score of every table, in the units of this module (n I, 2 n F or n^2 R)."""
+    """Return the score of every table, in the units of this module (n I, 2 n F or n^2 R)."""
     if tables.ndim != 3:
         raise LocalError(f"expected tables of shape (tables, |X|, |P|), got {tables.shape}")
     if len(tables) and int(tables[0].sum()) > _MAX_ROWS:
@@ -61,7 +59,7 @@ def scores(score: Score, tables: CountTables) -> Scores:
 def scored_by_shape(
     tables: Sequence[NDArray[np.int64]], score: Callable[[CountTables], Scores]
 ) -> list[int | float]:
-    """The score of every table, child first; those of one shape are scored together."""
+    """Return the score of every table, child first; those of one shape are scored together."""
     places: dict[tuple[int, int], list[int]] = {}
     for place, table in enumerate(tables):
         places.setdefault((len(table), table.size // len(table)), []).append(place)
@@ -74,7 +72,7 @@ def scored_by_shape(
 
 
 def mutual_information(tables: CountTables) -> NDArray[np.float64]:
-    """Mutual information times the number of rows, n I(X, P), in bits [Zhang17, Eq. 5].
+    """Return n I(X, P), mutual information in bits times the number of rows [Zhang17, Eq. 5].
 
     n I = sum c log c - sum c_x log c_x - sum c_p log c_p + n log n, with 0 log 0 = 0.
 
@@ -83,7 +81,8 @@ def mutual_information(tables: CountTables) -> NDArray[np.float64]:
     if not len(tables):
         return np.zeros(0)
     rows = int(tables[0].sum())
-    entropy_term = _weighted_logs(rows)
+    counts = np.arange(rows + 1, dtype=np.float64)
+    entropy_term = counts * np.log2(np.maximum(counts, 1.0))
     cells = entropy_term[tables].sum(axis=(1, 2))
     children = entropy_term[tables.sum(axis=2)].sum(axis=1)
     parents = entropy_term[tables.sum(axis=1)].sum(axis=1)
@@ -92,7 +91,7 @@ def mutual_information(tables: CountTables) -> NDArray[np.float64]:
 
 
 def mutual_information_error(*, rows: int, cells: int) -> float:
-    """A bound on |computed - true| of `mutual_information` for tables of at most `cells` cells.
+    """Return a bound on |computed - true| of `mutual_information`, for tables of so many cells.
 
     With u = 2^-53: a term c log c is off by at most 9 u of itself (numpy's log2 by 8 u, the product
     by u). There are at most 2 cells + 2 terms, in four sums of at most n log n each, and adding
@@ -104,7 +103,7 @@ def mutual_information_error(*, rows: int, cells: int) -> float:
 
 
 def independence_distance(tables: CountTables) -> NDArray[np.int64]:
-    """The score n^2 R(X, P) = 1/2 sum |n c_xp - c_x c_p|, exactly [Zhang17, Eq. 11].
+    """Return the score n^2 R(X, P) = 1/2 sum |n c_xp - c_x c_p|, exactly [Zhang17, Eq. 11].
 
     The differences add up to zero, so their absolute values have an even sum.
     """
@@ -114,17 +113,11 @@ def independence_distance(tables: CountTables) -> NDArray[np.int64]:
     return halves
 
 
-def _weighted_logs(rows: int) -> NDArray[np.float64]:
-    """The values c log2 c for c = 0..rows, with 0 log 0 = 0."""
-    counts = np.arange(rows + 1, dtype=np.float64)
-    return counts * np.log2(np.maximum(counts, 1.0))
-
-
 class Select(Protocol):
     """Chooses one candidate by its score: privately in a release, by argmax in an experiment."""
 
     def __call__(self, scores: Scores, *, sensitivity: Fraction, score_error: Fraction) -> int:
-        """The index of the candidate chosen.
+        """Return the index of the candidate chosen.
 
         The scores are secret, and one replaced row moves each by at most the sensitivity.
         """
@@ -135,7 +128,6 @@ class Scoring:
     """A score, and how far it can move and be off, in the units of this module.
 
     Attributes:
-        score: which one.
         rows: the public number of rows, n.
         printed: use the looser bound on R that the paper prints.
     """
@@ -145,10 +137,10 @@ class Scoring:
     printed: bool = False
 
     def sensitivity(self, *, binary: bool) -> Fraction:
-        """How far a replaced row moves the score.
+        """Return how far a replaced row moves the score.
 
-        It is less if for every candidate the child, or the joint domain of its parents, has two
-        values.
+        It is less if every candidate is binary: its child, or the joint domain of its parents, has
+        two values.
         """
         match self.score:
             case Score.MUTUAL_INFORMATION:
@@ -160,15 +152,7 @@ class Scoring:
                 return self.rows * bound
 
     def error(self, cells: int) -> Fraction:
-        """How far a computed score of at most so many cells can be from the true one."""
+        """Return how far a computed score of at most so many cells can be from the true one."""
         if self.score is not Score.MUTUAL_INFORMATION:
             return Fraction(0)
         return Fraction(mutual_information_error(rows=self.rows, cells=cells))
-
-
-def draw_root(constraints: Constraints, attributes: Iterable[int], source: RandomSource) -> int:
-    """The first attribute: uniform among those without required parents; costs nothing."""
-    roots = [a for a in attributes if not constraints.required_parents(a)]
-    if not roots:
-        raise LocalError("no attribute can come first; check the constraints before learning")
-    return roots[below(len(roots), source)]

@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes import simplex
+from common.bayes import postprocessing
 from common.errors import LocalError
 from common.methods.designs.nocd import View
 
@@ -45,8 +45,8 @@ def mutual_information(table: NDArray[np.float64], rows: float) -> float:
     """I(first axis; all other axes) in bits, from a noisy table that covers `rows` rows."""
     if rows <= 0 or table.size == 0:
         return 0.0
-    return simplex.mutual_information(
-        simplex.onto_simplex(table.reshape(table.shape[0], -1), total=rows)
+    return postprocessing.mutual_information(
+        postprocessing.onto_simplex(table.reshape(table.shape[0], -1), total=rows)
     )
 
 

@@ -16,9 +16,14 @@ from fractions import Fraction
 from math import prod
 
 from common.bayes.domain import Domain
-from common.bayes.privbayes.constraints import Constraints
-from common.bayes.privbayes.greedy_general import affordable_cells, candidates
-from common.bayes.usefulness import affordable_degree, cell_limit, choose_degree
+from common.bayes.privbayes.parent_sets import (
+    Constraints,
+    affordable_cells,
+    affordable_degree,
+    candidates,
+    cell_limit,
+    choose_degree,
+)
 from common.methods.dp_subn.settings import Settings
 from common.study.requests import Attributes
 

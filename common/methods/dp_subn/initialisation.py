@@ -15,12 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.privbayes.scores import (
-    Score,
-    Scoring,
-    mutual_information,
-    scored_by_shape,
-)
+from common.bayes.privbayes.scores import Score, Scoring, mutual_information, scored_by_shape
 from common.crypto.framing import frame
 from common.errors import RemoteProtocolError
 from common.marginals import BinarySubsets

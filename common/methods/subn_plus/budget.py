@@ -21,6 +21,7 @@ from common.methods.subn_plus.latent import COMPONENTS
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
 from common.privacy.sensitivity import Sensitivity
+from common.schema.attribute import Attribute
 from common.study.requests import Attributes
 
 BLOCK_CELLS = 1 << 10
@@ -328,3 +329,8 @@ def _views_show_margins(design: Design, blocks: Sequence[Attributes]) -> bool:
             weights[attribute] += 1 / design.cells(view)
     of_views = sum(sqrt(size / w) for size, w in zip(design.sizes, weights, strict=True))
     return len(design.views) * of_views <= _MARGINS_WORSE_BY * margin_error(design.sizes, blocks)
+
+
+def ordered_values(attribute: Attribute) -> int:
+    """Return how many of an attribute's first values are in an order; 0 if none are."""
+    return attribute.value_count if attribute.ordered else 0

@@ -29,10 +29,9 @@ from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.errors import LocalError
-from common.methods.subn_plus.budget import PublicFacts
+from common.methods.subn_plus.budget import PublicFacts, ordered_values
 from common.methods.subn_plus.grouping import GroupedTables
 from common.methods.subn_plus.settings import expects_dependence
-from common.methods.tails import ordered_values
 from common.privacy import sensitivity
 from common.privacy.randomness import RandomSource, uniforms
 from common.schema.attribute import Attribute

@@ -21,7 +21,7 @@ from itertools import combinations
 
 import numpy as np
 
-from common.bayes.conditionals import Family
+from common.bayes.network import Family
 from common.methods.network_model import NetworkModel, network_of
 from common.methods.subn_plus.dependence import Departure, Pair
 from common.methods.subn_plus.joined import joint_margin

@@ -26,10 +26,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.postprocessing import margin_of
 from common.errors import LocalError
 from common.methods.subn_plus.moment_loss import MomentLoss, Moments
 from common.methods.subn_plus.table_loss import Floats, Grouping, Measurement, TableLoss
-from common.methods.tails import margin_of
 from common.privacy.randomness import KeyedRandomSource, RandomSource, uniforms
 from common.schema.codes import Codes
 
