@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from common.errors import LocalError
-from common.methods.designs.nocd import Design, View
+from common.methods.designs.views import Design, View
 
 PRIVIEW_BLOCK = 8  # PriView's recommendation for binary data at moderate budgets
 

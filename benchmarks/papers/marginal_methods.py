@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.marginals import count
-from common.methods.designs.nocd import Design
+from common.methods.designs.views import Design
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace

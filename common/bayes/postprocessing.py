@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +21,18 @@ from common.bayes.network import Family, Tables, contains
 from common.errors import LocalError
 
 Floats = NDArray[np.float64]
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 WITHIN = 2.0  # deviations of the noise in a run of bins, up to which the run is a tail
 _MOST_OVERLAPS = 4096  # beyond, further overlaps are left as they are: still valid, less smooth
 _ROUNDS = 2
+
+
+def marginal_table(table: NDArray[_Number], axes: Sequence[int]) -> NDArray[_Number]:
+    """Return the table over these axes, in this order: all others are summed out."""
+    others = tuple(axis for axis in range(table.ndim) if axis not in axes)
+    summed: NDArray[_Number] = table.sum(axis=others)
+    return summed.transpose(np.argsort(np.argsort(axes)))
 
 
 def onto_simplex(table: Floats, *, total: float) -> Floats:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from functools import partial
 
 from common.bayes.postprocessing import margin_of
-from common.methods.network_model import NetworkModel, network_of, table_sets
+from common.methods.network_model import NetworkModel, Variables, network_of, table_sets
 from common.methods.subn_plus.budget import PublicFacts
 from common.methods.subn_plus.descent import descending
-from common.methods.variables import Variables
 from common.privacy import sensitivity
 from common.study.method import Method
 from common.study.script import Fit, Script

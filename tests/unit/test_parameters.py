@@ -17,7 +17,7 @@ CUSTOMARY = {
 }  # fmt: skip
 # How many functions are left; lower a number when one is mended.
 LEFT = {
-    "common/methods": 5,
+    "common/methods": 2,
     "common/privacy": 2,
     "common/release": 11,
     "common/schema": 4,

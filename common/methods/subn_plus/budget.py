@@ -15,8 +15,7 @@ from math import comb, inf, isqrt, sqrt
 
 from common.errors import LocalError
 from common.methods.designs.blocks import disjoint_blocks, margin_error, margin_sums
-from common.methods.designs.nocd import Design
-from common.methods.designs.projective import best_design
+from common.methods.designs.views import Design, best_design
 from common.methods.subn_plus.latent import COMPONENTS
 from common.privacy import sensitivity
 from common.privacy.promise import Promise

@@ -22,11 +22,10 @@ from itertools import combinations
 import numpy as np
 
 from common.bayes.network import Family
-from common.methods.network_model import NetworkModel, network_of
+from common.methods.network_model import NetworkModel, Variables, network_of
 from common.methods.subn_plus.dependence import Departure, Pair
 from common.methods.subn_plus.joined import joint_margin
 from common.methods.subn_plus.table_loss import Floats, Grouping, Measurement
-from common.methods.variables import Variables
 
 _FORESTS = 2
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from common.errors import LocalError
-from common.methods.designs.projective import best_design
-from common.methods.dp_subn.correlation import pair_tables
+from common.methods.designs.views import best_design
+from common.methods.dp_subn.information import pair_tables
 from common.methods.subn_plus.agreements import Agreements
 from common.methods.subn_plus.budget import (
     EARLY_BELOW,
