@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 WITHIN = 2.0  # deviations of the noise in a run of bins, up to which the run is a tail
-_MOST_OVERLAPS = 4096  # beyond, further overlaps are left as they are: still valid, less smooth
+_MOST_OVERLAPS = 4096  # beyond, further overlaps are not settled: still valid, less smooth
 _ROUNDS = 2
 
 

@@ -1,7 +1,7 @@
 """A network times weights: its rows drawn again, exactly, by variable elimination.
 
 A condition on rows is a weight of 0 or 1 for each joint value of a few variables. The product of a
-network's distribution and such weights, normalised, is a network again: eliminate the variables one
+network's distribution and the weights, normalised, is a network again: eliminate the variables one
 by one, and each depends on the variables it still shared a table with. The result is drawn like any
 other network, and no row is rejected, however unlikely the condition was.
 

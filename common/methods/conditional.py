@@ -111,7 +111,7 @@ class NetworkForm:
 
 
 def network_form(model: object) -> NetworkForm:
-    """Return a model as a network of variables; LocalError if it has no such form."""
+    """Return a model as a network of variables; LocalError if it is no network."""
     match model:
         case NetworkModel():
             net = WeightedNetwork(model.network, model.domain, model.conditionals)

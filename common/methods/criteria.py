@@ -76,7 +76,7 @@ class Verdict:
         measured: of the owners' rows, with noise.
         error: how far noise and drawing may have moved it; 19 times of 20 none of a study's
             criteria is further off.
-        model: the same of the model; 0 for a distance, which is the distance from the model.
+        model: that of the model's rows; 0 for a distance, which is the distance from the model.
         by_chance: of a distance: that of as many rows drawn from the model; None otherwise.
     """
 

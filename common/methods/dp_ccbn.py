@@ -26,7 +26,6 @@ from functools import partial
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.bayes.privbayes.scores import scored_by_shape
 from common.methods.dp_subn.decisions import FamilyLimit, candidate_families, lowered, network_limit
@@ -57,7 +56,7 @@ class Settings:
 
     @classmethod
     def of(cls, study: Study) -> Settings:
-        """Read the settings of a study; InputError if one cannot be had."""
+        """Read the settings of a study; InputError if a value is not allowed."""
         return cls(**read_settings(study, _SETTINGS))
 
 
@@ -120,7 +119,8 @@ def _learn_structure(
             promise=study.method_promise,
             cost=cost / iterations,
         )
-        child, *chosen = _best(families, tables, study.rows)
+        scores = scored_by_shape(tables, partial(mutual_informations, rows=study.rows))
+        child, *chosen = families[int(np.argmax(on_grid(np.array(scores))))]  # the first of equals
         placed.append(child)
         parents[child] = tuple(chosen)
     return tuple(parents[child] for child in range(len(sizes)))
@@ -147,12 +147,6 @@ def _most_cells(attributes: int, limit: FamilyLimit) -> int:
         (attributes - placed) * comb(placed, min(limit.parents, placed)) * limit.cells
         for placed in range(1, attributes)
     )
-
-
-def _best(families: list[Attributes], tables: list[NDArray[np.int64]], rows: int) -> Attributes:
-    """Return the family of the most noisy information; the first of equals."""
-    scores = scored_by_shape(tables, partial(mutual_informations, rows=rows))
-    return families[int(np.argmax(on_grid(np.array(scores))))]
 
 
 METHOD = Method(

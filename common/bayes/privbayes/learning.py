@@ -189,15 +189,13 @@ def learn_general_network(
             count([pair.family for pair in fresh]), partial(scores, scoring.score)
         )
         known.update(zip(fresh, values, strict=True))
+        binary = all(
+            domain.sizes[pair.child] <= 2 or prod(domain.shape(pair.parents)) <= 2 for pair in omega
+        )
         chosen = select(
             np.array([known[pair] for pair in omega]),
-            sensitivity=scoring.sensitivity(binary=all(_is_binary(pair, domain) for pair in omega)),
+            sensitivity=scoring.sensitivity(binary=binary),
             score_error=scoring.error(max(prod(domain.shape(pair.family)) for pair in omega)),
         )
         pairs.append(omega[chosen])
     return Network(tuple(pairs))
-
-
-def _is_binary(pair: Pair, domain: Domain) -> bool:
-    """Return whether the child or the joint domain of the parents has at most two values."""
-    return domain.sizes[pair.child] <= 2 or prod(domain.shape(pair.parents)) <= 2

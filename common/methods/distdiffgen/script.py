@@ -43,7 +43,7 @@ class Settings:
 
     @classmethod
     def of(cls, study: Study) -> Settings:
-        """Read the settings of a study; InputError if one is missing or cannot be had."""
+        """Read the settings of a study; InputError if one is missing or not allowed."""
         found = read_settings(study, _SETTINGS, required=["target"])
         name = found.pop("target")
         if name not in study.schema.names:

@@ -40,7 +40,7 @@ BLOCKS_BELOW = 0.5  # forecast noise of a margin, above which even a block's bes
 VIEWS_ALONE_BELOW = 0.15  # read off views that are all that is asked for
 FOREST_BELOW = 0.1  # from the agreement of halves, to find a forest
 HALVES_BELOW = 0.05  # from the agreement of halves
-EARLY_BELOW = 0.09  # the same, with most of the budget for the margins: strong pairs still show
+EARLY_BELOW = 0.09  # from halves, with most of the budget for margins: strong pairs still show
 THREE_GROUPS_BELOW = 0.17  # read off views of three groups
 GROUPS_BELOW = 0.1  # of more
 MOST_VIEW_GROUPS = 64
@@ -258,7 +258,7 @@ class ContrastPlan:
         triples: of all triples' contrasts; 0 if they are not asked.
         detail: of a few pairs, or of the margins once more.
         pair_groups: the most groups of an attribute in pairs.
-        triple_groups: the same in triples.
+        triple_groups: the most groups of an attribute in triples.
     """
 
     margins: Fraction

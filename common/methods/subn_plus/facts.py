@@ -30,7 +30,7 @@ from common.study.steps import SumStep
 
 UNKNOWN, EXPECTED = "unknown", "expected"  # whether columns depend
 PAIR_NOISE = 0.1  # forecast noise of a table of two attributes, as a total variation distance
-MOST_PAIR_GROUPS = 100  # of each attribute of such a table, however small its noise
+MOST_PAIR_GROUPS = 100  # of each attribute of a pair's table, however small its noise
 HALF_OF_DEVIATION = {1: 1 / sqrt(8), 2: 0.4}  # the mean of half the absolute noise, by its norm
 
 

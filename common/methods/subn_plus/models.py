@@ -25,7 +25,7 @@ from common.methods.subn_plus.latent import (
 from common.methods.subn_plus.losses import Floats, Measurement, Moments
 
 PENALTY_PER_GROUP = 40.0
-HALVES_PENALTY = 20.0  # the same, where agreements of halves are all that shows dependence
+HALVES_PENALTY = 20.0  # where agreements of halves are all that shows dependence
 PAIR_PRICE = 10.0
 PRICE = 0.85  # of information, times `noise_edge`
 MOST_CLASSES = 256
