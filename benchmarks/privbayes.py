@@ -38,10 +38,10 @@ from scipy.sparse import csr_matrix, hstack
 from benchmarks import peers
 from benchmarks.measuring import RESULTS, keep, show
 from benchmarks.research_tables import DATA, Dataset, Target, available
-from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import PrivBayesOptions
 from common.bayes.privbayes.mechanism import fit_privbayes
 from common.bayes.privbayes.model import PrivBayesModel
+from common.bayes.privbayes.parent_sets import Constraints
 from common.marginals import BinarySubsets, count
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource, SeededRandomSource

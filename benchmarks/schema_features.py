@@ -52,7 +52,7 @@ from benchmarks.measuring import (
     show,
     sweep,
 )
-from common.methods import tails as margins
+from common.bayes import postprocessing
 from common.release.evaluation import marginal_sets
 from common.schema import Codes, Schema
 
@@ -193,12 +193,12 @@ def schema_of_amounts() -> Schema:
 
 @contextmanager
 def _tails(*, fall: bool) -> Iterator[None]:
-    before = margins.WITHIN
-    margins.WITHIN = before if fall else -np.inf
+    before = postprocessing.WITHIN
+    postprocessing.WITHIN = before if fall else -np.inf
     try:
         yield
     finally:
-        margins.WITHIN = before
+        postprocessing.WITHIN = before
 
 
 def tails(options: Options) -> list[dict[str, Any]]:

@@ -16,12 +16,12 @@ import numpy as np
 from benchmarks.measuring import Row, in_own_process, spending
 from benchmarks.papers.figure import Figure, Options
 from benchmarks.papers.privbayes_figures import fitted, table
-from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import Encoding
-from common.methods.dp_ccbn import mutual_informations
-from common.methods.dp_subn.families import FamilyLimit, candidate_families
+from common.bayes.privbayes.parent_sets import Constraints
+from common.methods.dp_subn.decisions import FamilyLimit, candidate_families
+from common.methods.dp_subn.information import mutual_informations
 from common.methods.dp_subn.initialisation import PairChoice
-from common.methods.variables import Variables
+from common.methods.network_model import Variables
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes

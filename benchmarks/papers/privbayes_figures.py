@@ -18,10 +18,10 @@ from benchmarks.papers.marginal_methods import MarginalMethod, average_distance
 from benchmarks.privbayes import distance, error_rate, one_hot
 from benchmarks.research_tables import Dataset, Target, available
 from benchmarks.subn_data import Setting
-from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions
 from common.bayes.privbayes.mechanism import ExpandedRows, fit_privbayes
 from common.bayes.privbayes.model import PrivBayesModel
+from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score, mutual_information
 from common.errors import InputError
 from common.privacy.accountant import Accountant

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
-from itertools import product
+from itertools import combinations, product
 from typing import cast
 
 import numpy as np
@@ -24,7 +24,7 @@ from benchmarks.research_tables import Target
 from benchmarks.subn_data import IN_BITS, ORDERS, RANDOM, Setting, split_rows
 from benchmarks.subn_methods import Method, OneCopy, identities_of, study_of
 from common.crypto.sums.plan import Aggregation
-from common.methods.designs.nocd import Design, optimal_design, pairs_design, printed_design
+from common.methods.designs.views import Design, optimal_design, printed_design
 from common.methods.distdiffgen.divisions import SCORES
 from common.methods.distdiffgen.script import IN_TURN, TOGETHER
 from common.methods.dp_subn.decisions import Plan
@@ -264,7 +264,7 @@ def views(options: Options) -> list[Row]:
         "NOCD, primes": optimal_design(codes.sizes, orders="primes"),
         "NOCD, as printed": printed_design(codes.width),
         "PriView": covering_design(codes.sizes),
-        "direct pairs": pairs_design(codes.sizes),
+        "direct pairs": Design(tuple(combinations(range(codes.width), 2)), codes.sizes),
     }
 
     def measure(epsilon: Fraction, run: int) -> Measured:

@@ -50,7 +50,7 @@ class Domain:
 
     @cached_property
     def level_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """The number of groups of each level."""
+        """The number of groups of each level, by attribute."""
         return tuple(tuple(int(m.max()) + 1 for m in maps) for maps in self.levels)
 
     @cached_property
@@ -63,7 +63,7 @@ class Domain:
 
     @classmethod
     def of(cls, hierarchies: Sequence[Hierarchy]) -> Domain:
-        """Attributes with the hierarchies of a schema, in the same order."""
+        """Return attributes with the hierarchies of a schema."""
         return cls(tuple(hierarchy.levels for hierarchy in hierarchies))
 
     @property
@@ -71,15 +71,15 @@ class Domain:
         return len(self.levels)
 
     def without_levels(self) -> Domain:
-        """The same attributes, no longer to be generalised."""
+        """Return these attributes, no longer to be generalised."""
         return Domain(tuple(maps[:1] for maps in self.levels))
 
     def height(self, attribute: int) -> int:
-        """The number of levels of an attribute, at least one."""
+        """Return the number of levels of an attribute, at least one."""
         return len(self.levels[attribute])
 
     def size(self, view: View) -> int:
-        """The number of groups a view tells apart."""
+        """Return the number of groups a view tells apart."""
         return self.level_sizes[view.attribute][view.level]
 
     def shape(self, views: Sequence[View]) -> tuple[int, ...]:
@@ -91,7 +91,7 @@ class Domain:
         return [View(a, level) for a, maps in enumerate(self.levels) for level in range(len(maps))]
 
     def regroup(self, fine: View, coarse: View) -> LevelMap:
-        """The map from the groups of one view to those of a coarser view of the same attribute."""
+        """Return the map from the groups of one view to those of a coarser one of its attribute."""
         if fine.attribute != coarse.attribute or fine.level > coarse.level:
             raise LocalError(f"{coarse} is not a generalisation of {fine}")
         maps = self.levels[fine.attribute]
@@ -100,7 +100,7 @@ class Domain:
         return groups
 
     def expand(self, codes: Codes) -> Codes:
-        """Every attribute at every level: one column per view, in the order of `views`."""
+        """Return every attribute at every level: one column per view, in the order of `views`."""
         if codes.sizes != self.sizes:
             raise LocalError(f"the rows have domains {codes.sizes}, not {self.sizes}")
         columns: list[CodeColumn] = []
@@ -114,7 +114,7 @@ class Domain:
 
 
 def _check_nested(attribute: int, finer: LevelMap, coarser: LevelMap) -> None:
-    """Each group of the finer level must lie inside one group of the coarser level."""
+    """Refuse a group of the finer level that is not inside one group of the coarser level."""
     pairs = np.unique(np.stack([finer, coarser]), axis=1)
     fine_size, coarse_size = int(finer.max()) + 1, int(coarser.max()) + 1
     if pairs.shape[1] != fine_size:

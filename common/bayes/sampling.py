@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.conditionals import Conditional
 from common.bayes.domain import Domain
-from common.bayes.network import Network
+from common.bayes.network import Conditional, Network
 from common.errors import InputError, LocalError
 from common.privacy.randomness import RandomSource, uniforms
 from common.schema.codes import CodeColumn, Codes, code_dtype, concatenate
@@ -123,7 +122,7 @@ def _starts(lengths: Sequence[int]) -> NDArray[np.int64]:
 
 
 def alias_table(conditional: Conditional) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
-    """Thresholds and aliases of every row of a conditional, in its shape.
+    """Return thresholds and aliases of every row of a conditional, in its shape.
 
     A value's place in its row is chosen uniformly, then the value itself with probability
     threshold / 2^32, and its alias otherwise.

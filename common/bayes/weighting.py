@@ -1,9 +1,9 @@
 """A network times weights: its rows drawn again, exactly, by variable elimination.
 
 A condition on rows is a weight of 0 or 1 for each joint value of a few variables. The product of a
-network's distribution and such weights, normalised, is a network again: eliminate the variables one
-by one, and each depends on the variables it still shared a table with. So what comes out is drawn
-like any other network, and no row is thrown away, however unlikely the condition was.
+network's distribution and the weights, normalised, is a network again: eliminate the variables one
+by one, and each depends on the variables it still shared a table with. The result is drawn like any
+other network, and no row is rejected, however unlikely the condition was.
 
 Only the variables with weights and their ancestors take part; all others keep their distribution
 given their parents. The tables on the way can be large where many variables hang together: more
@@ -20,9 +20,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.conditionals import Conditional
 from common.bayes.domain import Domain, View
-from common.bayes.network import Network, Pair
+from common.bayes.network import Conditional, Network, Pair
 from common.errors import LocalError
 from common.privacy.randomness import RandomSource, uniforms
 from common.schema.codes import Codes
@@ -108,7 +107,7 @@ class WeightedNetwork:
         return found
 
     def _family(self, place: int) -> Weights:
-        """Pr[child | parents] as weights of the variables at full detail."""
+        """Return Pr[child | parents] as weights of the variables at full detail."""
         pair, table = self.network.pairs[place], self.conditionals[place]
         axes = [*(view.attribute for view in pair.parents), pair.child]
         _check_cells([self.domain.sizes[a] for a in axes])
@@ -139,7 +138,7 @@ def stratified(
 
 
 def _at(table: Conditional, rows: NDArray[np.intp], quantiles: Floats) -> NDArray[np.intp]:
-    """The values at the quantiles; the steps of all rows of the table lie one after the other."""
+    """Return the values at the quantiles; the steps of the table's rows follow each other."""
     steps = np.cumsum(table, axis=1)
     steps /= steps[:, -1:]
     steps[steps >= steps[:, -1:]] = 1.0
@@ -152,7 +151,10 @@ def _at(table: Conditional, rows: NDArray[np.intp], quantiles: Floats) -> NDArra
 def _eliminate(
     tables: Sequence[Weights], variables: set[int], sizes: Sequence[int]
 ) -> tuple[list[tuple[Pair, Floats]], float]:
-    """Sum the variables out, the cheapest next; what each was summed out of, and the log of all."""
+    """Sum the variables out, the cheapest first.
+
+    Return what each was summed out of, and the logarithm of the whole mass.
+    """
     left, trail, log_mass = list(tables), list[tuple[Pair, Floats]](), 0.0
     for child in _elimination_order(tables, variables, sizes):
         scope, joint, left = _joined(child, left, sizes)
@@ -179,7 +181,7 @@ def _summed_onto(
 def _joined(
     child: int, tables: Sequence[Weights], sizes: Sequence[int]
 ) -> tuple[tuple[int, ...], Floats, list[Weights]]:
-    """What a variable shares tables with, the product of those with it last, the other tables."""
+    """Return the neighbours of a variable, the product of its tables, and the other tables."""
     own = [each for each in tables if child in each.variables]
     scope = tuple(sorted({a for each in own for a in each.variables} - {child}))
     others = [each for each in tables if child not in each.variables]
@@ -189,7 +191,7 @@ def _joined(
 def _elimination_order(
     tables: Sequence[Weights], variables: set[int], sizes: Sequence[int]
 ) -> list[int]:
-    """Greedy: always the variable whose elimination makes the smallest table."""
+    """Return a greedy order: next is the variable whose elimination makes the smallest table."""
     around: dict[int, set[int]] = {a: set() for each in tables for a in each.variables}
     for each in tables:
         for a in each.variables:
@@ -221,7 +223,7 @@ def _check_cells(sizes: Sequence[int]) -> None:
 
 
 def _normalised(table: Floats) -> Conditional:
-    """Rows that add up to one; one without mass, which is never come to, is uniform."""
+    """Scale rows to add up to one; a row without mass, which is never reached, is uniform."""
     mass = table.sum(axis=1, keepdims=True)
     uniform = np.full(table.shape, 1.0 / table.shape[1])
     return np.asarray(np.divide(table, mass, out=uniform, where=mass > 0), dtype=np.float64)

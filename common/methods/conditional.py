@@ -1,4 +1,4 @@
-"""Rows of a model given a condition: exact, whatever model it is and however rare the condition.
+"""Rows of a model given a condition: exact for every model, however rare the condition is.
 
 The rules of a schema are a condition that always holds.
 
@@ -6,9 +6,9 @@ Every model is a network of variables, some of which are hidden (the class of a 
 several attributes (a column over a pair). `NetworkForm` is that network, and how attributes are
 read from its variables. A condition becomes weights of variables (`common.bayes.weighting`).
 
-Where the variables hang together too much for that, rows of the model are drawn and those kept that
-satisfy the condition: exact as well, but a rare condition is refused. Rows that break a rule are
-then replaced by the nearest possible ones.
+Where the variables hang together too much for that, rows are drawn until enough satisfy the
+condition: exact as well, but a rare condition is refused. Rows that break a rule are then replaced
+by the nearest possible ones.
 
 [Csiszar75] Csiszar: I-divergence geometry of probability distributions and minimization problems.
 """
@@ -111,7 +111,7 @@ class NetworkForm:
 
 
 def network_form(model: object) -> NetworkForm:
-    """Return a model as a network of variables; LocalError if it has no such form."""
+    """Return a model as a network of variables; LocalError if it is no network."""
     match model:
         case NetworkModel():
             net = WeightedNetwork(model.network, model.domain, model.conditionals)
@@ -161,7 +161,7 @@ def _of_bits(net: WeightedNetwork, sizes: Sequence[int], *, gray: bool = False) 
 def _of_mixture(
     mixture: LatentModel, sets: Sequence[Sequence[int]], sizes: tuple[int, ...]
 ) -> NetworkForm:
-    """The class is the first variable, and each column depends on it alone."""
+    """Return a mixture's form: the class is the first variable, each column depends on it alone."""
     network = Network.from_parents({0: (), **{at + 1: (0,) for at in range(len(sets))}})
     weights = mixture.weights / mixture.weights.sum()
     domain = Domain.flat([len(weights), *(column.shape[1] for column in mixture.columns)])
@@ -179,7 +179,7 @@ def _of_mixture(
 
 
 def _of_combinations(model: LeafModel) -> NetworkForm:
-    """The combination of groups is the only variable."""
+    """Return the form of leaves: the combination of groups is the only variable."""
     sizes = tuple(map(len, model.cuts.groups))
     if model.counts.size * max(sizes) > MOST_CELLS:
         raise TooManyCells(f"{model.counts.size:,} combinations of groups are too many")
@@ -197,7 +197,7 @@ def _of_combinations(model: LeafModel) -> NetworkForm:
 def _of_values(
     form: NetworkForm, attribute: int, cells: NDArray[np.intp], public: Frequencies = None
 ) -> NetworkForm:
-    """The form with an attribute's own values, drawn in each cell by public frequencies or evenly.
+    """Return the form with an attribute's own values, drawn by public frequencies or evenly.
 
     Two variables come in: the cell, which follows from what the form reads it from, and the value.
     """
@@ -299,7 +299,7 @@ def within(form: NetworkForm, possible: Possible) -> NetworkForm:
 
 
 def _shared_out(draws: Sequence[Draw], masses: Floats, rows: int, source: RandomSource) -> Codes:
-    """Rows of several distributions in proportion to their masses, in random order."""
+    """Draw rows of several distributions in proportion to their masses, in random order."""
     if len(draws) == 1:
         return draws[0](rows, source)
     edges = np.cumsum(masses) / masses.sum()
@@ -310,7 +310,7 @@ def _shared_out(draws: Sequence[Draw], masses: Floats, rows: int, source: Random
 
 
 def _kept(draw: Draw, condition: Sequence[CellWeights], rows: int, source: RandomSource) -> Codes:
-    """Rows that satisfy the condition among many that need not."""
+    """Draw rows until enough of them satisfy the condition."""
     parts, found, tried = [draw(0, source)], 0, 0
     while found < rows:
         if tried == _MOST_TRIES:

@@ -61,7 +61,7 @@ _WRONG = 0.05  # the chance that any verdict of a study is wrong, at most
 
 
 class Outcome(StrEnum):
-    """Of a criterion."""
+    """The outcome of a criterion."""
 
     MET = "met"
     NOT_MET = "not met"
@@ -76,7 +76,7 @@ class Verdict:
         measured: of the owners' rows, with noise.
         error: how far noise and drawing may have moved it; 19 times of 20 none of a study's
             criteria is further off.
-        model: the same of the model; 0 for a distance, which is the distance from the model.
+        model: that of the model's rows; 0 for a distance, which is the distance from the model.
         by_chance: of a distance: that of as many rows drawn from the model; None otherwise.
     """
 
@@ -88,7 +88,7 @@ class Verdict:
     by_chance: float | None = None
 
     def as_json(self) -> dict[str, object]:
-        """Plain values, to the digits that mean something."""
+        """Return plain values, to the digits that mean something."""
         numbers = {key: value for key, value in asdict(self).items() if isinstance(value, float)}
         return {**asdict(self), **{key: float(f"{own:.6g}") for key, own in numbers.items()}}
 
@@ -128,7 +128,7 @@ class _Mean:
         return [int(own @ self.grid), UNIT * int(own[self.known].sum())][: self.cells]
 
     def interval(self, found: Sequence[float], error: float) -> tuple[float, float]:
-        """Where the mean is, if each number is at most `error` off."""
+        """Return the ends of the mean, if each number is at most `error` off."""
         whole = (found[1] - error, found[1] + error) if self.cells == 2 else (1.0, 1.0)
         if whole[0] <= 0:
             return self.ends
@@ -138,14 +138,14 @@ class _Mean:
         return least + low * (greatest - least), least + high * (greatest - least)
 
     def sampling_error(self, exact: Sequence[int], rows: int) -> float:
-        """Of the mean in so many rows."""
+        """Return the error of the mean in so many rows."""
         known = exact[1] // UNIT if self.cells == 2 else rows
         mean = exact[0] / (UNIT * max(known, 1))
         return _sampling_error(mean, max(known, 1)) * (self.ends[1] - self.ends[0])
 
 
 def _sampling_error(mean: float, rows: int) -> float:
-    """Two deviations of a mean of numbers from 0 to 1: their variance is at most m (1 - m)."""
+    """Return two deviations of a mean m of numbers from 0 to 1: of variance m (1 - m) at most."""
     return 2 * math.sqrt(max(mean * (1 - mean), 0.0) / rows)
 
 
@@ -277,13 +277,13 @@ class CriteriaRequest:
 
 
 def expected_of(reference: Codes, sets: Sequence[Attributes], rows: int) -> list[Counts]:
-    """What the model expects of so many rows: the integers nearest to it."""
+    """Return what the model expects of so many rows, rounded to integers."""
     drawn = reference.rows
     return [(2 * table * rows + drawn) // (2 * drawn) for table in count(reference, sets)]
 
 
 def with_criteria(script: Callable[[Study], Script[Fit]], study: Study) -> Script[Fit]:
-    """The steps of a method, and the sum of the criteria after them."""
+    """Run the steps of a method, and the sum of the criteria after them."""
     for criterion in study.criteria:
         _measure(criterion, study.schema)  # refuses what cannot be measured, before the first step
     fit = cache((yield from script(study)))
@@ -306,7 +306,7 @@ def _step(study: Study, fit: Fit) -> SumStep:
 
 
 def _drawn(study: Study, fit: Fit, what: bytes, rows: int) -> Codes:
-    """Rows of the model that every party and every reader of the release draws alike."""
+    """Draw rows of the model, equal for every party and every reader of the release."""
     key = hashlib.sha256(b"parley criteria 1 " + what + study.digest).digest()
     source = KeyedRandomSource(key, private=False)
     return ConditionalModel(fit(), study.schema.possible).sample(rows, source)
@@ -350,7 +350,7 @@ def noise_bound(study: Study, step: SumStep) -> float:
 def _by_chance(
     study: Study, model: Model, own: _Distance, reference: Codes, rows: Sequence[int]
 ) -> float:
-    """The distance of owners whose rows are drawn from the model."""
+    """Return the distance of owners whose rows are drawn from the model."""
     total = 0.0
     for number, each in enumerate(rows):
         some = min(each, REFERENCE_ROWS)  # of more rows chance moves hardly any
@@ -361,7 +361,7 @@ def _by_chance(
 
 
 def _of_model(own: _Mean | _Share, reference: Codes) -> tuple[float, float]:
-    """The model's own mean or share, by the reference rows, and how far that may be off."""
+    """Return the model's mean or share, by the reference rows, and how far it may be off."""
     exact = own.numbers(count(reference, own.sets), ())
     model, _ = own.interval([number / (UNIT * reference.rows) for number in exact], 0.0)
     return model, own.sampling_error(exact, reference.rows)

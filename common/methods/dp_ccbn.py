@@ -26,16 +26,13 @@ from functools import partial
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.bayes.privbayes.scores import scored_by_shape
-from common.methods.dp_subn.decisions import lowered
-from common.methods.dp_subn.families import FamilyLimit, candidate_families, network_limit
+from common.methods.dp_subn.decisions import FamilyLimit, candidate_families, lowered, network_limit
+from common.methods.dp_subn.decisions import Settings as Useful
+from common.methods.dp_subn.information import mutual_informations, on_grid
 from common.methods.dp_subn.script import learn_parameters
-from common.methods.dp_subn.settings import Settings as Useful
-from common.methods.dp_subn.updates import on_grid
-from common.methods.network_model import Structure
-from common.methods.variables import Variables
+from common.methods.network_model import Structure, Variables
 from common.privacy import sensitivity
 from common.privacy.budget import split
 from common.privacy.noise_law import pure_equivalent
@@ -58,12 +55,12 @@ class Settings:
 
     @classmethod
     def of(cls, study: Study) -> Settings:
-        """Read the settings of a study; InputError if one cannot be had."""
+        """Read the settings of a study; InputError if a value is not allowed."""
         return cls(**read_settings(study, _SETTINGS))
 
 
 def _limits(study: Study, sizes: tuple[int, ...]) -> tuple[FamilyLimit, FamilyLimit]:
-    """The largest family that is useful, and the largest that the cap leaves."""
+    """Return the largest family that is useful, and the largest that the cap leaves."""
     settings, promise = Settings.of(study), study.method_promise
     _, table_cost = split(promise.budget, settings.budget)
     moved = sensitivity.histograms(len(sizes))
@@ -75,7 +72,14 @@ def _limits(study: Study, sizes: tuple[int, ...]) -> tuple[FamilyLimit, FamilyLi
 def decisions(study: Study) -> list[Decision]:
     sizes = Variables.of(study).sizes
     useful, limit = _limits(study, sizes)
-    cap = lowered("k", useful.parents, limit.parents, "parents", "dp-ccbn", "most_cells")
+    cap = lowered(
+        "k",
+        useful=useful.parents,
+        got=limit.parents,
+        unit="parents",
+        method="dp-ccbn",
+        caps="most_cells",
+    )
     settings = Settings.of(study)
     promise = study.method_promise
     costs = ", ".join(f"{float(part):g}" for part in split(promise.budget, settings.budget))
@@ -114,14 +118,15 @@ def _learn_structure(
             promise=study.method_promise,
             cost=cost / iterations,
         )
-        child, *chosen = _best(families, tables, study.rows)
+        scores = scored_by_shape(tables, partial(mutual_informations, rows=study.rows))
+        child, *chosen = families[int(np.argmax(on_grid(np.array(scores))))]  # the first of equals
         placed.append(child)
         parents[child] = tuple(chosen)
     return tuple(parents[child] for child in range(len(sizes)))
 
 
 def first_attribute(study: Study, attributes: int) -> int:
-    """The root: any will do that no row can steer; the study's digest decides."""
+    """Return the root, which no row may influence: the digest of the study decides."""
     drawn = hashlib.sha256(b"parley dp-ccbn root 1" + study.digest).digest()
     return int.from_bytes(drawn, "big") % attributes
 
@@ -129,43 +134,18 @@ def first_attribute(study: Study, attributes: int) -> int:
 def affordable_limit(
     sizes: tuple[int, ...], limit: FamilyLimit, most_cells: int = MOST_CELLS
 ) -> FamilyLimit:
-    """The limit, made smaller until every iteration's candidates fit into `most_cells`."""
+    """Lower a limit until every iteration's candidates fit into `most_cells`."""
     while limit.parents > 0 and _most_cells(len(sizes), limit) > most_cells:
         limit = FamilyLimit(limit.parents - 1, limit.cells // 2)
     return limit
 
 
 def _most_cells(attributes: int, limit: FamilyLimit) -> int:
-    """A bound on the cells of one iteration: all children times all sets of the most parents."""
+    """Return a bound on the cells of an iteration: all children times all largest parent sets."""
     return max(
         (attributes - placed) * comb(placed, min(limit.parents, placed)) * limit.cells
         for placed in range(1, attributes)
     )
-
-
-def _best(families: list[Attributes], tables: list[NDArray[np.int64]], rows: int) -> Attributes:
-    """The family of the most noisy information; the first of equals."""
-    scores = scored_by_shape(tables, partial(mutual_informations, rows=rows))
-    return families[int(np.argmax(on_grid(np.array(scores))))]
-
-
-def mutual_informations(tables: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
-    """I(X; P) in bits of many noisy tables (tables, |X|, |P|) that cover the same rows.
-
-    The same as `correlation.mutual_information` one by one: each table is projected onto the
-    non-negative tables that sum to `rows`.
-    """
-    flat = tables.reshape(len(tables), -1)
-    descending = -np.sort(-flat, axis=1)
-    excess = (np.cumsum(descending, axis=1) - rows) / np.arange(1, flat.shape[1] + 1)
-    # The cells that stay positive are the first in descending order, and one at least.
-    kept = np.maximum(np.count_nonzero(descending > excess, axis=1), 1)
-    shift = np.take_along_axis(excess, kept[:, None] - 1, axis=1)
-    joint = np.maximum(tables - shift[:, :, None], 0.0) / rows
-    independent = joint.sum(axis=2, keepdims=True) * joint.sum(axis=1, keepdims=True)
-    positive = joint > 0
-    ratio = np.divide(joint, independent, out=np.ones_like(joint), where=positive)
-    return np.asarray(np.maximum((joint * np.log2(ratio)).sum(axis=(1, 2)), 0.0))
 
 
 METHOD = Method(

@@ -1,7 +1,7 @@
 """The floor: every attribute by itself.
 
 All the budget buys one noisy histogram per attribute, and rows are drawn as if the attributes had
-nothing to do with each other. Whatever a method learns about dependence must be worth more than the
+nothing to do with each other. What a method learns about dependence must be worth more than the
 noise it pays for it: a method that is below this floor has done harm.
 """
 
@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from common.methods.network_model import NetworkModel, network_of, table_sets
-from common.methods.subn_plus.budget import PublicFacts
+from common.bayes.postprocessing import margin_of
+from common.methods.network_model import NetworkModel, Variables, network_of, table_sets
 from common.methods.subn_plus.descent import descending
-from common.methods.tails import margin_of
-from common.methods.variables import Variables
+from common.methods.subn_plus.facts import PublicFacts
 from common.privacy import sensitivity
 from common.study.method import Method
 from common.study.script import Fit, Script
 
 
 def floor(facts: PublicFacts) -> Script[Fit]:
-    """One sum of all histograms; attributes keep their domains, whatever the study's encoding."""
+    """Sum all histograms; attributes keep their domains, whatever the study's encoding."""
     variables = Variables(facts.sizes)
     network = network_of(((),) * len(variables.sizes))
     families = table_sets(network)
@@ -43,7 +42,7 @@ def floor(facts: PublicFacts) -> Script[Fit]:
 METHOD = Method(
     name="floor",
     summary="every column by itself, to compare with",
-    script=descending(floor),
+    script=partial(descending, floor),
     only_sums=True,
     place=5,
 )

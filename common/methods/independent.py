@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from common.bayes.conditionals import needed_families
 from common.bayes.domain import Domain
-from common.bayes.network import Network
+from common.bayes.network import Network, needed_families
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions, make_plan
 from common.bayes.privbayes.decisions import Plan as PrivBayesPlan
-from common.bayes.privbayes.mechanism import fit_privbayes
+from common.bayes.privbayes.mechanism import OWNER, fit_privbayes
 from common.bayes.privbayes.model import PrivBayesModel
 from common.crypto.framing import frame
 from common.errors import InputError, RemoteProtocolError
@@ -59,14 +58,14 @@ class ModelChoice:
             data.codes(),
             epsilon=self.epsilon,
             source=source,
-            accountant=Accountant({"owner": self.epsilon}),
+            accountant=Accountant({OWNER: self.epsilon}),
             hierarchies=[attribute.hierarchy for attribute in self.schema.attributes],
             options=self.options,
         )
         return _encode(model.within(self.schema.possible))
 
     def without_rows(self, source: RandomSource) -> bytes:
-        """A model of empty tables, with the plan's network or no parents at all."""
+        """Return a model of empty tables, with the plan's network or no parents at all."""
         domain = self.plan.domain
         network = self.plan.network or Network.from_parents(dict.fromkeys(range(domain.width), ()))
         tables = {
@@ -80,10 +79,10 @@ class ModelChoice:
         self.model(payload)
 
     def model(self, payload: bytes) -> PrivBayesModel:
-        """The model in a payload; what the plan decides is not taken from the payload.
+        """Return the model in a payload; what the plan decides is not taken from the payload.
 
         Raises:
-            RemoteProtocolError: it is not a model that the plan allows.
+            RemoteProtocolError: the plan does not allow this model.
         """
         try:
             document = json.loads(payload)
@@ -111,7 +110,7 @@ class ModelChoice:
         return PrivBayesModel(self.plan, network, tables, self.options.consistency, private)
 
     def _check_network(self, network: Network) -> None:
-        """A network that PrivBayes can have learnt under this plan."""
+        """Refuse a network that PrivBayes cannot have learnt under this plan."""
         plan = self.plan
         network.check(plan.domain)
         if plan.network is not None and network != plan.network:
@@ -123,7 +122,7 @@ class ModelChoice:
                 raise ValueError("an attribute has more parents than the plan allows")
 
     def links(self, payload: bytes) -> Sequence[tuple[int, ...]]:
-        """None: every party has a network of its own."""
+        """Return no links: every party has a network of its own."""
         return ()
 
     @property
@@ -151,11 +150,11 @@ class StackedModels:
     models: tuple[PrivBayesModel, ...]
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Rows of all models, in random order."""
+        """Draw rows of all models, in random order."""
         weights = [model.plan.rows for model in self.models]
         parts = [
-            model.sample(share, source)
-            for model, share in zip(self.models, in_proportion(rows, weights), strict=True)
+            model.sample(part, source)
+            for model, part in zip(self.models, in_proportion(rows, weights), strict=True)
         ]
         return concatenate(parts).take(np.argsort(uniforms(rows, source)))
 
@@ -167,7 +166,7 @@ class StackedModels:
 
 
 def independent(study: Study) -> Script[Fit]:
-    """One choice per party; nothing is summed."""
+    """Ask each party for one choice; nothing is summed."""
     encoding = Encoding.BINARY if study.encoding == "binary" else None
     models = []
     for member in study.members:
@@ -190,7 +189,7 @@ def independent(study: Study) -> Script[Fit]:
 
 
 def in_proportion(total: int, weights: list[int]) -> list[int]:
-    """`total` in whole parts by the weights; the largest remainders are rounded up."""
+    """Divide `total` into whole parts by weight; the largest remainders are rounded up."""
     whole = sum(weights)
     parts = [total * weight // whole for weight in weights]
     remainders = [total * weight % whole for weight in weights]

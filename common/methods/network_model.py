@@ -1,27 +1,91 @@
-"""What every method but one publishes: a Bayesian network with noisy tables of its families."""
+"""What the methods that learn a network count, and the model that they publish.
+
+A method counts attributes in their own domains, or their bits as in the paper (`Variables`). It
+publishes a Bayesian network with noisy tables of its families (`NetworkModel`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.conditionals import (
+from common.bayes.domain import Domain
+from common.bayes.network import (
     Conditional,
     Family,
+    Network,
     conditionals_from_marginals,
     needed_families,
 )
-from common.bayes.domain import Domain
-from common.bayes.network import Network
 from common.bayes.sampling import Sampler
-from common.methods.variables import Variables
+from common.privacy import sensitivity
+from common.privacy.promise import Promise
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
-from common.study.requests import Attributes
+from common.schema.encodings import bit_count
+from common.study.document import Study
+from common.study.requests import Attributes, Counts, PartyRows, TableRequest, rows_in_bits
+from common.study.script import Script, summed
+from common.study.steps import SumStep
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """The columns a method works on.
+
+    Attributes:
+        attribute_sizes: the domain sizes of the study's attributes.
+        in_bits: whether each attribute is taken apart into bits.
+    """
+
+    attribute_sizes: tuple[int, ...]
+    in_bits: bool = False
+
+    @classmethod
+    def of(cls, study: Study) -> Variables:
+        return cls(tuple(study.schema.sizes), study.encoding == "binary")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        if not self.in_bits:
+            return self.attribute_sizes
+        return (2,) * sum(bit_count(size) for size in self.attribute_sizes)
+
+    def request(self, sets: Iterable[Attributes]) -> TableRequest:
+        return TableRequest(tuple(sets), self.sizes, self.in_bits)
+
+    def rows(self, data: PartyRows) -> PartyRows:
+        """Return a party's rows in these variables."""
+        return rows_in_bits(data) if self.in_bits else data
+
+    def sum_tables(
+        self,
+        sets: Iterable[Attributes],
+        *,
+        name: str,
+        phase: str,
+        parties: tuple[str, ...],
+        promise: Promise,
+        cost: Fraction,
+    ) -> Script[list[Counts]]:
+        """Ask for noisy tables of the rows of some parties together, at a cost to each."""
+        request = self.request(sets)
+        moved = sensitivity.histograms(len(request.sets))
+        step = SumStep(
+            name=name,
+            phase=phase,
+            parties=parties,
+            request=request,
+            sensitivity=moved,
+            law=promise.law(cost, moved),
+        )
+        return (yield from summed(step))
+
 
 Structure = tuple[tuple[int, ...], ...]  # the parents of each attribute
 
@@ -52,7 +116,7 @@ class NetworkModel:
         return Sampler(self.network, self.domain, self.conditionals)
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Rows in the study's own domains, by ancestral sampling."""
+        """Draw rows in the study's own domains, by ancestral sampling."""
         if not self.variables.in_bits:
             return self.sampler.sample(rows, source)
         return self.sampler.sample_from_bits(rows, source, self.variables.attribute_sizes)
@@ -75,7 +139,7 @@ def network_of(structure: Structure) -> Network:
 
 
 def table_sets(network: Network) -> dict[Family, Attributes]:
-    """The tables a network needs, and their variables, child first.
+    """Return the tables that a network needs, and their variables, child first.
 
     On binary variables a network of degree k whose first k+1 variables form a clique needs d-k.
     """

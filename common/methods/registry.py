@@ -28,7 +28,7 @@ _HERE = "registry"
 
 @cache
 def methods() -> Mapping[str, Method]:
-    """Every method by its name, in the order of lists."""
+    """Return every method by its name, in the order of lists."""
     modules = (
         import_module(f"{common.methods.__name__}.{found.name}")
         for found in pkgutil.iter_modules(common.methods.__path__)
@@ -39,7 +39,7 @@ def methods() -> Mapping[str, Method]:
 
 
 def method_of(study: Study) -> Method:
-    """The method that a study names; InputError if there is none."""
+    """Return the method that a study names; InputError if the name is unknown."""
     known = methods()
     if study.method not in known:
         raise InputError(f"method: {study.method!r} is not one of {', '.join(known)}")
@@ -47,13 +47,13 @@ def method_of(study: Study) -> Method:
 
 
 def cautions_of(study: Study) -> list[str]:
-    """What the method tells users of a study first: that a cap made its search smaller."""
+    """Return what users must know first: that a cap made the method's search smaller."""
     decisions = method_of(study).decisions(study)
     return [decision.caution for decision in decisions if decision.caution]
 
 
 def run_of(study: Study, prior: Prior | None = None) -> ScriptRun:
-    """Begin a fresh copy of the script that the study implies; InputError if there is none."""
+    """Begin a fresh copy of the study's script; InputError if the method cannot keep its terms."""
     method = method_of(study)
     able = ", ".join(known.name for known in methods().values() if known.only_sums)
     if study.delta and not method.only_sums:

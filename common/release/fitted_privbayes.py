@@ -50,7 +50,6 @@ class FittedPrivBayes(DrawnModel):
             consistency=self.model.consistency,
             source=source,
             accountant=Accountant({OWNER: None}),
-            party=OWNER,
         )
         return replace(self, model=model.within(self.schema.possible))
 

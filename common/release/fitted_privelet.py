@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.simplex import onto_simplex
+from common.bayes.postprocessing import onto_simplex
 from common.errors import InputError
 from common.methods.conditional import NO_MASS, Draw
 from common.privacy.randomness import RandomSource, uniforms

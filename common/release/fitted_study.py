@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.bayes.simplex import mutual_information
+from common.bayes.postprocessing import mutual_information
 from common.marginals import count
 from common.methods.network_model import NetworkModel
 from common.privacy.randomness import RandomSource

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.privbayes.model import PrivBayesModel
-from common.methods.subn_plus.contrasts import Contrasts
-from common.methods.subn_plus.grouping import GroupedTables, even_groups
+from common.methods.subn_plus.requests import Contrasts, GroupedTables, even_groups
 from common.release.diagnostics import GROUPS, Diagnostics, Measured
 from common.release.report.expected_error import noise_by_name
 from common.release.report.relations import stands_out
@@ -206,7 +205,7 @@ def _related(codes: Codes) -> frozenset[tuple[int, int]]:
         return frozenset()
     rows = RowsInMemory(codes)
     margins = rows.count([(a,) for a in range(codes.width)])
-    groups = tuple(even_groups(own, codes.rows, GROUPS) for own in margins)
+    groups = tuple(even_groups(own, codes.rows, groups=GROUPS) for own in margins)
     coarse = GroupedTables(pairs, groups)
     in_groups = split_tables(coarse.tables, coarse.answer(rows))
     return frozenset(

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from common.bayes.network import Network
-from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import (
     MOST_CANDIDATE_CELLS,
     MOST_PARENT_SETS,
@@ -27,6 +26,7 @@ from common.bayes.privbayes.decisions import (
     PrivBayesOptions,
 )
 from common.bayes.privbayes.mechanism import fit_privbayes
+from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score
 from common.errors import InputError
 from common.privacy.budget import parse_epsilon
@@ -139,7 +139,6 @@ class PrivBayes:
             accountant=accountant,
             hierarchies=[attribute.hierarchy for attribute in domains.attributes],
             options=options,
-            party=OWNER,
         )
         privacy = statement_of(epsilon, accountant, source)
         return FittedPrivBayes(

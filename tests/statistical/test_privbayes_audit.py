@@ -5,10 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.bayes.conditionals import needed_families
 from common.bayes.domain import Domain
-from common.bayes.network import Network
-from common.bayes.privbayes.constraints import Constraints
+from common.bayes.network import Network, needed_families
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions
 from common.bayes.privbayes.mechanism import (
     ExpandedRows,
@@ -16,6 +14,7 @@ from common.bayes.privbayes.mechanism import (
     fit_privbayes,
     release_tables,
 )
+from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score, Scoring, scores
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource
@@ -46,7 +45,6 @@ def released_scale(codes, epsilon):
         epsilon=epsilon,
         source=SeededRandomSource(0),
         accountant=accountant,
-        party="owner",
     )
     return accountant.charges[0].scale
 
@@ -103,7 +101,6 @@ def draw_audit(mistake):
         assert abs(int(values[0] - values[1])) == bound
         select = PrivateSelect(
             Accountant({"owner": None}),
-            party="owner",
             epsilon=Fraction(4 * DRAWS),
             draws=DRAWS,
             source=SeededRandomSource(f"draw {side}"),

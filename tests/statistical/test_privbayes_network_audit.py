@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from common.bayes.privbayes.greedy_binary import learn_binary_network
+from common.bayes.privbayes.learning import learn_binary_network
 from common.bayes.privbayes.scores import Score, Scoring
 
 WIDTH = 3

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from common.bayes.network import Network
-from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import PrivBayesOptions
 from common.bayes.privbayes.mechanism import fit_privbayes
+from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score, mutual_information
 from common.marginals import BinarySubsets, count
 from common.privacy.accountant import Accountant

@@ -30,7 +30,7 @@ METHOD = """
     from functools import partial
 
     from common.methods.network_model import NetworkModel, network_of, table_sets
-    from common.methods.variables import Variables
+    from common.methods.network_model import Variables
     from common.privacy import sensitivity
     from common.study.method import Method
     from common.study.requests import TableRequest

@@ -1,22 +1,28 @@
 """Everything PrivBayes decides before it looks at a row.
 
-A `Plan` is a function of public things only: the number of rows, the domains, the budget and the
-user's wishes. Two tables of the same shape have the same plan, so the plan costs nothing and may be
-published.
+A `Plan` is a function of public quantities only: the number of rows, the domains, the budget and
+the options. Two tables of one shape have one plan, so the plan costs nothing and may be published.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
 from common.bayes.domain import Domain
 from common.bayes.network import Network
-from common.bayes.privbayes.constraints import Constraints
-from common.bayes.privbayes.greedy_general import affordable_cells, has_choice, least_parents
+from common.bayes.privbayes.parent_sets import (
+    UNCONSTRAINED,
+    Constraints,
+    affordable_cells,
+    affordable_degree,
+    cell_limit,
+    choose_degree,
+    has_choice,
+    least_parents,
+)
 from common.bayes.privbayes.scores import Score
-from common.bayes.usefulness import affordable_degree, cell_limit, choose_degree
 from common.errors import InputError
 from common.schema.encodings import bit_count
 from common.wording import many
@@ -30,24 +36,24 @@ class Encoding(StrEnum):
 
     BINARY = "binary"  # ceil(log2 size) bits, natural code
     GRAY = "gray"  # the same bits, Gray code
-    VANILLA = "vanilla"  # as they are
-    HIERARCHICAL = "hierarchical"  # as they are, and parents may be generalised
+    VANILLA = "vanilla"  # unchanged
+    HIERARCHICAL = "hierarchical"  # unchanged, and parents may be generalised
 
     @property
     def in_bits(self) -> bool:
-        """Whether the variables are bits, learnt with one global degree."""
+        """Variables are bits, learnt with one global degree."""
         return self in (Encoding.BINARY, Encoding.GRAY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivBayesOptions:
-    """The user's wishes; the defaults are the papers' recommendations.
+    """What a user may choose; the defaults are the papers' recommendations.
 
     Args:
         encoding: None means binary if every attribute is, hierarchical otherwise.
         score: None means F on bits, R otherwise.
-        beta: the share of the budget that learns the network; the rest buys the tables.
-        theta: how far the average cell of a table must stand above its noise.
+        beta: the fraction of the budget that learns the network; the rest buys the tables.
+        theta: how far the average cell of a table must be above its noise.
         constraints: required and forbidden edges, and a cap on the number of parents.
         network: a network of the user's own; nothing is then learnt and all budget buys tables.
         consistency: make overlapping noisy tables agree before they are used (free).
@@ -60,12 +66,15 @@ class PrivBayesOptions:
     score: Score | None = None
     beta: Fraction = Fraction(3, 10)
     theta: Fraction = Fraction(4)
-    constraints: Constraints = field(default_factory=Constraints)
+    constraints: Constraints = UNCONSTRAINED
     network: Network | None = None
     consistency: bool = True
     printed_sensitivity: bool = False
     most_candidate_cells: int = MOST_CANDIDATE_CELLS
     most_parent_sets: int = MOST_PARENT_SETS
+
+
+DEFAULTS = PrivBayesOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +87,7 @@ class Plan:
         cells: the most cells of a useful table on the general path, otherwise None.
         network_epsilon: the budget for learning; zero if the network is given or forced.
         network: the network, where no row is needed to know it.
-        useful: what usefulness and the user's wishes allow, no cap applied: parents on the binary
+        useful: what usefulness and the options allow, no cap applied: parents on the binary
             path, cells on the general path.
         printed_sensitivity: see `PrivBayesOptions`.
     """
@@ -94,7 +103,7 @@ class Plan:
     table_epsilon: Fraction
     network: Network | None
     useful: int
-    constraints: Constraints = field(default_factory=Constraints)
+    constraints: Constraints = UNCONSTRAINED
     printed_sensitivity: bool = False
 
     @property
@@ -114,36 +123,37 @@ class Plan:
 
 
 def make_plan(
-    domain: Domain, *, rows: int, epsilon: Fraction, options: PrivBayesOptions | None = None
+    domain: Domain, *, rows: int, epsilon: Fraction, options: PrivBayesOptions = DEFAULTS
 ) -> Plan:
     """Choose encoding, score, degree or table size, and the split of the budget.
 
-    The degree is chosen with the tables' share of the budget. If that leaves a single possible
+    The degree is chosen with the tables' part of the budget. If that leaves a single possible
     network there is nothing to learn, and the whole budget goes to the tables; the degree is not
     chosen again with the larger budget [Zhang17, footnote 6].
     """
-    wishes = options or PrivBayesOptions()
-    encoding = _encoding(domain, wishes)
-    score = wishes.score or (Score.MAXIMUM_JOINT if encoding.in_bits else Score.INDEPENDENCE)
-    _check(domain, rows, epsilon, wishes, encoding, score)
-    variables = _variables(domain, encoding)
-    wishes.constraints.check(variables.width)
-    share = (1 - wishes.beta) * epsilon
+    binary = set(domain.sizes) == {2}
+    encoding = options.encoding or (Encoding.BINARY if binary else Encoding.HIERARCHICAL)
+    score = options.score or (Score.MAXIMUM_JOINT if encoding.in_bits else Score.INDEPENDENCE)
+    _check(domain, rows, epsilon, options, encoding, score)
+    variables, constraints = _variables(domain, encoding), options.constraints
+    constraints.check(variables.width)
+    for_tables = (1 - options.beta) * epsilon
+    public = {"rows": rows, "attributes": variables.width}
     degree = cells = None
     if encoding.in_bits:
-        useful = _useful_degree(variables.width, rows, share, wishes)
+        useful = choose_degree(**public, epsilon=for_tables, theta=options.theta)
+        if constraints.max_parents is not None:
+            useful = min(useful, constraints.max_parents)
         degree = affordable_degree(
-            attributes=variables.width, degree=useful, max_cells=wishes.most_candidate_cells
+            attributes=variables.width, degree=useful, max_cells=options.most_candidate_cells
         )
     else:
-        useful = cell_limit(
-            rows=rows, attributes=variables.width, epsilon=share, theta=wishes.theta
-        )
-        cells = affordable_cells(variables, useful, wishes.constraints, wishes.most_parent_sets)
-    network = wishes.network or _forced(variables, degree, cells, wishes.constraints)
+        useful = cell_limit(**public, epsilon=for_tables, theta=options.theta)
+        cells = affordable_cells(variables, useful, constraints, options.most_parent_sets)
+    network = options.network or _forced(variables, degree, cells, constraints)
     if network is not None:
         network.check(variables)
-    learning = Fraction(0) if network is not None else epsilon - share
+    learning = Fraction(0) if network is not None else epsilon - for_tables
     return Plan(
         encoding=encoding,
         sizes=domain.sizes,
@@ -156,22 +166,16 @@ def make_plan(
         table_epsilon=epsilon - learning,
         network=network,
         useful=useful,
-        constraints=wishes.constraints,
-        printed_sensitivity=wishes.printed_sensitivity,
+        constraints=constraints,
+        printed_sensitivity=options.printed_sensitivity,
     )
-
-
-def _encoding(domain: Domain, wishes: PrivBayesOptions) -> Encoding:
-    if wishes.encoding is not None:
-        return wishes.encoding
-    return Encoding.BINARY if set(domain.sizes) == {2} else Encoding.HIERARCHICAL
 
 
 def _check(
     domain: Domain,
     rows: int,
     epsilon: Fraction,
-    wishes: PrivBayesOptions,
+    options: PrivBayesOptions,
     encoding: Encoding,
     score: Score,
 ) -> None:
@@ -180,14 +184,14 @@ def _check(
         raise InputError(
             f"a table of {many(rows, 'row')} and {many(domain.width, 'attribute')} has no model"
         )
-    if not 0 < wishes.beta < 1 or wishes.theta <= 0 or epsilon <= 0:
+    if not 0 < options.beta < 1 or options.theta <= 0 or epsilon <= 0:
         raise InputError(
             f"epsilon and theta must be above zero and beta inside (0, 1), not {epsilon}, "
-            f"{wishes.theta} and {wishes.beta}"
+            f"{options.theta} and {options.beta}"
         )
     if score is Score.MAXIMUM_JOINT and not encoding.in_bits:
         raise InputError(f"score F needs a binary encoding, not {encoding}; use score R or I")
-    edges = wishes.constraints.required or wishes.constraints.forbidden or wishes.network
+    edges = options.constraints.required or options.constraints.forbidden or options.network
     if edges and encoding.in_bits and max(domain.sizes) > 2:
         raise InputError(
             f"edges are between attributes, but the encoding {encoding} turns attributes into "
@@ -201,16 +205,10 @@ def _variables(domain: Domain, encoding: Encoding) -> Domain:
     return domain if encoding is Encoding.HIERARCHICAL else domain.without_levels()
 
 
-def _useful_degree(width: int, rows: int, epsilon: Fraction, wishes: PrivBayesOptions) -> int:
-    degree = choose_degree(rows=rows, attributes=width, epsilon=epsilon, theta=wishes.theta)
-    most = wishes.constraints.max_parents
-    return degree if most is None else min(degree, most)
-
-
 def _forced(
     variables: Domain, degree: int | None, cells: int | None, constraints: Constraints
 ) -> Network | None:
-    """The only network there can be: just the required edges; None if there is a choice."""
+    """Return the only possible network, just the required edges; None if there is a choice."""
     if variables.width > 1 and (
         degree or (cells is not None and has_choice(variables, cells, constraints))
     ):

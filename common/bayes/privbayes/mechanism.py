@@ -18,14 +18,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.conditionals import Family, needed_families
 from common.bayes.domain import Domain
-from common.bayes.network import Network
-from common.bayes.privbayes.decisions import Encoding, Plan, PrivBayesOptions, make_plan
-from common.bayes.privbayes.greedy_binary import learn_binary_network
-from common.bayes.privbayes.greedy_general import learn_general_network
+from common.bayes.network import Family, Network, needed_families
+from common.bayes.privbayes.decisions import (
+    DEFAULTS,
+    Encoding,
+    Plan,
+    PrivBayesOptions,
+    make_plan,
+)
+from common.bayes.privbayes.learning import draw_root, learn_binary_network, learn_general_network
 from common.bayes.privbayes.model import PrivBayesModel
-from common.bayes.privbayes.scores import Scores, Scoring, draw_root
+from common.bayes.privbayes.scores import Scores, Scoring
 from common.errors import InputError, PolicyError
 from common.marginals import BinarySubsets, count
 from common.privacy import sensitivity
@@ -37,6 +41,8 @@ from common.schema.codes import Codes
 from common.schema.encodings import binarise
 from common.schema.hierarchy import Hierarchy
 
+OWNER = "owner"  # the only party of the accountant
+
 
 def fit_privbayes(
     codes: Codes,
@@ -45,29 +51,26 @@ def fit_privbayes(
     source: RandomSource,
     accountant: Accountant,
     hierarchies: Sequence[Hierarchy] | None = None,
-    options: PrivBayesOptions | None = None,
-    party: str = "owner",
+    options: PrivBayesOptions = DEFAULTS,
 ) -> PrivBayesModel:
     """Learn a model of the rows at a cost of exactly `epsilon`.
 
     The accountant is charged before each draw, and may refuse.
     """
-    wishes = options or PrivBayesOptions()
-    domain = _domain(codes, hierarchies)
-    plan = make_plan(domain, rows=codes.rows, epsilon=epsilon, options=wishes)
-    remaining = accountant.remaining(party)
+    domain = Domain.flat(codes.sizes) if hierarchies is None else Domain.of(hierarchies)
+    if domain.sizes != codes.sizes:
+        raise InputError(
+            f"the hierarchies are over domains of sizes {domain.sizes}, the rows have {codes.sizes}"
+        )
+    plan = make_plan(domain, rows=codes.rows, epsilon=epsilon, options=options)
+    remaining = accountant.remaining(OWNER)
     if remaining is not None and epsilon > remaining:  # better now than after half of it is spent
         raise PolicyError(
-            f"PrivBayes costs {party!r} an epsilon of {epsilon}, but only {remaining} is left of "
+            f"PrivBayes costs {OWNER!r} an epsilon of {epsilon}, but only {remaining} is left of "
             "its cap: nothing was drawn"
         )
     return fit_planned(
-        codes,
-        plan,
-        consistency=wishes.consistency,
-        source=source,
-        accountant=accountant,
-        party=party,
+        codes, plan, consistency=options.consistency, source=source, accountant=accountant
     )
 
 
@@ -77,8 +80,7 @@ def fit_planned(
     *,
     source: RandomSource,
     accountant: Accountant,
-    consistency: bool = True,
-    party: str = "owner",
+    consistency: bool,
 ) -> PrivBayesModel:
     """Learn a model as a plan says: of the owner's rows, or of rows that repeat an experiment."""
     in_bits, gray = plan.encoding.in_bits, plan.encoding is Encoding.GRAY
@@ -86,43 +88,24 @@ def fit_planned(
     network = plan.network
     if network is None:
         draws = plan.domain.width - 1
-        select = PrivateSelect(
-            accountant, party=party, epsilon=plan.network_epsilon, draws=draws, source=source
-        )
+        select = PrivateSelect(accountant, epsilon=plan.network_epsilon, draws=draws, source=source)
         network = _learn(plan, rows, select, source)
     tables = release_tables(
-        rows,
-        network,
-        epsilon=plan.table_epsilon,
-        source=source,
-        accountant=accountant,
-        party=party,
+        rows, network, epsilon=plan.table_epsilon, source=source, accountant=accountant
     )
     return PrivBayesModel(plan, network, tables, consistency, source.private)
-
-
-def _domain(codes: Codes, hierarchies: Sequence[Hierarchy] | None) -> Domain:
-    if hierarchies is None:
-        return Domain.flat(codes.sizes)
-    domain = Domain.of(hierarchies)
-    if domain.sizes != codes.sizes:
-        raise InputError(
-            f"the hierarchies are over domains of sizes {domain.sizes}, the rows have {codes.sizes}"
-        )
-    return domain
 
 
 class ExpandedRows:
     """Rows with every variable at every level, ready to be counted."""
 
     def __init__(self, domain: Domain, codes: Codes) -> None:
-        self.domain = domain
         self.codes = codes
         self._expanded = domain.expand(codes)
         self._columns = {view: column for column, view in enumerate(domain.views)}
 
     def count(self, families: Sequence[Family]) -> list[NDArray[np.int64]]:
-        """The exact table of every family; secret."""
+        """Return the exact table of every family; secret."""
         return count(self._expanded, [[self._columns[v] for v in family] for family in families])
 
 
@@ -130,16 +113,9 @@ class PrivateSelect:
     """The exponential mechanism, charged draw by draw: `epsilon` in total over `draws` draws."""
 
     def __init__(
-        self,
-        accountant: Accountant,
-        *,
-        party: str,
-        epsilon: Fraction,
-        draws: int,
-        source: RandomSource,
+        self, accountant: Accountant, *, epsilon: Fraction, draws: int, source: RandomSource
     ) -> None:
         self._accountant = accountant
-        self._party = party
         self._epsilon = epsilon / draws
         self._draws = draws
         self._drawn = 0
@@ -152,7 +128,7 @@ class PrivateSelect:
             exponential_charge(
                 f"network: choice {self._drawn} of {self._draws}",
                 epsilon=self._epsilon,
-                sensitivities={self._party: sensitivity + 2 * score_error},
+                sensitivities={OWNER: sensitivity + 2 * score_error},
             )
         )
         if sensitivity + 2 * score_error == 0:  # a single row: all scores are the same
@@ -167,9 +143,9 @@ class PrivateSelect:
 
 
 def _learn(plan: Plan, rows: ExpandedRows, select: PrivateSelect, source: RandomSource) -> Network:
-    """The network of the binary or the general path."""
+    """Learn the network by the binary or the general path."""
     width = plan.domain.width
-    root = draw_root(plan.constraints, range(width), source)
+    root = draw_root(plan.constraints, width, source)
     scoring = Scoring(plan.score, plan.rows, plan.printed_sensitivity)
     if plan.degree is not None:
         required = (len(plan.constraints.required_parents(child)) for child in range(width))
@@ -201,9 +177,8 @@ def release_tables(
     epsilon: Fraction,
     source: RandomSource,
     accountant: Accountant,
-    party: str,
 ) -> dict[Family, NDArray[np.int64]]:
-    """Noisy counts of the families of a network, at a cost of exactly `epsilon`.
+    """Return noisy counts of the families of a network, at a cost of exactly `epsilon`.
 
     A replaced row moves one unit between two cells of each table, so m tables have L1 sensitivity
     2 m IN COUNTS, and every cell, empty or not, gets discrete Laplace noise of scale 2 m / epsilon.
@@ -213,7 +188,7 @@ def release_tables(
     moved = sensitivity.histograms(len(families)).l1
     scale = moved / epsilon
     accountant.charge(
-        laplace_charge(f"tables: {len(families)}", scale=scale, sensitivities={party: moved})
+        laplace_charge(f"tables: {len(families)}", scale=scale, sensitivities={OWNER: moved})
     )
     exact = rows.count(families)
     return {

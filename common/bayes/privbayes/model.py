@@ -1,7 +1,7 @@
 """A fitted PrivBayes model: what was released, and the rows that can be drawn from it.
 
 A model holds the plan, the network and the noisy tables, nothing else: all of it was released under
-differential privacy, so it may be published, stored, and sampled as often as one likes.
+differential privacy, so it may be published, stored, and sampled any number of times.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.conditionals import Conditional, Family, conditionals_from_marginals
-from common.bayes.consistency import consistent_tables
 from common.bayes.domain import Domain, View
-from common.bayes.network import Network
-from common.bayes.privbayes.constraints import Constraints
+from common.bayes.network import Conditional, Family, Network, conditionals_from_marginals
+from common.bayes.postprocessing import consistent_tables
 from common.bayes.privbayes.decisions import Encoding, Plan
+from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score
 from common.bayes.sampling import Sampler
 from common.errors import InputError
@@ -33,7 +32,7 @@ from common.schema.rules import Possible
 _FORMAT = "parley privbayes model 1"
 
 
-def _as_it_is(value: object) -> object:
+def _unchanged(value: object) -> object:
     return value
 
 
@@ -41,7 +40,7 @@ def _as_it_is(value: object) -> object:
 _PLAN: Mapping[str, tuple[Callable[[Any], object], Callable[[Any], object]]] = {
     "encoding": (str, Encoding),
     "sizes": (list, tuple),
-    **dict.fromkeys(("rows", "degree", "cells", "useful"), (_as_it_is, _as_it_is)),
+    **dict.fromkeys(("rows", "degree", "cells", "useful"), (_unchanged, _unchanged)),
     "printed_sensitivity": (bool, bool),
     "score": (str, Score),
     **dict.fromkeys(("network_epsilon", "table_epsilon"), (str, Fraction)),
@@ -54,7 +53,6 @@ class PrivBayesModel:
     """A network with noisy counts of its families.
 
     Args:
-        network: learnt or given.
         tables: noisy counts by family, axes in the family's order, exactly as released; 0 in cells
             that rules make impossible.
         consistency: whether the tables are made to agree before they are used.
@@ -70,7 +68,7 @@ class PrivBayesModel:
     def within(self, possible: Possible) -> PrivBayesModel:
         """Return the model with 0 in every cell that a rule makes impossible: it held only noise.
 
-        Tables of bits are left as they are, and so are attributes in groups of their values.
+        Tables of bits do not change, nor do tables of attributes in groups of their values.
         """
         if self.plan.encoding.in_bits or not possible.rules:
             return self
@@ -83,12 +81,11 @@ class PrivBayesModel:
 
     @property
     def law(self) -> DiscreteLaplace:
-        """Of the noise in every cell of a table."""
+        """The law of the noise in every cell of a table."""
         return DiscreteLaplace(self.noise_scale)
 
     @property
     def noise_scale(self) -> Fraction:
-        """The scale of the discrete Laplace noise on every cell of every table."""
         return sensitivity.histograms(len(self.tables)).l1 / self.plan.table_epsilon
 
     @cached_property
@@ -106,7 +103,7 @@ class PrivBayesModel:
         return Sampler(self.network, self.plan.domain, self.conditionals)
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Any number of synthetic rows, as codes of the attributes."""
+        """Draw any number of synthetic rows, as codes of the attributes."""
         encoding = self.plan.encoding
         if not encoding.in_bits:
             return self.sampler.sample(rows, source)
@@ -114,7 +111,7 @@ class PrivBayesModel:
         return self.sampler.sample_from_bits(rows, source, self.plan.sizes, gray=gray)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain JSON values; fractions as text."""
+        """Return the model as plain JSON values; fractions as text."""
         domain = self.plan.domain
         return {
             "format": _FORMAT,

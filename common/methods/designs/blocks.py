@@ -27,7 +27,7 @@ _WORTH_A_SUM = 0.95  # of the error that one sum of all blocks has
 
 
 def margin_error(sizes: Sequence[int], blocks: Sequence[Block]) -> float:
-    """The sum over attributes of the L1 noise in their margins, in units of 2 / epsilon.
+    """Return the sum over attributes of the L1 noise in their margins, in units of 2 / epsilon.
 
     A margin of s values in a block of c cells has s cells with noise of standard deviation
     proportional to the number of blocks and to sqrt(c / s).
@@ -43,16 +43,11 @@ def _block_error(sizes: Sequence[int], block: Block) -> int:
 def margin_sums(
     sizes: Sequence[int], blocks: Sequence[Block], norm: int
 ) -> tuple[tuple[tuple[Block, ...], Fraction], ...]:
-    """The blocks of one sum or of two, with their fractions of the margins' cost.
+    """Return the blocks of one sum or of two, with their fractions of the margins' cost.
 
     V blocks at a fraction x of the cost have noise of a deviation proportional to V / x if it is
     calibrated to the L1 norm, and to sqrt(V / x) if to the L2 norm. Of all cuts into small and
     large tables, and of all fractions, those of the least error over all margins.
-
-    Args:
-        sizes: the domain size of every attribute.
-        blocks: a partition of the attributes.
-        norm: 1 or 2.
     """
     ranked = sorted(blocks, key=lambda block: (_block_error(sizes, block), block))
     errors = [_block_error(sizes, block) / _UNIT for block in ranked]
@@ -72,11 +67,11 @@ def margin_sums(
 
 
 def disjoint_blocks(sizes: Sequence[int], cell_limit: int) -> tuple[Block, ...]:
-    """A partition of the attributes with a small `margin_error`, greedily.
+    """Return a partition of the attributes with a small `margin_error`, greedily.
 
     Blocks are merged two by two, always the pair that hurts least, down to one block; the best
-    partition on the way wins. A merge can pay only after further merges, because the number of
-    blocks is everybody's factor: so the way does not end at the first merge that does not.
+    partition on the way wins. The number of blocks is a factor of every block's error, so a merge
+    may pay only after further merges: the search goes on after a merge that does not pay.
     """
     return _merged(tuple(sizes), cell_limit)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
-from common.methods.subn_plus.grouping import GroupedTables
+from common.methods.subn_plus.requests import GroupedTables
 from common.privacy.randomness import RandomSource, uniforms
 from common.schema import Schema
 from common.schema.codes import Codes
@@ -30,7 +30,7 @@ class Cuts:
 
     @classmethod
     def start(cls, schema: Schema, target: int) -> Cuts:
-        """Everything in one group, but for the target."""
+        """Return one group of all values per attribute, but for the target."""
         roots = [attribute.hierarchy.root for attribute in schema.attributes]
         values = tuple(Node(str(code), code=code) for code in range(schema.sizes[target]))
         cuts: list[Cut] = [(root,) for root in roots]
@@ -42,7 +42,7 @@ class Cuts:
         return tuple(map(len, self.groups))
 
     def divisions(self, most_cells: int) -> list[Division]:
-        """Every group that can be divided without passing the cells, in order."""
+        """Return every group that can be divided without passing the cells, in order."""
         cells = prod(self.shape)
         return [
             (attribute, place)
@@ -54,7 +54,7 @@ class Cuts:
         ]
 
     def divided(self, division: Division) -> Cuts:
-        """The groups with one of them replaced by its children."""
+        """Return the groups with one of them replaced by its children."""
         attribute, place = division
         cut = self.groups[attribute]
         below_it = (*cut[:place], *cut[place].children, *cut[place + 1 :])
@@ -62,7 +62,7 @@ class Cuts:
         return Cuts(groups, self.target)
 
     def maps(self, sizes: Sequence[int]) -> list[NDArray[np.intp]]:
-        """For every attribute the group of each code."""
+        """Return, for every attribute, the group of each code."""
         found = []
         for cut, size in zip(self.groups, sizes, strict=True):
             groups = np.zeros(size, np.intp)
@@ -77,7 +77,7 @@ class Cuts:
 
 
 def leaf_request(cuts: Cuts, sizes: Sequence[int]) -> GroupedTables:
-    """How many rows are in every combination of groups of the attributes that were divided."""
+    """Ask for the rows in every combination of groups of the divided attributes."""
     divided = tuple(a for a, groups in enumerate(cuts.shape) if groups > 1)
     return GroupedTables((divided,), tuple(tuple(own.tolist()) for own in cuts.maps(sizes)))
 

@@ -83,7 +83,7 @@ class DivisionChoice:
 
     @cached_property
     def children(self) -> list[list[int]]:
-        """For each candidate the places of its children among those of all candidates."""
+        """The places of each candidate's children among those of all candidates."""
         numbers = [len(self.cuts.groups[a][place].children) for a, place in self.candidates]
         ends = np.cumsum(numbers).tolist()
         return [list(range(end - own, end)) for end, own in zip(ends, numbers, strict=True)]
@@ -123,7 +123,7 @@ class DivisionChoice:
         self.division(payload)
 
     def division(self, payload: bytes) -> Division:
-        """The division in a payload; RemoteProtocolError if it was not offered."""
+        """Return the division in a payload; RemoteProtocolError if it was not offered."""
         for candidate in self.candidates:
             if _encode(candidate) == payload:
                 return candidate
@@ -147,7 +147,7 @@ class DivisionChoice:
 
 
 def impurities(by_class: Counts) -> NDArray[np.int64]:
-    """Rows times Gini impurity of every child, in eighths of a row, rounded up; exact."""
+    """Return rows times Gini impurity of every child, in eighths of a row, rounded up; exact."""
     rows = by_class.sum(axis=1)
     squares = (by_class**2).sum(axis=1)
     pure = (squares << _FRACTION_BITS) // np.maximum(rows, 1)
@@ -181,10 +181,12 @@ class JointDivision(DivisionChoice):
         return np.concatenate([counts, to_bits(noise, self._noise_bits)])
 
     def outcome(self, bits: Bits) -> bytes:
-        """What is published of the circuit's result; it must be the number of a candidate."""
+        """Return what is published of the circuit's result, the number of a candidate."""
         index = sum(int(bit) << place for place, bit in enumerate(bits))
         if index >= len(self.candidates):
-            raise RemoteProtocolError("a two-party computation chose a division that there is not")
+            raise RemoteProtocolError(
+                "a two-party computation chose a division that does not exist"
+            )
         return _encode(self.candidates[index])
 
     @property
@@ -197,7 +199,7 @@ class JointDivision(DivisionChoice):
         return max(1, (len(self.candidates) - 1).bit_length())
 
     def outputs(self, gates: Gates, first: Wire, second: Wire) -> Wire:
-        """Add up both parties' counts, score, add both noises; the number of the largest."""
+        """Add up both parties' counts, score, add both noises, return the number of the largest."""
         (one, noise), (other, more) = self._split(first), self._split(second)
         width = max(self.rows).bit_length() + 1
         counts, _ = added(gates, widened(gates, one, width), widened(gates, other, width))
@@ -244,7 +246,7 @@ class JointDivision(DivisionChoice):
 
     @cached_property
     def _classes(self) -> list[range]:
-        """For each child the places of its counts."""
+        """The places of each child's counts."""
         classes = self.cuts.shape[self.cuts.target]
         children = sum(map(len, self.children))
         return [range(child * classes, (child + 1) * classes) for child in range(children)]
@@ -276,7 +278,7 @@ def _sum(gates: Gates, one: Number, other: Number) -> Number:
 
 
 def _larger(gates: Gates, one: Number, other: Number, width: int | None = None) -> Number:
-    """The larger of two numbers, the first of equals; by their first bits, if so many are given."""
+    """Return the larger of two numbers, the first of equals; `width` first bits are compared."""
     _, less = taken(gates, one[:width], other[:width])
     return selected(gates, less, other, one)
 

@@ -42,7 +42,7 @@ class Settings:
 
     @classmethod
     def of(cls, study: Study) -> Settings:
-        """Read the settings of a study; InputError if one is missing or cannot be had."""
+        """Read the settings of a study; InputError if one is missing or not allowed."""
         found = read_settings(study, _SETTINGS, required=["target"])
         name = found.pop("target")
         if name not in study.schema.names:
@@ -80,7 +80,7 @@ def distdiffgen(study: Study) -> Script[Fit]:
 def _division(
     study: Study, settings: Settings, number: int, cuts: Cuts
 ) -> tuple[DivisionChoice, ChoiceStep]:
-    """One choice: of both parties, or of the one whose turn it is."""
+    """Return one choice: of both parties, or of the party whose turn it is."""
     part, _ = split(study.method_promise.budget, settings.budget)
     party, partner = study.members[number % 2], study.members[1 - number % 2]
     name = f"division {number + 1} of {settings.divisions}"
@@ -127,7 +127,7 @@ def decisions(study: Study) -> list[Decision]:
 
 
 def assumes(study: Study) -> str:
-    """What protection from the other party rests on, besides the sums."""
+    """Say what protection from the other party rests on, besides the sums."""
     if Settings.of(study).choices == IN_TURN:
         return ""
     return (

@@ -1,7 +1,7 @@
 """CSFC: the search frontier, a DAG with more parents per attribute than the network [Su16, VI-B].
 
 A structure is one tuple of parents per attribute. The frontier starts as the network and takes
-pairs in descending correlation, as long as someone has room and the result stays acyclic.
+pairs in descending correlation, as long as an attribute has room and the result stays acyclic.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Order:
 
 
 def sparsity(structure: Sequence[Sequence[int]], ancestors: NDArray[np.bool_], degree: int) -> int:
-    """Sp(X) [Su16, Eq. 4]: the parents that X and its ancestors can still take together."""
+    """Return Sp(X), the parents that X and its ancestors can still take together [Su16, Eq. 4]."""
     members = np.flatnonzero(ancestors)
     return degree * len(members) - sum(len(structure[int(member)]) for member in members)
 
@@ -46,7 +46,7 @@ def impact(
     descendants: NDArray[np.bool_],
     pair: tuple[int, int],
 ) -> float:
-    """Im(X, Y): the information between ancestors of X and descendants of Y, (X, Y) excepted.
+    """Return Im(X, Y), what ancestors of X share with descendants of Y, (X, Y) excepted.
 
     The paper's Eq. 5 is missing from its text; this is what the sentence after it describes.
     """
@@ -60,7 +60,7 @@ def _parent_of_incomparable(
     pair: tuple[int, int],
     degree: int,
 ) -> int:
-    """Which of two incomparable attributes becomes the parent [Su16, Alg. 1, lines 11-16].
+    """Return which of two incomparable attributes becomes the parent [Su16, Alg. 1, 11-16].
 
     The sentence after Algorithm 1 says the opposite; the paper's own example (3, 3, 2.83, 1.39
     gives X3 -> X2) agrees with the algorithm.
@@ -78,17 +78,13 @@ def _parent_of_incomparable(
     return y if weight(x, y) >= weight(y, x) else x
 
 
-def _always(child: int, parents: Sequence[int]) -> bool:
-    return True
-
-
 def search_frontier(
     network: Structure,
     information: NDArray[np.float64],
     degree: int,
-    fits: Callable[[int, Sequence[int]], bool] = _always,
+    fits: Callable[[int, Sequence[int]], bool] = lambda child, parents: True,
 ) -> Structure:
-    """Algorithm 1 with its errata: the network plus edges, at most `degree` parents each.
+    """Return Algorithm 1 with its errata: the network plus edges, at most `degree` parents each.
 
     Where only one of an incomparable pair has room, the edge into it is added: it is as safe as for
     a comparable pair (the printed lines 19-22 leave it out). Where no edge applies, none is added

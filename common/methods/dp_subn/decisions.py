@@ -1,26 +1,208 @@
-"""What DP-SUBN settles before any row is looked at, and the most that each party can pay for it."""
+"""What DP-SUBN settles before any row is looked at: all of it follows from public values.
+
+The settings are the table `[dp-subn]` of study.toml:
+
+[dp-subn]
+budget = "1:1:1:1"          # correlations : initial structure : structure update : parameters
+theta_tables = "6"          # usefulness of the published tables, for k
+theta_frontier = "2"        # usefulness of the search frontier's tables, for k'
+degree = 2                  # k itself, whatever is useful; binary encoding only
+frontier_degree = 3         # k' itself; binary encoding only
+usefulness = "phase"        # of the phase's own part of epsilon; "total": of all of epsilon
+views = "optimal"           # of phase 1; "printed": Algorithm 2 of the paper
+most_parents = 10           # caps of the search, whatever is useful
+most_cells = 65536
+most_candidate_cells = 8388608
+
+They limit the table of an attribute and its parents. On binary data the degree decides: k is the
+largest at which d-k tables of 2^(k+1) cells are 6-useful, k' is the largest at which the d-1 tables
+of the search frontier are 2-useful [Su16, VI]. On other domains the cells decide: an attribute may
+have any parents with which its table is useful, however many or few those are. A parent set is
+offered if it is maximal: no further parent would fit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from math import prod
 
-from common.methods.dp_subn.families import (
-    FamilyLimit,
-    frontier_limit,
-    is_binary,
-    network_limit,
+from common.bayes.domain import Domain
+from common.bayes.privbayes.parent_sets import (
+    UNCONSTRAINED,
+    Constraints,
+    affordable_cells,
+    affordable_degree,
+    candidates,
+    cell_limit,
+    choose_degree,
 )
-from common.methods.dp_subn.settings import PHASES, Settings
-from common.methods.dp_subn.updates import Party
-from common.methods.variables import Variables
+from common.errors import InputError
+from common.methods.network_model import Variables
 from common.privacy.budget import split
+from common.schema.toml import one_of
 from common.study.document import Study
-from common.study.method import Decision
+from common.study.method import Decision, above_zero, between, parts, read_settings
+from common.study.requests import Attributes
 from common.wording import many
 
+Party = tuple[str, int]  # name and row count
+
+PHASES = ("correlations", "initial structure", "structure update", "parameters")
+_MOST_PARENT_SETS = 1 << 14
 _CAPS = "most_parents, most_cells or most_candidate_cells"
+_MOST_PARENTS = 16  # caps have caps: a node works on them before an owner can see how long it takes
+_SETTINGS = {
+    "budget": parts(len(PHASES)),
+    "theta_tables": above_zero,
+    "theta_frontier": above_zero,
+    "degree": between(0, _MOST_PARENTS),
+    "frontier_degree": between(0, _MOST_PARENTS),
+    "usefulness": one_of(("phase", "total")),
+    "views": one_of(("optimal", "printed")),
+    "most_parents": between(1, _MOST_PARENTS),
+    "most_cells": between(4, 1 << 22),
+    "most_candidate_cells": between(4, 1 << 28),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a study may choose about DP-SUBN; the defaults are the paper's, errata applied.
+
+    Attributes:
+        usefulness: whether usefulness is computed with the epsilon of the phase that publishes the
+            tables, or with all of epsilon: [Su16] cites the definition of [Zhang14], which knows
+            one epsilon, and does not say.
+    """
+
+    budget: tuple[Fraction, ...] = (Fraction(1),) * len(PHASES)
+    theta_tables: Fraction = Fraction(6)
+    theta_frontier: Fraction = Fraction(2)
+    degree: int | None = None
+    frontier_degree: int | None = None
+    usefulness: str = "phase"
+    views: str = "optimal"
+    most_parents: int = 10
+    most_cells: int = 1 << 16
+    most_candidate_cells: int = 1 << 23
+
+    @classmethod
+    def of(cls, study: Study) -> Settings:
+        """Read the settings; profile `paper` has the views of Algorithm 2 on binary data."""
+        binary = study.encoding == "binary" or max(study.schema.sizes) <= 2
+        values = read_settings(study, _SETTINGS)
+        if binary and study.profile == "paper":
+            values.setdefault("views", "printed")
+        found = cls(**values)
+        if not binary and (found.degree is not None or found.frontier_degree is not None):
+            raise InputError(
+                "dp-subn.degree: on attributes with domains of their own the cells decide, not a "
+                'degree. Use encoding = "binary", or theta_tables and most_cells'
+            )
+        if not binary and found.views == "printed":
+            raise InputError(
+                'dp-subn.views: Algorithm 2 is for binary attributes. Use encoding = "binary"'
+            )
+        return found
+
+
+_DEFAULTS = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyLimit:
+    """The most parents of an attribute, and the most cells of their table together.
+
+    Attributes:
+        parents: their number.
+        cells: of the attribute and its parents.
+        useful: what usefulness allows, no cap applied: the number of parents of bits, or cells.
+    """
+
+    parents: int
+    cells: int
+    useful: int = field(default=0, compare=False)
+
+    def fits(self, sizes: Sequence[int], child: int, parents: Sequence[int]) -> bool:
+        """Return whether an attribute may have these parents; no parents always fit."""
+        if not parents:
+            return True
+        cells = prod((sizes[child], *(sizes[parent] for parent in parents)))
+        return len(parents) <= self.parents and cells <= self.cells
+
+    def maximal(
+        self, sizes: Sequence[int], child: int, parents: Sequence[int], pool: Iterable[int]
+    ) -> bool:
+        """Return whether these parents fit, and no other of the pool would fit beside them."""
+        return self.fits(sizes, child, parents) and not any(
+            self.fits(sizes, child, [*parents, other]) for other in pool if other not in parents
+        )
+
+
+def network_limit(
+    sizes: Sequence[int], rows: int, epsilon: Fraction, settings: Settings = _DEFAULTS
+) -> FamilyLimit:
+    """Limit the network, whose d tables (d-k on binary data) are published at `epsilon`."""
+    width, theta = len(sizes), settings.theta_tables
+    if not is_binary(sizes):
+        useful = cell_limit(rows=rows, attributes=width, epsilon=epsilon, theta=theta)
+        return _by_cells(sizes, useful, settings)
+    computed = choose_degree(rows=rows, attributes=width, epsilon=epsilon, theta=theta)
+    useful = computed if settings.degree is None else settings.degree
+    degree = affordable_degree(
+        attributes=width,
+        degree=min(useful, settings.most_parents, width - 1),
+        max_cells=settings.most_candidate_cells,
+    )
+    return FamilyLimit(degree, 2 << degree, useful)
+
+
+def frontier_limit(
+    sizes: Sequence[int],
+    rows: int,
+    epsilon: Fraction,
+    network: FamilyLimit,
+    settings: Settings = _DEFAULTS,
+) -> FamilyLimit:
+    """Limit the search frontier's d-1 tables, never below the network that it extends."""
+    width, tables, theta = len(sizes), max(len(sizes) - 1, 1), settings.theta_frontier
+    if not is_binary(sizes):
+        useful = cell_limit(rows=rows, attributes=tables, epsilon=epsilon, theta=theta)
+        limit = _by_cells(sizes, useful, settings)
+        parents, cells = max(limit.parents, network.parents), max(limit.cells, network.cells)
+        return FamilyLimit(parents, cells, useful)
+    computed = choose_degree(
+        rows=rows, attributes=width, epsilon=epsilon, theta=theta, tables=tables
+    )
+    useful = computed if settings.frontier_degree is None else settings.frontier_degree
+    degree = max(min(useful, settings.most_parents, width - 1), network.parents)
+    return FamilyLimit(degree, 2 << degree, useful)
+
+
+def candidate_families(
+    sizes: Sequence[int], placed: Sequence[int], limit: FamilyLimit
+) -> list[Attributes]:
+    """Return families: an attribute not yet placed, then a maximal parent set, ascending."""
+    most = Constraints(max_parents=limit.parents)
+    pairs = candidates(Domain.flat(sizes), placed, limit.cells, most)
+    return [tuple(view.attribute for view in pair.family) for pair in pairs]
+
+
+def is_binary(sizes: Sequence[int]) -> bool:
+    return all(size <= 2 for size in sizes)
+
+
+def _by_cells(sizes: Sequence[int], useful: int, settings: Settings) -> FamilyLimit:
+    cells = affordable_cells(
+        Domain.flat(sizes), min(useful, settings.most_cells), UNCONSTRAINED, _MOST_PARENT_SETS
+    )
+    ascending = sorted(sizes)
+    most, degree = min(settings.most_parents, len(sizes) - 1), 0
+    while degree < most and prod(ascending[: degree + 2]) <= cells:
+        degree += 1
+    return FamilyLimit(degree, cells, useful)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +267,13 @@ def _limit(name: str, plan: Plan, limit: FamilyLimit, theta: Fraction) -> Decisi
     unit = "parents" if binary else "cells a table"
     words = f"{got:,} {unit} (theta {float(theta):g}, usefulness by {plan.settings.usefulness})"
     most = min(limit.useful, len(plan.variables.sizes) - 1) if binary else limit.useful
-    return Decision(f"largest family ({name})", words, lowered(name, most, got, unit, "dp-subn"))
+    return Decision(
+        f"largest family ({name})", words, lowered(name, useful=most, got=got, unit=unit)
+    )
 
 
 def lowered(
-    name: str, useful: int, got: int, unit: str, method: str, caps: str = _CAPS
+    name: str, *, useful: int, got: int, unit: str, method: str = "dp-subn", caps: str = _CAPS
 ) -> str | None:
     """Say that a cap of the search made a limit smaller; None if it did not."""
     if got >= useful:
@@ -101,7 +285,7 @@ def lowered(
 
 
 def bound(study: Study) -> Mapping[str, Fraction] | None:
-    """The most that each party pays by noise replacement, whatever is published [Su16, Theorem 5].
+    """Return the most that each party pays by noise replacement [Su16, Theorem 5].
 
     The rows of party j are under fresh noise in every release from its turn on:
     eps_1 + eps_2 + (K - j + 1) eps_3 + eps_4. What a run realises may be less, because a table

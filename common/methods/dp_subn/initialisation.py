@@ -15,18 +15,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.privbayes.scores import (
-    Score,
-    Scoring,
-    mutual_information,
-    scored_by_shape,
-)
+from common.bayes.privbayes.scores import Score, Scoring, mutual_information, scored_by_shape
 from common.crypto.framing import frame
 from common.errors import RemoteProtocolError
 from common.marginals import BinarySubsets
-from common.methods.dp_subn.families import FamilyLimit, candidate_families
-from common.methods.network_model import Structure
-from common.methods.variables import Variables
+from common.methods.dp_subn.decisions import FamilyLimit, candidate_families
+from common.methods.network_model import Structure, Variables
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource, below
 from common.study.requests import Attributes, PartyRows
@@ -36,8 +30,8 @@ from common.study.steps import ChoiceStep
 _LONGEST_PAIR = 192  # characters of one pair: a child and at most sixteen parents
 
 
-def shares_of_attributes(attributes: int, parties: int) -> list[int]:
-    """For how many attributes each party chooses parents.
+def shares_of_attributes(*, attributes: int, parties: int) -> list[int]:
+    """Return for how many attributes each party chooses parents.
 
     All but the root need a choice: each party makes floor((d-1)/K), the last what is left. (The
     paper divides d by K and does not say whether the root counts; so every party has a choice to
@@ -52,8 +46,8 @@ def shares_of_attributes(attributes: int, parties: int) -> list[int]:
     return [each] * (parties - 1) + [choices - each * (parties - 1)]
 
 
-def printed_shares(attributes: int, parties: int) -> list[int]:
-    """For how many attributes each party chooses, the root among them, as printed [Su16, VI-A].
+def printed_shares(*, attributes: int, parties: int) -> list[int]:
+    """Return how many attributes each party takes, the root among them [Su16, VI-A, as printed].
 
     Every party takes floor(d/K), the last what is left: with K > d that is all of them.
     """
@@ -100,7 +94,7 @@ class PairChoice:
         return _encode(families)
 
     def without_rows(self, source: RandomSource) -> bytes:
-        """Attributes in random order, each with random parents until no further one fits."""
+        """Place attributes in random order, each with random parents until no further one fits."""
         sizes, placed = self.variables.sizes, list(self.placed)
         left = [a for a in range(len(sizes)) if a not in placed]
         families: list[Attributes] = []
@@ -118,7 +112,7 @@ class PairChoice:
         self.families(payload)
 
     def families(self, payload: bytes) -> list[Attributes]:
-        """The chosen families, child first; RemoteProtocolError if they cannot be chosen here."""
+        """Return the chosen families, child first; refuse what was not a candidate."""
         families = _decode(payload, self.take if self.placed else self.take + 1)
         placed = list(self.placed)
         for family in families:
@@ -159,7 +153,7 @@ def initial_structure(
     *,
     as_printed: bool = False,
 ) -> Script[Structure]:
-    """Every party in turn places its share of the attributes.
+    """Let every party in turn place its part of the attributes.
 
     Parties are names and row counts. A party's choices together cost it at most epsilon.
     `as_printed` shares out the attributes, and divides epsilon, as in the paper.
@@ -167,7 +161,7 @@ def initial_structure(
     placed: list[int] = []
     parents: dict[int, Attributes] = {}
     share_out = printed_shares if as_printed else shares_of_attributes
-    turns = share_out(len(variables.sizes), len(parties))
+    turns = share_out(attributes=len(variables.sizes), parties=len(parties))
     for (name, rows), take in zip(parties, turns, strict=True):
         if not take:
             continue
@@ -207,13 +201,14 @@ class _Scorer:
     def choose(
         self, candidates: Sequence[Attributes], epsilon: Fraction, source: RandomSource
     ) -> Attributes:
-        """One family, by the exponential mechanism on n * I(child; parents)."""
+        """Choose one family, by the exponential mechanism on n * I(child; parents)."""
         if set(self._sizes) == {2}:
             scores = self._binary_scores(np.array(candidates, dtype=np.intp))
             largest, binary = 2 ** len(candidates[0]), True
         else:
             scores = self._general_scores(candidates)
-            shapes = [self._shape(family) for family in candidates]
+            sizes = ([self._sizes[a] for a in family] for family in candidates)
+            shapes = [(child, prod(parents)) for child, *parents in sizes]
             largest = max(child * parents for child, parents in shapes)
             # By public sizes: which values occur in the table is secret.
             binary = all(min(shape) <= 2 for shape in shapes)
@@ -227,7 +222,7 @@ class _Scorer:
         return candidates[index]
 
     def _binary_scores(self, families: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Binary candidates all have as many parents as there can be: one array, no dictionary."""
+        """Score binary candidates, which all have as many parents: one array, no dictionary."""
         number, width = families.shape
         if width not in self._subsets:
             self._subsets[width] = BinarySubsets(self._data.codes(), width)
@@ -235,15 +230,12 @@ class _Scorer:
         return mutual_information(tables.reshape(number, 2, -1))
 
     def _general_scores(self, candidates: Sequence[Attributes]) -> NDArray[np.float64]:
-        """Each family is counted once, although it is a candidate again in the next round."""
+        """Score families, each counted once although it is a candidate again in the next round."""
         families = [family for family in candidates if family not in self._known]
         tables = self._data.count(families)
         values = scored_by_shape(tables, mutual_information)
         self._known.update(zip(families, values, strict=True))
         return np.array([self._known[family] for family in candidates])
-
-    def _shape(self, family: Attributes) -> tuple[int, int]:
-        return self._sizes[family[0]], prod(self._sizes[parent] for parent in family[1:])
 
 
 def _encode(families: Sequence[Attributes]) -> bytes:
@@ -252,7 +244,7 @@ def _encode(families: Sequence[Attributes]) -> bytes:
 
 
 def _decode(payload: bytes, pairs: int) -> list[Attributes]:
-    """The families in a payload; only the bytes that `_encode` writes are accepted."""
+    """Return the families in a payload; only the bytes that `_encode` writes are accepted."""
     if len(payload) > _LONGEST_PAIR * (pairs + 1):
         raise RemoteProtocolError(f"{pairs} pairs cannot take {len(payload)} bytes")
     try:

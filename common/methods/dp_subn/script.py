@@ -24,25 +24,18 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from common.methods.designs.nocd import View, optimal_design, printed_design
-from common.methods.dp_subn.correlation import correlations, pair_tables
-from common.methods.dp_subn.decisions import Plan
+from common.methods.designs.views import View, optimal_design, printed_design
+from common.methods.dp_subn.decisions import Party, Plan
+from common.methods.dp_subn.information import correlations, on_grid, pair_tables
 from common.methods.dp_subn.initialisation import initial_structure
-from common.methods.dp_subn.updates import (
-    Party,
-    Search,
-    on_grid,
-    update_by_replacement,
-    update_in_cohorts,
-)
-from common.methods.network_model import NetworkModel, Structure, network_of, table_sets
-from common.methods.variables import Variables
+from common.methods.dp_subn.updates import Search, update_by_replacement, update_in_cohorts
+from common.methods.network_model import NetworkModel, Structure, Variables, network_of, table_sets
 from common.study.document import Study
 from common.study.script import Fit, Script
 
 
 def dp_subn(study: Study) -> Script[Fit]:
-    """The five phases.
+    """Run the five phases.
 
     If the budget does not carry a single parent, there is no structure to learn: all of it then
     buys the parameters of independent columns. Which of the two it is depends on public values.
@@ -77,13 +70,13 @@ def dp_subn(study: Study) -> Script[Fit]:
 
 
 def views_of(sizes: tuple[int, ...], kind: str) -> Sequence[View]:
-    """The views of phase 1: of the least error, or Algorithm 2 as printed (binary data only)."""
+    """Return the views of phase 1: of least error, or Algorithm 2 as printed (binary only)."""
     design = printed_design(len(sizes)) if kind == "printed" else optimal_design(sizes)
     return design.views
 
 
 def in_cohorts(parties: Sequence[Party], cohorts: int) -> list[Sequence[Party]]:
-    """The parties in order, in so many cohorts whose sizes differ by at most one."""
+    """Divide the parties, in order, into cohorts whose sizes differ by at most one."""
     bounds = [len(parties) * number // cohorts for number in range(cohorts + 1)]
     return [parties[start:end] for start, end in pairwise(bounds)]
 
@@ -91,7 +84,7 @@ def in_cohorts(parties: Sequence[Party], cohorts: int) -> list[Sequence[Party]]:
 def learn_parameters(
     study: Study, variables: Variables, structure: Structure, cost: Fraction
 ) -> Script[Fit]:
-    """Phases 4 and 5: noisy tables of the families, and the model that samples from them."""
+    """Run phases 4 and 5: noisy tables of the families, and the model that samples from them."""
     network = network_of(structure)
     families = table_sets(network)
     tables = yield from variables.sum_tables(
@@ -108,7 +101,7 @@ def learn_parameters(
 def _quantify_correlations(
     study: Study, variables: Variables, views: Sequence[View], epsilon: Fraction
 ) -> Script[NDArray[np.float64]]:
-    """Phase 1: all views together; the mutual information of every pair is read off them."""
+    """Run phase 1: all views together; every pair's mutual information is read off them."""
     tables = yield from variables.sum_tables(
         views,
         name="correlations",

@@ -20,12 +20,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.postprocessing import marginal_table
 from common.crypto.sums.replacement import Books, Statistics
-from common.methods.dp_subn.correlation import mutual_information
 from common.methods.dp_subn.csfc import search_frontier
-from common.methods.dp_subn.families import FamilyLimit
-from common.methods.network_model import Structure
-from common.methods.variables import Variables
+from common.methods.dp_subn.decisions import FamilyLimit, Party
+from common.methods.dp_subn.information import mutual_information, on_grid
+from common.methods.network_model import Structure, Variables
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
 from common.study.requests import Attributes, Counts
@@ -33,9 +33,6 @@ from common.study.script import Script, replaced
 from common.study.steps import ReplaceStep
 
 PHASE = "structure update"
-_STEPS_PER_BIT = 1 << 30
-
-Party = tuple[str, int]  # name and row count
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ class Search:
     epsilon: Fraction
 
     def frontier(self, network: Structure) -> Structure:
-        """The network with more possible parents, as many as fit."""
+        """Return the network with more possible parents, as many as fit."""
         sizes, limit = self.variables.sizes, self.frontier_limit
         return search_frontier(
             network,
@@ -73,7 +70,7 @@ class Search:
         )
 
     def updated(self, frontier: Structure, statistics: Mapping[Attributes, Statistic]) -> Structure:
-        """For every attribute the parents with the most information, among those it may have.
+        """Return, of every attribute, the allowed parents with the most information.
 
         The frontier is acyclic, so every choice of parents in it is.
         """
@@ -92,32 +89,23 @@ class Search:
             combinations(sorted(parents), count) for count in range(most + 1)
         )
         allowed = [s for s in subsets if self.network_limit.fits(self.variables.sizes, child, s)]
-        scores = [_information(statistic, family, child, subset) for subset in allowed]
+        scores = [
+            _information(statistic, [family.index(a) for a in (child, *subset)])
+            for subset in allowed
+        ]
         return allowed[int(np.argmax(on_grid(np.array(scores))))]
 
 
-def _information(
-    statistic: Statistic, family: Attributes, child: int, parents: Attributes
-) -> float:
-    if not parents:
+def _information(statistic: Statistic, axes: Sequence[int]) -> float:
+    """Return the information that the first axis shares with the others."""
+    if len(axes) == 1:
         return 0.0
-    others = tuple(i for i, a in enumerate(family) if a != child and a not in parents)
-    table = statistic.table.sum(axis=others).astype(np.float64)
-    axis = sorted((child, *parents)).index(child)
-    return mutual_information(np.moveaxis(table, axis, 0), statistic.rows)
-
-
-def on_grid(information: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rounded to 2^-30 bits.
-
-    Curator and parties each compute this, perhaps on different machines, whose logarithms and order
-    of addition may differ in the last digit. On this grid they agree, and sums are exact.
-    """
-    return np.rint(information * _STEPS_PER_BIT) / _STEPS_PER_BIT
+    table = marginal_table(statistic.table, axes).astype(np.float64)
+    return mutual_information(table, statistic.rows)
 
 
 def families_of(frontier: Structure) -> list[Attributes]:
-    """The sufficient statistics: an attribute with its possible parents, ascending, if it has any.
+    """Return the sufficient statistics: attributes with possible parents, each with its own.
 
     In a DAG no two attributes have the same family.
     """
@@ -127,7 +115,7 @@ def families_of(frontier: Structure) -> list[Attributes]:
 def update_in_cohorts(
     search: Search, network: Structure, cohorts: Sequence[Sequence[Party]]
 ) -> Script[Structure]:
-    """One sum per cohort; the curator adds up what the cohorts have in common.
+    """Make one sum per cohort; the curator adds up the tables that cohorts have in common.
 
     A table that is new with a cohort covers the rows from that cohort on.
     """
@@ -155,7 +143,7 @@ def update_in_cohorts(
 def update_by_replacement(
     search: Search, network: Structure, parties: Sequence[Party]
 ) -> Script[Structure]:
-    """One release per party with secure noise replacement: the paper's noise at its true cost."""
+    """Make one release per party by noise replacement: the paper's noise at its true cost."""
     sizes = search.variables.sizes
     books, statistics = Books(), Statistics()
     for name, rows in parties:

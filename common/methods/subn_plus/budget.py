@@ -1,8 +1,10 @@
 """How subn+ spends its budget: decided from public facts alone, before the first sum.
 
 Forecasts decide: the noise of a margin that had all of the budget, and the noise of a pair's table,
-in halves or read off the views. They are distances, so they can be held against what dependence is
-worth. docs/research/subn-notes.md has the figures behind each constant.
+in halves or read off the views. docs/research/subn-notes.md has the figures behind each constant.
+
+With a delta, and Gaussian-like noise, the error of m tables grows with sqrt(m), so that every pair
+and every triple can be looked at, in groups as fine as the noise allows (`plan_contrasts`).
 """
 
 from __future__ import annotations
@@ -10,17 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations
-from math import comb, inf, isqrt, sqrt
+from math import comb, inf, sqrt
 
-from common.errors import LocalError
-from common.methods.designs.blocks import disjoint_blocks, margin_error, margin_sums
-from common.methods.designs.nocd import Design
-from common.methods.designs.projective import best_design
+from common.methods.designs.blocks import disjoint_blocks, margin_error
+from common.methods.designs.views import Design, best_design
+from common.methods.subn_plus.facts import (
+    HALF_OF_DEVIATION,
+    PublicFacts,
+    halves_noise,
+    margin_noise,
+    view_noise,
+)
 from common.methods.subn_plus.latent import COMPONENTS
 from common.privacy import sensitivity
-from common.privacy.promise import Promise
-from common.privacy.sensitivity import Sensitivity
+from common.privacy.sensitivity import CONTRAST_UNIT
 from common.study.requests import Attributes
 
 BLOCK_CELLS = 1 << 10
@@ -34,10 +39,8 @@ BLOCKS_BELOW = 0.5  # forecast noise of a margin, above which even a block's bes
 # Forecast noise of a pair's table, as a mean total variation distance:
 VIEWS_ALONE_BELOW = 0.15  # read off views that are all that is asked for
 FOREST_BELOW = 0.1  # from the agreement of halves, to find a forest
-PAIR_NOISE = 0.1  # of a table of the forest
-MOST_PAIR_GROUPS = 100  # of each attribute of such a table, however small its noise
 HALVES_BELOW = 0.05  # from the agreement of halves
-EARLY_BELOW = 0.09  # the same, with most of the budget for the margins: strong pairs still show
+EARLY_BELOW = 0.09  # from halves, with most of the budget for margins: strong pairs still show
 THREE_GROUPS_BELOW = 0.17  # read off views of three groups
 GROUPS_BELOW = 0.1  # of more
 MOST_VIEW_GROUPS = 64
@@ -54,62 +57,21 @@ LOOK_NOISE = 0.055  # forecast noise of a pair in halves, at which a first look 
 CLEAR_LOOK_NOISE = 0.03  # at which it seldom misses any
 CLEAR_LOOK = Fraction(6, 100)  # of the budget, at most, for a look as clear as that
 _LOOKS = tuple(Fraction(part, 100) for part in range(1, 17))
-HALF_OF_DEVIATION = {1: 1 / sqrt(8), 2: 0.4}  # the mean of half the absolute noise, by its norm
 _FIRST_MARGINS = Fraction(3, 8)  # of the look: they say where its halves are cut
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
 
-
-@dataclass(frozen=True, kw_only=True)
-class PublicFacts:
-    """What subn+ may know before the first sum.
-
-    Attributes:
-        sizes: the domain size of every attribute.
-        parties: who contributes, in ring order.
-        rows: of all parties together.
-        promise: what each party's rows are promised.
-        noise_shares: how many times the variance of its law a sum carries: 1 for one share,
-            K / (K - t) for K parties' distributed noise that t colluders cannot subtract.
-        ordered: of every attribute, how many of its first values are in an order; empty if unknown.
-        dependent: whether the study takes it as known that columns depend: then no sum is spent on
-            finding out.
-    """
-
-    sizes: tuple[int, ...]
-    parties: tuple[str, ...]
-    rows: int
-    promise: Promise
-    noise_shares: Fraction = Fraction(1)
-    ordered: tuple[int, ...] = ()
-    dependent: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse what no study can have."""
-        if not self.sizes or min(self.sizes) < 1 or self.rows < 1 or not self.parties:
-            raise LocalError("subn+ needs at least one attribute, one party and one row")
-        if self.budget <= 0 or self.noise_shares < 1:
-            raise LocalError(
-                f"a budget of {self.budget} and {self.noise_shares} noise shares: it must be "
-                "positive, and noise no less than one share"
-            )
-
-    @property
-    def budget(self) -> Fraction:
-        """What there is to spend."""
-        return self.promise.budget
-
-    @property
-    def norm(self) -> int:
-        """Which norm of a sensitivity noise is calibrated to."""
-        return 2 if self.promise.delta else 1
-
-    def widths(self, groups: int) -> tuple[int, ...]:
-        """How many groups each attribute has, if it has at most so many."""
-        return tuple(min(size, groups) for size in self.sizes)
-
-    def deviation(self, cost: Fraction, moved: Sensitivity) -> float:
-        """The standard deviation of the noise in a count of an answer at this cost."""
-        return sqrt(self.promise.law(cost, moved).nominal_variance * self.noise_shares)
+# Of contrasts:
+MOST_CONTRASTED = 64  # beyond, a mixture ties dependences to each other that have nothing in common
+MOST_PAIR_CELLS = 1 << 22
+MOST_TRIPLE_CELLS = 1 << 18  # the fit takes time in proportion
+MOST_CONTRAST_GROUPS = 64
+# Forecast noise of a table, as a mean total variation distance. The fit takes off most of it.
+PAIRS_BELOW = 0.25
+TRIPLES_BELOW = 0.2
+PAIRS_AS_EXACT = 0.01  # then triples may have more than a fifth
+DETAIL = Fraction(1, 12)  # of the budget, for pairs in detail
+_TRIPLES_SHARES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))
+_MOST_VARIANCE = 1 << 39  # that noise can be drawn of, and some room
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +88,7 @@ class Budget:
         margins: of the blocks; 0 if there are none.
         correlations: of the views, or of the agreement of halves if there are no views.
         pairs: of the pairs in full detail.
-        forest: whether the model is a forest of pairs (`common.methods.subn_plus.forest`), not a
+        forest: whether the model is a forest of pairs (`common.methods.subn_plus.models`), not a
             mixture.
     """
 
@@ -142,7 +104,7 @@ class Budget:
 
 
 def decide_budget(facts: PublicFacts) -> Budget:
-    """Which sums are made, and at what cost."""
+    """Decide which sums are made, and at what cost."""
     blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
     if margin_noise(facts, blocks) > BLOCKS_BELOW:
         blocks = tuple((attribute,) for attribute in range(len(facts.sizes)))
@@ -157,7 +119,7 @@ def decide_budget(facts: PublicFacts) -> Budget:
 
 
 def _views_alone(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
-    """Views of the attributes' own values; None if they would drown, or show margins badly."""
+    """Ask for views of own values; None if they would drown, or show margins badly."""
     if len(facts.sizes) > MOST_SMALL_COLUMNS:
         return None
     design = best_design(facts.sizes, cell_limit=VIEW_CELLS)
@@ -169,7 +131,7 @@ def _views_alone(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget |
 
 
 def _forest(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
-    """A forest of pairs; None if halves would show none."""
+    """Ask for a forest of pairs; None if halves would show none."""
     noisy = margin_noise(facts, blocks) > _NOISY_FOREST_MARGINS_ABOVE
     budget = _with_halves(facts, blocks, *(_SHARES_WITH_HALVES if noisy else _SHARES_OF_FOREST))
     limit = HALVES_BELOW if noisy else FOREST_BELOW
@@ -189,20 +151,8 @@ def _with_halves(
     )
 
 
-def bearable_cells(facts: PublicFacts, cost: Fraction) -> int:
-    """The most cells of a table of which half the L1 norm of its noise stays below the rows."""
-    variance = facts.promise.law(cost, sensitivity.histograms(1)).nominal_variance
-    return isqrt(int(8 * facts.rows**2 / variance))
-
-
-def pair_groups(facts: PublicFacts, cost: Fraction, tables: int, limit: float = PAIR_NOISE) -> int:
-    """The most groups, at least two, of both attributes that so many tables of pairs bear."""
-    noise = facts.deviation(cost, sensitivity.histograms(tables)) / (2 * facts.rows)  # of a cell
-    return min(max(2, isqrt(int(limit / noise))), MOST_PAIR_GROUPS)
-
-
 def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
-    """As many groups of values as can be seen; None if even halves would drown."""
+    """Ask for as many groups as can be seen; None if even halves would drown in noise."""
     halves = _with_halves(facts, blocks, *_SHARES_WITH_HALVES)
     if halves_noise(facts, halves.correlations) > HALVES_BELOW:
         early = _with_halves(facts, blocks, *_EARLY_SHARES)
@@ -227,7 +177,7 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
 
 
 def look_share(facts: PublicFacts) -> Fraction:
-    """What a look costs: as much as it takes to see pairs in halves, one more attribute counted.
+    """Return the look's fraction of the budget: enough to see pairs in halves, and one attribute.
 
     A look that misses dependence loses all of it, so it is made clearer where that costs little.
     """
@@ -247,10 +197,10 @@ def look_share(facts: PublicFacts) -> Fraction:
 
 
 def margins_share(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Fraction:
-    """The margins' share x of the budget, in parts of 1 / 40.
+    """Return the margins' fraction x of the budget, in parts of 1 / 40.
 
     Let a be the forecast noise of a margin that has all of the budget, b that of the pairs, which
-    is the same for every budget: groups are made finer until it is as before. Under pure epsilon
+    is equal for every budget: groups are made finer until it is. Under pure epsilon
     the errors a / x and b / (1 - x) have the least sum for x / (1 - x) = (a / b)^(1/2); with a
     delta, errors fall with the root of a share: (a / b)^(2/3).
     """
@@ -268,12 +218,9 @@ def margins_share(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Fractio
 def finest_design(
     facts: PublicFacts, cost: Fraction, widths: Callable[[int], tuple[int, ...]]
 ) -> tuple[int, Design] | None:
-    """As many groups as can be seen, three or more, and views of them; None if three would drown.
+    """Return the most groups that can be seen, with views of them; None if three would drown.
 
-    Args:
-        facts: of the study.
-        cost: of the views.
-        widths: how many groups each attribute has, if it has at most so many.
+    `widths` says how many groups each attribute has, if it has at most so many.
     """
     best = None
     for groups in range(3, min(max(facts.sizes), MOST_VIEW_GROUPS) + 1):
@@ -286,41 +233,11 @@ def finest_design(
     return best
 
 
-def margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:
-    """The mean total variation distance of a margin that noise makes, all the budget on them."""
-    total = 0.0
-    for own, share in margin_sums(facts.sizes, blocks, facts.norm):
-        deviation = facts.deviation(facts.budget * share, sensitivity.histograms(len(own)))
-        total += deviation * margin_error(facts.sizes, own) / len(own)
-    return HALF_OF_DEVIATION[facts.norm] * total / (len(facts.sizes) * facts.rows)
-
-
-def halves_noise(facts: PublicFacts, cost: Fraction) -> float:
-    """The same as `view_noise`, of pairs in halves by their agreement; infinite without pairs."""
-    moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
-    return facts.deviation(cost, moved) / facts.rows if moved.l1 else inf
-
-
-def view_noise(design: Design, facts: PublicFacts, cost: Fraction) -> float:
-    """The mean over pairs of half the L1 norm of the noise in their tables, as a share of the rows.
-
-    A pair of c cells in a view of C sums C / c of them for each of its own.
-    """
-    deviation = facts.deviation(cost, sensitivity.histograms(len(design.views)))
-    total = 0.0
-    for view in design.views:
-        cells = design.cells(view)
-        for a, b in combinations(view, 2):
-            total += sqrt(cells * design.sizes[a] * design.sizes[b]) / 2
-    return total * deviation / (comb(len(design.sizes), 2) * facts.rows)
-
-
 def _views_show_margins(design: Design, blocks: Sequence[Attributes]) -> bool:
-    """Whether the views alone show the margins not much worse than the blocks would.
+    """Return whether the views show the margins not much worse than the blocks would.
 
     Up to some forty columns they do. The views of two hundred are so many that a margin read off
-    all of them has eight times the noise it has in a block, and worse margins than histograms give
-    spoil every table.
+    all of them has eight times the noise it has in a block, and bad margins spoil every table.
     """
     weights = [0.0] * len(design.sizes)
     for view in design.views:
@@ -328,3 +245,92 @@ def _views_show_margins(design: Design, blocks: Sequence[Attributes]) -> bool:
             weights[attribute] += 1 / design.cells(view)
     of_views = sum(sqrt(size / w) for size, w in zip(design.sizes, weights, strict=True))
     return len(design.views) * of_views <= _MARGINS_WORSE_BY * margin_error(design.sizes, blocks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContrastPlan:
+    """What is asked.
+
+    Attributes:
+        margins: the cost of all histograms.
+        look: of the agreement of halves.
+        pairs: of all pairs' contrasts.
+        triples: of all triples' contrasts; 0 if they are not asked.
+        detail: of a few pairs, or of the margins once more.
+        pair_groups: the most groups of an attribute in pairs.
+        triple_groups: the most groups of an attribute in triples.
+    """
+
+    margins: Fraction
+    look: Fraction
+    pairs: Fraction
+    triples: Fraction
+    detail: Fraction
+    pair_groups: int
+    triple_groups: int
+
+
+def plan_contrasts(facts: PublicFacts) -> ContrastPlan | None:
+    """Return the finest plan that the noise allows; None if pairs show little but noise."""
+    sizes = [size for size in facts.sizes if size > 1]
+    if not 2 <= len(sizes) <= MOST_CONTRASTED:
+        return None
+    margins = margins_share(facts, tuple((a,) for a in range(len(facts.sizes))))
+    look = look_share(facts)
+    left = 1 - margins - look - DETAIL
+    if left <= 0:
+        return None
+    finest = max(2, _most_groups(facts, sizes, left * (1 - _TRIPLES_SHARES[0]), 2))
+    groups = _most_groups(facts, sizes, left, 2)
+    if groups < 2:
+        return None
+    triples, in_triples = Fraction(0), 0
+    for share in _TRIPLES_SHARES:
+        own = _most_groups(facts, sizes, left * share, 3)
+        exact = _contrast_noise(facts, sizes, left * (1 - share), finest, 2) <= PAIRS_AS_EXACT
+        if share > Fraction(1, 5) and not exact:
+            break
+        if own >= 2 and _most_groups(facts, sizes, left * (1 - share), 2) >= finest:
+            triples, in_triples, groups = left * share, own, finest
+    return ContrastPlan(
+        margins=facts.budget * margins,
+        look=facts.budget * look,
+        pairs=facts.budget * (left - triples),
+        triples=facts.budget * triples,
+        detail=facts.budget * DETAIL,
+        pair_groups=groups,
+        triple_groups=in_triples,
+    )
+
+
+def _most_groups(facts: PublicFacts, sizes: list[int], share: Fraction, order: int) -> int:
+    """Return the most groups whose forecast noise is below the limit; 0 if not even two."""
+    if len(sizes) < order:
+        return 0
+    limit = PAIRS_BELOW if order == 2 else TRIPLES_BELOW
+    cells = MOST_PAIR_CELLS if order == 2 else MOST_TRIPLE_CELLS
+    best = 0
+    for groups in range(2, min(max(sizes), MOST_CONTRAST_GROUPS) + 1):
+        total = sensitivity.symmetric([min(size, groups) for size in sizes], order)
+        if total > cells or _contrast_noise(facts, sizes, share, groups, order) > limit:
+            break
+        best = groups
+    return best
+
+
+def _contrast_noise(
+    facts: PublicFacts, sizes: list[int], share: Fraction, groups: int, order: int
+) -> float:
+    """Forecast the noise of a table, as a total variation distance."""
+    widths = [min(size, groups) for size in sizes]
+    mean = sensitivity.symmetric(widths, order) / comb(len(sizes), order)
+    deviation = _contrast_deviation(facts, facts.budget * share, widths, order)
+    return HALF_OF_DEVIATION[2] * deviation * mean / facts.rows
+
+
+def _contrast_deviation(facts: PublicFacts, cost: Fraction, widths: list[int], order: int) -> float:
+    """Forecast the standard deviation of the noise in a contrast, in rows."""
+    variance = sensitivity.contrasts(widths, order).l2_squared / (2 * cost)
+    if variance > _MOST_VARIANCE:
+        return inf
+    return sqrt(variance * facts.noise_shares) / float(CONTRAST_UNIT**order)

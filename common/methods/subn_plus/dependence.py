@@ -1,11 +1,20 @@
-"""Which pairs of attributes depend so strongly that they are counted together in full detail.
+"""Which pairs of attributes depend: tests, the strongest pairs, and forests of pairs.
 
 The views that were summed for the correlations hold every pair, so the choice costs nothing, and
 sums over all parties do not care how the rows are split among them. A pair's table in groups is
 compared with the product of the published margins; the expected square of its noise is taken off.
 
+The dependences of a table with many columns are many and local, and few classes cannot hold them. A
+tree of pairs can [ChowLiu68]: every attribute given one other, and exact sums of its tables. The
+agreement of halves shows every pair dimly. The pairs that are significant make a maximum spanning
+forest, and what is left of them a second one: those at most 2 (d - 1) pairs are counted as tables,
+whose noise is far less than that of the sum that named them. So a pair that noise has named costs
+little: it is looked at again. The forest of the model is chosen from these tables, and no number
+that named a pair enters its estimate.
+
 Decisions are made in exact rational arithmetic: every party comes to the same pairs.
 
+[ChowLiu68] Chow, Liu: Approximating discrete probability distributions with dependence trees.
 [Laurent00] Laurent, Massart: Adaptive estimation of a quadratic functional by model selection.
 """
 
@@ -14,21 +23,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 from math import prod
 
-import numpy as np
-
-from common.methods.subn_plus.grouping import without_noise_floor
+from common.bayes.postprocessing import marginal_table
+from common.methods.designs.views import Pair, pairs_of
 from common.study.requests import Attributes, Counts
 
-Groups = tuple[int, ...]  # the group of each value of an attribute
-Pair = tuple[int, int]
-
-DEVIATIONS = 3  # of the noise, that a pair must stand out by
+DEVIATIONS = 3  # of the noise, that a significant pair is above
 LEAST_DISTANCE = Fraction(3, 10)  # from independence, as a total variation distance
 _NOT_BY_CHANCE = Fraction(5, 2)  # see Departure.clear
 _TOGETHER = 4  # see `depends`
+_FORESTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ class Departure:
 
     @property
     def clear(self) -> bool:
-        """Whether noise alone would hardly show as much.
+        """Significance: noise alone would hardly show as much.
 
         The sum of f squares of normal noise of variance 1 exceeds f + 2 sqrt(f x) + 2 x with a
         probability of at most exp(-x) [Laurent00, Lemma 1]. The bound is generous: for x = 5/2 it
@@ -60,15 +65,12 @@ class Departure:
         """
         return self.clear_among(1)
 
-    def clear_among(self, pairs: int, sampled: int = 0) -> bool:
-        """Whether chance alone would hardly show as much in any of so many pairs.
+    def clear_among(self, pairs: int, *, sampled: int = 0) -> bool:
+        """Return whether chance alone would hardly show as much in any of so many pairs.
 
         The chance of each is divided by their number: ln(pairs) is added to x, or a little more.
-
-        Args:
-            pairs: how many.
-            sampled: rows that are a sample of independent attributes (times the square of a row's
-                unit) have squares of that times (1 - 1/q) (1 - 1/r) in q by r cells, or less.
+        `sampled` rows that are a sample of independent attributes (times the square of a row's
+        unit) have squares of that times (1 - 1/q) (1 - 1/r) in q by r cells, or less.
         """
         chance = _NOT_BY_CHANCE + Fraction(7, 10) * (pairs - 1).bit_length()
         above = self.above(sampled) - 2 * chance
@@ -76,16 +78,16 @@ class Departure:
 
     @property
     def freedom(self) -> int:
-        """How many numbers a table of known margins has."""
+        """The degrees of freedom of a table of known margins."""
         return (self.shape[0] - 1) * (self.shape[1] - 1)
 
     def above(self, sampled: int) -> Fraction:
-        """The squares that chance does not explain, in units of its variance."""
+        """Return the squares that chance does not explain, in units of its variance."""
         by_sampling = Fraction(sampled, prod(self.shape))
         return (self.squares - self.freedom * by_sampling) / (self.variance + by_sampling)
 
-    def stands_out(self, rows: int) -> bool:
-        """Whether it is large, and more than noise.
+    def is_strong(self, rows: int) -> bool:
+        """Return whether the departure is large, and significant.
 
         The sum of f squares of noise, of variance v each, and of a signal of square s varies by
         v^2 (2 f + 4 s / v) around its mean (as if the noise were normal).
@@ -99,42 +101,27 @@ class Departure:
 
 
 def depends(found: Mapping[Pair, Departure], sampled: int) -> bool:
-    """Whether some pair depends, or many do a little; chance alone seldom says so of any table.
+    """Return whether some pair depends, or many do a little; chance alone seldom says so.
 
     All pairs' squares together have as many degrees of freedom f as their tables, and vary by
     2 f to 5 f around f if there is nothing but noise (normal or Laplace, and rows that are a
-    sample): four times the square root of f is about two deviations, or three.
-
-    Args:
-        found: how far every pair is from independence.
-        sampled: as in `Departure.clear_among`.
+    sample): four times the square root of f is about two deviations, or three. `sampled` is that of
+    `Departure.clear_among`.
     """
-    if any(own.clear_among(len(found) ** 2, sampled) for own in found.values()):
+    if any(own.clear_among(len(found) ** 2, sampled=sampled) for own in found.values()):
         return True
     freedom = sum(own.freedom for own in found.values())
     total = sum((own.above(sampled) for own in found.values()), Fraction(0))
     return total > 0 and total**2 > _TOGETHER**2 * freedom
 
 
-def group_weights(histogram: Counts, groups: Groups, rows: int) -> tuple[int, ...]:
-    """A noisy margin as non-negative weights of groups; equal ones if nothing is left of it."""
-    left = without_noise_floor(histogram, rows)
-    weights = np.zeros(max(groups) + 1, dtype=np.int64)
-    np.add.at(weights, np.array(groups, dtype=np.intp), left)
-    return tuple(weights.tolist()) if weights.any() else (1,) * len(weights)
-
-
 def departure(
     table: Counts, first: Sequence[int], second: Sequence[int], variance: Fraction, rows: int
 ) -> Departure:
-    """What a pair's table shows beside its margins.
+    """Return what a pair's noisy table of groups shows beside its margins.
 
-    Args:
-        table: noisy counts, in groups.
-        first: weights of the first attribute's groups.
-        second: weights of the second's.
-        variance: of the noise in one cell.
-        rows: how many rows are counted.
+    The margins are weights of the first and the second attribute's groups; the variance is that of
+    the noise in one cell.
     """
     high, wide = table.shape
     unit = sum(first) * sum(second)
@@ -165,40 +152,29 @@ def departures(
     variances: Sequence[Fraction],
     rows: int,
 ) -> dict[Pair, Departure]:
-    """Every pair that some view holds; the first one counts.
+    """Return the departure of every pair that some view holds; the first view counts.
 
-    Args:
-        views: the attributes of each table.
-        tables: noisy counts, in groups.
-        weights: of every attribute's groups, from its margin.
-        variances: of the noise in one cell of each table.
-        rows: how many rows are counted.
+    Tables are noisy counts of groups, with the weights of every attribute's groups by its margin,
+    and the variance of the noise in one cell of each table.
     """
     found: dict[Pair, Departure] = {}
     for view, table, variance in zip(views, tables, variances, strict=True):
-        for (i, first), (j, second) in combinations(enumerate(view), 2):
-            a, b = sorted((first, second))
-            if (a, b) not in found:
-                others = tuple(axis for axis in range(table.ndim) if axis not in (i, j))
-                pair = table.sum(axis=others) if first < second else table.sum(axis=others).T
-                summed = table.size // pair.size
-                found[a, b] = departure(pair, weights[a], weights[b], variance * summed, rows)
+        for pair, axes in pairs_of(view):
+            if pair not in found:
+                own = marginal_table(table, axes)
+                first, second = (weights[a] for a in pair)
+                noise = variance * (table.size // own.size)
+                found[pair] = departure(own, first, second, noise, rows)
     return found
 
 
 def strong_pairs(
     found: Mapping[Pair, Departure], sizes: Sequence[int], *, rows: int, cells: int, most: int
 ) -> tuple[Pair, ...]:
-    """Disjoint pairs, the strongest first, that stand out and whose tables the budget bears.
+    """Return disjoint strong pairs whose tables the budget bears, the strongest first.
 
-    A table's noise grows with its cells and with the number of tables.
-
-    Args:
-        found: how far every pair is from independence.
-        sizes: the domain size of every attribute.
-        rows: how many rows are counted.
-        cells: of the largest table, times the number of tables: the most.
-        most: cells of one table.
+    A table's noise grows with its cells and with the number of tables: their number times the cells
+    of the largest is at most `cells`. No table has more than `most` cells.
     """
     chosen: list[Pair] = []
     largest = 0
@@ -206,7 +182,7 @@ def strong_pairs(
         taken = {attribute for other in chosen for attribute in other}
         size = prod(sizes[a] for a in pair)
         if (
-            found[pair].stands_out(rows)
+            found[pair].is_strong(rows)
             and min(sizes[a] for a in pair) > 2  # else one class says it all
             and taken.isdisjoint(pair)
             and size <= most
@@ -214,4 +190,28 @@ def strong_pairs(
         ):
             chosen.append(pair)
             largest = max(largest, size)
+    return tuple(chosen)
+
+
+def spanning_forest(found: Mapping[Pair, Departure]) -> tuple[Pair, ...]:
+    """Return the pairs of largest strength that close no circle, the strongest first."""
+    tree_of: dict[int, set[int]] = {}
+    chosen = []
+    for pair in sorted(found, key=lambda pair: (-found[pair].strength, pair)):
+        first, second = (tree_of.setdefault(a, {a}) for a in pair)
+        if first is not second:
+            first |= second
+            tree_of.update(dict.fromkeys(second, first))
+            chosen.append(pair)
+    return tuple(chosen)
+
+
+def candidates(found: Mapping[Pair, Departure]) -> tuple[Pair, ...]:
+    """Return the pairs that are worth a table: of the significant ones, two forests."""
+    left = {pair: own for pair, own in found.items() if own.clear}
+    chosen: list[Pair] = []
+    for _ in range(_FORESTS):
+        forest = spanning_forest(left)
+        chosen += forest
+        left = {pair: own for pair, own in left.items() if pair not in set(forest)}
     return tuple(chosen)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from math import isqrt
 from typing import TypeAlias
 
@@ -29,10 +29,8 @@ from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.errors import LocalError
-from common.methods.subn_plus.budget import PublicFacts
-from common.methods.subn_plus.grouping import GroupedTables
-from common.methods.subn_plus.settings import expects_dependence
-from common.methods.tails import ordered_values
+from common.methods.subn_plus.facts import PublicFacts
+from common.methods.subn_plus.requests import GroupedTables
 from common.privacy import sensitivity
 from common.privacy.randomness import RandomSource, uniforms
 from common.schema.attribute import Attribute
@@ -53,23 +51,9 @@ ENOUGH = 2  # deviations of a histogram's noise: where an average value has more
 _FORMAT = "parley model of cells 1"
 
 
-def descending(
-    script: Callable[[PublicFacts], Script[Fit]],
-) -> Callable[[Study], Script[Fit]]:
-    """The script of a method that sees attributes of many values in cells."""
-    return partial(_script, script)
-
-
-def _script(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Script[Fit]:
-    facts = PublicFacts(
-        sizes=study.schema.sizes,
-        parties=tuple(member.name for member in study.members),
-        rows=study.rows,
-        promise=study.method_promise,
-        noise_shares=study.noise_shares(len(study.members)),
-        ordered=tuple(map(ordered_values, study.schema.attributes)),
-        dependent=expects_dependence(study),
-    )
+def descending(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Script[Fit]:
+    """Run the script of a method that sees attributes of many values in cells."""
+    facts = PublicFacts.of(study)
     trees = {
         a: Tree.of(attribute.hierarchy)
         for a, attribute in enumerate(study.schema.attributes)
@@ -83,11 +67,11 @@ def _script(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Scrip
     coarse = replace(facts, sizes=sizes, promise=replace(facts.promise, left=left), ordered=ordered)
     fit = yield from in_cells(script(coarse), found)
     public = {a: frequencies_of(study.schema.attributes[a]) for a in found}
-    return partial(_spread, fit, facts.sizes, found, public)
+    return lambda: SpreadModel(fit(), facts.sizes, found, public)
 
 
 def has_many_values(attribute: Attribute, facts: PublicFacts) -> bool:
-    """Whether counts of an attribute descend its hierarchy: decided before the first sum."""
+    """Decide, before the first sum, whether counts of an attribute descend its hierarchy."""
     if attribute.tree is None or attribute.size <= MANY:
         return False
     law = facts.promise.law(facts.budget, sensitivity.histograms(len(facts.sizes)))
@@ -110,7 +94,7 @@ class Tree:
 
     @classmethod
     def of(cls, hierarchy: Hierarchy) -> Tree:
-        """The tree without unary nodes."""
+        """Return the tree of a hierarchy, without unary nodes."""
         children: list[tuple[int, ...]] = []
         codes: list[tuple[int, ...]] = []
 
@@ -125,11 +109,10 @@ class Tree:
         return cls(hierarchy.size, tuple(children), tuple(codes))
 
     def below(self, nodes: Sequence[int]) -> tuple[int, ...]:
-        """The children of some nodes."""
         return tuple(child for node in nodes for child in self.children[node])
 
     def first(self, most: int) -> tuple[int, ...]:
-        """The nodes to begin with: the deepest level of at most `most`, but below the root."""
+        """Return the nodes to begin with: the deepest level of at most `most` below the root."""
         level, deeper = self.children[0], self._deeper(self.children[0])
         while len(level) < len(deeper) <= most:
             level, deeper = deeper, self._deeper(deeper)
@@ -139,7 +122,7 @@ class Tree:
         return tuple(below for node in level for below in self.children[node] or (node,))
 
     def levels(self, nodes: tuple[int, ...]) -> int:
-        """How many levels there are from some nodes on."""
+        """Return how many levels there are from some nodes on."""
         number = 0
         while nodes:
             nodes, number = self.below(nodes), number + 1
@@ -151,7 +134,6 @@ class _Descent:
     """What is known about one attribute.
 
     Attributes:
-        tree: its hierarchy.
         asked: the nodes to count next.
         first: the nodes that were counted first.
         heavy: the nodes that were found heavy.
@@ -166,11 +148,10 @@ class _Descent:
 
     @classmethod
     def of(cls, tree: Tree, first: tuple[int, ...]) -> _Descent:
-        """Nothing is known yet."""
         return cls(tree, first, frozenset(first))
 
     def groups(self) -> Cells:
-        """Each value in the group of the node that is asked for, all others in group 0."""
+        """Return the group of each value: its node that is asked for, or 0 for all others."""
         groups = [0] * self.tree.size
         for group, node in enumerate(self.asked, start=1):
             for code in self.tree.codes[node]:
@@ -189,7 +170,7 @@ class _Descent:
         self.asked = self.tree.below(sorted(heavy))
 
     def cells(self) -> Cells:
-        """The partition: heavy nodes without heavy children, and what is left below others."""
+        """Return the partition: heavy nodes without heavy children, and the rest below others."""
         parts: list[tuple[int, ...]] = []
         self._divide(0, parts)
         return numbered(parts, self.tree.size)
@@ -201,7 +182,8 @@ class _Descent:
         rest: tuple[int, ...] = ()
         total, variance = 0, Fraction(0)
         for child in self.tree.children[node]:
-            if child in self.first.union(self.heavy) and not self._was_opened(child):
+            opened = any(below in self.noisy for below in self.tree.children[child])
+            if child in self.first.union(self.heavy) and not opened:
                 parts.append(self.tree.codes[child])
                 continue
             if child in self.noisy and child not in self.heavy and child not in self.first:
@@ -214,18 +196,14 @@ class _Descent:
             return (), 0, Fraction(0)
         return rest, total, variance
 
-    def _was_opened(self, node: int) -> bool:
-        """Whether the children of a node were asked for."""
-        return any(child in self.noisy for child in self.tree.children[node])
-
 
 def is_heavy(noisy: int, variance: Fraction) -> bool:
-    """Whether a noisy count is more than noise."""
+    """Return whether a noisy count is more than noise."""
     return noisy > 0 and noisy**2 >= HEAVY**2 * variance
 
 
 def numbered(parts: Sequence[Sequence[int]], size: int) -> Cells:
-    """The cell of each value, numbered by first value."""
+    """Return the cell of each value; cells are numbered by their first value."""
     part_of = np.empty(size, dtype=np.intp)
     for number, part in enumerate(parts):
         part_of[list(part)] = number
@@ -238,15 +216,11 @@ def descend(
 ) -> Script[tuple[dict[int, Cells], Fraction]]:
     """Ask for the children of heavy nodes, round by round.
 
-    Args:
-        facts: of the study.
-        trees: of the attributes that have many values.
-
-    Returns:
-        The cells of these attributes, and the budget that is left.
+    Return the cells of the attributes that have many values, and the budget that is left.
     """
     cost = round_cost(facts, [tree.levels(tree.children[0]) for tree in trees.values()])
-    deviation = isqrt(int(_variance(facts, cost, len(trees)))) + 1
+    law = facts.promise.law(cost, sensitivity.histograms(len(trees)))
+    deviation = isqrt(int(facts.variance(law))) + 1
     most = int(facts.rows / (HEAVY * deviation))
     state = {a: _Descent.of(tree, tree.first(most)) for a, tree in trees.items()}
     cost = round_cost(facts, [own.tree.levels(own.asked) for own in state.values()])
@@ -256,28 +230,22 @@ def descend(
     while asked := tuple(a for a, own in state.items() if own.asked):
         number += 1
         groups = [state[a].groups() if a in asked else each for a, each in enumerate(every_value)]
-        step = SumStep(
+        step = facts.sum_of(
+            GroupedTables(tuple((a,) for a in asked), tuple(groups)),
             name=f"descent {number}",
             phase="descent",
-            parties=facts.parties,
-            request=GroupedTables(tuple((a,) for a in asked), tuple(groups)),
-            sensitivity=sensitivity.histograms(len(asked)),
-            law=facts.promise.law(cost, sensitivity.histograms(len(asked))),
+            cost=cost,
+            moved=sensitivity.histograms(len(asked)),
         )
         tables, law = yield from measured(step)
         left -= cost
         for a, table in zip(asked, tables, strict=True):
-            state[a].learn(table, law.nominal_variance * facts.noise_shares)
+            state[a].learn(table, facts.variance(law))
     return {a: own.cells() for a, own in state.items()}, left
 
 
-def _variance(facts: PublicFacts, cost: Fraction, tables: int) -> Fraction:
-    law = facts.promise.law(cost, sensitivity.histograms(tables))
-    return law.nominal_variance * facts.noise_shares
-
-
 def round_cost(facts: PublicFacts, rounds: Sequence[int]) -> Fraction:
-    """What a round costs: as much as an attribute of the method, and all together at most half."""
+    """Return what a round costs: as much as an attribute, and all rounds at most half."""
     every = sum(rounds)
     return facts.budget * Fraction(every, every + max(len(facts.sizes), every)) / max(rounds)
 
@@ -291,18 +259,16 @@ class RowsInCells:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
         return self.data.rows
 
     def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
-        """The contingency table of every attribute set; groups are of cells."""
+        """Count the rows in every attribute set; groups are of cells."""
         coarse = {
             a: [groups[a][cell] for cell in own] for a, own in self.parts.items() if a in groups
         }
         return self.data.count(sets, {**groups, **self.parts, **coarse})
 
     def codes(self) -> Codes:
-        """All rows at once."""
         return self.data.codes().in_groups(self.parts)
 
 
@@ -320,17 +286,14 @@ class RequestInCells:
 
     @cached_property
     def tables(self) -> tuple[TableShape, ...]:
-        """Those of the request, grouped where there are cells."""
         return tuple(map(self._in_cells, self.request.tables))
 
     @cached_property
     def shown(self) -> tuple[TableShape, ...]:
-        """Those that the request tells, grouped where there are cells."""
         return tuple(map(self._in_cells, self.request.shown))
 
     @property
     def unit(self) -> int:
-        """The request's."""
         return self.request.unit
 
     def _in_cells(self, own: TableShape) -> TableShape:
@@ -339,35 +302,26 @@ class RequestInCells:
 
     @property
     def links(self) -> Sequence[Attributes]:
-        """Those of the request."""
         return self.request.links
 
     @property
     def cells(self) -> int:
-        """How many integers the vector has."""
         return self.request.cells
 
     @property
     def canonical(self) -> bytes:
-        """The request and the cells."""
         cells = (frame((a, frame(own))) for a, own in sorted(self.parts.items()))
         return frame(("in cells", frame(cells), self.request.canonical))
 
     def limit(self, rows: int) -> int:
-        """The request's."""
         return self.request.limit(rows)
 
     def answer(self, data: PartyRows) -> Counts:
-        """Count the rows in cells, exactly."""
         return self.request.answer(RowsInCells(data, self.parts))
 
 
 def in_cells(script: Script[Fit], parts: Mapping[int, Cells]) -> Script[Fit]:
-    """The steps of a script, about attributes in cells.
-
-    Raises:
-        LocalError: the script has a step that is no sum.
-    """
+    """Run a script about attributes in cells; LocalError if it has a step that is no sum."""
     try:
         step = next(script)
         while True:
@@ -385,7 +339,7 @@ Frequencies: TypeAlias = NDArray[np.float64] | None
 
 
 def frequencies_of(attribute: Attribute) -> Frequencies:
-    """Of each code; `other` and `missing` are as frequent as an average value."""
+    """Return each code's frequency; `other` and `missing` are as frequent as the average."""
     if not attribute.frequencies:
         return None
     known = np.array(attribute.frequencies, dtype=np.float64)
@@ -393,7 +347,7 @@ def frequencies_of(attribute: Attribute) -> Frequencies:
 
 
 def within_cells(cell_of: NDArray[np.intp], frequencies: Frequencies) -> NDArray[np.float64]:
-    """The probability of each value in its cell; even where nothing in the cell is frequent."""
+    """Return each value's probability in its cell; even where nothing in it is frequent."""
     weights = np.ones(len(cell_of)) if frequencies is None else frequencies
     totals = np.bincount(cell_of, weights)
     weights = np.where(totals[cell_of] > 0, weights, 1.0)
@@ -418,7 +372,7 @@ class SpreadModel:
     public: Mapping[int, Frequencies] = field(default_factory=dict)
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Rows of the model, each cell's spread over its values."""
+        """Draw rows of the model, each cell's spread over its values."""
         drawn = self.model.sample(rows, source)
         columns = list[NDArray[np.integer]](drawn.columns)
         for a, own in self.parts.items():
@@ -426,7 +380,6 @@ class SpreadModel:
         return Codes.from_columns(columns, self.sizes)
 
     def as_json(self) -> dict[str, object]:
-        """The model of the cells, and the cell of every value."""
         return {
             "format": _FORMAT,
             "cells": [
@@ -441,22 +394,13 @@ class SpreadModel:
         }
 
 
-def _spread(
-    fit: Fit,
-    sizes: tuple[int, ...],
-    parts: Mapping[int, Cells],
-    public: Mapping[int, Frequencies],
-) -> SpreadModel:
-    return SpreadModel(fit(), sizes, parts, public)
-
-
 def spread(
     cell_of: NDArray[np.intp],
     cells: NDArray[np.integer],
     source: RandomSource,
     frequencies: Frequencies = None,
 ) -> NDArray[np.intp]:
-    """A value of each cell, by its public frequency or all of its values equally likely."""
+    """Draw a value of each cell, by public frequency or all of its values equally likely."""
     values = np.argsort(cell_of, kind="stable")
     ladder = np.cumsum(within_cells(cell_of, frequencies)[values])  # cell c is from c to c + 1
     ends = np.cumsum(np.bincount(cell_of))

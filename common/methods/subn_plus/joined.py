@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.methods.subn_plus.latent import LatentModel, fit
-from common.methods.subn_plus.moment_loss import Moments
-from common.methods.subn_plus.table_loss import Floats, Grouping, Measurement
+from common.methods.subn_plus.losses import Floats, Grouping, Measurement, Moments
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.study.requests import Attributes
@@ -43,25 +42,24 @@ class Joined:
 
     @classmethod
     def of(cls, pairs: Sequence[Attributes], sizes: Sequence[int]) -> Joined:
-        """The given disjoint sets, and every other attribute by itself."""
+        """Return columns of the given disjoint sets, and of every other attribute by itself."""
         taken = {attribute for own in pairs for attribute in own}
         alone = ((a,) for a in range(len(sizes)) if a not in taken)
         return cls((*pairs, *alone), tuple(sizes))
 
     def alone(self, attribute: int) -> bool:
-        """Whether the attribute has a column of its own."""
+        """Return whether the attribute has a column of its own."""
         return (attribute,) in self.sets
 
     def shape(self, column: int) -> tuple[int, ...]:
-        """The domain sizes of a column's attributes."""
         return tuple(self.sizes[a] for a in self.sets[column])
 
     def values(self, column: int, cells: NDArray[np.intp]) -> tuple[NDArray[np.intp], ...]:
-        """What each attribute of a column is in the given cells."""
+        """Return the value of each attribute of a column in the given cells."""
         return tuple(np.unravel_index(cells, self.shape(column)))
 
     def translate(self, table: Measurement) -> Measurement:
-        """The same noisy table, of columns instead of attributes."""
+        """Return a noisy table of attributes as one of columns."""
         column_of = {a: column for column, own in enumerate(self.sets) for a in own}
         columns = tuple(dict.fromkeys(column_of[a] for a in table.attributes))
         axes = [
@@ -76,7 +74,7 @@ class Joined:
         return Measurement(columns, groupings, counts.reshape(shape), table.variance)
 
     def moments(self, moments: Moments) -> Moments:
-        """The same noisy contrasts, of columns instead of attributes."""
+        """Return noisy contrasts of attributes as those of columns."""
         column_of = {a: column for column, own in enumerate(self.sets) for a in own}
         groupings = []
         for attribute, grouping in zip(moments.columns, moments.groupings, strict=True):
@@ -87,7 +85,7 @@ class Joined:
         return replace(moments, columns=columns, groupings=tuple(groupings))
 
     def _grouping(self, column: int, table: Measurement, axes: Sequence[int]) -> Grouping | None:
-        """Where each cell of the column is along these axes of the table."""
+        """Return the place of each cell of the column along these axes of the table."""
         cells = np.arange(prod(self.shape(column)))
         values = dict(zip(self.sets[column], self.values(column, cells), strict=True))
         places = []
@@ -108,7 +106,6 @@ class JoinedModel:
     mixture: LatentModel
 
     def as_json(self) -> dict[str, object]:
-        """The model as plain values."""
         return {
             **self.mixture.as_json(),
             "format": _FORMAT,
@@ -116,7 +113,7 @@ class JoinedModel:
         }
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Rows of the model, stratified."""
+        """Draw rows of the model, stratified."""
         drawn = self.mixture.sample(rows, source)
         out: dict[int, NDArray[np.intp]] = {}
         for column, cells in enumerate(drawn.columns):
@@ -133,17 +130,12 @@ def independent_blocks(
     *,
     penalty: float,
 ) -> JoinedModel:
-    """Disjoint sets of attributes, independent of each other: one class, a column for each set.
+    """Model disjoint sets of attributes, independent of each other: one class, a column per set.
 
-    Nothing is known about attributes of different blocks, and one mixture for all would tie them:
-    a class that stands for something in one block stands for something in the others too.
-
-    Args:
-        sizes: the domain size of every attribute.
-        margins: every attribute's distribution.
-        rows: how many rows the tables count.
-        blocks: noisy tables that hold every attribute in exactly one of them, in its own values.
-        penalty: as `common.methods.subn_plus.latent.fit` has it.
+    Nothing is known about attributes of different blocks, and one mixture for all would tie them: a
+    class that stands for something in one block stands for something in the others, too. Each
+    attribute is in exactly one of the noisy tables, in its own values; the margins are every
+    attribute's distribution, and the penalty is that of `latent.fit`.
     """
     columns = []
     for table in blocks:
@@ -161,7 +153,7 @@ def independent_blocks(
 def joint_margin(
     table: Measurement, first: Floats, second: Floats, *, rows: int, price: float
 ) -> Floats:
-    """The joint distribution of a pair, from its noisy table and its better known margins.
+    """Return the joint distribution of a pair, from its noisy table and its better known margins.
 
     The table of probabilities x that minimises |rows x - counts|^2 / (2 variance) + price KL(x |
     the margins' product), then fitted to the margins. As in the mixture, a departure from
@@ -186,7 +178,7 @@ def joint_margin(
 
 
 def _fitted(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """The matrix closest to `table` whose rows and columns have these sums."""
+    """Return the matrix closest to `table` whose rows and columns have these sums."""
     joint: Floats = table + _PRIOR * np.outer(rows, columns)
     for _ in range(_MOST_ROUNDS):
         joint *= (rows / np.maximum(joint.sum(axis=1), _TINY))[:, None]
@@ -194,3 +186,24 @@ def _fitted(table: Floats, rows: Floats, columns: Floats) -> Floats:
         if np.abs(joint.sum(axis=1) - rows).sum() < _CLOSE:
             break
     return joint
+
+
+def pair_margin(
+    table: Measurement, first: Floats, second: Floats, rows: int, price: float
+) -> Floats:
+    """Return the joint distribution of a pair's own values, from its noisy table in groups.
+
+    Within a group of values nothing is known but the margins.
+    """
+    into, onto = (_shares(m, g) for m, g in zip((first, second), table.groupings, strict=True))
+    grouped = (first @ (into > 0), second @ (onto > 0))
+    joint = joint_margin(table, *grouped, rows=rows, price=price)
+    return np.asarray(into @ joint @ onto.T, dtype=np.float64)
+
+
+def _shares(margin: Floats, grouping: Grouping | None) -> Floats:
+    """Return the proportion of its group that each value is, as a matrix (values, groups)."""
+    groups = np.arange(len(margin)) if grouping is None else grouping
+    member = np.eye(int(groups.max()) + 1)[groups]
+    weighted = np.maximum(margin, 1e-12)[:, None] * member  # a group of nothing has equal shares
+    return np.asarray(weighted / weighted.sum(axis=0), dtype=np.float64)

@@ -19,17 +19,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import pairwise
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.postprocessing import margin_of, marginal_table
 from common.errors import LocalError
-from common.methods.subn_plus.moment_loss import MomentLoss, Moments
-from common.methods.subn_plus.table_loss import Floats, Grouping, Measurement, TableLoss
-from common.methods.tails import margin_of
+from common.methods.subn_plus.losses import (
+    Floats,
+    Grouping,
+    Measurement,
+    MomentLoss,
+    Moments,
+    TableLoss,
+)
 from common.privacy.randomness import KeyedRandomSource, RandomSource, uniforms
 from common.schema.codes import Codes
 
@@ -41,7 +46,7 @@ _RISE = 30  # steps, until the step size is whole
 _SPREAD = 0.9  # how far the classes start from the margins, in logits
 _TINY = 1e-12
 _FORMAT = "parley latent class model 1"
-# A start, not a secret: everyone gets the same model.
+# A start, not a secret: curator and parties get the same model.
 _START = hashlib.sha256(b"parley latent classes").digest()
 
 
@@ -53,13 +58,14 @@ class LatentModel:
     columns: tuple[Floats, ...]
 
     def marginal(self, attributes: Sequence[int]) -> Floats:
-        """The model's probabilities of the attributes' values, in the order given."""
+        """Return the probabilities of the attributes' joint values, in the order given."""
         shape = tuple(self.columns[a].shape[1] for a in attributes)
-        joint = _outer([self.weights[:, None], *(self.columns[a] for a in attributes)])
+        joint = self.weights[:, None]
+        for a in attributes:  # class by class, the flattened outer product
+            joint = (joint[:, :, None] * self.columns[a][:, None, :]).reshape(len(joint), -1)
         return np.asarray(joint.sum(axis=0).reshape(shape), dtype=np.float64)
 
     def as_json(self) -> dict[str, object]:
-        """The model as plain values."""
         return {
             "format": _FORMAT,
             "weights": self.weights.tolist(),
@@ -67,7 +73,7 @@ class LatentModel:
         }
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Rows of the model, stratified.
+        """Draw rows of the model, stratified.
 
         Every class gets its expected number of rows and every value in it its expected share, up
         to rounding; only the pairing of the columns within a class is left to chance. Margins then
@@ -89,18 +95,13 @@ class LatentModel:
 
 
 def systematic(weights: Floats, count: int, source: RandomSource) -> NDArray[np.intp]:
-    """`count` ordered indices, index i about weights[i] * count times, unbiased."""
+    """Draw `count` ordered indices, index i about weights[i] * count times, unbiased."""
     if count == 0:
         return np.zeros(0, dtype=np.intp)
     edges = np.cumsum(weights)
     points = (np.arange(count) + uniforms(1, source)[0]) / count * edges[-1]
     drawn: NDArray[np.intp] = np.searchsorted(edges, points, side="right")
     return drawn.clip(max=len(weights) - 1)
-
-
-def _outer(factors: Sequence[Floats]) -> Floats:
-    """Row by row, the flattened outer product of the factors: (m, a), (m, b) -> (m, a*b)."""
-    return reduce(lambda u, v: (u[:, :, None] * v[:, None, :]).reshape(len(u), -1), factors)
 
 
 def _softmax(logits: Floats) -> Floats:
@@ -114,13 +115,9 @@ def estimated_margins(
     measurements: Sequence[Measurement],
     ordered: Sequence[int] = (),
 ) -> tuple[Floats, ...]:
-    """Each attribute's distribution, by inverse variance over the tables that show its values.
+    """Return each attribute's distribution, by inverse variance over the tables of its values.
 
-    Args:
-        sizes: the domain size of every attribute.
-        rows: how many rows the tables count.
-        measurements: the tables.
-        ordered: of every attribute, how many of its first values are in an order.
+    Of every attribute, the first `ordered` values are in an order.
     """
     sums = [np.zeros(size) for size in sizes]
     weights = [0.0] * len(sizes)
@@ -129,9 +126,8 @@ def estimated_margins(
             zip(table.attributes, table.groupings, strict=True)
         ):
             if grouping is None:
-                others = tuple(other for other in range(table.counts.ndim) if other != axis)
                 weight = sizes[attribute] / (table.counts.size * table.variance)
-                sums[attribute] += weight * table.counts.sum(axis=others)
+                sums[attribute] += weight * marginal_table(table.counts, [axis])
                 weights[attribute] += weight
     return tuple(
         margin_of(total / weight, rows, 1 / np.sqrt(weight), run) / rows
@@ -188,7 +184,7 @@ class _Atoms:
         self.starts = [0, *np.cumsum([len(own) for own in self.first]).tolist()]
 
     def table(self, table: Measurement) -> Measurement:
-        """The same noisy table, seen through atoms."""
+        """Return a noisy table, seen through atoms."""
         groupings = tuple(
             self.first[a] if g is None else g[self.first[a]]
             for a, g in zip(table.attributes, table.groupings, strict=True)
@@ -196,17 +192,17 @@ class _Atoms:
         return replace(table, groupings=groupings)
 
     def moments(self, moments: Moments) -> MomentLoss:
-        """The moments' part of the loss."""
+        """Return the moments' part of the loss."""
         seen = zip(moments.columns, moments.groupings, strict=True)
         return MomentLoss(moments, [own[self.first[column]] for column, own in seen], self.starts)
 
     def margins(self) -> Floats:
-        """The margins of all atoms, side by side."""
+        """Return the margins of all atoms, side by side."""
         pairs = zip(self.of, self._margins, strict=True)
         return np.concatenate([np.bincount(atoms, margin) for atoms, margin in pairs])
 
     def spread(self, columns: Floats) -> tuple[Floats, ...]:
-        """Classes' distributions over atoms (atoms, classes) as distributions over values."""
+        """Return distributions over atoms (atoms, classes) as distributions over values."""
         found = []
         for i, (atoms, margin) in enumerate(zip(self.of, self._margins, strict=True)):
             share = margin + _TINY
@@ -217,7 +213,7 @@ class _Atoms:
 
 
 def _refined(groupings: Sequence[Grouping | None], size: int) -> Grouping:
-    """The coarsest grouping of the values that each of the given ones is a coarser one of."""
+    """Return the coarsest grouping of the values that refines all of the given ones."""
     if any(own is None for own in groupings):
         return np.arange(size)
     atoms = np.zeros(size, dtype=np.intp)
@@ -269,7 +265,7 @@ class _Loss:
         self._penalty = penalty / largest
 
     def gradients(self, weights: Floats, logits: Floats) -> list[Floats]:
-        """With respect to the logits of the columns (atoms, classes), then of the weights."""
+        """Return the gradients by the logits of the columns (atoms, classes) and of the weights."""
         told = _log_distributions(logits, self._starts)
         columns = np.exp(told)
         off = (columns @ weights - self._target) * self._precision
@@ -294,12 +290,12 @@ class _Loss:
 
 
 def per_value(numbers: Floats, starts: Sequence[int]) -> Floats:
-    """A number of each column (columns, classes), for every value of the column."""
+    """Repeat a number of each column (columns, classes) for every value of the column."""
     return np.repeat(numbers, np.diff(starts), axis=0)
 
 
 def _log_distributions(logits: Floats, starts: Sequence[int]) -> Floats:
-    """The logarithms of the columns' softmax, one below the other."""
+    """Return the logarithms of the columns' softmax, one below the other."""
     shifted: Floats = logits - per_value(np.maximum.reduceat(logits, starts[:-1]), starts)
     shifted -= per_value(np.log(np.add.reduceat(np.exp(shifted), starts[:-1])), starts)
     return shifted
@@ -315,17 +311,11 @@ def fit(
     iterations: int = ITERATIONS,
     penalty: float = PENALTY,
 ) -> LatentModel:
-    """The mixture that explains all noisy tables best; always the same for the same tables.
+    """Fit the mixture that explains all noisy tables best; equal tables give equal mixtures.
 
-    Args:
-        margins: every column's distribution, to which the classes are drawn: `estimated_margins`.
-        rows: the public number of rows that the tables count.
-        measurements: the noisy tables. Those of a single column are in the margins already, and
-            say how well these are known.
-        moments: noisy contrasts.
-        components: how many classes.
-        iterations: of gradient descent.
-        penalty: what a nat of information between class and columns costs, in units of the loss.
+    The classes are drawn towards the margins, every column's distribution: `estimated_margins`.
+    Noisy tables of a single column are in the margins already, and say how well these are known.
+    The penalty is what a nat of information between class and columns costs, in units of the loss.
     """
     if rows < 1:
         raise LocalError(f"a model of {rows} rows cannot be fitted")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 
-from common.methods.network_model import NetworkModel
-from common.methods.subn_plus.budget import PublicFacts
-from common.methods.subn_plus.dependence import Departure, Pair
-from common.methods.subn_plus.forest import forest_model as fit_forest
-from common.methods.subn_plus.forest import pair_margin, pairs_within
-from common.methods.subn_plus.joined import Joined, JoinedModel, independent_blocks
+from common.bayes.network import Family
+from common.bayes.postprocessing import marginal_table
+from common.methods.designs.views import Pair, pairs_of
+from common.methods.network_model import NetworkModel, Variables, network_of
+from common.methods.subn_plus.dependence import Departure, spanning_forest
+from common.methods.subn_plus.facts import PublicFacts
+from common.methods.subn_plus.joined import Joined, JoinedModel, independent_blocks, pair_margin
 from common.methods.subn_plus.latent import (
     COMPONENTS,
     ITERATIONS,
@@ -21,11 +22,10 @@ from common.methods.subn_plus.latent import (
     estimated_margins,
     fit,
 )
-from common.methods.subn_plus.moment_loss import Moments
-from common.methods.subn_plus.table_loss import Floats, Measurement
+from common.methods.subn_plus.losses import Floats, Measurement, Moments
 
 PENALTY_PER_GROUP = 40.0
-HALVES_PENALTY = 20.0  # the same, where agreements of halves are all that shows dependence
+HALVES_PENALTY = 20.0  # where agreements of halves are all that shows dependence
 PAIR_PRICE = 10.0
 PRICE = 0.85  # of information, times `noise_edge`
 MOST_CLASSES = 256
@@ -40,7 +40,7 @@ def blocks_model(facts: PublicFacts, blocks: Sequence[Measurement]) -> JoinedMod
 
 
 def columns_model(facts: PublicFacts, tables: Sequence[Measurement]) -> JoinedModel:
-    """Every attribute by itself, by all tables that show it."""
+    """Model every attribute by itself, by all tables that show it."""
     margins = estimated_margins(facts.sizes, facts.rows, tables, facts.ordered)
     columns = tuple(own[None, :] for own in margins)
     return JoinedModel(Joined.of((), facts.sizes), LatentModel(np.ones(1), columns))
@@ -53,6 +53,71 @@ def forest_model(
     return fit_forest(margins, facts.rows, found, pairs_within(tables), price=PAIR_PRICE)
 
 
+def fit_forest(
+    margins: Sequence[Floats],
+    rows: int,
+    found: Mapping[Pair, Departure],
+    tables: Mapping[Pair, Measurement],
+    *,
+    price: float,
+) -> NetworkModel:
+    """Fit a network in which every attribute has at most one parent.
+
+    `found` says how far pairs are from independence; the price of a departure is that of
+    `joined.joint_margin`.
+    """
+    edges = spanning_forest({pair: own for pair, own in found.items() if own.clear})
+    parents = _rooted(edges, len(margins))
+    network = network_of(tuple(() if p is None else (p,) for p in parents))
+    shown: dict[Family, Floats] = {}
+    for pair in network.pairs:
+        parent = parents[pair.child]
+        if parent is None:
+            shown[pair.family] = rows * margins[pair.child]
+        else:
+            a, b = sorted((pair.child, parent))
+            joint = rows * pair_margin(tables[a, b], margins[a], margins[b], rows, price)
+            shown[pair.family] = joint if a == pair.child else joint.T
+    return NetworkModel(Variables(tuple(map(len, margins))), network, shown)
+
+
+def pairs_within(tables: Iterable[Measurement]) -> dict[Pair, Measurement]:
+    """Return the table of every pair that some table holds; the first table counts."""
+    found: dict[Pair, Measurement] = {}
+    for table in tables:
+        for pair, axes in pairs_of(table.attributes):
+            if pair not in found:
+                counts = marginal_table(table.counts, axes)
+                found[pair] = Measurement(
+                    pair,
+                    tuple(table.groupings[axis] for axis in axes),
+                    counts,
+                    table.variance * (table.counts.size // counts.size),
+                )
+    return found
+
+
+def _rooted(edges: Sequence[Pair], attributes: int) -> list[int | None]:
+    """Return the parent of every attribute; the lowest attribute of a tree is its root."""
+    neighbours: list[list[int]] = [[] for _ in range(attributes)]
+    for a, b in edges:
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    parents: list[int | None] = [None] * attributes
+    reached: set[int] = set()
+    for root in range(attributes):
+        waiting = [] if root in reached else [root]
+        reached.update(waiting)
+        while waiting:
+            parent = waiting.pop()
+            children = [a for a in neighbours[parent] if a not in reached]
+            for child in children:
+                parents[child] = parent
+            reached.update(children)
+            waiting += children
+    return parents
+
+
 def mixture_model(
     facts: PublicFacts,
     views: Sequence[Measurement],
@@ -61,7 +126,7 @@ def mixture_model(
     *,
     halves: Moments | None = None,
 ) -> LatentModel | JoinedModel:
-    """The mixture fitted to all tables, in which every chosen pair is a single column."""
+    """Fit a mixture to all tables, in which every chosen pair is a single column."""
     sizes, rows = facts.sizes, facts.rows
     tables = [*blocks, *views]
     margins = estimated_margins(sizes, rows, tables, facts.ordered)
@@ -85,23 +150,21 @@ def mixture_model(
 
 
 def both(one: Measurement, other: Measurement) -> Measurement:
-    """Two tables of the same attributes as one, by inverse variance."""
+    """Average two tables of the same attributes, by inverse variance."""
     share = other.variance / (one.variance + other.variance)
     counts = share * one.counts + (1 - share) * other.counts
     return replace(one, counts=counts, variance=share * one.variance)
 
 
 def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
-    """A pair's table by inverse variance over all tables that show both attributes' own values."""
+    """Average a pair's tables, by inverse variance, over all that show both's own values."""
     weight = 1 / pair.variance
     total = weight * pair.counts
     for table in tables:
         shown = [a for a, own in zip(table.attributes, table.groupings, strict=True) if own is None]
         if set(pair.attributes) <= set(shown):
             axes = [table.attributes.index(a) for a in pair.attributes]
-            others = tuple(axis for axis in range(table.counts.ndim) if axis not in axes)
-            counts = table.counts.sum(axis=others)
-            counts = counts if axes == sorted(axes) else counts.T
+            counts = marginal_table(table.counts, axes)
             own = counts.size / (table.counts.size * table.variance)
             total, weight = total + own * counts, weight + own
     return replace(pair, counts=total / weight, variance=1 / weight)
@@ -114,7 +177,7 @@ def _columns(
     margins: Sequence[Floats],
     rows: int,
 ) -> list[Floats]:
-    """The distribution of each column: of the chosen pairs, then of every other attribute."""
+    """Return each column's distribution: of the chosen pairs, then of every other attribute."""
     columns = []
     for table in pairs:
         a, b = table.attributes
@@ -129,7 +192,7 @@ def moments_model(
     pairs: Sequence[Measurement],
     moments: Sequence[Moments],
 ) -> LatentModel | JoinedModel:
-    """The mixture fitted to margins and contrasts, in which every chosen pair is one column."""
+    """Fit a mixture to margins and contrasts, in which every chosen pair is one column."""
     sizes, rows = facts.sizes, facts.rows
     margins = estimated_margins(sizes, rows, tables, facts.ordered)
     joined = Joined.of([table.attributes for table in pairs], sizes)
@@ -151,12 +214,12 @@ def moments_model(
 
 
 def _classes(groups: int, most: int) -> int:
-    """More classes where pairs are seen in more groups."""
+    """Return more classes where pairs are seen in more groups."""
     return min(max(groups, COMPONENTS), most)
 
 
 def noise_edge(pairs: Moments, margins: Sequence[Floats]) -> float:
-    """The price of information at which half of what noise shows in contrasts of pairs would pay.
+    """Return the price of information at which half the noise in contrasts of pairs would pay.
 
     A class that is off the margins by d tells d' C^-1 d / 2 nats about the columns, C being the
     covariance of all attributes' indicators (`common.methods.subn_plus.dependence`), and explains

@@ -1,12 +1,12 @@
 """subn+: a few noisy sums, and one model fitted to all of them.
 
-    1. Look. How often pairs agree in halves (`.agreements`), and the halves' own counts, cut by a
+    1. Look. How often pairs agree in halves (`Agreements`), and the halves' own counts, cut by a
        first small sum of the margins. If no pair depends, the margins get all that is left.
     2. Margins. Tables over disjoint blocks of attributes (`common.methods.designs.blocks`).
     3. Correlations. Every attribute's values are joined into a few groups by the margins' own noisy
        counts, and NOCD's views of the grouped attributes are summed: every pair in exactly one.
-       With a delta, the contrasts of all pairs and triples (`.contrasts`).
-    4. Pairs. The few that are seen to depend strongly (`.dependence`), in full detail. If there are
+       With a delta, the contrasts of all pairs and triples (`Contrasts`).
+    4. Pairs. The few that are seen to depend strongly (`dependence`), in full detail. If there are
        none, the margins once more.
 
 With a delta, and up to 64 columns, contrasts take the place of views: a row's contrast is shorter
@@ -15,12 +15,11 @@ margins come before the look: there, two sums of the same tables are as good as 
 much as both. Where the noise allows no more than two groups, there is no look: the
 agreement of halves is all that is asked for after the margins.
 
-The model is a mixture (`common.methods.subn_plus.latent`) in which the chosen pairs are single
-columns (`common.methods.subn_plus.joined`).
+The model is a mixture (`latent`) in which the chosen pairs are single columns (`joined`).
 
 Where every domain is small there is nothing to group, and the views are all that is asked. Wide
-tables get a forest of pairs instead of a mixture (`common.methods.subn_plus.forest`): margins, the
-agreement of halves, and tables of the pairs that a forest may be made of.
+tables get a forest of pairs instead of a mixture (`dependence`): margins, the agreement of halves,
+and tables of the pairs that a forest may be made of.
 
 Where correlations would show little but noise, the margins get everything, and the model is
 independent blocks: no worse than independent columns, because it has better margins than histograms
@@ -41,32 +40,27 @@ from itertools import combinations
 
 import numpy as np
 
+from common.bayes.postprocessing import marginal_table
 from common.methods.designs.blocks import margin_sums
-from common.methods.subn_plus.agreements import Agreements
+from common.methods.designs.views import Pair
 from common.methods.subn_plus.budget import (
     Budget,
-    PublicFacts,
-    bearable_cells,
+    ContrastPlan,
     decide_budget,
     finest_design,
-    pair_groups,
+    plan_contrasts,
 )
-from common.methods.subn_plus.contrast_plan import ContrastPlan, plan_contrasts
-from common.methods.subn_plus.contrasts import Contrasts
 from common.methods.subn_plus.dependence import (
     Departure,
-    Pair,
+    candidates,
     departures,
     depends,
-    group_weights,
     strong_pairs,
 )
-from common.methods.subn_plus.forest import candidates
-from common.methods.subn_plus.grouping import GroupedTables, even_groups, halves
+from common.methods.subn_plus.facts import PublicFacts, bearable_cells, pair_groups
 from common.methods.subn_plus.joined import JoinedModel
-from common.methods.subn_plus.latent import (
-    LatentModel,
-)
+from common.methods.subn_plus.latent import LatentModel
+from common.methods.subn_plus.losses import Measurement, Moments
 from common.methods.subn_plus.models import (
     blocks_model,
     both,
@@ -75,16 +69,23 @@ from common.methods.subn_plus.models import (
     mixture_model,
     moments_model,
 )
-from common.methods.subn_plus.moment_loss import Moments
-from common.methods.subn_plus.table_loss import Measurement
+from common.methods.subn_plus.requests import (
+    Agreements,
+    Contrasts,
+    GroupedTables,
+    Groups,
+    Weights,
+    even_groups,
+    group_weights,
+    halves,
+)
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
-from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity
-from common.study.requests import Attributes, Counts, Request
+from common.privacy.sensitivity import CONTRAST_UNIT
+from common.study.requests import Attributes, Counts
 from common.study.script import Fit, Script, added_up, measured
-from common.study.steps import SumStep
 
-Groups = tuple[tuple[int, ...], ...]  # of every attribute: the group of each of its values
+Groupings = tuple[Groups, ...]  # of every attribute
 
 PAIR_CELLS = 1 << 11
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
@@ -93,7 +94,7 @@ _LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in t
 
 
 def measure(facts: PublicFacts) -> Script[Fit]:
-    """The phases: a look, margins, correlations, pairs, as far as the budget goes."""
+    """Run the phases: a look, margins, correlations, pairs, as far as the budget goes."""
     if facts.promise.delta and (plan := plan_contrasts(facts)) is not None:
         return (yield from _contrasts(facts, plan))
     budget = decide_budget(facts)
@@ -101,6 +102,7 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     if not budget.margins:
         views = yield from _correlations(facts, budget, every_value)
         seen = views.measurements(facts)
+        # The histograms come of the views: a deviation has the noise of both.
         if not depends(views.departures(facts, _one_way(views), noisy=2), facts.rows):
             return partial(columns_model, facts, seen)
         return partial(mixture_model, facts, seen)
@@ -120,7 +122,7 @@ def measure(facts: PublicFacts) -> Script[Fit]:
 
 
 def _views(facts: PublicFacts, budget: Budget, blocks: GroupedTables) -> Script[Fit]:
-    """A look that tells whether any pair depends; then margins, views and pairs, or margins.
+    """Look whether any pair depends; then ask for margins, views and pairs, or for margins.
 
     The look comes before the margins: two noisy sums of the same tables are worse than one that
     costs as much as both, under pure epsilon.
@@ -128,13 +130,10 @@ def _views(facts: PublicFacts, budget: Budget, blocks: GroupedTables) -> Script[
     seen = None
     if budget.look:
         first = yield from _tables(facts, "first margins", budget.first, blocks)
-        agreed = yield from _agreements(facts, budget.look, _one_way(first), alone=True)
-        if not depends(agreed.departures(facts, agreed.weights(facts)), facts.rows):
+        seen = yield from _look(facts, budget.look, _one_way(first))
+        if seen is None:
             left = facts.budget - budget.first - budget.look
-            margins = yield from _margins(facts, "margins", left, blocks)
-            twice = zip(first.measurements(facts), margins.measurements(facts), strict=True)
-            return partial(blocks_model, facts, [both(*own) for own in twice])
-        seen = agreed.moments(facts)
+            return (yield from _margins_alone(facts, "margins", left, first))
     margins = yield from _margins(facts, "margins", budget.margins, blocks)
     histograms = _one_way(margins)
     budget, groups = _in_even_groups(facts, budget, histograms)
@@ -151,7 +150,7 @@ def _detail(
     found: Mapping[Pair, Departure],
     mixture: Callable[..., LatentModel | JoinedModel],
 ) -> Script[Fit]:
-    """The pairs that stand out; if there are none, the margins once more."""
+    """Ask for the strong pairs; if there are none, for the margins once more."""
     measured = margins.measurements(facts)
     bearable = bearable_cells(facts, budget.pairs)
     pairs = strong_pairs(found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS)
@@ -163,25 +162,23 @@ def _detail(
     return partial(mixture, measured, detail.measurements(facts))
 
 
-def _every_value(facts: PublicFacts) -> Groups:
+def _every_value(facts: PublicFacts) -> Groupings:
     return tuple(tuple(range(size)) for size in facts.sizes)
 
 
 def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
-    """Margins, contrasts of all pairs and of all triples, and the few pairs that say most."""
+    """Ask for margins, contrasts of all pairs and of all triples, and the strong pairs."""
     sizes = facts.sizes
     alone = GroupedTables(tuple((a,) for a in range(len(sizes))), _every_value(facts))
     margins = yield from _margins(facts, "margins", plan.margins, alone)
     histograms = _one_way(margins)
     moments = []
     if plan.look:
-        agreed = yield from _agreements(facts, plan.look, histograms, alone=True)
-        if not depends(agreed.departures(facts, agreed.weights(facts)), facts.rows):
+        seen = yield from _look(facts, plan.look, histograms)
+        if seen is None:
             left = facts.budget - plan.margins - plan.look
-            again = yield from _margins(facts, "margins again", left, alone)
-            twice = zip(margins.measurements(facts), again.measurements(facts), strict=True)
-            return partial(blocks_model, facts, [both(*own) for own in twice])
-        moments.append(agreed.moments(facts))
+            return (yield from _margins_alone(facts, "margins again", left, margins))
+        moments.append(seen)
     groups = _evenly(histograms, facts.rows, plan.pair_groups)
     pairs = yield from _moments(facts, "correlations", plan.pairs, groups, 2)
     found = pairs.departures(facts, histograms)
@@ -211,7 +208,7 @@ def _forest(
     histograms: Sequence[Counts],
     seen: Mapping[Pair, Departure],
 ) -> Script[Fit]:
-    """Tables of the pairs that a forest may be made of, but for those that blocks hold."""
+    """Ask for tables of the pairs that a forest may be made of, but for those in blocks."""
     known = margins.departures(facts, histograms)
     sizes = facts.sizes
     pairs = candidates(
@@ -223,8 +220,7 @@ def _forest(
     )
     measured = margins.measurements(facts)
     if not pairs:
-        blocks = GroupedTables(budget.blocks, margins.request.groups)
-        again = yield from _margins(facts, "margins again", budget.pairs, blocks)
+        again = yield from _margins(facts, "margins again", budget.pairs, margins.request)
         return partial(forest_model, facts, [*measured, *again.measurements(facts)], known)
     most = pair_groups(facts, budget.pairs, len(pairs))
     request = GroupedTables(pairs, _evenly(histograms, facts.rows, most))
@@ -242,7 +238,7 @@ class _Tables:
     laws: list[NoiseLaw]
 
     def measurements(self, facts: PublicFacts) -> list[Measurement]:
-        """The tables as the fit sees them."""
+        """Return the tables for the fit."""
         maps = self.request.map_of
         return [
             Measurement(
@@ -254,15 +250,12 @@ class _Tables:
     def departures(
         self, facts: PublicFacts, histograms: Sequence[Counts], noisy: int = 1
     ) -> dict[Pair, Departure]:
-        """How far the tables' pairs are from independence.
+        """Return how far the tables' pairs are from independence.
 
-        Args:
-            facts: of the study.
-            histograms: every attribute's.
-            noisy: how many times a table's variance its deviations have, because of the histograms.
+        A table's deviation from the histograms has `noisy` times the variance of the table.
         """
         weights = _weights(histograms, self.request.groups, facts.rows)
-        variances = [noisy * law.nominal_variance * facts.noise_shares for law in self.laws]
+        variances = [noisy * facts.variance(law) for law in self.laws]
         return departures(self.request.sets, self.tables, weights, variances, facts.rows)
 
 
@@ -275,18 +268,10 @@ class _Halves:
     law: NoiseLaw
 
     def moments(self, facts: PublicFacts) -> Moments:
-        """The agreements as the fit sees them."""
         return self.request.moments(self.agreed, _fit_variance(self.law, facts), facts.rows)
 
-    def weights(self, facts: PublicFacts) -> Sequence[Sequence[int]]:
-        """Of both halves of every attribute, if they were counted."""
-        return self.request.weights(self.agreed, facts.rows)
-
-    def departures(
-        self, facts: PublicFacts, weights: Sequence[Sequence[int]]
-    ) -> dict[Pair, Departure]:
-        """How far the pairs are from independence."""
-        variance = self.law.nominal_variance * facts.noise_shares
+    def departures(self, facts: PublicFacts, weights: Weights) -> dict[Pair, Departure]:
+        variance = facts.variance(self.law)
         return self.request.departures(self.agreed, weights, variance, facts.rows)
 
 
@@ -299,7 +284,6 @@ class _Contrasts:
     law: NoiseLaw
 
     def moments(self, facts: PublicFacts) -> Moments:
-        """The contrasts as the fit sees them."""
         unit = CONTRAST_UNIT**self.request.order * facts.rows
         attributes = _cut(facts)
         return Moments(
@@ -310,34 +294,33 @@ class _Contrasts:
         )
 
     def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
-        """How far the pairs are from independence, in units of the contrasts.
+        """Return how far the pairs are from independence, in units of the contrasts.
 
         A contrast differs from its table by what depends on one attribute alone, which a
         departure leaves out.
         """
         weights = _weights(histograms, self.request.groups, facts.rows)
-        variances = [self.law.nominal_variance * facts.noise_shares] * len(self.sums)
+        variances = [facts.variance(self.law)] * len(self.sums)
         rows = CONTRAST_UNIT**2 * facts.rows
         return departures(self.request.sets, self.sums, weights, variances, rows)
 
 
 def _cut(facts: PublicFacts) -> tuple[int, ...]:
-    """The attributes that have more than one value."""
+    """Return the attributes that have more than one value."""
     return tuple(a for a, size in enumerate(facts.sizes) if size > 1)
 
 
 def _moments(
-    facts: PublicFacts, name: str, cost: Fraction, groups: Groups, order: int
+    facts: PublicFacts, name: str, cost: Fraction, groups: Groupings, order: int
 ) -> Script[_Contrasts]:
     attributes = _cut(facts)
     request = Contrasts(tuple(combinations(attributes, order)), groups)
-    moved = sensitivity.contrasts([max(groups[a]) + 1 for a in attributes], order)
-    step = _sum(facts, name, cost, request, moved)
-    answer, law = yield from added_up(step)
+    moved = sensitivity.contrasts([request.sizes[a] for a in attributes], order)
+    answer, law = yield from added_up(facts.sum_of(request, name=name, cost=cost, moved=moved))
     return _Contrasts(request, request.split(answer), law)
 
 
-def _correlations(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[_Tables]:
+def _correlations(facts: PublicFacts, budget: Budget, groups: Groupings) -> Script[_Tables]:
     views = budget.design.views if budget.design else ()
     request = GroupedTables(views, groups)
     return (yield from _tables(facts, "correlations", budget.correlations, request))
@@ -346,27 +329,35 @@ def _correlations(facts: PublicFacts, budget: Budget, groups: Groups) -> Script[
 def _agreements(
     facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts], *, alone: bool = False
 ) -> Script[_Halves]:
-    """The agreement of halves; a look counts the halves alone, too."""
+    """Count how often pairs agree in halves; a look counts the halves alone, too."""
     request = Agreements(tuple(halves(own, facts.rows) for own in histograms), alone)
     name = "look" if alone else "correlations"
-    step = _sum(facts, name, cost, request, request.sensitivity)
+    step = facts.sum_of(request, name=name, cost=cost, moved=request.sensitivity)
     return _Halves(request, *(yield from added_up(step)))
+
+
+def _look(
+    facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts]
+) -> Script[Moments | None]:
+    """Look at every pair in halves; None if no pair depends."""
+    agreed = yield from _agreements(facts, cost, histograms, alone=True)
+    weights = agreed.request.weights(agreed.agreed, facts.rows)
+    found = agreed.departures(facts, weights)
+    return agreed.moments(facts) if depends(found, facts.rows) else None
 
 
 def _tables(
     facts: PublicFacts, name: str, cost: Fraction, request: GroupedTables
 ) -> Script[_Tables]:
-    """A replaced row moves two cells of every table."""
     moved = sensitivity.histograms(len(request.sets))
-    step = _sum(facts, name, cost, request, moved)
-    tables, law = yield from measured(step)
+    tables, law = yield from measured(facts.sum_of(request, name=name, cost=cost, moved=moved))
     return _Tables(request, tables, [law] * len(tables))
 
 
 def _margins(
     facts: PublicFacts, name: str, cost: Fraction, blocks: GroupedTables
 ) -> Script[_Tables]:
-    """The margins, in one sum or in two: of small tables, and of large ones at more for each."""
+    """Ask for margins in one sum or in two: of small tables, and of large ones at more each."""
     names = (name, f"{name} of large domains")
     found = dict[Attributes, tuple[Counts, NoiseLaw]]()
     sums = margin_sums(facts.sizes, blocks.sets, facts.norm)
@@ -377,37 +368,30 @@ def _margins(
     return _Tables(blocks, list(tables), list(laws))
 
 
-def _sum(
-    facts: PublicFacts, name: str, cost: Fraction, request: Request, moved: Sensitivity
-) -> SumStep:
-    return SumStep(
-        name=name,
-        phase=name,
-        parties=facts.parties,
-        request=request,
-        sensitivity=moved,
-        law=facts.promise.law(cost, moved),
-    )
+def _margins_alone(facts: PublicFacts, name: str, cost: Fraction, first: _Tables) -> Script[Fit]:
+    """Ask for the margins once more: no pair depends, and they get all that is left."""
+    again = yield from _margins(facts, name, cost, first.request)
+    twice = zip(first.measurements(facts), again.measurements(facts), strict=True)
+    return partial(blocks_model, facts, [both(*own) for own in twice])
 
 
 def _one_way(tables: _Tables) -> list[Counts]:
-    """Every attribute's noisy histogram: the mean of the tables that it is in, rounded down."""
+    """Return every attribute's noisy histogram: the mean of its tables, rounded down."""
     found = dict[int, list[Counts]]()
     for own, table in zip(tables.request.sets, tables.tables, strict=True):
         for axis, attribute in enumerate(own):
-            others = tuple(other for other in range(table.ndim) if other != axis)
-            found.setdefault(attribute, []).append(table.sum(axis=others))
+            found.setdefault(attribute, []).append(marginal_table(table, [axis]))
     return [np.sum(found[a], axis=0) // len(found[a]) for a in range(len(found))]
 
 
-def _evenly(histograms: Sequence[Counts], rows: int, most: int) -> Groups:
-    return tuple(even_groups(histogram, rows, most) for histogram in histograms)
+def _evenly(histograms: Sequence[Counts], rows: int, most: int) -> Groupings:
+    return tuple(even_groups(histogram, rows, groups=most) for histogram in histograms)
 
 
 def _in_even_groups(
     facts: PublicFacts, budget: Budget, histograms: Sequence[Counts]
-) -> tuple[Budget, Groups]:
-    """The finest views that can be seen, now that the margins tell which groups are rare."""
+) -> tuple[Budget, Groupings]:
+    """Return the finest views that can be seen, now that margins tell which groups are rare."""
 
     def widths(most: int) -> tuple[int, ...]:
         return tuple(max(own) + 1 for own in _evenly(histograms, facts.rows, most))
@@ -417,7 +401,7 @@ def _in_even_groups(
     return budget, _evenly(histograms, facts.rows, budget.groups)
 
 
-def _weights(histograms: Sequence[Counts], groups: Groups, rows: int) -> list[tuple[int, ...]]:
+def _weights(histograms: Sequence[Counts], groups: Groupings, rows: int) -> list[tuple[int, ...]]:
     return [
         group_weights(histogram, own, rows)
         for histogram, own in zip(histograms, groups, strict=True)
@@ -425,5 +409,5 @@ def _weights(histograms: Sequence[Counts], groups: Groups, rows: int) -> list[tu
 
 
 def _fit_variance(law: NoiseLaw, facts: PublicFacts) -> float:
-    """Of the noise in one count, as the fit weighs it."""
+    """Return the variance of the noise in one count, as the fit weighs it."""
     return max(law.variance(facts.noise_shares), _LEAST_VARIANCE)

@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.simplex import mutual_information
+from common.bayes.postprocessing import mutual_information
 from common.marginals import count
 from common.release.evaluation import cramers_v
 from common.schema import Codes

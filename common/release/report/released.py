@@ -8,11 +8,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.conditionals import Family, contains, sum_out
-from common.bayes.consistency import consistent_tables
 from common.bayes.domain import Domain, View
+from common.bayes.network import Family, contains, sum_out
+from common.bayes.postprocessing import consistent_tables, mutual_information
 from common.bayes.privbayes.model import PrivBayesModel
-from common.bayes.simplex import mutual_information
 from common.release.diagnostics import noise_distance
 from common.release.report.expected_error import ExpectedError
 from common.release.report.network_picture import Edge, NetworkDrawing

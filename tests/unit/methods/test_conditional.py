@@ -15,11 +15,10 @@ from common.methods import conditional
 from common.methods.conditional import ConditionalModel, network_form, within
 from common.methods.distdiffgen.cuts import Cuts, LeafModel
 from common.methods.independent import StackedModels
-from common.methods.network_model import NetworkModel
+from common.methods.network_model import NetworkModel, Variables
 from common.methods.subn_plus.descent import SpreadModel
 from common.methods.subn_plus.joined import Joined, JoinedModel
 from common.methods.subn_plus.latent import LatentModel
-from common.methods.variables import Variables
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema

@@ -7,15 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from common.bayes.postprocessing import mutual_information, onto_simplex
 from common.marginals import count
-from common.methods.dp_ccbn import (
-    MOST_CELLS,
-    affordable_limit,
-    first_attribute,
-    mutual_informations,
-)
-from common.methods.dp_subn.correlation import mutual_information
-from common.methods.dp_subn.families import FamilyLimit, candidate_families
+from common.methods.dp_ccbn import MOST_CELLS, affordable_limit, first_attribute
+from common.methods.dp_subn.decisions import FamilyLimit, candidate_families
+from common.methods.dp_subn.information import mutual_informations
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
@@ -37,7 +33,7 @@ def finished(tables, **changes):
 )
 def test_many_informations_are_those_of_each_table(tables, rows):
     together = mutual_informations(tables.astype(np.float64), rows)
-    alone = [mutual_information(table.astype(np.float64), rows) for table in tables]
+    alone = [mutual_information(onto_simplex(table.astype(float), total=rows)) for table in tables]
     assert np.allclose(together, alone, atol=1e-6)
 
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 import parley
-from common.methods.network_model import NetworkModel, network_of
-from common.methods.variables import Variables
+from common.methods.network_model import NetworkModel, Variables, network_of
 from common.privacy.randomness import SeededRandomSource
 from common.release.fitted_study import study_drawing
 from common.schema import Codes

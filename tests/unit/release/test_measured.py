@@ -9,8 +9,7 @@ import pytest
 import parley
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Noise
-from common.methods.subn_plus.contrasts import Contrasts
-from common.methods.subn_plus.grouping import GroupedTables
+from common.methods.subn_plus.requests import Contrasts, GroupedTables
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares

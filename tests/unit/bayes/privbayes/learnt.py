@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from common.bayes.privbayes.greedy_binary import learn_binary_network
+from common.bayes.privbayes.learning import learn_binary_network
 from common.bayes.privbayes.scores import Score, Scoring
 from common.marginals import BinarySubsets
 from common.schema.codes import Codes

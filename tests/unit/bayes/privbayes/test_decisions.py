@@ -7,8 +7,8 @@ import pytest
 
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair
-from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions, make_plan
+from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score
 from common.errors import InputError
 

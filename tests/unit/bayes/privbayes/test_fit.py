@@ -11,9 +11,9 @@ import parley
 from common.bayes.domain import View
 from common.bayes.network import Network, Pair
 from common.bayes.privbayes import mechanism as privbayes
-from common.bayes.privbayes.constraints import Constraints
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions
 from common.bayes.privbayes.mechanism import PrivateSelect, fit_privbayes
+from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score
 from common.errors import InputError, PolicyError
 from common.privacy.accountant import Accountant
@@ -173,7 +173,6 @@ def test_draws_follow_the_exponential_mechanism(epsilon, shift):
     draws = 4000
     select = PrivateSelect(
         Accountant({"owner": None}),
-        party="owner",
         epsilon=epsilon * draws,
         draws=draws,
         source=SeededRandomSource(11),

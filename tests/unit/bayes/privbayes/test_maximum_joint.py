@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import linprog
 
-from common.bayes.privbayes.maximum_joint import doubled_maximum_joint_scores
+from common.bayes.privbayes.scores import doubled_maximum_joint_scores
 from common.errors import LocalError
 
 

@@ -5,9 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.bayes.conditionals import needed_families
 from common.bayes.domain import Domain, View
-from common.bayes.network import Network, Pair
+from common.bayes.network import Network, Pair, needed_families
 from common.bayes.privbayes import mechanism as privbayes
 from common.bayes.privbayes.mechanism import ExpandedRows, release_tables
 from common.errors import PolicyError
@@ -49,7 +48,6 @@ def release(codes, domain, network, epsilon=Fraction(1), caps=None):
         epsilon=epsilon,
         source=SeededRandomSource(1),
         accountant=accountant,
-        party="owner",
     )
     return tables, accountant
 
@@ -98,7 +96,6 @@ def test_noise_meant_for_probabilities_is_not_added_to_counts():
             epsilon=epsilon,
             source=SeededRandomSource(seed),
             accountant=Accountant({"owner": None}),
-            party="owner",
         )
         for family, table in released.items():
             truth = np.zeros_like(table)

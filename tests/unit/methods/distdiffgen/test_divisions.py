@@ -178,5 +178,5 @@ def test_a_result_that_is_no_candidates_number_is_refused():
     choice = joint(Cuts.start(schema_of((2, 4, 3, 5)), 0), "max", 9, Fraction(1))
     assert choice.output_bits == 2
     assert choice.outcome(np.array([False, True])) == b"[3,0]"
-    with pytest.raises(RemoteProtocolError, match="a division that there is not"):
+    with pytest.raises(RemoteProtocolError, match="a division that does not exist"):
         choice.outcome(np.array([True, True]))

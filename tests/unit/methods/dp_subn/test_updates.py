@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from common.marginals import count
-from common.methods.dp_subn.families import FamilyLimit
+from common.methods.dp_subn.decisions import FamilyLimit
+from common.methods.dp_subn.information import on_grid
 from common.methods.dp_subn.updates import (
     Search,
     Statistic,
     families_of,
-    on_grid,
     update_by_replacement,
     update_in_cohorts,
 )
-from common.methods.variables import Variables
+from common.methods.network_model import Variables
 from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate

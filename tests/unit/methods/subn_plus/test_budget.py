@@ -6,23 +6,22 @@ import numpy as np
 import pytest
 
 from common.errors import LocalError
-from common.methods.designs.projective import best_design
-from common.methods.dp_subn.correlation import pair_tables
-from common.methods.subn_plus.agreements import Agreements
+from common.methods.designs.views import best_design
+from common.methods.dp_subn.information import pair_tables
 from common.methods.subn_plus.budget import (
     EARLY_BELOW,
     GROUPS_BELOW,
     THREE_GROUPS_BELOW,
     VIEW_CELLS,
-    PublicFacts,
     decide_budget,
-    halves_noise,
-    margin_noise,
-    view_noise,
+    plan_contrasts,
 )
+from common.methods.subn_plus.facts import PublicFacts, halves_noise, margin_noise, view_noise
+from common.methods.subn_plus.requests import Agreements
 from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
+from tests.unit.methods.subn_plus.test_requests import facts as facts_with_delta
 
 
 def facts(sizes, rows=40_000, epsilon=Fraction(1), **more) -> PublicFacts:
@@ -142,3 +141,24 @@ def test_wide_tables_ask_for_what_can_be_seen(columns, rows, margins, groups):
     assert (budget.margins, budget.groups) == (margins, groups)
     assert budget.forest == (margins == Fraction(2, 5))
     assert budget.margins + budget.correlations + budget.pairs == 1
+
+
+def test_the_plan_is_finer_the_more_there_is_to_spend():
+    groups, triples = [], []
+    for epsilon in (Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(10), Fraction(100)):
+        plan = plan_contrasts(facts_with_delta([16] * 12, 40_000, epsilon))
+        groups.append(plan.pair_groups if plan else 0)
+        triples.append(plan.triple_groups if plan else 0)
+    assert groups == sorted(groups)
+    assert triples == sorted(triples)
+    assert (groups[0], groups[-1], triples[0]) == (0, 16, 0)
+    assert triples[-1] > 4
+
+
+def test_pairs_are_asked_in_two_groups_or_more_beside_triples():
+    """A budget that just allows pairs in two groups allows no triples beside them."""
+    for epsilon in range(8, 81):
+        plan = plan_contrasts(facts_with_delta([10] * 10 + [2], 442, Fraction(epsilon, 8)))
+        if plan is not None:
+            assert plan.pair_groups >= 2
+            assert (plan.triples > 0) == (plan.triple_groups >= 2)

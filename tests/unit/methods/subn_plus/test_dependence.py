@@ -12,9 +12,9 @@ from common.methods.subn_plus.dependence import (
     Departure,
     departure,
     departures,
-    group_weights,
     strong_pairs,
 )
+from common.methods.subn_plus.requests import group_weights
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 
@@ -64,17 +64,17 @@ def test_noise_alone_seldom_stands_out_and_its_mean_is_taken_off():
     ]
     mean = np.mean([float(own.squares / own.variance) for own in found])
     assert abs(mean) < 0.4  # of an expected 4 before it is taken off; standard error .1
-    assert sum(own.stands_out(rows) for own in found) < 60
+    assert sum(own.is_strong(rows) for own in found) < 60
 
 
 def test_a_departure_must_be_large_and_clear():
     rows = 1000
     enough = int((2 * LEAST_DISTANCE * rows) ** 2 / 4) + 1
-    assert Departure(Fraction(enough), Fraction(1), (2, 2)).stands_out(rows)
-    assert not Departure(Fraction(enough - 1), Fraction(1), (2, 2)).stands_out(rows)
+    assert Departure(Fraction(enough), Fraction(1), (2, 2)).is_strong(rows)
+    assert not Departure(Fraction(enough - 1), Fraction(1), (2, 2)).is_strong(rows)
     noisy = Fraction(enough, 4 * DEVIATIONS**2)
-    assert not Departure(Fraction(enough), noisy, (2, 2)).stands_out(rows)
-    assert not Departure(Fraction(-enough), Fraction(1), (2, 2)).stands_out(rows)
+    assert not Departure(Fraction(enough), noisy, (2, 2)).is_strong(rows)
+    assert not Departure(Fraction(-enough), Fraction(1), (2, 2)).is_strong(rows)
 
 
 def test_every_pair_is_read_off_the_view_that_holds_it():
@@ -137,10 +137,10 @@ def test_what_sampling_alone_shows_is_not_clear_but_dependence_is(shape):
     alike = [(1,) * size for size in shape]
     independent = rng.multinomial(rows, np.full(shape, 1 / np.prod(shape)).ravel(), pairs)
     found = [departure(t.reshape(shape), *alike, Fraction(1), rows) for t in independent]
-    assert not any(own.clear_among(pairs, rows) for own in found)
+    assert not any(own.clear_among(pairs, sampled=rows) for own in found)
     assert any(own.clear_among(pairs) for own in found)
     tilted = np.full(shape, 1.0)
     tilted[: shape[0] // 2, : shape[1] // 2] += 1.0
     sample = rng.multinomial(rows, (tilted / tilted.sum()).ravel()).reshape(shape)
     weights = [tuple(sample.sum(axis=axis).tolist()) for axis in (1, 0)]
-    assert departure(sample, *weights, Fraction(1), rows).clear_among(pairs, rows)
+    assert departure(sample, *weights, Fraction(1), rows).clear_among(pairs, sampled=rows)

@@ -12,8 +12,8 @@ import parley
 from common.errors import InputError
 from common.methods.registry import run_of
 from common.methods.subn_plus import descent
-from common.methods.subn_plus.budget import PublicFacts
 from common.methods.subn_plus.descent import Tree, descend, is_heavy, spread
+from common.methods.subn_plus.facts import PublicFacts
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource

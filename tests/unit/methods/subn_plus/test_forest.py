@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from common.marginals import count
 from common.methods.network_model import NetworkModel
-from common.methods.subn_plus.agreements import Agreements
-from common.methods.subn_plus.budget import PublicFacts, decide_budget, pair_groups
-from common.methods.subn_plus.dependence import Departure, departure
-from common.methods.subn_plus.forest import candidates, forest_model, pairs_within, spanning_forest
+from common.methods.subn_plus.budget import decide_budget
+from common.methods.subn_plus.dependence import Departure, candidates, departure, spanning_forest
+from common.methods.subn_plus.facts import PublicFacts, pair_groups
+from common.methods.subn_plus.losses import Measurement
+from common.methods.subn_plus.models import fit_forest, pairs_within
+from common.methods.subn_plus.requests import Agreements
 from common.methods.subn_plus.script import measure
-from common.methods.subn_plus.table_loss import Measurement
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
@@ -159,7 +160,7 @@ def test_a_tree_comes_back_from_its_own_tables():
     weight = {(0, 2): 9, (1, 2): 8, (2, 4): 7, (0, 1): 6}
     found = {pair: apart(CLEAR * weight[pair]) for pair in tables}
     margins = [margin(a) for a in range(5)]
-    model = forest_model(margins, rows, found, tables, price=1e-9)
+    model = fit_forest(margins, rows, found, tables, price=1e-9)
     assert sorted(tuple(sorted(edge)) for edge in model.network.edges) == [(0, 2), (1, 2), (2, 4)]
     assert np.abs(joint_of(model, sizes) - truth).sum() < 0.005  # independence has a share of .001
 
@@ -169,7 +170,7 @@ def test_groups_of_values_share_what_the_margins_say():
     map_of = np.array([0, 0, 1, 1])
     table = Measurement((0, 1), (map_of, None), np.array([[400.0, 0.0], [100.0, 500.0]]), 0.01)
     found = {(0, 1): apart(CLEAR)}
-    model = forest_model([first, second], 1000, found, {(0, 1): table}, price=1e-9)
+    model = fit_forest([first, second], 1000, found, {(0, 1): table}, price=1e-9)
     joint = joint_of(model, (4, 2))
     assert joint.sum(axis=1) == pytest.approx(first, abs=1e-4)
     assert joint.sum(axis=0) == pytest.approx(second, abs=1e-4)

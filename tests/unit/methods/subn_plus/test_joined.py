@@ -5,7 +5,7 @@ import pytest
 
 from common.methods.subn_plus.joined import Joined, JoinedModel, joint_margin
 from common.methods.subn_plus.latent import LatentModel
-from common.methods.subn_plus.table_loss import Measurement
+from common.methods.subn_plus.losses import Measurement
 from common.privacy.randomness import SeededRandomSource
 
 SIZES = (2, 3, 4, 2)

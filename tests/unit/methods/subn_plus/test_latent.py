@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from common.errors import LocalError
 from common.methods.subn_plus.latent import LatentModel, estimated_margins, fit
-from common.methods.subn_plus.table_loss import Measurement
+from common.methods.subn_plus.losses import Measurement
 from common.privacy.randomness import SeededRandomSource
 
 SIZES = (3, 2, 4, 2)

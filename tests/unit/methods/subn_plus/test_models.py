@@ -5,10 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.methods.subn_plus.budget import PublicFacts
+from common.methods.subn_plus.facts import PublicFacts
+from common.methods.subn_plus.losses import Measurement, Moments
 from common.methods.subn_plus.models import both, mixture_model, noise_edge
-from common.methods.subn_plus.moment_loss import Moments
-from common.methods.subn_plus.table_loss import Measurement
 from common.privacy.promise import Promise
 
 MARGINS = (np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.7, 0.3]), np.array([0.25, 0.25, 0.5]))

@@ -9,24 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.bayes.simplex import onto_simplex
+from common.bayes.postprocessing import onto_simplex
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import LocalError
 from common.marginals import count
 from common.methods.registry import run_of
-from common.methods.subn_plus.agreements import Agreements
 from common.methods.subn_plus.budget import (
     CLEAR_LOOK,
     CLEAR_LOOK_NOISE,
     HALVES_BELOW,
     LOOK_NOISE,
-    PublicFacts,
     decide_budget,
-    halves_noise,
     look_share,
 )
+from common.methods.subn_plus.facts import PublicFacts, halves_noise
 from common.methods.subn_plus.joined import JoinedModel
+from common.methods.subn_plus.requests import Agreements
 from common.methods.subn_plus.script import measure
 from common.privacy import sensitivity
 from common.privacy.promise import Promise

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import parley
-from common.bayes.simplex import mutual_information
+from common.bayes.postprocessing import mutual_information
 from common.release.report.released import (
     model_shares,
     network_drawing,

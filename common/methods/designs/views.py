@@ -1,9 +1,13 @@
-"""NOCD: few views, every pair of attributes in exactly one [Su16, VI-C and VI-D].
+"""Views: few sets of attributes, every pair of attributes in exactly one.
 
-The attributes fill a matrix of l rows and n columns, n a prime or a prime power. The n^2 lines
-"row i, column j + i*m" are views; every row is then split again the same way, or is a view itself.
-Two attributes in different rows lie on exactly one line, two in the same row meet in that row, so
-every pair is in exactly one view (Theorem 4).
+NOCD [Su16, VI-C and VI-D] fills a matrix of l rows and n columns with the attributes, n a prime or
+a prime power. The n^2 lines across the rows are views; every row is then split again in this way,
+or is a view itself. Two attributes in different rows lie on exactly one line, two in one row meet
+in that row, so every pair is in exactly one view (Theorem 4).
+
+Matrices reach the affine planes only. In the projective plane over GF(q) there are q^2 + q + 1
+points and as many lines, and every line has q + 1 points: 13 attributes need 19 views in NOCD and
+13 in a plane, which is two thirds of the noise.
 
 What a design costs: publishing V views together has sensitivity 2V, so every cell has noise of
 variance proportional to V^2, and a pair read off a view sums up all of the view's cells. The total
@@ -13,7 +17,7 @@ V once, and counts n*d - n*l + 2n^2 cells where 2^(l-1) * (n*d - n^2*l + 2n^2) a
 recursion cannot minimise any objective with a global V in it: the best part for the whole is not
 the best part for itself. `optimal_design` keeps, per part, every (views, cost) that no other beats.
 
-    >>> from common.methods.designs.nocd import optimal_design
+    >>> from common.methods.designs.views import optimal_design
     >>> optimal_design([2] * 52).error_per_pair     # 71 views
     607657.1945701358
 """
@@ -22,18 +26,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import combinations
+from functools import lru_cache
+from itertools import combinations, count, islice
 from math import comb, isqrt, prod
 from typing import Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import LocalError
-from common.methods.designs.galois import field, is_prime, prime_power
+from common.methods.designs.planes import affine_lines, is_prime, prime_power, projective_lines
 
 View = tuple[int, ...]
+Pair = tuple[int, int]  # two attributes, ascending
 Orders = Literal["primes", "prime-powers"]
 Counts = NDArray[np.int64]
 _Tree = TypeVar("_Tree")
@@ -45,6 +49,13 @@ _FRONT_LIMIT = 40  # per front beyond that: minutes become seconds, the error gr
 _ROUNDING = 1 + 2.0**-40
 
 
+def pairs_of(view: View) -> Iterator[tuple[Pair, Pair]]:
+    """Yield every pair of a view's attributes, and the axes of the two in the view's table."""
+    for axes in combinations(range(len(view)), 2):
+        i, j = sorted(axes, key=view.__getitem__)
+        yield (view[i], view[j]), (i, j)
+
+
 @dataclass(frozen=True, slots=True)
 class Design:
     """Views over attributes of the given domain sizes."""
@@ -53,7 +64,6 @@ class Design:
     sizes: tuple[int, ...]
 
     def cells(self, view: View) -> int:
-        """The number of cells of a view."""
         return prod(self.sizes[a] for a in view)
 
     @property
@@ -80,35 +90,12 @@ def _ceil_sqrt(number: int) -> int:
     return isqrt(number - 1) + 1 if number > 0 else 0
 
 
-def lines(block: Sequence[int], columns: int) -> list[View]:
-    """The views across the rows of a matrix filled with `block`, row by row.
-
-    Cells missing from the short last row are skipped, and views of fewer than 2 attributes dropped.
-    The paper's index is 1-based, and its "mod n" yields 0 where it means n.
-    """
-    rows = -(-len(block) // columns)
-    if rows > columns:
-        raise LocalError(f"{rows} rows need at least as many columns, not {columns}")
-    arithmetic = field(columns)
-    views = []
-    for slope in range(columns):
-        for start in range(columns):
-            cells = (
-                row * columns + int(arithmetic.add[start, arithmetic.multiply[row, slope]])
-                for row in range(rows)
-            )
-            view = tuple(block[cell] for cell in cells if cell < len(block))
-            if len(view) > 1:
-                views.append(view)
-    return views
-
-
 def _rows(block: Sequence[int], columns: int) -> list[Sequence[int]]:
     return [block[start : start + columns] for start in range(0, len(block), columns)]
 
 
 def _expand(block: Sequence[int], split: _Split) -> Iterator[View]:
-    """The views a parameter tree describes."""
+    """Yield the views that a parameter tree describes."""
     if len(block) < 2:
         return
     if split.pairwise:
@@ -116,13 +103,13 @@ def _expand(block: Sequence[int], split: _Split) -> Iterator[View]:
     elif not split.columns:
         yield tuple(block)
     else:
-        yield from lines(block, split.columns)
+        yield from affine_lines(block, split.columns)
         for row, below in zip(_rows(block, split.columns), split.rows, strict=True):
             yield from _expand(row, below)
 
 
 def printed_design(attributes: int) -> Design:
-    """Algorithm 2 as printed, for binary attributes: the comparator, not what we use.
+    """Return Algorithm 2 as printed, for binary attributes: the comparator, not what we use.
 
     Kept as printed: the cost 2^l (n*d - n*l + 2n^2) of Eq. 6, 2^d' without the variance factor 2
     for one view, and no |V| in the recursion. Repaired, because it would not run otherwise: line 12
@@ -146,11 +133,6 @@ def printed_design(attributes: int) -> Design:
     return Design(views, (2,) * attributes)
 
 
-def pairs_design(sizes: Sequence[int]) -> Design:
-    """Every pair is its own view: the comparator, and the last resort."""
-    return Design(tuple(combinations(range(len(sizes)), 2)), tuple(sizes))
-
-
 @dataclass(frozen=True, slots=True)
 class _Front(Generic[_Tree]):
     """Ways to cover a block that no other way beats: more views and less cost from one to the next.
@@ -164,7 +146,7 @@ class _Front(Generic[_Tree]):
 
 
 def _direct_cost(sizes: Sequence[int]) -> int:
-    """The cost of all pairs as views of their own."""
+    """Return the cost of all pairs as views of their own."""
     return (sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2
 
 
@@ -185,7 +167,7 @@ class _Search:
         self._limit = None if len(sizes) <= _EXACT_UP_TO_ATTRIBUTES else _FRONT_LIMIT
 
     def _first_bound(self, sizes: tuple[int, ...]) -> int:
-        """The error of the best design with one matrix and undivided rows, or of direct pairs."""
+        """Return the least error of one matrix with undivided rows, or of direct pairs."""
         best = comb(len(sizes), 2) ** 2 * self._total_direct
         for n in self._orders(sizes):
             crossing = self._crossing(sizes, n)
@@ -235,7 +217,7 @@ class _Search:
         tree_of: Callable[[int], _Tree],
         direct_outside: int,
     ) -> _Front[_Tree]:
-        """The undominated entries that can still be part of the best design."""
+        """Return the undominated entries that can still be part of the best design."""
         kept = _undominated(views, costs)
         # In floating point, with room for its rounding: the products may pass 64 bits.
         errors = views[kept].astype(np.float64) ** 2 * (costs[kept] + direct_outside)
@@ -246,7 +228,7 @@ class _Search:
         return _Front(views[kept], costs[kept], [tree_of(int(entry)) for entry in kept])
 
     def _crossing(self, sizes: tuple[int, ...], n: int) -> tuple[int, int] | None:
-        """Number and cost of the lines through the matrix; None above the cell limit."""
+        """Return number and cost of the lines across a matrix; None above the cell limit."""
         if sizes[0] == sizes[-1]:
             full_rows = -(-len(sizes) // n) - 1
             long = n * (len(sizes) - full_rows * n)  # lines that meet the short last row
@@ -255,14 +237,14 @@ class _Search:
             if sizes[0] ** (full_rows + 1) > self._cell_limit:
                 return None
             return long + short, sum(c * comb(r, 2) * sizes[0] ** r for c, r in groups)
-        views = lines(range(len(sizes)), n)
+        views = affine_lines(range(len(sizes)), n)
         cells = [prod(sizes[a] for a in view) for view in views]
         if max(cells) > self._cell_limit:
             return None
         return len(views), sum(comb(len(v), 2) * c for v, c in zip(views, cells, strict=True))
 
     def _rows_front(self, sizes: tuple[int, ...], n: int) -> _Front[tuple[_Split, ...]]:
-        """Every undominated way to split all rows of n columns, the last row after the others.
+        """Return every undominated way to split all rows of n columns, the last row last.
 
         Memoised, because matrices of different heights have their first rows in common.
         """
@@ -274,21 +256,17 @@ class _Search:
             self._row_fronts[sizes, n] = self._keep(
                 np.add.outer(above.views, below.views).ravel(),
                 np.add.outer(above.costs, below.costs).ravel(),
-                partial(_joined, above.trees, below.trees),
+                lambda entry: (
+                    *above.trees[entry // len(below.trees)],
+                    below.trees[entry % len(below.trees)],
+                ),
                 self._total_direct - sum(_direct_cost(row) for row in _rows(sizes, n)),
             )
         return self._row_fronts[sizes, n]
 
 
-def _joined(
-    above: Sequence[tuple[_Split, ...]], below: Sequence[_Split], entry: int
-) -> tuple[_Split, ...]:
-    """The trees of one entry of an outer sum, row by row."""
-    return (*above[entry // len(below)], below[entry % len(below)])
-
-
 def _undominated(views: Counts, costs: Counts) -> NDArray[np.intp]:
-    """The entries that no other beats in both the number of views and the cost, fewest first."""
+    """Return the entries that no other beats in views and cost, fewest views first."""
     order = np.lexsort((costs, views))
     least = np.minimum.accumulate(costs[order])
     better = np.concatenate([[True], least[1:] < least[:-1]])
@@ -302,17 +280,13 @@ def optimal_design(
     orders: Orders = "prime-powers",
     cell_limit: int = DEFAULT_CELL_LIMIT,
 ) -> Design:
-    """The design of least total squared error over all parameter trees.
+    """Return the design of least total squared error over all parameter trees.
 
     Exact for up to 64 attributes of equal domains. For mixed domains the matrix is filled from the
     largest domain to the smallest, so that large domains share a row and no line holds two of them;
     the few smallest matrices are tried, and rows fall back to direct pairs where that is better or
-    where a larger view would pass the cell limit.
-
-    Args:
-        sizes: the domain size of each attribute.
-        orders: which matrices: prime numbers of columns (the paper), or prime powers too.
-        cell_limit: no view of more than two attributes has more cells than this.
+    where a larger view would pass the cell limit. No view of more than two attributes has more
+    cells than `cell_limit`. The paper has matrices of a prime number of columns only.
     """
     descending = sorted(range(len(sizes)), key=lambda a: (-sizes[a], a))
     split = _best_split(tuple(sizes[a] for a in descending), orders, cell_limit)
@@ -327,3 +301,49 @@ def _best_split(sizes: tuple[int, ...], orders: Orders, cell_limit: int) -> _Spl
         for views, cost in zip(front.views.tolist(), front.costs.tolist(), strict=True)
     ]
     return front.trees[errors.index(min(errors))]
+
+
+_PLANES = 2  # how many planes that are large enough are tried
+_LARGEST = 12  # orders 2 to 19, for up to 381 attributes
+
+
+@lru_cache(maxsize=32)  # every role of a study asks again
+def best_design(sizes: tuple[int, ...], *, cell_limit: int) -> Design:
+    """Return NOCD's best design or a projective plane, whichever has less squared error."""
+    designs = [optimal_design(sizes, cell_limit=cell_limit)]
+    for order in islice(filter(prime_power, count(2)), _LARGEST):
+        if order * order + order + 1 >= len(sizes):
+            design = projective_design(sizes, order)
+            if all(design.cells(view) <= cell_limit for view in design.views if len(view) > 2):
+                designs.append(design)
+            if len(designs) > _PLANES:
+                break
+    return min(designs, key=lambda design: design.squared_error)
+
+
+def projective_design(sizes: Sequence[int], order: int) -> Design:
+    """Return the lines of a plane whose points are the attributes; some points stay empty.
+
+    From the largest domain to the smallest, every attribute takes the point that makes its lines'
+    tables grow least: large domains come to lie on different lines.
+    """
+    through = projective_lines(order)
+    cells, members = [1] * len(through), [0] * len(through)
+    lines: list[list[int]] = [[] for _ in through]
+    free = list(range(len(through)))
+    for attribute in sorted(range(len(sizes)), key=lambda a: (-sizes[a], a)):
+        size = sizes[attribute]
+        costs = {
+            point: sum(
+                cells[line] * ((members[line] + 1) * size - members[line] + 1) * members[line]
+                for line in through[point]
+            )
+            for point in free
+        }
+        place = min(free, key=lambda point: (costs[point], point))
+        free.remove(place)
+        for line in through[place]:
+            lines[line].append(attribute)
+            cells[line] *= size
+            members[line] += 1
+    return Design(tuple(tuple(line) for line in lines if len(line) > 1), tuple(sizes))

@@ -5,8 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import LocalError
-from common.methods.designs.nocd import Design, lines, optimal_design, pairs_design, printed_design
+from common.methods.designs.views import (
+    Design,
+    best_design,
+    optimal_design,
+    printed_design,
+    projective_design,
+)
 
 # Squared error per pair, and the number of views.
 FIGURES = {
@@ -15,6 +20,11 @@ FIGURES = {
     23: (256_036, (314_383, 185), (25_129, 30), (25_129, 30)),
     52: (7_033_104, (3_882_919, 493), (1_219_548, 281), (607_657, 71)),
 }
+
+
+def pairs_design(sizes):
+    """Every pair is its own view."""
+    return Design(tuple(combinations(range(len(sizes)), 2)), tuple(sizes))
 
 
 def holds_every_pair_once(design: Design) -> bool:
@@ -62,6 +72,36 @@ def test_mixed_domains_hold_every_pair_once_and_respect_the_cell_limit(sizes, ce
     assert design.squared_error <= pairs_design(sizes).squared_error
 
 
-def test_a_matrix_with_more_rows_than_columns_is_refused():
-    with pytest.raises(LocalError, match="at least as many columns"):
-        lines(range(7), 2)
+def pairs_of(design) -> list[tuple[int, int]]:
+    return sorted(tuple(sorted(pair)) for view in design.views for pair in combinations(view, 2))
+
+
+@pytest.mark.parametrize("order", [2, 3, 4, 5, 7, 8, 9])
+def test_a_full_plane_has_as_many_lines_as_points_and_holds_every_pair_once(order):
+    points = order * order + order + 1
+    design = projective_design((2,) * points, order)
+    assert len(design.views) == points
+    assert {len(view) for view in design.views} == {order + 1}
+    assert pairs_of(design) == list(combinations(range(points), 2))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=24), st.integers(4, 5000))
+def test_the_best_design_holds_every_pair_once_within_its_cells_and_beats_nocd(sizes, cells):
+    design = best_design(tuple(sizes), cell_limit=cells)
+    assert pairs_of(design) == list(combinations(range(len(sizes)), 2))
+    assert all(design.cells(view) <= cells for view in design.views if len(view) > 2)
+    assert design.squared_error <= optimal_design(sizes, cell_limit=cells).squared_error
+
+
+@pytest.mark.parametrize(("attributes", "views"), [(12, 13), (13, 13), (21, 21), (31, 31)])
+def test_planes_need_fewer_views_than_nocd(attributes, views):
+    assert len(best_design((2,) * attributes, cell_limit=1 << 12).views) == views
+    assert len(optimal_design([2] * attributes, cell_limit=1 << 12).views) > 1.3 * views
+
+
+def test_large_domains_come_to_lie_on_different_lines():
+    sizes = (9, 9, 9, 9, *(2,) * 9)
+    design = projective_design(sizes, 3)
+    assert max(sum(a < 4 for a in view) for view in design.views) == 2
+    assert projective_design((*(2,) * 9, 9, 9, 9, 9), 3).squared_error == design.squared_error

@@ -1,7 +1,8 @@
-"""Finite fields GF(q), q a prime power: what makes q lines through every point meet once."""
+"""Planes over finite fields GF(q), q a prime power: two points lie on exactly one line."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -14,12 +15,12 @@ from common.errors import LocalError
 
 
 def is_prime(number: int) -> bool:
-    """Whether the number is prime, by trial division: fields here have a few hundred elements."""
+    """Return whether a number is prime, by trial division: fields have a few hundred elements."""
     return number > 1 and all(number % divisor for divisor in range(2, isqrt(number) + 1))
 
 
 def prime_power(number: int) -> tuple[int, int] | None:
-    """(p, e) with number = p^e and p prime, or None."""
+    """Return (p, e) with number = p^e and p prime, or None."""
     if number < 2:
         return None
     prime = next((p for p in range(2, isqrt(number) + 1) if number % p == 0), number)
@@ -40,7 +41,7 @@ class Field:
 
 @lru_cache(maxsize=64)
 def field(order: int) -> Field:
-    """The field with `order` elements."""
+    """Return the field with `order` elements."""
     power = prime_power(order)
     if power is None:
         raise LocalError(f"there is no field of {order} elements: not a prime power")
@@ -63,7 +64,7 @@ def field(order: int) -> Field:
 
 
 def _powers_of_x(prime: int, degree: int) -> NDArray[np.intp]:
-    """x^0, x^1, ..., all non-zero elements, modulo the first primitive polynomial found.
+    """Return x^0, x^1, ..., all non-zero elements, modulo the first primitive polynomial found.
 
     A primitive polynomial always exists; x then generates the multiplicative group, which also
     proves the polynomial irreducible, so no other test is needed.
@@ -79,3 +80,46 @@ def _powers_of_x(prime: int, degree: int) -> NDArray[np.intp]:
         if len(set(powers)) == order - 1 and 0 not in powers:
             return np.array(powers, dtype=np.intp)
     raise LocalError(f"no primitive polynomial of degree {degree} over GF({prime})")
+
+
+def affine_lines(points: Sequence[int], columns: int) -> list[tuple[int, ...]]:
+    """Return the lines "row i, column j + i*m" of a matrix filled with the points, row by row.
+
+    The short last row has no point in some lines, and lines of fewer than 2 points are dropped.
+    The index of [Su16] is 1-based, and its "mod n" yields 0 where it means n.
+    """
+    rows = -(-len(points) // columns)
+    if rows > columns:
+        raise LocalError(f"{rows} rows need at least as many columns, not {columns}")
+    arithmetic = field(columns)
+    found = []
+    for slope, start in product(range(columns), repeat=2):
+        cells = (
+            row * columns + int(arithmetic.add[start, arithmetic.multiply[row, slope]])
+            for row in range(rows)
+        )
+        line = tuple(points[cell] for cell in cells if cell < len(points))
+        if len(line) > 1:
+            found.append(line)
+    return found
+
+
+@lru_cache(maxsize=16)
+def projective_lines(order: int) -> tuple[tuple[int, ...], ...]:
+    """Return, for every point, the lines through it; points and lines share their coordinates."""
+    arithmetic = field(order)
+    places = [
+        triple
+        for triple in product(range(order), repeat=3)
+        if next((value for value in triple if value), 0) == 1  # one of each class of multiples
+    ]
+
+    def meet(point: tuple[int, ...], line: tuple[int, ...]) -> bool:
+        total = 0
+        for one, other in zip(point, line, strict=True):
+            total = int(arithmetic.add[total, arithmetic.multiply[one, other]])
+        return total == 0
+
+    return tuple(
+        tuple(number for number, line in enumerate(places) if meet(point, line)) for point in places
+    )

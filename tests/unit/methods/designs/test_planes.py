@@ -1,10 +1,10 @@
-"""Fields of prime powers."""
+"""Fields of prime powers, and the lines of planes over them."""
 
 import numpy as np
 import pytest
 
 from common.errors import LocalError
-from common.methods.designs.galois import field, prime_power
+from common.methods.designs.planes import affine_lines, field, prime_power
 
 
 @pytest.mark.parametrize("order", [q for q in range(2, 129) if prime_power(q)])
@@ -23,3 +23,8 @@ def test_prime_powers_give_fields(order):
 def test_there_is_no_field_of_six_elements():
     with pytest.raises(LocalError, match="not a prime power"):
         field(6)
+
+
+def test_a_matrix_with_more_rows_than_columns_is_refused():
+    with pytest.raises(LocalError, match="at least as many columns"):
+        affine_lines(range(7), 2)

@@ -6,8 +6,9 @@ import pytest
 
 from common.errors import InputError
 from common.methods.registry import run_of
-from common.methods.subn_plus.settings import EXPECTED, UNKNOWN, decisions
+from common.methods.subn_plus.facts import EXPECTED, UNKNOWN, decisions, ordered_values
 from common.privacy.randomness import SeededRandomSource
+from common.schema import Schema
 from common.schema.codes import concatenate
 from parley.simulation.in_process import RowsInMemory
 from tests.harness.run_script import random_tables, study_of
@@ -53,3 +54,11 @@ def test_the_setting_is_shown_and_signed():
 def test_other_settings_are_refused(settings):
     with pytest.raises(InputError, match=r"subn\+\.(dependence|look)"):
         run_of(study_of(TABLES, method="subn+", settings=settings))
+
+
+def test_special_codes_and_unordered_values_are_in_no_order():
+    schema = Schema.from_toml(
+        '[[attribute]]\nname = "a"\nkind = "integer"\nmin = 0\nmax = 9\nbins = 5\nmissing = true\n'
+        '[[attribute]]\nname = "b"\nkind = "categorical"\nvalues = ["x", "y"]\n'
+    )
+    assert [ordered_values(own) for own in schema.attributes] == [5, 0]

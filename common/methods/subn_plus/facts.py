@@ -1,0 +1,178 @@
+"""What subn+ knows before the first sum, and the noise that it forecasts from that.
+
+Forecasts are distances, so they can be held against what dependence is worth.
+
+    [subn+]
+    dependence = "expected"     # it is known that columns depend: no sum is spent on finding out
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import comb, inf, isqrt, sqrt
+
+from common.errors import LocalError
+from common.methods.designs.blocks import margin_error, margin_sums
+from common.methods.designs.views import Design
+from common.privacy import sensitivity
+from common.privacy.noise_law import NoiseLaw
+from common.privacy.promise import Promise
+from common.privacy.sensitivity import Sensitivity
+from common.schema.attribute import Attribute
+from common.schema.toml import one_of
+from common.study.document import Study
+from common.study.method import Decision, read_settings
+from common.study.requests import Attributes, Request
+from common.study.steps import SumStep
+
+UNKNOWN, EXPECTED = "unknown", "expected"  # whether columns depend
+PAIR_NOISE = 0.1  # forecast noise of a table of two attributes, as a total variation distance
+MOST_PAIR_GROUPS = 100  # of each attribute of a pair's table, however small its noise
+HALF_OF_DEVIATION = {1: 1 / sqrt(8), 2: 0.4}  # the mean of half the absolute noise, by its norm
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicFacts:
+    """What subn+ may know before the first sum.
+
+    Attributes:
+        sizes: the domain size of every attribute.
+        parties: who contributes, in ring order.
+        rows: of all parties together.
+        promise: what each party's rows are promised.
+        noise_shares: how many times the variance of its law a sum carries: 1 for one share,
+            K / (K - t) for K parties' distributed noise that t colluders cannot subtract.
+        ordered: of every attribute, how many of its first values are in an order; empty if unknown.
+        dependent: whether the study takes it as known that columns depend: then no sum is spent on
+            finding out.
+    """
+
+    sizes: tuple[int, ...]
+    parties: tuple[str, ...]
+    rows: int
+    promise: Promise
+    noise_shares: Fraction = Fraction(1)
+    ordered: tuple[int, ...] = ()
+    dependent: bool = False
+
+    @classmethod
+    def of(cls, study: Study) -> PublicFacts:
+        """Return the facts of a study; InputError if it has settings of another method."""
+        return cls(
+            sizes=study.schema.sizes,
+            parties=tuple(member.name for member in study.members),
+            rows=study.rows,
+            promise=study.method_promise,
+            noise_shares=study.noise_shares(len(study.members)),
+            ordered=tuple(map(ordered_values, study.schema.attributes)),
+            dependent=expects_dependence(study),
+        )
+
+    def __post_init__(self) -> None:
+        """Refuse what no study can have."""
+        if not self.sizes or min(self.sizes) < 1 or self.rows < 1 or not self.parties:
+            raise LocalError("subn+ needs at least one attribute, one party and one row")
+        if self.budget <= 0 or self.noise_shares < 1:
+            raise LocalError(
+                f"a budget of {self.budget} and {self.noise_shares} noise shares: it must be "
+                "positive, and noise no less than one share"
+            )
+
+    @property
+    def budget(self) -> Fraction:
+        return self.promise.budget
+
+    @property
+    def norm(self) -> int:
+        """The norm of a sensitivity that noise is calibrated to."""
+        return 2 if self.promise.delta else 1
+
+    def widths(self, groups: int) -> tuple[int, ...]:
+        """Return how many groups each attribute has, if it has at most so many."""
+        return tuple(min(size, groups) for size in self.sizes)
+
+    def deviation(self, cost: Fraction, moved: Sensitivity) -> float:
+        """Return the standard deviation of the noise in a count of an answer at this cost."""
+        return sqrt(self.variance(self.promise.law(cost, moved)))
+
+    def variance(self, law: NoiseLaw) -> Fraction:
+        """Return the variance of the noise in a sum of all parties under this law."""
+        return law.nominal_variance * self.noise_shares
+
+    def sum_of(
+        self,
+        request: Request,
+        *,
+        name: str,
+        cost: Fraction,
+        moved: Sensitivity,
+        phase: str | None = None,
+    ) -> SumStep:
+        """Return the step that sums a request over all parties at a cost."""
+        return SumStep(
+            name=name,
+            phase=phase or name,
+            parties=self.parties,
+            request=request,
+            sensitivity=moved,
+            law=self.promise.law(cost, moved),
+        )
+
+
+def ordered_values(attribute: Attribute) -> int:
+    """Return how many of an attribute's first values are in an order; 0 if none are."""
+    return attribute.value_count if attribute.ordered else 0
+
+
+def expects_dependence(study: Study) -> bool:
+    """Read the only setting; InputError if there is another one, or another value."""
+    found = read_settings(study, {"dependence": one_of((UNKNOWN, EXPECTED))})
+    return bool(found.get("dependence") == EXPECTED)
+
+
+def decisions(study: Study) -> list[Decision]:
+    how = "expected: no sum is spent on finding out" if expects_dependence(study) else UNKNOWN
+    return [Decision("dependence", how)]
+
+
+def margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:
+    """Forecast the mean total variation distance of a margin that all of the budget buys."""
+    total = 0.0
+    for own, share in margin_sums(facts.sizes, blocks, facts.norm):
+        deviation = facts.deviation(facts.budget * share, sensitivity.histograms(len(own)))
+        total += deviation * margin_error(facts.sizes, own) / len(own)
+    return HALF_OF_DEVIATION[facts.norm] * total / (len(facts.sizes) * facts.rows)
+
+
+def halves_noise(facts: PublicFacts, cost: Fraction) -> float:
+    """Forecast the `view_noise` of pairs in halves by their agreement; infinite without pairs."""
+    moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
+    return facts.deviation(cost, moved) / facts.rows if moved.l1 else inf
+
+
+def view_noise(design: Design, facts: PublicFacts, cost: Fraction) -> float:
+    """Forecast the mean over pairs of half the L1 norm of their noise, as a proportion of the rows.
+
+    A pair of c cells in a view of C sums C / c of them for each of its own.
+    """
+    deviation = facts.deviation(cost, sensitivity.histograms(len(design.views)))
+    total = 0.0
+    for view in design.views:
+        cells = design.cells(view)
+        for a, b in combinations(view, 2):
+            total += sqrt(cells * design.sizes[a] * design.sizes[b]) / 2
+    return total * deviation / (comb(len(design.sizes), 2) * facts.rows)
+
+
+def bearable_cells(facts: PublicFacts, cost: Fraction) -> int:
+    """Return the most cells of a table half the L1 norm of whose noise stays below the rows."""
+    variance = facts.promise.law(cost, sensitivity.histograms(1)).nominal_variance
+    return isqrt(int(8 * facts.rows**2 / variance))
+
+
+def pair_groups(facts: PublicFacts, cost: Fraction, tables: int, limit: float = PAIR_NOISE) -> int:
+    """Return the most groups, at least two, that so many tables of pairs bear on each axis."""
+    noise = facts.deviation(cost, sensitivity.histograms(tables)) / (2 * facts.rows)  # of a cell
+    return min(max(2, isqrt(int(limit / noise))), MOST_PAIR_GROUPS)

@@ -1,0 +1,316 @@
+"""What subn+ asks of rows: tables, agreements and contrasts of attributes in groups of values.
+
+Neighbouring values of an attribute are joined into few groups of similar weight, in integer
+arithmetic: every party derives the groups from the published noisy counts and compares, so machines
+must not differ in the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.crypto.framing import frame
+from common.methods.designs.views import Pair
+from common.methods.subn_plus.dependence import Departure
+from common.methods.subn_plus.losses import Moments
+from common.privacy import sensitivity
+from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity, contrast_shift
+from common.study.requests import Attributes, Counts, PartyRows, TableShape, split_tables
+
+Groups = tuple[int, ...]  # the group of each value of an attribute
+Weights = Sequence[Sequence[int]]  # of both halves of every attribute
+
+
+def without_noise_floor(counts: Counts, rows: int) -> Counts:
+    """Return non-negative counts of at most `rows` in total: one amount is taken off every cell."""
+    low, high = -1, max(int(counts.max(initial=0)), 0)
+    while high - low > 1:  # the least amount, at least 0, that leaves no more than `rows`
+        middle = (low + high) // 2
+        if int(np.maximum(counts - middle, 0).sum()) <= rows:
+            high = middle
+        else:
+            low = middle
+    return np.maximum(counts - high, 0)
+
+
+def halves(counts: Counts, rows: int) -> Groups:
+    """Cut the values into two runs of neighbours whose weights differ least.
+
+    The noisy counts stand for `rows` rows.
+    """
+    up_to = np.cumsum(without_noise_floor(counts, rows))
+    off = np.abs(2 * up_to[:-1] - up_to[-1])
+    cut = 1 + int(off.argmin()) if off.size else 1
+    return (0,) * cut + (1,) * (len(counts) - cut)
+
+
+def even_groups(counts: Counts, rows: int, *, groups: int) -> Groups:
+    """Cut the values into at most `groups` runs of neighbours of about equal weight.
+
+    A value that outweighs several groups makes them one, so an attribute with one frequent value
+    has few groups: rare ones would show little but noise. At least two, if there are two values.
+    The noisy counts stand for `rows` rows.
+    """
+    if len(counts) <= groups:
+        return tuple(range(len(counts)))
+    weights = without_noise_floor(counts, rows)
+    up_to = np.cumsum(weights)
+    middles, total = 2 * up_to - weights, max(2 * int(up_to[-1]), 1)
+    places = np.minimum(middles * groups // total, groups - 1)
+    found, numbers = np.unique(places, return_inverse=True)
+    return tuple(numbers.tolist()) if len(found) > 1 else halves(counts, rows)
+
+
+def group_weights(histogram: Counts, groups: Groups, rows: int) -> tuple[int, ...]:
+    """Return a noisy margin as weights of groups; equal ones if nothing is left of it."""
+    left = without_noise_floor(histogram, rows)
+    weights = np.zeros(max(groups) + 1, dtype=np.int64)
+    np.add.at(weights, np.array(groups, dtype=np.intp), left)
+    return tuple(weights.tolist()) if weights.any() else (1,) * len(weights)
+
+
+@dataclass(frozen=True)
+class GroupedTables:
+    """The contingency tables of some attribute sets, every attribute seen in groups of values.
+
+    Attributes:
+        sets: the attributes of each table.
+        groups: for every attribute of the study, the group of each of its values.
+    """
+
+    sets: tuple[Attributes, ...]
+    groups: tuple[Groups, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of groups of every attribute."""
+        return tuple(max(own) + 1 for own in self.groups)
+
+    @cached_property
+    def shown(self) -> tuple[TableShape, ...]:
+        sizes, grouped = self.sizes, [self.map_of(a) is not None for a in range(len(self.groups))]
+        return tuple(
+            TableShape(own, tuple(sizes[a] for a in own), tuple(grouped[a] for a in own))
+            for own in self.sets
+        )
+
+    @property
+    def tables(self) -> tuple[TableShape, ...]:
+        return self.shown
+
+    @property
+    def unit(self) -> int:
+        return 1
+
+    @property
+    def links(self) -> tuple[Attributes, ...]:
+        return self.sets
+
+    @cached_property
+    def cells(self) -> int:
+        return sum(table.cells for table in self.shown)
+
+    @property
+    def canonical(self) -> bytes:
+        sets, groups = (frame(map(frame, each)) for each in (self.sets, self.groups))
+        return frame(("tables of groups", sets, groups))
+
+    def limit(self, rows: int) -> int:
+        """Return the rows: a cell counts at most all of them."""
+        return rows
+
+    def answer(self, data: PartyRows) -> Counts:
+        groups = {a: own for a, own in enumerate(self.groups) if own != tuple(range(len(own)))}
+        return np.concatenate([table.reshape(-1) for table in data.count(self.sets, groups)])
+
+    def map_of(self, attribute: int) -> NDArray[np.intp] | None:
+        """Return the attribute's groups as an array; None if it keeps all its values."""
+        own = self.groups[attribute]
+        return None if own == tuple(range(len(own))) else np.array(own, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Contrasts(GroupedTables):
+    """What sets of attributes show beside their margins; all sets have as many attributes.
+
+    These are the cheapest tables under Gaussian-like noise. A row is a vector for each attribute: 8
+    in its group of values, 0 in the others, less 8 / q for q groups. The contrast of a set of
+    attributes is the sum over the rows of the outer product of their vectors. It holds what a table
+    of the set holds, but for what smaller sets show better; and a replaced row moves all pairs of d
+    attributes in q groups by (1 - 1 / q) d in the L2 norm where their tables move by d, all triples
+    in two groups by half as much as their tables. The exact norms are
+    `common.privacy.sensitivity.contrasts`. In the L1 norm contrasts move more than tables.
+
+    [Kairouz21] has the setting: sums of vectors of bounded L2 norm under distributed discrete
+    noise.
+
+    [Kairouz21] Kairouz, Liu, Steinke: The distributed discrete Gaussian mechanism.
+    """
+
+    @property
+    def tables(self) -> tuple[TableShape, ...]:
+        """Return no table: contrasts make those that are shown, with the margins of other sums."""
+        return ()
+
+    @property
+    def unit(self) -> int:
+        """Return what a row adds to the cell that it is in, before the centre is taken off."""
+        return int(CONTRAST_UNIT**self.order)
+
+    @property
+    def order(self) -> int:
+        """The number of attributes of each set."""
+        return len(self.sets[0])
+
+    @property
+    def canonical(self) -> bytes:
+        return frame(("contrasts", CONTRAST_UNIT, super().canonical))
+
+    def limit(self, rows: int) -> int:
+        """Return the limit: no coordinate of a row's vector is larger than 8."""
+        return rows * self.unit
+
+    def answer(self, data: PartyRows) -> Counts:
+        tables = self.split(super().answer(data))
+        return np.concatenate([contrast(table).reshape(-1) for table in tables])
+
+    def squares(self, data: PartyRows) -> Counts:
+        """Return the sums over the rows of the squares of what each adds."""
+        tables = self.split(super().answer(data))
+        return np.concatenate([squares(table).reshape(-1) for table in tables])
+
+    def split(self, answer: Counts) -> list[Counts]:
+        """Return one array for each set."""
+        return split_tables(self.shown, answer)
+
+
+def contrast(table: Counts) -> Counts:
+    """Return the contrast of a set, from its table."""
+    for axis, groups in enumerate(table.shape):
+        table = CONTRAST_UNIT * table - contrast_shift(groups) * table.sum(axis=axis, keepdims=True)
+    return table
+
+
+def squares(table: Counts) -> Counts:
+    """Return the sums of squares of a set, from its table."""
+    for axis, groups in enumerate(table.shape):
+        shift = contrast_shift(groups)
+        inside, outside = (CONTRAST_UNIT - shift) ** 2, shift**2
+        table = (inside - outside) * table + outside * table.sum(axis=axis, keepdims=True)
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class Agreements:
+    """For every pair of attributes, the rows in which both are in their first or second half.
+
+    This is the cheapest look at every pair: the margins of the halves are known, so one number
+    makes the whole table of the pair. A replaced row that changes sides in k of d attributes moves
+    the k (d - k) counts of the pairs of which exactly one changed: where both did, they agree or
+    differ as before. All counts together have an L1 sensitivity of d^2 / 4, where tables of the
+    pairs would have d (d - 1). NOCD's views are between the two, and show more than pairs: they are
+    better for more than two groups, and for bits most of whose combinations never occur
+    (docs/research/subn-notes.md).
+
+    Attributes:
+        halves: of each value of every attribute, 0 or 1. An attribute of one value has no halves
+            and is in no pair.
+        alone: whether the rows in the first half of each attribute are counted, too, after the
+            pairs, because the margins are not known yet. That is the attribute's agreement with one
+            that is always in its first half: one more attribute.
+    """
+
+    halves: tuple[Groups, ...]
+    alone: bool = False
+
+    tables: ClassVar[Sequence[TableShape]] = ()
+    unit: ClassVar[int] = 2  # a row that agrees moves every cell by half
+
+    @property
+    def cut(self) -> tuple[int, ...]:
+        """The attributes that have two halves."""
+        return tuple(attribute for attribute, own in enumerate(self.halves) if max(own) > 0)
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The pairs, in the order of their counts."""
+        return tuple(combinations(self.cut, 2))
+
+    @property
+    def shown(self) -> Sequence[TableShape]:
+        return GroupedTables(self.pairs, self.halves).shown
+
+    @property
+    def links(self) -> tuple[Pair, ...]:
+        return self.pairs
+
+    @property
+    def cells(self) -> int:
+        return len(self.pairs) + self.alone * len(self.cut)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return sensitivity.agreements(len(self.cut) + self.alone)
+
+    def limit(self, rows: int) -> int:
+        """Return the rows: at most all of them agree."""
+        return rows
+
+    def answer(self, data: PartyRows) -> Counts:
+        sets = (*self.pairs, *(((a,) for a in self.cut) if self.alone else ()))
+        request = GroupedTables(sets, self.halves)
+        tables = split_tables(request.shown, request.answer(data))
+        return np.array([np.trace(own) if own.ndim == 2 else own[0] for own in tables])
+
+    @property
+    def canonical(self) -> bytes:
+        return frame(("agreements of halves", int(self.alone), *map(frame, self.halves)))
+
+    def weights(self, answer: Counts, rows: int) -> Weights:
+        """Return the weights of both halves, from the counts of the attributes alone."""
+        first = dict(zip(self.cut, answer[len(self.pairs) :].tolist(), strict=True))
+        kept = {a: min(max(own, 0), rows) for a, own in first.items()}
+        return [(kept.get(a, rows), rows - kept.get(a, rows)) for a in range(len(self.halves))]
+
+    def departures(
+        self, answer: Counts, weights: Weights, variance: Fraction, rows: int
+    ) -> dict[Pair, Departure]:
+        """Return how far every pair is from independence, exactly.
+
+        With p and q of the rows in the first halves of two attributes, p q + (1 - p) (1 - q) of
+        them agree by chance. An error in p moves that by 2 q - 1 times as much.
+
+        The weights of both halves come from the published margins, or from the answer; the variance
+        is that of the noise in one count of the answer.
+        """
+        found = {}
+        for (a, b), count in zip(self.pairs, answer[: len(self.pairs)].tolist(), strict=True):
+            first, second = (Fraction(weights[own][0], sum(weights[own])) for own in (a, b))
+            excess = count - rows * (first * second + (1 - first) * (1 - second))
+            shared = (2 * first - 1) ** 2 + (2 * second - 1) ** 2 if self.alone else 0
+            noise = variance * (1 + shared)
+            found[a, b] = Departure(excess**2 - noise, noise, (2, 2))
+        return found
+
+    def moments(self, answer: Counts, variance: float, rows: int) -> Moments:
+        """Return the pairs' counts as `Contrasts` of halves.
+
+        A row's contrast of a pair is 1/4 in two cells and -1/4 in the others if it agrees, and the
+        reverse if not. One number makes all four cells: together they have four times its squared
+        error, in quarters of 2 / rows, so that each counts as if it had the number's variance.
+        """
+        signs = np.array([[1.0, -1.0], [-1.0, 1.0]]) / (4 * rows)
+        return Moments(
+            self.cut,
+            tuple(np.array(self.halves[a], dtype=np.intp) for a in self.cut),
+            [(2 * int(count) - rows) * signs for count in answer[: len(self.pairs)]],
+            variance / rows**2,
+        )
