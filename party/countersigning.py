@@ -21,9 +21,9 @@ from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.release.archive import add_signature
 from common.release.contents import open_release
+from common.release.manifest import Signature, Signer, SignerRole
 from common.release.prior import bundled_prior
 from common.release.progress import Reporter, silent
-from common.release.signatures import Signature, Signer, SignerRole
 from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study

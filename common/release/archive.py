@@ -23,9 +23,8 @@ from common.errors import InputError
 from common.privacy.statement import versions
 from common.release import folder as release
 from common.release.contents import Contents, FolderContents, data_names, open_release, read_text
-from common.release.manifest import MANIFEST, Manifest, sha256_of
+from common.release.manifest import FOLDER, MANIFEST, Manifest, Signature, Signer, sha256_of
 from common.release.progress import Reporter, silent
-from common.release.signatures import FOLDER, Signature, Signer
 from common.release.verify import verify
 from common.schema.toml import parse_toml
 

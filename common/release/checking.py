@@ -13,8 +13,16 @@ from common.errors import InputError
 from common.privacy.statement import versions
 from common.release import folder as release
 from common.release.contents import Contents, data_names, read_whole
-from common.release.manifest import MANIFEST, MOST_JSON_BYTES, FileEntry, Manifest, sha256_of
-from common.release.signatures import FOLDER, Signature, SignerRole
+from common.release.manifest import (
+    FOLDER,
+    MANIFEST,
+    MOST_JSON_BYTES,
+    FileEntry,
+    Manifest,
+    Signature,
+    SignerRole,
+    sha256_of,
+)
 from common.study.document import Study
 
 

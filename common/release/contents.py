@@ -19,8 +19,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from common.errors import InputError
-from common.release.manifest import MANIFEST, MOST_FILES, is_plain_name, strict_json
-from common.release.signatures import FOLDER, MOST_SIGNATURES
+from common.release.manifest import (
+    FOLDER,
+    MANIFEST,
+    MOST_FILES,
+    MOST_SIGNATURES,
+    is_plain_name,
+    strict_json,
+)
 
 _MOST_TEXT = 64 << 20
 _MOST_ENTRIES = MOST_FILES + MOST_SIGNATURES + 3

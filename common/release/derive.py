@@ -34,13 +34,12 @@ from common.release.contents import Contents, copy_into, read_json, read_text, r
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
-from common.release.manifest import sha256_of
+from common.release.folder import RESULTS, read_results
+from common.release.manifest import SignerRole, json_text, sha256_of
 from common.release.prior import bundled_prior
 from common.release.progress import Reporter, silent
 from common.release.refit import replay
 from common.release.released_table import ReleasedTable, read_released_table
-from common.release.results import RESULTS, read_results
-from common.release.signatures import SignerRole
 from common.release.writing import Fitted, pages_of
 from common.schema import Schema
 from common.study.accounting import account, missing_in, statement_of
@@ -350,7 +349,7 @@ def check_transcript(data: bytes, study: Study, steps: Sequence[Step]) -> dict[s
         raise InputError(f"{release.TRANSCRIPT}: not a transcript: {error!r}") from None
     missing = missing_in(study, [step.parties for step in steps])
     again = without_times(transcript_of(study, phases, missing))
-    if release.json_text(again).encode() != data:
+    if json_text(again).encode() != data:
         raise InputError(f"{release.TRANSCRIPT}: is not a transcript of {release.STUDY}")
     return again
 

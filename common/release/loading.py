@@ -32,10 +32,10 @@ from common.release.folder import (
     STUDY,
     TABLES,
     TRANSCRIPT,
+    read_results,
 )
 from common.release.manifest import MANIFEST
 from common.release.prior import bundled_prior
-from common.release.results import read_results
 from common.schema import Schema
 from common.schema.tables import read_table
 from common.study.document import Study

@@ -24,8 +24,8 @@ from common.release.checking import (
 )
 from common.release.contents import Contents, open_release
 from common.release.folder import STUDY
+from common.release.manifest import FOLDER, Signature, SignerRole
 from common.release.progress import Reporter, silent
-from common.release.signatures import FOLDER, Signature, SignerRole
 from common.study.document import Study
 
 _NOT_SIGNED = (

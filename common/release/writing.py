@@ -19,6 +19,8 @@ from common.release.archive import finish
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy, study_drawing
+from common.release.folder import RESULTS, write_results
+from common.release.manifest import Signer, json_text
 from common.release.measured import model_tables, study_shares, study_tables
 from common.release.progress import Reporter, silent
 from common.release.released_table import KEPT_ROWS
@@ -34,8 +36,6 @@ from common.release.report.released import (
     range_shares,
 )
 from common.release.report.usable_pairs import usable_pairs
-from common.release.results import RESULTS, write_results
-from common.release.signatures import Signer
 from common.release.streaming import write_stream
 from common.schema import Codes, Schema
 from common.schema.attribute import Listed
@@ -106,7 +106,7 @@ def pages_of(fitted: Fitted, rows: int, synthetic: Codes, *, date: str) -> dict[
     network.svg where there is a network.
     """
     facts = _facts(fitted, rows, _as_in_the_table(fitted.schema, synthetic), date)
-    files = {release.REPORT: release_page(facts), release.USAGE: release.json_text(_usage(facts))}
+    files = {release.REPORT: release_page(facts), release.USAGE: json_text(_usage(facts))}
     if facts.network is not None:
         files[release.NETWORK] = f"{facts.network.svg()}\n"
     return files

@@ -12,7 +12,7 @@ from common.bayes.privbayes.decisions import MOST_CANDIDATE_CELLS, MOST_PARENT_S
 from common.errors import InputError
 from common.release import folder as release
 from common.release.fitted_study import FittedStudy
-from common.release.signatures import SignerRole
+from common.release.manifest import SignerRole
 from common.release.writing import Fitted, Written, write_release
 from common.schema.tables import read_table
 from common.wording import many

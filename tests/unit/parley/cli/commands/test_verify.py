@@ -15,7 +15,7 @@ import pytest
 from common.crypto.identities.files import load_identity
 from common.crypto.identities.identity import Identity
 from common.privacy.randomness import SeededRandomSource
-from common.release.signatures import Signer, SignerRole
+from common.release.manifest import Signer, SignerRole
 from common.release.verify import missing_curator
 from common.study.document import Study
 from tests.unit.parley.cli.commands.conftest import append, finish_again, sign_again
