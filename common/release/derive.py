@@ -31,6 +31,7 @@ from common.release import folder as release
 from common.release.checking import Agreement, Checked, Kind, Problem, other_version
 from common.release.columns import KINDS, Columns
 from common.release.contents import Contents, copy_into, read_json, read_text, read_whole
+from common.release.fitted import FittedModel
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
@@ -40,7 +41,7 @@ from common.release.prior import bundled_prior
 from common.release.progress import Reporter, silent
 from common.release.refit import replay
 from common.release.released_table import ReleasedTable, read_released_table
-from common.release.writing import Fitted, pages_of
+from common.release.writing import pages_of
 from common.schema import Schema
 from common.study.accounting import account, missing_in, statement_of
 from common.study.document import Study
@@ -170,7 +171,7 @@ def _as_agreed(found: Agreement) -> bool:
 
 def _fitted(
     found: Agreement, contents: Contents, checked: Checked, schema: Schema
-) -> Fitted | None:
+) -> FittedModel | None:
     """What the release was made of, read back or derived; None if it contradicts itself."""
     if found.study is not None:
         return _derived(found, contents, checked, found.study, schema)
@@ -307,7 +308,7 @@ def _alike(one: object, other: object) -> bool:
             return one == other
 
 
-def differing_pages(checked: Checked, fitted: Fitted, table: ReleasedTable) -> list[str]:
+def differing_pages(checked: Checked, fitted: FittedModel, table: ReleasedTable) -> list[str]:
     """The pages that are not, byte for byte, what the other files imply."""
     try:
         pages = pages_of(fitted, table.rows, table.kept, date=checked.manifest.date)

@@ -26,6 +26,7 @@ from common.marginals.threads import map_in_threads, worker_count
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release.number_comparison import NumberComparison, compare_numbers
+from common.release.report.relations import cramers_v
 from common.release.single_owner import Table, as_schema, encode
 from common.schema import Schema
 from common.schema.codes import Codes
@@ -209,16 +210,6 @@ def dependence(codes: Codes) -> NDArray[np.float64]:
     for (i, j), table in zip(pairs, count(codes, pairs), strict=True):
         result[i, j] = result[j, i] = cramers_v(table)
     return result
-
-
-def cramers_v(table: NDArray[np.int64]) -> float:
-    """Cramer's V of a contingency table, over the values that occur."""
-    used = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0].astype(np.float64)
-    if min(used.shape) < 2:
-        return 0.0
-    expected = used.sum(axis=1, keepdims=True) * used.sum(axis=0) / used.sum()
-    chi_square = ((used - expected) ** 2 / expected).sum()
-    return float(np.sqrt(chi_square / (used.sum() * (min(used.shape) - 1))))
 
 
 def _targets(schema: Schema, wanted: Sequence[str] | None) -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,6 @@ import pyarrow.parquet
 
 from common.marginals.threads import map_in_threads, worker_count
 from common.privacy.randomness import source_of
-from common.release.fitted import FittedModel
 from common.release.progress import Reporter, silent
 from common.release.released_table import BLOCK_ROWS, KEPT_ROWS
 from common.schema import Codes, Schema
@@ -32,6 +31,9 @@ from common.schema.codes import concatenate
 from common.schema.columns import as_text, is_text
 from common.schema.decoder import decode_to_arrow
 from common.wording import many
+
+if TYPE_CHECKING:
+    from common.release.fitted import FittedModel
 
 _MOST_DISTINCT = 1 << 12  # numbers that take more values than this are not worth a dictionary
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from common.release.diagnostics import ExpectedError
+from common.release.measured import Shares
 from common.release.report.charts import forest
-from common.release.report.expected_error import ExpectedError
 from common.release.report.page import Section, figure, paragraph, readable, table
-from common.release.report.released import Shares
 from common.schema import Attribute, Schema
 from common.schema.attribute import numbers_of
 

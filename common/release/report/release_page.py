@@ -15,8 +15,9 @@ import numpy as np
 
 from common.marginals import count
 from common.privacy.statement import suspicion
+from common.release.diagnostics import Diagnostics, ExpectedError, noise_caution
+from common.release.measured import Shares
 from common.release.report.charts import Series, distribution, heatmap
-from common.release.report.expected_error import ExpectedError, caution
 from common.release.report.means import Mean, means_section
 from common.release.report.network_picture import NetworkDrawing
 from common.release.report.page import (
@@ -33,8 +34,7 @@ from common.release.report.page import (
     table,
     warning,
 )
-from common.release.report.relations import Relations, relations
-from common.release.report.released import Shares
+from common.release.report.relations import Relations, relations, usable_pairs
 from common.release.spreadsheet import formula_warning
 from common.schema import Codes, Schema
 from common.wording import many
@@ -45,13 +45,9 @@ _LARGE_EPSILON = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseFacts:
-    """What the page tells."""
+class MethodFacts:
+    """What the page tells that depends on the method."""
 
-    schema: Schema  # the public domains
-    synthetic: Codes  # the synthetic rows, encoded; the first of them where they are very many
-    rows: int  # how many real rows there are, all parties together; public
-    privacy: Mapping[str, Any]  # the privacy statement, as in privacy.json
     # the noisy distribution of every attribute, None where there is none
     shares: Sequence[Shares | None]
     columns: Sequence[ExpectedError]  # what noise does to each column, as far as it is known
@@ -61,12 +57,23 @@ class ReleaseFacts:
     means: Sequence[Mean] = ()  # of the columns of numbers, as far as their noise is known
     # further sections, for example the ledger and the traffic of a study
     more: Sequence[Section] = field(default_factory=tuple)
-    synthetic_rows: int | None = None  # how many there are; those in `synthetic` if None
     method_cautions: Sequence[str] = ()  # what the method itself says must be known first
     title: str | None = None  # the study's name; None for a release of a single owner
-    date: str | None = None  # when the release was made, as 2026-11-17; None if that is not told
     # what is said where independent columns are expected to be closer
     below_floor: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFacts(MethodFacts):
+    """What the page tells."""
+
+    schema: Schema  # the public domains
+    synthetic: Codes  # the synthetic rows, encoded; the first of them where they are very many
+    rows: int  # how many real rows there are, all parties together; public
+    privacy: Mapping[str, Any]  # the privacy statement, as in privacy.json
+    diagnostics: Diagnostics | None = None  # what was measured, and how well the rows follow
+    synthetic_rows: int | None = None  # how many there are; those in `synthetic` if None
+    date: str | None = None  # when the release was made, as 2026-11-17; None if that is not told
 
     @cached_property
     def relations(self) -> Relations:
@@ -82,7 +89,7 @@ class ReleaseFacts:
         """Return what a user of the release must know first."""
         found = (
             self.below_floor,
-            caution(self.columns, self.schema.names),
+            noise_caution(self.columns, self.schema.names),
             self.relations.caution() if self.synthetic.rows else None,
             formula_warning(self.schema),
             *self.method_cautions,
@@ -101,6 +108,8 @@ def release_page(facts: ReleaseFacts) -> str:
     ]
     if facts.network is not None:
         sections.append(Section("The network", _network(facts.network)))
+    if facts.diagnostics is not None:
+        sections += usable_pairs(facts.diagnostics)
     sections += [*facts.more, Section("How it was made", _made(facts))]
     title = "A synthetic table" if facts.title is None else f"{facts.title}: a synthetic table"
     return page(title, _lead(facts), sections, summary=_summary(facts))
@@ -158,7 +167,7 @@ def _pairs_card(facts: ReleaseFacts) -> str:
     alone = f"Related to nothing: {', '.join(found.alone)}." if found.alone else ""
     return card(
         "Pairs of columns",
-        f"{found.standing_out:,} of {found.pairs:,} related",
+        f"{found.related:,} of {found.pairs:,} related",
         "Those pairs depend on each other in the synthetic rows beyond chance.",
         *([alone] if alone else []),
     )
@@ -305,7 +314,7 @@ def _dependence(facts: ReleaseFacts) -> str:
     return figure(
         picture,
         "Cramér's V in the synthetic rows: 0 for independent columns, 1 where one "
-        f"determines the other. {found.standing_out:,} of {found.pairs:,} pairs depend on each "
+        f"determines the other. {found.related:,} of {found.pairs:,} pairs depend on each "
         "other more than independent columns do by chance; the others are shown as 0. Noise "
         "makes dependence, too.",
     ) + _strongest(facts)

@@ -8,12 +8,12 @@ import pytest
 from common.errors import InputError
 from common.release.evaluation import (
     MOST_MARGINALS,
-    cramers_v,
     dependence,
     evaluate,
     marginal_sets,
     total_variation,
 )
+from common.release.report.relations import cramers_v
 from common.schema import Codes, Schema
 
 

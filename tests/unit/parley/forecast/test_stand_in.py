@@ -5,7 +5,8 @@ from itertools import combinations
 import numpy as np
 
 from common.marginals import count
-from common.release.evaluation import cramers_v, total_variation
+from common.release.evaluation import total_variation
+from common.release.report.relations import cramers_v
 from common.schema import Schema
 from parley.forecast.stand_in import simulated
 from parley.simulation.population import demo_schema_toml

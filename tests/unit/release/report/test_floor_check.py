@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import parley
-from common.release.report.floor_check import floor_forecast
+from common.release.report.relations import floor_forecast
 from common.release.writing import write_release
 from common.schema import Schema
 

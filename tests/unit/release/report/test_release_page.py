@@ -8,7 +8,7 @@ import pytest
 
 import parley
 from common.privacy.randomness import SeededRandomSource
-from common.release.report.expected_error import ExpectedError
+from common.release.diagnostics import ExpectedError
 from common.release.report.release_page import ReleaseFacts, release_page
 from common.schema import Codes, Schema
 from tests.unit.release.report.conftest import SCHEMA
