@@ -18,7 +18,6 @@ from common.errors import InputError
 from common.methods.conditional import ConditionalModel, Draw
 from common.privacy.randomness import RandomSource, SeededRandomSource, source_of
 from common.release import folder
-from common.release.columns import Columns
 from common.release.diagnostics import Diagnostics, Measured, expected_errors
 from common.release.estimates import CONFIDENCE, Estimate, estimate, related
 from common.release.measured import Shares
@@ -29,6 +28,7 @@ from common.release.report.means import means
 from common.release.report.network_picture import NetworkDrawing
 from common.release.report.release_page import MethodFacts
 from common.release.statistics import CodedTable, Statistic, of_table
+from common.release.synthetic_table import Columns
 from common.release.writing import write_release
 from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse, weights_of

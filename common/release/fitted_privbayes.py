@@ -23,12 +23,12 @@ from common.errors import InputError
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
-from common.release.columns import Columns
 from common.release.diagnostics import Diagnostics, Measured, noise_by_name
 from common.release.fitted import DrawnModel
 from common.release.measured import Shares, attributes_of_bits, compare_counts, related_pairs
 from common.release.report.network_picture import Edge, NetworkDrawing
 from common.release.single_owner import OWNER
+from common.release.synthetic_table import Columns
 from common.schema import Codes, Schema
 from common.schema.encodings import binarise, bit_positions
 from common.study.requests import RowsInMemory

@@ -21,11 +21,11 @@ from common.privacy.randomness import RandomSource, uniforms
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release import folder as release
 from common.release import range_file
-from common.release.columns import Columns
 from common.release.diagnostics import Diagnostics, ExpectedError, Measured, noise_distance
 from common.release.fitted import FittedModel
 from common.release.measured import Shares
 from common.release.report.release_page import MethodFacts
+from common.release.synthetic_table import Columns
 from common.schema import Codes
 from common.schema.conditions import CellWeights
 from common.wavelet import RangeCount, RangeCounts, RangeRelease

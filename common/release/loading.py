@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from common.errors import InputError
-from common.release.columns import Columns
 from common.release.contents import (
     Contents,
     copy_into,
@@ -36,6 +35,7 @@ from common.release.folder import (
 )
 from common.release.manifest import MANIFEST
 from common.release.prior import bundled_prior
+from common.release.synthetic_table import Columns
 from common.schema import Schema
 from common.schema.tables import read_table
 from common.study.document import Study

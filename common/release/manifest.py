@@ -142,6 +142,15 @@ class Signature:
                 f"{self.file}: {self.role.value} {self.name!r} did not sign this manifest"
             ) from None
 
+    def __str__(self) -> str:
+        word = "countersigned" if self.role is SignerRole.PARTY else "signed"
+        return f"{word} by {self.role.value} {self.name!r} {self.identity.fingerprint}"
+
+    def as_json(self) -> dict[str, str]:
+        """Return who signed, and in which role, for a script."""
+        fingerprint = self.identity.fingerprint
+        return {"role": self.role.value, "name": self.name, "fingerprint": fingerprint}
+
     def to_bytes(self) -> bytes:
         document = {
             "format": _SIGNATURE_FORMAT,

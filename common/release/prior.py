@@ -24,10 +24,10 @@ from common.files import make_private_folder
 from common.methods.registry import run_of
 from common.release import folder as release
 from common.release.archive import zip_pieces
-from common.release.checking import Kind, check_bytes
 from common.release.contents import Contents, copy_into, open_release, read_text
 from common.release.manifest import FOLDER, MANIFEST
-from common.release.released_table import read_codes
+from common.release.synthetic_table import read_codes
+from common.release.verify import Kind, check_bytes
 from common.schema import Codes, Schema
 from common.study.document import Study
 from common.study.prior import Prior

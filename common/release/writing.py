@@ -7,17 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from common.release import folder as release
 from common.release.archive import finish
 from common.release.manifest import Signer, json_text
 from common.release.progress import Reporter, silent
-from common.release.released_table import KEPT_ROWS
 from common.release.report.release_page import ReleaseFacts, release_page
-from common.release.streaming import write_stream
-from common.schema import Codes, Schema
-from common.schema.attribute import Listed
+from common.release.synthetic_table import KEPT_ROWS, as_in_the_table, write_stream
+from common.schema import Codes
 
 if TYPE_CHECKING:
     from common.release.fitted import FittedModel
@@ -74,7 +70,7 @@ def pages_of(fitted: FittedModel, rows: int, synthetic: Codes, *, date: str) -> 
     Pages are a function of the other files, so they can be made again: report.html, usage.json, and
     network.svg where there is a network.
     """
-    facts = _facts(fitted, rows, _as_in_the_table(fitted.schema, synthetic), date)
+    facts = _facts(fitted, rows, as_in_the_table(fitted.schema, synthetic), date)
     files = {release.REPORT: release_page(facts), release.USAGE: json_text(_usage(facts))}
     if facts.network is not None:
         files[release.NETWORK] = f"{facts.network.svg()}\n"
@@ -92,19 +88,6 @@ def _usage(facts: ReleaseFacts) -> dict[str, object]:
         "pairs": found.pairs,
         "related_pairs": found.related,
     }
-
-
-def _as_in_the_table(schema: Schema, codes: Codes) -> Codes:
-    """Return the codes that a reader of the table finds: `other` without text is empty."""
-    columns = list(codes.columns)
-    for place, each in enumerate(schema.attributes):
-        text = isinstance(each.domain, Listed) and each.domain.textual
-        if each.other and each.missing and not text:
-            found = codes.columns[place]
-            columns[place] = np.where(
-                found == each.value_count, found.dtype.type(each.size - 1), found
-            )
-    return Codes(tuple(columns), codes.sizes)
 
 
 def _write_rows(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from common.release.spreadsheet import check_copy, write_safe_copy
-from common.release.verify import Verified, signer_text, verify
+from common.release.verify import Verified, verify
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.exit_codes import ExitCode
@@ -87,16 +87,16 @@ def report(found: Verified) -> None:
     """What is known about a release without problems, for people."""
     files = len(found.checked.manifest.files)
     agree = ", and they agree with each other" if found.verified else ""
-    word = "verified" if found.verified or found.agreement is None else "NOT VERIFIED:"
+    word = "verified" if found.verified or found.consistency is None else "NOT VERIFIED:"
     console.result(f"{word} {found.where}: {files} files are what the manifest says{agree}")
     for signature in found.signatures:
-        console.result(signer_text(signature))
+        console.result(str(signature))
     if not found.signatures:
         console.warn("it is not signed: files and manifest could have been changed alike")
     for words in [*found.remarks, *(f"not checked: {each}" for each in found.not_checked)]:
         console.warn(words)
-    if found.verified and found.agreement is not None:
-        _report_epsilon(found.agreement.privacy, derived=found.derived)
+    if found.verified and found.consistency is not None:
+        _report_epsilon(found.consistency.privacy, derived=found.derived)
 
 
 def _report_epsilon(privacy: Mapping[str, Any], *, derived: bool) -> None:

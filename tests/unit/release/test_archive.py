@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from common.errors import InputError
 from common.release.archive import add_signature, finish, zip_pieces
-from common.release.checking import Kind, check_bytes
 from common.release.contents import FolderContents, open_release
 from common.release.manifest import MANIFEST
+from common.release.verify import Kind, check_bytes
 from tests.unit.release.conftest import CURATOR, NORTH, STUDY, problems
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from common.privacy.randomness import SeededRandomSource
-from common.release.columns import Columns
+from common.release.synthetic_table import Columns
 from common.schema import Codes, Schema
 
 SCHEMA = Schema.from_toml("""

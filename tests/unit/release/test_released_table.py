@@ -5,9 +5,9 @@ import pytest
 
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
-from common.release import released_table
+from common.release import synthetic_table
 from common.release.contents import FolderContents
-from common.release.released_table import read_codes, read_released_table
+from common.release.synthetic_table import read_codes, read_released_table
 from common.schema import Schema
 
 SCHEMA = Schema.from_toml("""
@@ -38,7 +38,7 @@ def test_a_table_without_rows_or_with_other_columns_is_refused(tmp_path):
 
 
 def test_a_cell_or_a_rule_that_is_broken_is_found_in_the_last_row(tmp_path, monkeypatch):
-    monkeypatch.setattr(released_table, "KEPT_ROWS", 10)
+    monkeypatch.setattr(synthetic_table, "KEPT_ROWS", 10)
     good = ["a,7"] * 500
     for last, why in (("a,70", "outside the domain"), ("b,7", "break a rule"), ("a,", "empty")):
         with pytest.raises(InputError, match=rf"synthetic\.csv.*{why}"):
@@ -46,7 +46,7 @@ def test_a_cell_or_a_rule_that_is_broken_is_found_in_the_last_row(tmp_path, monk
 
 
 def test_the_first_rows_are_kept_and_all_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(released_table, "KEPT_ROWS", 10)
+    monkeypatch.setattr(synthetic_table, "KEPT_ROWS", 10)
     lines = [f"a,{number % 10}" for number in range(57)]
     found = read(tmp_path, lines)
     assert (found.rows, found.kept.rows) == (57, 10)
@@ -55,7 +55,7 @@ def test_the_first_rows_are_kept_and_all_are_counted(tmp_path, monkeypatch):
 
 
 def test_a_parquet_file_is_read_in_blocks_whatever_the_order_of_its_columns(tmp_path, monkeypatch):
-    monkeypatch.setattr(released_table, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(synthetic_table, "BLOCK_ROWS", 16)
     codes = read(tmp_path, [f"{'ab'[n % 2]},{n % 5}" for n in range(100)], read_codes)
     frame = SCHEMA.without_rules().decode(codes, SeededRandomSource(1))[["age", "word"]]
     frame.to_parquet(tmp_path / "synthetic.parquet", index=False)

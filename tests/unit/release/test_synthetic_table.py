@@ -8,10 +8,9 @@ import pytest
 
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
-from common.release import streaming
+from common.release import synthetic_table
 from common.release import writing as synthesis
-from common.release.columns import Columns
-from common.release.streaming import one_of_each, write_stream
+from common.release.synthetic_table import Columns, one_of_each, write_stream
 from common.schema import Codes, Schema
 from common.schema.decoder import decode_to_arrow
 from common.schema.tables import read_table
@@ -40,8 +39,8 @@ def uniform_model(columns=PLAIN, seed=1):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(streaming, "BLOCK_ROWS", 1000)
-    monkeypatch.setattr(streaming, "KEPT_ROWS", 3000)
+    monkeypatch.setattr(synthetic_table, "BLOCK_ROWS", 1000)
+    monkeypatch.setattr(synthetic_table, "KEPT_ROWS", 3000)
 
 
 @pytest.fixture(params=["csv", "parquet"])
