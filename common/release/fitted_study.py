@@ -32,7 +32,7 @@ from common.release.model_count import ModelCount, model_count
 from common.release.prior import PriorRelease
 from common.release.refit import refit_study, replay
 from common.release.report.network_picture import Edge, NetworkDrawing
-from common.release.report.page import Section, paragraph, table
+from common.release.report.page import Section, joined, paragraph, table
 from common.release.report.relations import floor_forecast, significant
 from common.release.report.release_page import MethodFacts
 from common.release.writing import write_release
@@ -290,7 +290,8 @@ def _criteria(privacy: Mapping[str, Any]) -> list[Section]:
         "the model."
     )
     lines = [list(release.verdict_words(each)) for each in privacy["criteria"]]
-    return [Section("Criteria", paragraph(words) + table(["criterion", "", "measured"], lines))]
+    shown = table(["criterion", "", "measured"], lines)
+    return [Section("Criteria", joined([paragraph(words), shown]))]
 
 
 def _traffic(transcript: Mapping[str, Any]) -> Section:

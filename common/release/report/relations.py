@@ -30,7 +30,7 @@ from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise
 from common.release.diagnostics import Diagnostics, Verdict, noise_distance
-from common.release.report.page import Section, folded, paragraph, table
+from common.release.report.page import Markup, Section, folded, heading, joined, paragraph, table
 from common.schema import Codes
 from common.schema.encodings import binarise
 from common.study.steps import Model, Step
@@ -125,7 +125,7 @@ def usable_pairs(found: Diagnostics) -> list[Section]:
     ]
     for verdict in Verdict:
         pairs = found.listed(verdict)
-        parts.append(f"<h3>{verdict.capitalize()}: {many(len(pairs), 'pair')}</h3>")
+        parts.append(heading(f"{verdict.capitalize()}: {many(len(pairs), 'pair')}"))
         parts.append(paragraph(_MEANING[verdict]))
         if pairs and verdict is not Verdict.ABSENT:
             lines = [[" and ".join(each.names), each.reason] for each in pairs[:_MOST_PAIRS]]
@@ -141,13 +141,13 @@ def usable_pairs(found: Diagnostics) -> list[Section]:
             "together; others follow from the model."
         )
     )
-    return [Section("What may be used together", "".join(parts) + _residuals(found))]
+    return [Section("What may be used together", joined([*parts, *_residuals(found)]))]
 
 
-def _residuals(found: Diagnostics) -> str:
+def _residuals(found: Diagnostics) -> list[Markup]:
     compared = [each for each in found.measured if each.spread is not None]
     if not compared:
-        return ""
+        return []
     worst = sorted(compared, key=lambda each: -(each.spread or 0.0))[:_MOST_SUMS]
     lines = [
         [
@@ -161,14 +161,13 @@ def _residuals(found: Diagnostics) -> str:
         "How far the synthetic rows are from every released sum, in units of its noise: about 1 or "
         "less where the model follows. The largest come first."
     )
-    heading = "<h3>Residuals of the released sums</h3>"
     shown = _folded_if_long("the sums", ["sum", "residual", "follows"], lines)
-    return heading + paragraph(words) + shown
+    return [heading("Residuals of the released sums"), paragraph(words), shown]
 
 
-def _folded_if_long(what: str, headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def _folded_if_long(what: str, headings: Sequence[str], lines: Sequence[Sequence[str]]) -> Markup:
     made = table(headings, lines)
-    return made if len(lines) <= _UNFOLDED else folded(f"Show {what}", made)
+    return made if len(lines) <= _UNFOLDED else folded(made, summary=f"Show {what}")
 
 
 @dataclass(frozen=True, slots=True)
