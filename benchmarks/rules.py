@@ -89,7 +89,7 @@ def main() -> None:
     options.add_argument("--methods", nargs="+", default=METHODS)
     given = options.parse_args()
     ruled = schema()
-    pairs = marginal_sets(len(ruled.names), 2)
+    pairs = marginal_sets(len(ruled.names), order=2)
     lines = []
     for method in given.methods:
         for epsilon in EPSILONS:

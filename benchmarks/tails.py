@@ -72,7 +72,7 @@ def errors(table: pd.DataFrame, means: dict[str, float], made: Codes) -> list[fl
     """Of the means, then the distances."""
     real = schema().encode(table)
     off = [abs(means[name] / float(table[name].mean()) - 1) for name in MEANS]
-    return [*off, *(mean_distance(real, made, marginal_sets(real.width, k)) for k in (1, 2))]
+    return [*off, *(mean_distance(real, made, marginal_sets(real.width, order=k)) for k in (1, 2))]
 
 
 def main() -> None:

@@ -28,13 +28,14 @@ from common.methods.registry import method_of
 from common.privacy.budget import parse_epsilon, shown
 from common.privacy.statement import ROWS_NOT_AGREED, SEEDED, versions
 from common.release import folder as release
-from common.release.contents import Contents, copy_into, read_json, read_text, read_whole
+from common.release.contents import Contents, read_json, read_text, read_whole
 from common.release.fitted import FittedModel
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
 from common.release.folder import RESULTS, read_results
-from common.release.manifest import SignerRole, json_text, sha256_of
+from common.release.loading import read_ranges
+from common.release.manifest import FileEntry, SignerRole, json_text, sha256_of
 from common.release.prior import bundled_prior
 from common.release.progress import Reporter, silent
 from common.release.refit import replay
@@ -179,7 +180,8 @@ def _fitted(
     model = read_json(contents, release.MODEL, most=_MOST_MODEL)
     _check_model(found, model, schema)
     if release.RANGES in checked.manifest.files:
-        fitted = read_ranges(contents, checked)
+        fitted = read_ranges(contents)
+        _check_ranges(fitted, checked.manifest.files[release.RANGES])
     else:
         fitted = FittedPrivBayes.from_json(model, where=release.MODEL)
     if not found.problems and fitted.to_json() != model:
@@ -320,20 +322,14 @@ def differing_pages(checked: Checked, fitted: FittedModel, table: ReleasedTable)
     ]
 
 
-def read_ranges(contents: Contents, checked: Checked) -> FittedPrivelet:
-    """Read the range counts of a release; raise InputError if the file has more than those."""
+def _check_ranges(fitted: FittedPrivelet, expected: FileEntry) -> None:
+    """Refuse a file that is not what these range counts are written to."""
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
-        there = copy_into(Path(scratch), contents, release.RANGES)
-        again = Path(scratch) / "again.zip"
-        try:
-            fitted = FittedPrivelet.load(there)
-        except InputError as error:
-            raise InputError(str(error).replace(str(there), release.RANGES)) from None
+        again = Path(scratch) / release.RANGES
         fitted.save(again)
         with again.open("rb") as stream:
-            if sha256_of(stream) != checked.manifest.files[release.RANGES]:
+            if sha256_of(stream) != expected:
                 raise InputError(f"{release.RANGES}: holds something besides the noisy counts")
-    return fitted
 
 
 def check_transcript(data: bytes, study: Study, steps: Sequence[Step]) -> dict[str, object]:

@@ -98,7 +98,7 @@ def estimate(
 
 
 def shuffled(codes: Codes) -> Codes:
-    """The rows with each column in an order of its own: columns that depend on nothing."""
+    """Shuffle each column by itself, so that no column depends on another."""
     source = KeyedRandomSource(_SHUFFLE, private=False)
     columns = [column[np.argsort(uniforms(codes.rows, source))] for column in codes.columns]
     return Codes.from_columns(columns, codes.sizes)
@@ -122,7 +122,7 @@ def _one(
         known = value if math.isfinite(value) else None
         return Estimate(*key, known, None, None, None, flagged=True)
     corrected, error = _corrected(value, reference.get(key, np.nan), apart.get(key, np.nan), valid)
-    half = t_quantile(len(valid) - 1, confidence) * error
+    half = t_quantile(len(valid) - 1, confidence=confidence) * error
     corrected = min(max(corrected, bounds[0]), bounds[1])
     low, high = max(corrected - half, bounds[0]), min(corrected + half, bounds[1])
     return Estimate(*key, corrected, error, low, high, flagged)
@@ -131,9 +131,9 @@ def _one(
 def _corrected(
     value: float, centre: float, apart: float, replicated: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """The released value without its bias, and its standard error.
+    """Return the released value without its bias, and its standard error.
 
-    The value in the released model (`centre`) and for independent columns (`apart`) may be none.
+    The value in the released model (`centre`) or for independent columns (`apart`) may be NaN.
     """
     mean, spread = float(replicated.mean()), float(replicated.std(ddof=1))
     bias = mean - centre if math.isfinite(centre) else 0.0
@@ -185,38 +185,34 @@ def pool(
         confidence: of the interval.
 
     Raises:
-        InputError: fewer than two tables, or as many variances as there are not tables.
+        InputError: fewer than two tables, or not one variance for each.
     """
     values = np.array(list(estimates), dtype=np.float64)
     tables = len(values)
     if tables < 2 or not np.isfinite(values).all():
         raise InputError("pool: give the estimates of at least two tables, each a finite number")
     between = float(values.var(ddof=1)) * (1 + 1 / tables)
-    within = 0.0 if variances is None else _mean_variance(list(variances), tables)
+    own = [0.0] * tables if variances is None else list(variances)
+    if len(own) != tables or not all(math.isfinite(v) and v >= 0 for v in own):
+        raise InputError(f"pool: give one variance, 0 or more, for each of the {tables} tables")
+    within = float(np.mean(own))
     variance = max(between - within, within)
     kept = (between - within) / between if between > within else 1.0
-    freedom = (tables - 1) * (kept**2 if variance > within else 1.0)
-    freedom = max(freedom, 1.0)
+    freedom = max((tables - 1) * (kept**2 if variance > within else 1.0), 1.0)
     error, centre = math.sqrt(variance), float(values.mean())
-    half = t_quantile(freedom, confidence) * error
+    half = t_quantile(freedom, confidence=confidence) * error
     return Pooled(centre, error, freedom, centre - half, centre + half)
 
 
-def _mean_variance(variances: list[float], tables: int) -> float:
-    if len(variances) != tables or not all(math.isfinite(v) and v >= 0 for v in variances):
-        raise InputError(f"pool: give one variance, 0 or more, for each of the {tables} tables")
-    return float(np.mean(variances))
-
-
-def t_quantile(freedom: float, confidence: float) -> float:
-    """What Student's t does not pass in absolute value, with this probability."""
+def t_quantile(freedom: float, *, confidence: float) -> float:
+    """Return the bound that Student's t stays within with this probability."""
     from scipy import special  # slow to load, and few commands estimate
 
     return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
 def related(compute: Callable[[pd.DataFrame], object], table: pd.DataFrame) -> frozenset[str]:
-    """The columns whose relations a function rests on: shuffling one changes what it returns.
+    """Return the columns whose relations a function rests on: shuffling one changes its result.
 
     A function of one column does not change when the column is shuffled: it rests on no relation.
     """

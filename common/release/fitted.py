@@ -148,9 +148,9 @@ class FittedModel(ABC):
         draw = self.given(condition) if condition else self.draw
         return draw(wanted, source_of(self.seed, "rows"))
 
-    def decode(self, codes: Codes) -> pd.DataFrame:
-        """Return codes as a table like the real table."""
-        table = self.schema.decode(codes, source_of(self.seed, "numbers"))
+    def decode(self, codes: Codes, source: RandomSource | None = None) -> pd.DataFrame:
+        """Return codes as a table like the real table; `source` places numbers in their bins."""
+        table = self.schema.decode(codes, source or source_of(self.seed, "numbers"))
         return self.columns.shape(table, self.schema)
 
     def sample(self, rows: int | None = None, *, where: str = "") -> pd.DataFrame:
@@ -183,11 +183,10 @@ class FittedModel(ABC):
     ) -> list[pd.DataFrame]:
         """Make tables like the released table, each from its own refit; a seed repeats them."""
         made = self.replicated(tables, seed=seed, tell=tell)
-        return [self._decoded(codes, number) for number, codes in enumerate(made.tables, start=1)]
-
-    def _decoded(self, codes: Codes, number: int) -> pd.DataFrame:
-        table = self.schema.decode(codes, SeededRandomSource(f"numbers/{number}"))
-        return self.columns.shape(table, self.schema)
+        return [
+            self.decode(codes, SeededRandomSource(f"numbers/{number}"))
+            for number, codes in enumerate(made.tables, start=1)
+        ]
 
     def estimate(
         self,

@@ -5,7 +5,7 @@ the deviation of a sample. And the model was made of noisy counts: for each attr
 table that tells most about it says how noisy the count of one of its values is. The counts of an
 attribute are made to add up to the public number of rows, so a set of m of its s values has the
 noise of m (s - m) / s of them. For conditions on several attributes neither error says how well the
-model holds them together: those take the intervals of `parley.inference`.
+model holds them together: those take the intervals of `common.release.estimates`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ModelCount:
 
     Attributes:
         value: the expected number, of as many rows as the model was fitted to.
-        share: the same as a share of the rows.
+        share: that number as a share of the rows.
         attributes: those that the query is about.
         rows: as many as the model was fitted to.
         sampling_deviation: the standard deviation of `value` that comes from answering with a
@@ -55,7 +55,7 @@ class ModelCount:
         return math.hypot(self.sampling_deviation, self.noise_deviation)
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
-        """Where the true count is, with this confidence; None without a standard deviation."""
+        """Return an interval for the true count; None without a standard deviation."""
         deviation = self.standard_deviation
         if deviation is None:
             return None
@@ -86,7 +86,7 @@ def model_count(
 
 
 def _noise(condition: Condition, schema: Schema, noise: Noise) -> float | None:
-    """In the count of a set of values of one attribute; there is none in the count of all rows."""
+    """Return the noise in the count of a set of values of one attribute; of all rows, 0."""
     if not condition.attributes:
         return 0.0
     per_value = noise.get(condition.attributes[0])

@@ -110,7 +110,7 @@ def read_prior(path: Path) -> PriorRelease:
 
 
 def bundled_prior(contents: Contents, study: Study) -> PriorRelease | None:
-    """The prior of a release's study, in the release; an InputError begins with its name."""
+    """Read the prior of a release's study, in the release; errors begin with its name."""
     if not study.prior:
         return None
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
@@ -128,11 +128,11 @@ class Priors:
         self._read: dict[str, PriorRelease] = {}
 
     def path(self, study: Study) -> Path | None:
-        """Where the prior of a study is, or would be; None if it names none."""
+        """Return the path of a study's prior, which may be missing; None if it has no prior."""
         return self._folder / f"{study.prior}.zip" if study.prior else None
 
     def has(self, study: Study) -> bool:
-        """Whether all is here that the script of a study needs."""
+        """Return whether all that the script of a study needs is here."""
         path = self.path(study)
         return path is None or path.is_file()
 
@@ -158,7 +158,7 @@ class Priors:
         return found
 
     def of(self, study: Study) -> PriorRelease | None:
-        """The prior of a study, if it names one; InputError if it is not here."""
+        """Return the prior of a study, if it names one; raise InputError if it is not here."""
         if not study.prior:
             return None
         if study.prior not in self._read:

@@ -74,7 +74,7 @@ def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> RangeRelease:
 
 
 def _about(archive: zipfile.ZipFile, path: Path | str) -> dict[str, Any]:
-    """What the file says it is, once the format and the version are known."""
+    """Read what the file says it is, of a known format and version."""
     if archive.getinfo(_ABOUT).file_size > _LARGEST_ABOUT:
         raise InputError(f"{path}: {_ABOUT} is too long to be a release's")
     try:
@@ -98,7 +98,7 @@ def _field(about: dict[str, Any], name: str, kind: type, path: Path | str) -> An
 
 
 def _plan(about: dict[str, Any], schema: Schema, path: Path | str) -> Plan:
-    """The plan that made the cells, from public facts."""
+    """Make the plan that made the cells, from public facts."""
     try:
         epsilon = Fraction(_field(about, "epsilon", str, path))
     except (ValueError, ZeroDivisionError):
@@ -114,7 +114,7 @@ def _plan(about: dict[str, Any], schema: Schema, path: Path | str) -> Plan:
 
 
 def _cells(archive: zipfile.ZipFile, plan: Plan, path: Path | str) -> NDArray[np.float64]:
-    """The cells, if they are what the plan calls for; nothing larger is ever allocated."""
+    """Read the cells, if they are what the plan calls for; never allocate more."""
     with archive.open(_CELLS) as member:
         try:
             version = np.lib.format.read_magic(member)

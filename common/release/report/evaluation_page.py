@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from common.release.evaluation import MEANING, Distances, Evaluation
-from common.release.number_comparison import far_off
+from common.release.evaluation import MEANING, Distances, Evaluation, far_off
 from common.release.report.charts import Series, distribution, heatmap
 from common.release.report.page import (
     Markup,

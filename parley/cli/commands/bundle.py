@@ -30,6 +30,6 @@ def bundle_release(
     """
     releases.check_file(out, overwrite=overwrite)
     with console.progress("bundling") as tell:
-        bundle(release, out, tell=tell)
+        bundle(release, target=out, tell=tell)
     size = out.stat().st_size
     console.show({"out": str(out), "bytes": size}, f"{out}: {size:,} bytes", as_json=json)

@@ -60,7 +60,7 @@ def verify_release(
     that you were told, or give it as --signer.
     """
     if safe_for_spreadsheets is not None:
-        check_copy(release, safe_for_spreadsheets)
+        check_copy(release, target=safe_for_spreadsheets)
     with console.progress("verifying") as tell:
         found = verify(
             release,
@@ -80,7 +80,7 @@ def verify_release(
         found.require(allow_other_version=allow_other_version)
         report(found)
     if safe_for_spreadsheets is not None:
-        write_safe_copy(release, safe_for_spreadsheets)
+        write_safe_copy(release, target=safe_for_spreadsheets)
 
 
 def report(found: Verified) -> None:

@@ -74,7 +74,7 @@ def test_the_worst_marginal_is_named():
 
 
 def test_too_many_marginals_are_thinned_evenly_and_counted():
-    sets = marginal_sets(52, 3)
+    sets = marginal_sets(52, order=3)
     assert len(sets) == len(set(sets)) == MOST_MARGINALS
     assert {p for s in sets for p in s} == set(range(52))
 

@@ -6,8 +6,7 @@ import pytest
 
 import parley
 from common.privacy.randomness import SeededRandomSource
-from common.release.evaluation import evaluate
-from common.release.number_comparison import compare_numbers, far_off
+from common.release.evaluation import compare_numbers, evaluate, far_off
 from common.release.report.evaluation_page import evaluation_page
 
 EQUAL = """
