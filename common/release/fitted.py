@@ -19,9 +19,15 @@ from common.methods.conditional import ConditionalModel, Draw
 from common.privacy.randomness import RandomSource, SeededRandomSource, source_of
 from common.release import folder
 from common.release.diagnostics import Diagnostics, Measured, expected_errors
-from common.release.estimates import CONFIDENCE, Estimate, estimate, related
+from common.release.estimates import (
+    CONFIDENCE,
+    Estimate,
+    ModelCount,
+    estimate,
+    model_count,
+    related,
+)
 from common.release.measured import Shares
-from common.release.model_count import ModelCount, model_count
 from common.release.progress import Reporter, silent
 from common.release.replicates import TABLES, Replicates, Replicator
 from common.release.report.means import means

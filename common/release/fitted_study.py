@@ -20,6 +20,7 @@ from common.methods.subn_plus.descent import SpreadModel
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
 from common.release.diagnostics import Diagnostics, Measured
+from common.release.estimates import ModelCount, model_count
 from common.release.fitted import DrawnModel
 from common.release.measured import (
     Shares,
@@ -28,7 +29,6 @@ from common.release.measured import (
     study_shares,
     study_tables,
 )
-from common.release.model_count import ModelCount, model_count
 from common.release.prior import PriorRelease
 from common.release.refit import refit_study, replay
 from common.release.report.network_picture import Edge, NetworkDrawing

@@ -74,18 +74,14 @@ class ReleaseFacts(MethodFacts):
     synthetic: Codes  # the synthetic rows, encoded; the first of them where they are very many
     rows: int  # how many real rows there are, all parties together; public
     privacy: Mapping[str, Any]  # the privacy statement, as in privacy.json
-    diagnostics: Diagnostics | None = None  # what was measured, and how well the rows follow
-    synthetic_rows: int | None = None  # how many there are; those in `synthetic` if None
-    date: str | None = None  # when the release was made, as 2026-11-17; None if that is not told
+    diagnostics: Diagnostics  # what was measured, and how well the rows follow
+    synthetic_rows: int  # how many there are
+    date: str  # when the release was made, as 2026-11-17
 
     @cached_property
     def relations(self) -> Relations:
         """Which attributes depend on each other in the synthetic rows."""
         return relations(self.schema.names, self.synthetic)
-
-    @property
-    def made_up(self) -> int:
-        return self.synthetic.rows if self.synthetic_rows is None else self.synthetic_rows
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -111,9 +107,8 @@ def release_page(facts: ReleaseFacts) -> str:
     ]
     if facts.network is not None:
         sections.append(Section("The network", _network(facts.network)))
-    if facts.diagnostics is not None:
-        sections += usable_pairs(facts.diagnostics)
-    sections += [*facts.more, Section("How it was made", _made(facts))]
+    sections += [*usable_pairs(facts.diagnostics), *facts.more]
+    sections.append(Section("How it was made", _made(facts)))
     title = "A synthetic table" if facts.title is None else f"{facts.title}: a synthetic table"
     return page(title, _lead(facts), sections, summary=_summary(facts))
 
@@ -121,7 +116,7 @@ def release_page(facts: ReleaseFacts) -> str:
 def _lead(facts: ReleaseFacts) -> str:
     owners = list(facts.privacy["parties"])
     whose = f"by {', '.join(owners)}" if facts.title is not None else "by one owner"
-    return f"Published {whose}" + (f", {facts.date}" if facts.date else "")
+    return f"Published {whose}, {facts.date}"
 
 
 def _summary(facts: ReleaseFacts) -> list[Markup]:
@@ -137,7 +132,7 @@ def _size_card(facts: ReleaseFacts) -> Markup:
         "What it is",
         f"{many(len(facts.schema.names), 'column')}, learnt from {facts.rows:,} real rows of "
         f"{owners} through noise. No row was copied.",
-        figure=f"{facts.made_up:,} synthetic rows",
+        figure=f"{facts.synthetic_rows:,} synthetic rows",
     )
 
 
@@ -305,7 +300,7 @@ def _distributions(facts: ReleaseFacts) -> Markup:
 
 def _shown(facts: ReleaseFacts) -> str:
     """Say which of the synthetic rows the pictures are about."""
-    if facts.synthetic_rows is None or facts.synthetic_rows == facts.synthetic.rows:
+    if facts.synthetic_rows == facts.synthetic.rows:
         return "the table of this release"
     return f"the first {facts.synthetic.rows:,} rows of this release"
 

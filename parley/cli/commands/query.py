@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from common.errors import InputError
+from common.release.estimates import ModelCount
 from common.release.fitted import SEED
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
 from common.release.loading import Loaded, load
-from common.release.model_count import ModelCount
 from common.release.replicates import TABLES
 from common.release.statistics import Statistic, count
 from common.schema import query as language
