@@ -53,7 +53,7 @@ def finish(folder: Path, *, study: bytes | None, date: str, signer: Signer | Non
 def bundle(folder: Path, *, target: Path, tell: Reporter = silent) -> None:
     """Write a release folder as a .zip, whole or not at all, if it is what its manifest says."""
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; name the release folder")
+        raise InputError(f"{folder}: not a folder. Name the release folder")
     verify(folder, unsigned=True, bytes_only=True, tell=tell).require()
     tell(0.5, "writing the .zip")
     _write(FolderContents(folder), target, {})

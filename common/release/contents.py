@@ -128,7 +128,7 @@ def _walk(folder: Path, below: str = "") -> Iterator[tuple[str, int]]:
                 yield name, status.st_size
             else:
                 kind = "a link" if stat.S_ISLNK(status.st_mode) else "not a file"
-                raise InputError(f"{path} is {kind}; a release has plain files only")
+                raise InputError(f"{path}: it is {kind}. A release has plain files only")
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror}") from error
 
@@ -184,8 +184,8 @@ class ZipContents(Contents):
         if entry.file_size > max(_HARMLESS_BYTES, _MOST_RATIO * entry.compress_size):
             raise self._refusal(
                 entry,
-                f"would unpack to {entry.file_size:,} bytes, {_MOST_RATIO} times what it takes; "
-                "if you trust it, unpack it yourself and name the folder",
+                f"would unpack to {entry.file_size:,} bytes, {_MOST_RATIO} times what it takes. "
+                "If you trust it, unpack it yourself and name the folder",
             )
 
     def _check_layout(self, entries: list[zipfile.ZipInfo]) -> None:
@@ -202,7 +202,7 @@ class ZipContents(Contents):
             file.seek(-min(_END_BYTES, self._path.stat().st_size), os.SEEK_END)
             end = file.read()
         if not end.startswith(b"PK\5\6") or not end.endswith(b"\0\0"):
-            raise InputError(f"{self._path}: bytes after the end of the .zip; make it again")
+            raise InputError(f"{self._path}: bytes after the end of the .zip. Make it again")
 
     def _refusal(self, entry: zipfile.ZipInfo, why: str) -> InputError:
         return InputError(f"{self._path}: {entry.filename!r} {why}")

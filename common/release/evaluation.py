@@ -267,7 +267,7 @@ def _targets(schema: Schema, wanted: Sequence[str] | None) -> list[str]:
         for name in wanted:
             if name not in schema.names:
                 raise InputError(
-                    f"no attribute {name!r} to predict; the schema has {', '.join(schema.names)}"
+                    f"there is no attribute {name!r} to predict. Name one of {', '.join(schema.names)}"
                 )
         return list(wanted)
     if len(schema.names) < 2:

@@ -74,7 +74,7 @@ def _os_errors_of(target: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"cannot write {target}: {error.strerror or error}; nothing was left behind"
+            f"cannot write {target}: {error.strerror or error}. Nothing was left behind"
         ) from error
 
 
@@ -101,29 +101,33 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     if not target.exists():
         return
     if not target.is_dir():
-        raise InputError(f"{target} is a file; name a folder for the release")
+        raise InputError(f"{target}: this is a file. Name a folder for the release")
     if not any(target.iterdir()):
         return
     if not (target / STATEMENT).exists():
-        raise InputError(f"{target} is not empty and not a release; name another folder")
+        raise InputError(
+            f"{target}: the folder is not empty, and not a release. Name another folder"
+        )
     if not overwrite:
-        raise InputError(f"{target} already holds a release; add --overwrite to replace it")
+        raise InputError(
+            f"{target}: the folder already holds a release. Add --overwrite to replace it"
+        )
 
 
 def check_file(target: Path, *, overwrite: bool) -> None:
     """Refuse a place where a single file must not go; call it before the work is done."""
     if target.is_dir():
-        raise InputError(f"{target} is a folder; name a file")
+        raise InputError(f"{target}: this is a folder. Name a file")
     if not target.parent.is_dir():
-        raise InputError(f"{target}: there is no folder {target.parent}; make it first")
+        raise InputError(f"{target}: there is no folder {target.parent}. Make it first")
     if target.exists() and not overwrite:
-        raise InputError(f"{target} exists already; add --overwrite to replace it")
+        raise InputError(f"{target}: the file exists already. Add --overwrite to replace it")
 
 
 def check_new(target: Path) -> None:
     """Refuse a place where there is something already, or no folder for it."""
     if target.exists():
-        raise InputError(f"{target} exists; nothing is overwritten")
+        raise InputError(f"{target}: it exists, and nothing is overwritten. Name another place")
     check_file(target, overwrite=False)
 
 
@@ -133,7 +137,7 @@ def check_private(target: Path) -> None:
         if (folder / STATEMENT).exists():
             raise PolicyError(
                 f"{target}: {folder} is a release, to be published, and this is computed from the "
-                "real rows without noise; name a file outside of it"
+                "real rows without noise. Name a file outside of it"
             )
 
 

@@ -66,7 +66,7 @@ def load(path: Path | str) -> Loaded:
         raise InputError(f"{target}: not a model: {error}") from None
     _check_format(document, str(target))
     if document.get("method") != METHOD:
-        raise InputError(f"{target} only describes a release; load the folder it is in")
+        raise InputError(f"{target}: this only describes a release. Load the folder it is in")
     return FittedPrivBayes.from_json(document, where=str(target))
 
 

@@ -67,7 +67,7 @@ def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> RangeRelease:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
         raise InputError(
-            f"{path}: not a release, or damaged or cut short ({error}); copy or make it again"
+            f"{path}: not a release, or damaged or cut short ({error}). Copy or make it again"
         ) from None
     rows = _field(about, "rows", int, path)
     return RangeRelease(schema, plan, cells, rows, _field(about, "private", bool, path))
@@ -85,7 +85,7 @@ def _about(archive: zipfile.ZipFile, path: Path | str) -> dict[str, Any]:
         raise InputError(f"{path}: not a {FORMAT}")
     if about.get("version") != VERSION:
         raise InputError(
-            f"{path}: version {about.get('version')} of the format; this program reads {VERSION}"
+            f"{path}: version {about.get('version')} of the format. This program reads {VERSION}"
         )
     return about
 

@@ -29,7 +29,7 @@ def check_copy(where: Path, *, target: Path) -> None:
     """Refuse a place where the copy must not go; call it before the release is checked."""
     release.check_new(target)
     if where.absolute() in target.absolute().parents:
-        raise InputError(f"{target}: in a release there are only its own files; name another place")
+        raise InputError(f"{target}: a release has only its own files. Name another place")
 
 
 def write_safe_copy(where: Path, *, target: Path) -> None:
@@ -40,7 +40,9 @@ def write_safe_copy(where: Path, *, target: Path) -> None:
     name = release.table_name("csv")
     with open_release(where) as contents:
         if name not in contents.sizes():
-            raise InputError(f"{where}: has no {name}. A Parquet file needs no such copy")
+            raise InputError(
+                f"{where}: has no {name}. A Parquet file needs no copy: every cell has a type"
+            )
         with contents.open(name) as source, release.new_file(target) as scratch:
             rows = csv.reader(io.TextIOWrapper(source, encoding="utf-8", newline=""))
             with scratch.open("w", encoding="utf-8", newline="") as file:

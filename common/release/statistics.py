@@ -238,7 +238,7 @@ def _grouped(
 def _attribute(schema: Schema, name: str) -> Attribute:
     if name not in schema.names:
         raise InputError(
-            f"there is no attribute {name!r}{suggest(name, schema.names)}; there are "
+            f"there is no attribute {name!r}{suggest(name, schema.names)}. Name one of "
             f"{', '.join(schema.names)}"
         )
     return schema.attributes[schema.position(name)]

@@ -148,7 +148,7 @@ def _signatures(contents: Contents, manifest: bytes) -> tuple[list[Signature], l
     found.sort(key=lambda each: (each.role is SignerRole.PARTY, each.name))
     makers = [each for each in found if each.role is not SignerRole.PARTY]
     problems += [
-        Problem(each.file, Kind.SIGNATURE, "is a second maker's signature; a release has one maker")
+        Problem(each.file, Kind.SIGNATURE, "is a second maker's signature. A release has one maker")
         for each in makers[1:]
     ]
     return found, problems

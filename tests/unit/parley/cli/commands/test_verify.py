@@ -331,7 +331,7 @@ def test_formulas_are_warned_of_and_are_text_in_the_copy_for_spreadsheets(parley
     assert parley(*verify, "other.csv").code == 3
     assert not Path("other.csv").exists()
     assert parley(*words, "--out", "p", "--format", "parquet").code == 0
-    assert "needs no such copy" in parley("verify", "p", *verify[2:], "other.csv").err
+    assert "needs no copy" in parley("verify", "p", *verify[2:], "other.csv").err
 
 
 def test_signing_needs_a_key_before_any_budget_is_spent(parley, small):
