@@ -27,7 +27,7 @@ from common.marginals import count
 from common.marginals.threads import map_in_threads, worker_count
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
-from common.release.report.relations import cramers_v
+from common.release.report.relations import dependence
 from common.release.single_owner import Table, as_arrow, as_schema, encode
 from common.schema import Codes, Schema
 from common.schema.binning import Binning
@@ -253,23 +253,9 @@ def _distances(real: Codes, synthetic: Codes, names: Sequence[str], order: int) 
     )
 
 
-def dependence(codes: Codes) -> NDArray[np.float64]:
-    """Cramer's V of every pair of attributes: 0 independent, 1 one determines the other."""
-    pairs = list(combinations(range(codes.width), 2))
-    result = np.eye(codes.width)
-    for (i, j), table in zip(pairs, count(codes, pairs), strict=True):
-        result[i, j] = result[j, i] = cramers_v(table)
-    return result
-
-
 def _targets(schema: Schema, wanted: Sequence[str] | None) -> list[str]:
     if wanted is not None:
-        for name in wanted:
-            if name not in schema.names:
-                raise InputError(
-                    f"there is no attribute {name!r} to predict. Name one of {', '.join(schema.names)}"
-                )
-        return list(wanted)
+        return [schema.names[schema.position(name)] for name in wanted]
     if len(schema.names) < 2:
         return []
     by_size = sorted(zip(schema.sizes, schema.names, strict=True), key=lambda pair: pair[0])

@@ -38,7 +38,7 @@ from common.marginals.threads import map_in_threads, worker_count
 from common.privacy.randomness import source_of
 from common.release.contents import Contents
 from common.release.progress import Reporter, silent
-from common.schema import Attribute, Codes, Schema
+from common.schema import Codes, Schema
 from common.schema.attribute import Listed
 from common.schema.binning import Binning
 from common.schema.codes import concatenate
@@ -258,7 +258,7 @@ def _stored(field: pa.Field, schema: Schema) -> pa.Field:
     A column that cannot have an empty cell says so, which saves writing that it has none.
     """
     attribute = schema.attributes[schema.position(field.name)]
-    textual = _is_textual(attribute)
+    textual = attribute.textual
     empty = attribute.missing or (attribute.other and not textual)
     words = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     kind = field.type
@@ -278,15 +278,11 @@ def as_in_the_table(schema: Schema, codes: Codes) -> Codes:
     """Return the codes that a reader of the table finds: `other` without text is empty."""
     columns = list(codes.columns)
     for place, each in enumerate(schema.attributes):
-        if each.other and each.missing and not _is_textual(each):
+        if each.other and each.missing and not each.textual:
             found = codes.columns[place]
             missing = found.dtype.type(each.size - 1)
             columns[place] = np.where(found == each.other_code, missing, found)
     return Codes(tuple(columns), codes.sizes)
-
-
-def _is_textual(attribute: Attribute) -> bool:
-    return isinstance(attribute.domain, Listed) and attribute.domain.textual
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +328,7 @@ def _check_rules(codes: Codes, schema: Schema, name: str) -> None:
     unclear = {
         a
         for a, each in enumerate(schema.attributes)
-        if each.other and each.missing and not _is_textual(each)
+        if each.other and each.missing and not each.textual
     }
     for rule in schema.possible.rules:
         if unclear.isdisjoint(rule.attributes) and not rule.holds(codes.columns).all():

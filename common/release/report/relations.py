@@ -77,18 +77,24 @@ class Relations:
 
 def relations(names: Sequence[str], codes: Codes) -> Relations:
     """Test every pair of attributes."""
-    places = list(combinations(range(codes.width), 2))
-    strength = np.eye(codes.width)
-    for (i, j), counts in zip(places, count(codes, places), strict=True):
-        if significant(counts, among=len(places)):
-            strength[i, j] = strength[j, i] = cramers_v(counts)
+    strength = dependence(codes, significant_only=True)
     partners = (strength > 0).sum(axis=1) - 1
     return Relations(
         strength=strength,
-        pairs=len(places),
+        pairs=math.comb(codes.width, 2),
         related=int(partners.sum()) // 2,
         alone=tuple(name for name, others in zip(names, partners, strict=True) if others == 0),
     )
+
+
+def dependence(codes: Codes, *, significant_only: bool = False) -> NDArray[np.float64]:
+    """Compute Cramer's V of every pair: 0 where independent, 1 where one determines the other."""
+    pairs = list(combinations(range(codes.width), 2))
+    result = np.eye(codes.width)
+    for (i, j), counts in zip(pairs, count(codes, pairs), strict=True):
+        if not significant_only or significant(counts, among=len(pairs)):
+            result[i, j] = result[j, i] = cramers_v(counts)
+    return result
 
 
 def significant(counts: NDArray[np.int64], *, among: int) -> bool:

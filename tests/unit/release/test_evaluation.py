@@ -8,12 +8,11 @@ import pytest
 from common.errors import InputError
 from common.release.evaluation import (
     MOST_MARGINALS,
-    dependence,
     evaluate,
     marginal_sets,
     total_variation,
 )
-from common.release.report.relations import cramers_v
+from common.release.report.relations import cramers_v, dependence
 from common.schema import Codes, Schema
 
 
