@@ -2,7 +2,7 @@
 
 Nothing is ever unpacked: files are read where they are. A .zip is looked at before anything in it
 is read, and refused if a name is not plain, is there twice or is a link, if a small file claims to
-be an enormous one, or if any byte belongs to no entry: before, between or after them.
+unpack to an enormous file, or if any byte belongs to no entry: before, between or after them.
 """
 
 from __future__ import annotations

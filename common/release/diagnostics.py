@@ -11,8 +11,8 @@ at least eight groups of each, noise moves less than a tenth of its rows, and th
 follow the table and show the relation. Noise is judged in eight groups of an attribute at most:
 more groups are noisier one by one, and what is asked of several of them together is not. A pair is
 to be *used with care* if its groups are fewer, or bits, if noise moves more, if the rows do not
-follow, or if they show no relation: a model drops weak ones. Other pairs are *not in this release*:
-what the rows show of them comes from other pairs, or from nothing.
+follow, or if they show no relation: a model drops weak relations. Other pairs are *not in this
+release*: what the rows show of them comes from other pairs, or from nothing.
 """
 
 from __future__ import annotations

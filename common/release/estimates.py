@@ -178,11 +178,11 @@ def pool(
     """Combine the estimates of m replicate tables by the rules for synthetic data.
 
     With b the variance between the tables' estimates and u the mean of their ordinary variances,
-    the variance is (1 + 1/m) b - u [Raghunathan, Reiter, Rubin 2003]: b holds what tells a
-    replicate's model from the released one, which is what tells that one from the population, and
-    the sampling of synthetic rows, u, which the mean over tables does not have. It is never less
-    than u, the sampling of as many real rows. Without variances nothing is subtracted, and the
-    interval is a little wide.
+    the variance is (1 + 1/m) b - u [Raghunathan, Reiter, Rubin 2003]: b holds how the models of
+    replicates differ from the released model, which is how that model differs from the population,
+    and the sampling of synthetic rows, u, which the mean over tables does not have. The variance is
+    never less than u, the sampling of as many real rows. Without variances nothing is subtracted,
+    and the interval is a little wide.
 
     Args:
         estimates: one for each table.
@@ -250,8 +250,8 @@ class ModelCount:
         rows: as many as the model was fitted to.
         sampling_deviation: the standard deviation of `value` that comes from answering with a
             sample of the model.
-        noise_deviation: about the one that comes from the noise in the released tables; None if it
-            is not known, and for conditions on several attributes.
+        noise_deviation: about the deviation that comes from the noise in the released tables; None
+            if it is not known, and for conditions on several attributes.
     """
 
     value: float

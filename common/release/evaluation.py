@@ -1,4 +1,4 @@
-"""How good is a synthetic table? Compared with the real one, by an owner who may see the real one.
+"""How close is a synthetic table to the real table? For an owner, who may see the real rows.
 
 Four comparisons: total variation distance of all 1-, 2- and 3-way marginals (half the L1 distance
 of the two distributions: 0 is perfect, 1 is disjoint), pairwise dependence side by side, the error
@@ -73,7 +73,7 @@ class Classification:
     trained_on_real: float  # by a classifier of real rows
     trained_on_synthetic: float  # by a classifier of synthetic rows
     majority: float  # by always saying the most frequent value of the held-out rows
-    # the same with the value that a noisy histogram of the other rows has most often [Zhang17, Sec.
+    # by always saying what a noisy histogram of the other rows has most often [Zhang17, Sec.
     # 6.1], expected over the noise; None if no epsilon was given.
     noisy_majority: float | None = None
 

@@ -86,7 +86,7 @@ class FittedPrivelet(FittedModel):
         return _CellDraw(cells)
 
     def refit(self, rows: Codes, source: RandomSource) -> FittedPrivelet:
-        """Count these rows with noise of the same plan."""
+        """Count these rows with noise of this plan."""
         plan = self.ranges.plan
         cells = noisy_cells(rows, plan, discrete_laplace, source)
         return replace(
@@ -143,8 +143,8 @@ class FittedPrivelet(FittedModel):
     def save(self, path: Path | str) -> None:
         """Write the release to one file that `parley.load` reads; it needs no data.
 
-        It is a range release (`common.release.range_file`) with one more member, which has the
-        privacy statement.
+        The file is a range release (`common.release.range_file`) with one more member, which has
+        the privacy statement.
         """
         with release.new_file(Path(path)) as scratch:
             range_file.save(self.ranges, scratch)
@@ -186,7 +186,7 @@ class _CellDraw:
 
 
 def range_diagnostics(release: RangeRelease) -> Diagnostics:
-    """Return that every cell was counted, so every pair; the noise is that of one cell."""
+    """Return one table of all cells: every cell was counted, so every pair was."""
     known = release.cell_deviation()  # else that of noise on every cell
     deviation = 2 * math.sqrt(2) / float(release.plan.epsilon) if known is None else known
     everything = Measured(

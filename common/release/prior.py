@@ -81,9 +81,9 @@ def check_schema(prior: PriorRelease, schema: Schema) -> None:
 
 
 def read_prior(path: Path) -> PriorRelease:
-    """Read a release, a folder or a .zip, or the part of one that a prior is.
+    """Read a release, a folder or a .zip, or a prior, which is a part of a release.
 
-    What is there must be what the manifest says, and every signature right.
+    The files that are there must be what the manifest says, and every signature right.
     """
     with open_release(path) as contents:
         checked = check_bytes(contents)

@@ -1,4 +1,4 @@
-"""A release as one file that can be asked without the data.
+"""A range release as a file that answers queries without the data.
 
 A zip archive, as numpy's npz files are, so both tools open it: `release.json` says what it is (with
 the schema inside), `cells.npy` holds the noisy counts. The archive carries a checksum of each. It
@@ -31,7 +31,7 @@ _LARGEST_ABOUT = 1 << 26  # a schema of every value of every attribute stays far
 
 
 def save(release: RangeRelease, path: Path | str) -> None:
-    """Write a release to a file; an existing one is replaced in one step or not at all."""
+    """Write a release to a file; an existing file is replaced in one step or not at all."""
     about = {
         "format": FORMAT,
         "version": VERSION,
@@ -55,7 +55,7 @@ def save(release: RangeRelease, path: Path | str) -> None:
 
 
 def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> RangeRelease:
-    """Read a release; InputError if it is damaged, or of a version this one does not know."""
+    """Read a release; raise InputError if it is damaged, or of another version of the format."""
     try:
         with zipfile.ZipFile(path) as archive:
             about = _about(archive, path)

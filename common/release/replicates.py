@@ -1,7 +1,7 @@
 """Replicates of a release: what it might have been, had the owners' rows been drawn once more.
 
 A parametric bootstrap of model and mechanism [Ferrando22]: for each replicate, as many rows as
-there were real ones are drawn from the released model, the method runs on them again with fresh
+there were real rows are drawn from the released model, the method runs on them again with fresh
 noise (`FittedModel.refit`), and a table is drawn from the model that comes out. The rows are drawn
 one by one, with replacement, from many rows of the model, the reference: a model may draw its rows
 in strata, which scatter less than people in a sample do. Replicates scatter
@@ -72,7 +72,7 @@ class Replicator:
 
     fitted: FittedModel  # the released model
     released: Codes  # the synthetic rows of the release
-    seed: int = 1  # the same seed makes the same replicates
+    seed: int = 1  # equal seeds make equal replicates
     cache: Path | None = None  # the folder to keep them in; None keeps nothing
     # how many to work in, at most
     processes: int = field(default_factory=lambda: min(len(os.sched_getaffinity(0)), _PROCESSES))
@@ -196,7 +196,7 @@ class _Worker:
 
 
 def work() -> None:
-    """Make the replicates of a job that the process which started this one has written."""
+    """Make the replicates of a job, in the file that the first argument names."""
     replicator, numbers, folder = pickle.loads(Path(sys.argv[1]).read_bytes())  # noqa: S301
     for number in numbers:
         _write(folder, number, replicator.table(number))

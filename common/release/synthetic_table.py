@@ -6,7 +6,7 @@ them from the cells, so types tell about cells. An empty cell makes 64-bit integ
 makes a column of whole numbers one of fractions, one cell that is no date makes text of all dates.
 Published with a release, that would be a fact about a row that no budget paid for. So the schema
 decides the type of every column. The categories of a categorical are a list of values, often of
-just those that occur: the schema's take their place.
+just those that occur: the values of the schema take their place.
 
 Many rows are written in blocks: drawn, decoded and formatted on every core, and written by one
 thread as they come. Every block has a random source of its own: a stream is never shared between
@@ -324,7 +324,7 @@ def _encoded(contents: Contents, name: str, schema: Schema) -> Iterator[Codes]:
 
 
 def _check_rules(codes: Codes, schema: Schema, name: str) -> None:
-    """Refuse a row that breaks a rule; where `other` is an empty cell, nothing can be told."""
+    """Refuse a row that breaks a rule; where `other` is an empty cell, a rule cannot be checked."""
     unclear = {
         a
         for a, each in enumerate(schema.attributes)
@@ -353,5 +353,5 @@ def _blocks(contents: Contents, name: str, schema: Schema) -> Iterator[pa.Table]
 
 def _check_names(columns: list[str], name: str, schema: Schema) -> None:
     if sorted(columns) != sorted(schema.names):
-        strange = sorted(set(columns) ^ set(schema.names)) or ["one that is there twice"]
+        strange = sorted(set(columns) ^ set(schema.names)) or ["a column that is there twice"]
         raise InputError(f"{name}: its columns are not those of the schema: {', '.join(strange)}")

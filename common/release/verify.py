@@ -162,7 +162,7 @@ class Consistency:
     privacy: Mapping[str, Any] = field(default_factory=dict)  # the privacy statement
     results: tuple[bytes, ...] = ()  # what was published during the study
     derived: bool = False  # whether statement and model follow from the study and the results
-    problems: list[Problem] = field(default_factory=list)  # files that contradict another one
+    problems: list[Problem] = field(default_factory=list)  # files that contradict another file
     not_checked: list[str] = field(default_factory=list)  # what could not be looked at, and why
 
     def blame(self, file: str, *, why: str) -> None:

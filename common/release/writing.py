@@ -42,7 +42,7 @@ def write_release(
     Args:
         folder: exists and is empty.
         fitted: what was released of the real rows; all that follows is free of cost.
-        rows: how many synthetic rows; as many as there were real ones if None.
+        rows: how many synthetic rows; `fitted.output_rows` if None.
         file_format: of the synthetic rows, see `release.FORMATS`.
         signer: who signs the release, or None.
         tell: told how far the work is.

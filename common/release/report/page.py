@@ -25,7 +25,7 @@ class Markup(str):
 
 
 def element(tag: str, *content: str, **attributes: str) -> Markup:
-    """Make an element. Attributes are like `class_` and `aria_label`; empty ones are left out."""
+    """Make an element, with those of the attributes (`class_`, `aria_label`) that are not empty."""
     named = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for name, value in attributes.items()

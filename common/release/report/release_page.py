@@ -56,7 +56,7 @@ class MethodFacts:
     columns: Sequence[ExpectedError]  # what noise does to each column, as far as it is known
     made: Sequence[tuple[str, object]]  # how the release was made, as pairs of a word and its value
     pairs: Sequence[ExpectedError] = ()  # what noise does to each pair that was counted
-    network: NetworkDrawing | None = None  # None for a method without one
+    network: NetworkDrawing | None = None  # None for a method without a network
     means: Sequence[Mean] = ()  # of the columns of numbers, as far as their noise is known
     # further sections, for example the ledger and the traffic of a study
     more: Sequence[Section] = field(default_factory=tuple)
