@@ -249,41 +249,24 @@ class DrawnModel(FittedModel):
     def _drawn_from(self) -> Model | PrivBayesModel:
         """What rows are drawn from, rules aside."""
 
-    @property
     @abstractmethod
-    def _tables(self) -> Sequence[Measured]:
-        """What was counted, and under how much noise."""
+    def drawing(self) -> NetworkDrawing:
+        """Draw the network, or the strongest dependences."""
 
-    @property
-    @abstractmethod
-    def _shares(self) -> Sequence[Shares | None]:
-        """The noisy distribution of every attribute; None where it is not known."""
-
-    @property
-    @abstractmethod
-    def _made(self) -> Sequence[tuple[str, object]]:
-        """How the release was made, as pairs of a word and its value."""
-
-    @property
-    @abstractmethod
-    def _cautions(self) -> Sequence[str]:
-        """What the method itself says must be known first."""
-
-    @abstractmethod
-    def drawing(self, synthetic: Codes | None = None) -> NetworkDrawing:
-        """Draw the network, or the strongest dependences in `synthetic` rows."""
-
-    def method_facts(self, synthetic: Codes) -> MethodFacts:
-        """Return what the released tables tell, and the network."""
-        columns = expected_errors(self._tables, 1)
+    def _table_facts(
+        self,
+        tables: Sequence[Measured],
+        shares: Sequence[Shares | None],
+        made: Sequence[tuple[str, object]],
+    ) -> MethodFacts:
+        """Return what noisy tables and the shares of their values tell."""
+        columns = expected_errors(tables, 1)
         return MethodFacts(
-            made=self._made,
-            shares=self._shares,
+            made=made,
+            shares=shares,
             columns=columns,
-            pairs=expected_errors(self._tables, 2),
-            means=means(self.schema, self._shares, columns, self.rows),
-            network=self.drawing(synthetic),
-            method_cautions=self._cautions,
+            pairs=expected_errors(tables, 2),
+            means=means(self.schema, shares, columns, self.rows),
         )
 
     @cached_property

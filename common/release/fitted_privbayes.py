@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -27,6 +27,7 @@ from common.release.diagnostics import Diagnostics, Measured, noise_by_name
 from common.release.fitted import DrawnModel
 from common.release.measured import Shares, attributes_of_bits, compare_counts, related_pairs
 from common.release.report.network_picture import Edge, NetworkDrawing
+from common.release.report.release_page import MethodFacts
 from common.release.single_owner import OWNER
 from common.release.synthetic_table import Columns
 from common.schema import Codes, Schema
@@ -70,34 +71,21 @@ class FittedPrivBayes(DrawnModel):
     @property
     def noise(self) -> Mapping[str, float]:
         """That of the released tables; none where attributes were only coded in bits."""
-        return noise_by_name(self._tables, self.schema.names)
+        return noise_by_name(model_tables(self.model), self.schema.names)
 
-    @property
-    def _tables(self) -> list[Measured]:
-        return model_tables(self.model)
-
-    @property
-    def _shares(self) -> list[Shares | None]:
-        return model_shares(self.model)
-
-    def drawing(self, synthetic: Codes | None = None) -> NetworkDrawing:
-        """Draw the network, by the noisy tables and not by `synthetic` rows."""
+    def drawing(self) -> NetworkDrawing:
+        """Draw the network."""
         return network_drawing(self.model, self.schema)
 
-    @property
-    def _cautions(self) -> Sequence[str]:
-        caution = self.model.plan.caution
-        return () if caution is None else (caution,)
-
-    @property
-    def _made(self) -> list[tuple[str, object]]:
-        plan = self.model.plan
+    def method_facts(self, synthetic: Codes) -> MethodFacts:
+        """Return what the released tables tell, and the network."""
+        plan, tables = self.model.plan, model_tables(self.model)
         limit = (
             f"{plan.degree} parents"
             if plan.degree is not None
             else f"{plan.cells or 0:,} cells a table"
         )
-        return [
+        made = [
             ("method", "PrivBayes"),
             ("encoding", plan.encoding),
             ("score", plan.score),
@@ -108,6 +96,11 @@ class FittedPrivBayes(DrawnModel):
             ("noise scale", f"{float(self.model.noise_scale):,.4g} on every count"),
             ("tables made to agree", "yes" if self.model.consistency else "no"),
         ]
+        return replace(
+            self._table_facts(tables, model_shares(self.model), made),
+            network=self.drawing(),
+            method_cautions=() if plan.caution is None else (plan.caution,),
+        )
 
     def write_own_files(self, folder: Path) -> None:
         """Write no more than every release has."""

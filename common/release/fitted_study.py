@@ -19,11 +19,10 @@ from common.methods.registry import cautions_of, method_of
 from common.methods.subn_plus.descent import SpreadModel
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
-from common.release.diagnostics import Diagnostics, Measured
+from common.release.diagnostics import Diagnostics
 from common.release.estimates import ModelCount, model_count
 from common.release.fitted import DrawnModel
 from common.release.measured import (
-    Shares,
     study_diagnostics,
     study_noise,
     study_shares,
@@ -142,24 +141,10 @@ class FittedStudy(DrawnModel):
         with release.new_folder(Path(path), overwrite=False) as folder:
             write_release(folder, self)
 
-    def drawing(self, synthetic: Codes | None = None) -> NetworkDrawing:
-        """Draw the network, or the strongest dependences, of these rows or of a sample."""
-        shown = self.sample_codes() if synthetic is None else synthetic
-        return study_drawing(self.model, self.schema, shown)
+    def drawing(self) -> NetworkDrawing:
+        """Draw the network, or the strongest dependences in a sample."""
+        return study_drawing(self.model, self.schema, self.sample_codes())
 
-    @property
-    def _tables(self) -> list[Measured]:
-        return study_tables(self.study, self.steps)
-
-    @property
-    def _shares(self) -> list[Shares | None]:
-        return study_shares(self.study, self.steps, self.results)
-
-    @property
-    def _cautions(self) -> Sequence[str]:
-        return cautions_of(self.study)
-
-    @property
     def _made(self) -> list[tuple[str, object]]:
         study = self.study
         return [
@@ -208,8 +193,12 @@ class FittedStudy(DrawnModel):
             rows=self.rows,
             promise=self.study.method_promise,
         )
+        tables = study_tables(self.study, self.steps)
+        shares = study_shares(self.study, self.steps, self.results)
         return replace(
-            super().method_facts(synthetic),
+            self._table_facts(tables, shares, self._made()),
+            network=study_drawing(self.model, self.schema, synthetic),
+            method_cautions=cautions_of(self.study),
             more=[*_criteria(self.privacy), _traffic(self.transcript)],
             title=self.study.name,
             below_floor=forecast.words() if forecast and forecast.below_floor else None,
