@@ -123,7 +123,7 @@ def sample_distance(rows: int, run: int) -> Distance:
 def distance(real: Codes, other: Codes) -> Distance:
     """Return the mean total variation distance of the marginals of every order."""
     one, two, three = (
-        mean_distance(real, other, marginal_sets(real.width, order)) for order in _ORDERS
+        mean_distance(real, other, marginal_sets(real.width, order=order)) for order in _ORDERS
     )
     return one, two, three
 

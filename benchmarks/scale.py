@@ -37,7 +37,7 @@ from benchmarks.measuring import (
 from common.marginals import count
 from common.privacy.randomness import SeededRandomSource
 from common.release.fitted_privbayes import FittedPrivBayes
-from common.release.streaming import write_stream
+from common.release.synthetic_table import write_stream
 from common.schema import Schema
 from common.schema.decoder import decode_to_arrow
 from parley.models.single_owner import PrivBayes

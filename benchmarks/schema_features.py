@@ -141,7 +141,7 @@ def released_codes(method: str, table: pd.DataFrame, own: Schema, epsilon: str, 
 def rules(options: Options) -> list[dict[str, Any]]:
     """Compare releases with and without rules in the schema."""
     ruled = schema_with_rules()
-    pairs = marginal_sets(len(ruled.names), 2)
+    pairs = marginal_sets(len(ruled.names), order=2)
 
     def measure(kind: str, seed: int) -> Measured:
         table = people_with_jobs(options.rows, seed)
@@ -217,7 +217,7 @@ def tails(options: Options) -> list[dict[str, Any]]:
                 off = abs(float(made[name].mean()) / float(table[name].mean()) - 1)
                 yield labels | {"figure": f"error of mean {name}"}, off
             for order in (1, 2):
-                distance = mean_distance(real, codes, marginal_sets(real.width, order))
+                distance = mean_distance(real, codes, marginal_sets(real.width, order=order))
                 yield labels | {"figure": f"{order}-way distance"}, distance
 
     return with_and_without(measure, options.runs)

@@ -10,10 +10,10 @@ from common.crypto.key_files import AskPassphrase, load_identity
 from common.methods.criteria import verdicts
 from common.methods.registry import method_of
 from common.release import folder as release
-from common.release.columns import Columns
 from common.release.fitted_study import FittedStudy
+from common.release.manifest import Signer, SignerRole
 from common.release.prior import PriorRelease, Priors
-from common.release.signatures import Signer, SignerRole
+from common.release.synthetic_table import Columns
 from common.release.writing import write_release
 from common.study.accounting import account, statement_of
 from common.study.document import Study

@@ -21,9 +21,9 @@ from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.release.archive import add_signature
 from common.release.contents import open_release
+from common.release.manifest import Signature, Signer, SignerRole
 from common.release.prior import bundled_prior
 from common.release.progress import Reporter, silent
-from common.release.signatures import Signature, Signer, SignerRole
 from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
@@ -90,7 +90,7 @@ def vouch(release: Path, found: Verified, context: PartyContext) -> Signature:
 
 
 def _study_of(release: Path, found: Verified) -> Study:
-    study = found.agreement.study if found.agreement is not None else None
+    study = found.consistency.study if found.consistency is not None else None
     if study is None:
         raise InputError(f"{release} is of a single owner; there is no study to vouch for")
     if not (found.derived and found.verified):
@@ -119,15 +119,15 @@ def _our_name(study: Study, identity: Identity) -> str:
 
 
 def _require_ours(release: Path, found: Verified, study: Study, name: str, books: Books) -> None:
-    assert found.agreement is not None  # noqa: S101  # it has a study
+    assert found.consistency is not None  # noqa: S101  # it has a study
     with open_release(release) as contents:
         prior = bundled_prior(contents, study)
     reasons = reasons_against(
         study,
         books,
         party=name,
-        results=found.agreement.results,
-        privacy=found.agreement.privacy,
+        results=found.consistency.results,
+        privacy=found.consistency.privacy,
         begin=run_of if prior is None else prior.begin,
     )
     if reasons:

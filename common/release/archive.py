@@ -1,10 +1,10 @@
 """A release handed on: its manifest and signatures, and all of it in one .zip.
 
-The same release always gives the same .zip, byte for byte: all files lie in one folder, which is
-named after the study, with names in order, a fixed time and fixed modes. The bytes of a deflated
-entry depend on the library that deflates, so two machines with different ones may differ; what is
-signed is the manifest, which does not. The .zip is made piece by piece, while it is written or
-sent: no second copy on disk, none in memory.
+A release always gives the same .zip, byte for byte: all files lie in one folder, which is named
+after the study, with names in order, a fixed time and fixed modes. The bytes of a deflated entry
+depend on the compression library, so they may differ between machines; what is signed is the
+manifest, which does not. The .zip is made piece by piece, while it is written or sent: no second
+copy on disk, none in memory.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from common.errors import InputError
 from common.privacy.statement import versions
 from common.release import folder as release
 from common.release.contents import Contents, FolderContents, data_names, open_release, read_text
-from common.release.manifest import MANIFEST, Manifest, sha256_of
+from common.release.manifest import FOLDER, MANIFEST, Manifest, Signature, Signer, sha256_of
 from common.release.progress import Reporter, silent
-from common.release.signatures import FOLDER, Signature, Signer
 from common.release.verify import verify
 from common.schema.toml import parse_toml
 
@@ -51,17 +50,17 @@ def finish(folder: Path, *, study: bytes | None, date: str, signer: Signer | Non
         add_signature(folder, signer.sign(manifest))
 
 
-def bundle(folder: Path, target: Path, *, tell: Reporter = silent) -> None:
-    """A release folder as a .zip, whole or not at all, if it is what its manifest says."""
+def bundle(folder: Path, *, target: Path, tell: Reporter = silent) -> None:
+    """Write a release folder as a .zip, whole or not at all, if it is what its manifest says."""
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; name the release folder")
+        raise InputError(f"{folder}: not a folder. Name the release folder")
     verify(folder, unsigned=True, bytes_only=True, tell=tell).require()
     tell(0.5, "writing the .zip")
     _write(FolderContents(folder), target, {})
 
 
 def add_signature(path: Path, signature: Signature) -> None:
-    """A signature into a release, a folder or a .zip, whole or not at all."""
+    """Add a signature to a release, a folder or a .zip, whole or not at all."""
     if path.is_dir():
         try:
             (path / FOLDER).mkdir(exist_ok=True)
@@ -84,12 +83,12 @@ def zip_pieces(
     only: Collection[str] | None = None,
     added: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Iterator[bytes]:
-    """The bytes of the .zip of a release, in constant memory.
+    """Yield the bytes of the .zip of a release, in constant memory.
 
     Args:
         contents: the release, a folder or another .zip.
         only: the files that go into the .zip; all of them if None.
-        added: further small files by name; they take the place of files of the same name.
+        added: further small files by name; a file of the release with that name is left out.
     """
     kept = {name: size for name, size in contents.sizes().items() if only is None or name in only}
     sizes = kept | {name: len(data) for name, data in added.items()}
@@ -105,7 +104,7 @@ def zip_pieces(
 
 
 def _folder(contents: Contents) -> str:
-    """A name for the folder that every file system takes; the same for the same release."""
+    """Return a name for the folder that every file system takes, by the name of the study."""
     if release.STUDY not in contents.sizes():
         return _UNNAMED
     try:

@@ -2,7 +2,7 @@
 
 Nothing is ever unpacked: files are read where they are. A .zip is looked at before anything in it
 is read, and refused if a name is not plain, is there twice or is a link, if a small file claims to
-be an enormous one, or if any byte belongs to no entry: before, between or after them.
+unpack to an enormous file, or if any byte belongs to no entry: before, between or after them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from common.errors import InputError
-from common.release.manifest import MANIFEST, MOST_FILES, is_plain_name, strict_json
-from common.release.signatures import FOLDER, MOST_SIGNATURES
+from common.release.manifest import (
+    FOLDER,
+    MANIFEST,
+    MOST_FILES,
+    MOST_SIGNATURES,
+    is_plain_name,
+    strict_json,
+)
 
 _MOST_TEXT = 64 << 20
 _MOST_ENTRIES = MOST_FILES + MOST_SIGNATURES + 3
@@ -39,17 +45,17 @@ class Contents(ABC):
         self._sizes = dict(sorted(sizes.items()))
 
     def sizes(self) -> dict[str, int]:
-        """Every file by name, in order, with its size; signatures as signatures/NAME."""
+        """Return every file by name, in order, with its size; signatures as signatures/NAME."""
         return self._sizes
 
     @abstractmethod
     def open(self, name: str) -> BinaryIO:
-        """A file to be read; InputError if it cannot be."""
+        """Open a file for reading; raise InputError if that fails."""
 
 
 @contextmanager
 def open_release(path: Path) -> Iterator[Contents]:
-    """The release in a folder or a .zip; InputError if there is none, or it is not safe to read."""
+    """Open a folder or a .zip; raise InputError if it is no release, or not safe to read."""
     if path.is_dir():
         yield FolderContents(path)
         return
@@ -61,7 +67,7 @@ def open_release(path: Path) -> Iterator[Contents]:
 
 
 def read_whole(contents: Contents, name: str, *, most: int) -> bytes:
-    """A small file; InputError if it is missing or larger than `most`."""
+    """Read a small file; raise InputError if it is missing or larger than `most`."""
     size = contents.sizes().get(name)
     if size is None:
         raise InputError(f"{contents.where}: {name} is missing")
@@ -75,7 +81,7 @@ def read_whole(contents: Contents, name: str, *, most: int) -> bytes:
 
 
 def read_text(contents: Contents, name: str) -> str:
-    """A text file of a release; InputError if it is none."""
+    """Read a text file; raise InputError if it is not UTF-8."""
     try:
         return read_whole(contents, name, most=_MOST_TEXT).decode()
     except UnicodeDecodeError:
@@ -83,7 +89,7 @@ def read_text(contents: Contents, name: str) -> str:
 
 
 def read_json(contents: Contents, name: str, *, most: int = _MOST_TEXT) -> dict[str, Any]:
-    """The object in a JSON file of a release; InputError if it is none."""
+    """Read the object in a JSON file; raise InputError if it is damaged."""
     return strict_json(read_whole(contents, name, most=most), f"{contents.where}: {name}")
 
 
@@ -102,7 +108,7 @@ class FolderContents(Contents):
         self._folder = folder
 
     def open(self, name: str) -> BinaryIO:
-        """A file to be read; it is not followed if it has become a link."""
+        """Open a file for reading; it is not followed if it has become a link."""
         try:
             flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
             return os.fdopen(os.open(self._folder / name, flags), "rb")
@@ -122,7 +128,7 @@ def _walk(folder: Path, below: str = "") -> Iterator[tuple[str, int]]:
                 yield name, status.st_size
             else:
                 kind = "a link" if stat.S_ISLNK(status.st_mode) else "not a file"
-                raise InputError(f"{path} is {kind}; a release has plain files only")
+                raise InputError(f"{path}: it is {kind}. A release has plain files only")
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror}") from error
 
@@ -152,7 +158,7 @@ class ZipContents(Contents):
         super().__init__(path, {name: entry.file_size for name, entry in self._entries.items()})
 
     def open(self, name: str) -> BinaryIO:
-        """A file to be read, unpacked as it is read."""
+        """Open a file for reading; it is unpacked while it is read."""
         try:
             return cast(BinaryIO, self._archive.open(self._entries[name]))
         except (KeyError, OSError, RuntimeError, zipfile.BadZipFile) as error:
@@ -178,12 +184,12 @@ class ZipContents(Contents):
         if entry.file_size > max(_HARMLESS_BYTES, _MOST_RATIO * entry.compress_size):
             raise self._refusal(
                 entry,
-                f"would unpack to {entry.file_size:,} bytes, {_MOST_RATIO} times what it takes; "
-                "if you trust it, unpack it yourself and name the folder",
+                f"would unpack to {entry.file_size:,} bytes, {_MOST_RATIO} times what it takes. "
+                "If you trust it, unpack it yourself and name the folder",
             )
 
     def _check_layout(self, entries: list[zipfile.ZipInfo]) -> None:
-        """Entries, directory and end follow each other from the first byte to the last."""
+        """Refuse bytes that belong to no entry: before, between or after them."""
         places = sorted(entries, key=lambda each: each.header_offset)
         starts = [each.header_offset for each in places] + [self._archive.start_dir]
         if starts[0] != 0:
@@ -196,14 +202,14 @@ class ZipContents(Contents):
             file.seek(-min(_END_BYTES, self._path.stat().st_size), os.SEEK_END)
             end = file.read()
         if not end.startswith(b"PK\5\6") or not end.endswith(b"\0\0"):
-            raise InputError(f"{self._path}: bytes after the end of the .zip; make it again")
+            raise InputError(f"{self._path}: bytes after the end of the .zip. Make it again")
 
     def _refusal(self, entry: zipfile.ZipInfo, why: str) -> InputError:
         return InputError(f"{self._path}: {entry.filename!r} {why}")
 
 
 def _outer_folder(entries: list[zipfile.ZipInfo]) -> str:
-    """The one folder that a release is in, with its slash; nothing where its files lie loose."""
+    """Return the folder that all files are in, with its slash; nothing where there is none."""
     names = {entry.filename for entry in entries}
     for name in names:
         first, _, rest = name.partition("/")
@@ -214,7 +220,7 @@ def _outer_folder(entries: list[zipfile.ZipInfo]) -> str:
 
 
 def _end_of(file: BinaryIO, entry: zipfile.ZipInfo, start: int) -> int:
-    """Where the compressed bytes of an entry end; its own header says how long it is itself."""
+    """Return where the compressed bytes of an entry end; its header says its own length."""
     file.seek(start)
     header = file.read(_LOCAL_HEADER_BYTES)
     name, extra = int.from_bytes(header[26:28], "little"), int.from_bytes(header[28:30], "little")
@@ -222,7 +228,7 @@ def _end_of(file: BinaryIO, entry: zipfile.ZipInfo, start: int) -> int:
 
 
 def data_names(contents: Contents) -> list[str]:
-    """What the manifest has to list: everything but itself and the signatures."""
+    """Return the files that the manifest lists: all but itself and the signatures."""
     return [
         name for name in contents.sizes() if name != MANIFEST and not name.startswith(f"{FOLDER}/")
     ]

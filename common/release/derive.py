@@ -1,13 +1,13 @@
-"""Do the files of a release agree with each other? Asked of a study: do they follow from it?
+"""Are the files of a release consistent? For a study: do they follow from it?
 
 A study and the results published during it determine every step, what it cost, and the model. So
 for a release of several owners the privacy statement and the model are derived again, by the same
 functions that a party's node uses, and compared. A release of a single owner has no study: there
-the statement's own sum is checked. In both, what people read is made again from the other files.
+the statement's own sum is checked. In both cases the pages are made again from the other files.
 
-What another version of parley made cannot be derived here. Such a release is never called verified:
-its manifest must not be able to switch off what would refuse it. What the study says by itself, its
-epsilon, is held against the statement in every case.
+A release that another version of parley made cannot be derived here, and is never called verified:
+its manifest must not be able to switch off what would refuse it. The epsilon of the study is
+compared with the statement in every case.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import json
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,20 +28,20 @@ from common.methods.registry import method_of
 from common.privacy.budget import parse_epsilon, shown
 from common.privacy.statement import ROWS_NOT_AGREED, SEEDED, versions
 from common.release import folder as release
-from common.release.checking import Agreement, Checked, Kind, Problem, other_version
-from common.release.columns import KINDS, Columns
-from common.release.contents import Contents, copy_into, read_json, read_text, read_whole
+from common.release.contents import Contents, read_json, read_text, read_whole
+from common.release.fitted import FittedModel
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
-from common.release.manifest import sha256_of
+from common.release.folder import RESULTS, read_results
+from common.release.loading import read_ranges
+from common.release.manifest import FileEntry, SignerRole, json_text, sha256_of
 from common.release.prior import bundled_prior
 from common.release.progress import Reporter, silent
 from common.release.refit import replay
-from common.release.released_table import ReleasedTable, read_released_table
-from common.release.results import RESULTS, read_results
-from common.release.signatures import SignerRole
-from common.release.writing import Fitted, pages_of
+from common.release.synthetic_table import KINDS, Columns, ReleasedTable, read_released_table
+from common.release.verify import Checked, Consistency, Kind, Problem, other_version
+from common.release.writing import pages_of
 from common.schema import Schema
 from common.study.accounting import account, missing_in, statement_of
 from common.study.document import Study
@@ -56,22 +56,24 @@ _MOST_MODEL = 1 << 30
 _SAME = 1e-6  # relative, of a model's numbers: machines round differently, and no more than that
 
 
-def check_agreement(contents: Contents, checked: Checked, *, tell: Reporter = silent) -> Agreement:
+def check_consistency(
+    contents: Contents, checked: Checked, *, tell: Reporter = silent
+) -> Consistency:
     """Compare the files of a release with each other."""
-    found = Agreement()
+    found = Consistency()
     try:
         _check_all(found, contents, checked, tell)
     except ParleyError as error:
         name, _, why = str(error).removeprefix(f"{contents.where}: ").partition(": ")
         known = name in checked.manifest.files
-        found.blame(name if known else "the release", why if known else str(error))
+        found.blame(name if known else "the release", why=why if known else str(error))
     except RecursionError:
-        found.blame("the release", "a file is nested too deeply to be compared")
+        found.blame("the release", why="a file is nested too deeply to be compared")
     found.derived &= not found.problems
     return found
 
 
-def _check_all(found: Agreement, contents: Contents, checked: Checked, tell: Reporter) -> None:
+def _check_all(found: Consistency, contents: Contents, checked: Checked, tell: Reporter) -> None:
     schema = Schema.from_toml(read_text(contents, release.SCHEMA), where=release.SCHEMA)
     found.privacy = read_json(contents, release.STATEMENT)
     _check_study(found, contents, checked, schema)
@@ -80,7 +82,8 @@ def _check_all(found: Agreement, contents: Contents, checked: Checked, tell: Rep
     (name,) = checked.manifest.files.keys() & set(release.TABLES)
     table = read_released_table(contents, name, schema)
     if found.study is not None and table.rows != (found.study.output_rows or found.study.rows):
-        found.blame(name, f"has {many(table.rows, 'row')}, which is not what {release.STUDY} says")
+        rows = many(table.rows, "row")
+        found.blame(name, why=f"has {rows}, which is not what {release.STUDY} says")
     made_by = other_version(checked.manifest)
     if made_by is not None:
         found.not_checked.append(
@@ -89,26 +92,26 @@ def _check_all(found: Agreement, contents: Contents, checked: Checked, tell: Rep
         )
         return
     if read_text(contents, release.SCHEMA) != schema.to_toml():
-        found.blame(release.SCHEMA, "is not written as parley writes a schema")
+        found.blame(release.SCHEMA, why="is not written as parley writes a schema")
     tell(0.5, "deriving the steps of the study again")
     fitted = _fitted(found, contents, checked, schema)
     if fitted is not None and not found.problems:
         for name in differing_pages(checked, fitted, table):
-            found.blame(name, "is not what the table, the model and the statement imply")
+            found.blame(name, why="is not what the table, the model and the statement imply")
 
 
-def _check_study(found: Agreement, contents: Contents, checked: Checked, schema: Schema) -> None:
+def _check_study(found: Consistency, contents: Contents, checked: Checked, schema: Schema) -> None:
     digest, roster = checked.manifest.study, {}
     if digest is not None:
         text = read_text(contents, release.STUDY)
         study = found.study = Study.from_toml(text, where=release.STUDY)
         roster = {member.name: member.identity for member in study.members}
         if bool(study.prior) != (release.PRIOR in checked.manifest.files):
-            found.blame(release.PRIOR, f"is there without one in {release.STUDY}, or missing")
+            found.blame(release.PRIOR, why=f"is there without one in {release.STUDY}, or missing")
         if study.digest.hex() != digest:
-            found.blame(release.STUDY, "its digest is not the manifest's")
+            found.blame(release.STUDY, why="its digest is not the manifest's")
         if study.schema.digest() != schema.digest():
-            found.blame(release.SCHEMA, f"is not the schema of {release.STUDY}")
+            found.blame(release.SCHEMA, why=f"is not the schema of {release.STUDY}")
     for signature in checked.signatures:
         if signature.role is SignerRole.PARTY and roster.get(signature.name) != signature.identity:
             found.problems.append(
@@ -120,22 +123,21 @@ def _check_study(found: Agreement, contents: Contents, checked: Checked, schema:
             )
 
 
-def _check_epsilon(found: Agreement) -> None:
-    """What the statement says of epsilon, as far as it needs no derivation."""
+def _check_epsilon(found: Consistency) -> None:
+    """Check what the statement says of epsilon, as far as it needs no derivation."""
     try:
-        right = _adds_up(found.privacy) if found.study is None else _as_agreed(found)
+        study, privacy = found.study, found.privacy
+        right = _adds_up(privacy) if study is None else _is_agreed(privacy, study)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, InputError):
         right = False
-    if right:
-        return
-    if found.study is None:
-        found.blame(release.STATEMENT, "its steps do not add up to the epsilon it states")
-    else:
-        found.blame(release.STATEMENT, f"states another epsilon than {release.STUDY}")
+    if not right and found.study is None:
+        found.blame(release.STATEMENT, why="its steps do not add up to the epsilon it states")
+    elif not right:
+        found.blame(release.STATEMENT, why=f"states another epsilon than {release.STUDY}")
 
 
 def _adds_up(privacy: Mapping[str, Any]) -> bool:
-    """What the steps cost adds up to what was delivered; to the digits that the file prints."""
+    """Return whether the steps cost what was delivered, to the digits that the file prints."""
     spent = sum(float(step["epsilon"]) for step in privacy["steps"])
     delivered = float(parse_epsilon(privacy["exact"]["epsilon_delivered"]))
     return math.isclose(spent, delivered, rel_tol=1e-9) and math.isclose(
@@ -143,24 +145,23 @@ def _adds_up(privacy: Mapping[str, Any]) -> bool:
     )
 
 
-def _as_agreed(found: Agreement) -> bool:
-    """The epsilon asked for is the study's; in profile sound it is the most that any party pays.
+def _is_agreed(privacy: Mapping[str, Any], study: Study) -> bool:
+    """Return whether the epsilon asked for is the study's.
 
-    A party that has no turn in a step pays less. Which party that is, only the derivation tells.
+    In profile sound it is also the most that any party pays. A party that has no turn in a step
+    pays less. Which party that is, only the derivation tells.
     """
-    study, privacy = found.study, found.privacy
-    if study is None:
-        return False
 
-    def says(key: str, wanted: Fraction) -> bool:
-        return bool(privacy["exact"][key] == str(wanted) and privacy[key] == shown(wanted))
+    def states(key: str) -> bool:
+        exact = privacy["exact"][key] == str(study.epsilon)
+        return bool(exact and privacy[key] == shown(study.epsilon))
 
     if study.profile != "sound":
-        return says("epsilon_requested", study.epsilon)
+        return states("epsilon_requested")
     paid = {name: Fraction(each) for name, each in privacy["exact"]["parties"].items()}
     return (
-        says("epsilon_requested", study.epsilon)
-        and says("epsilon_delivered", study.epsilon)
+        states("epsilon_requested")
+        and states("epsilon_delivered")
         and privacy["exact"]["delta"] == str(study.delta)
         and privacy["delta"] == privacy["delta_delivered"] == float(study.delta)
         and set(paid) == {member.name for member in study.members}
@@ -170,43 +171,44 @@ def _as_agreed(found: Agreement) -> bool:
 
 
 def _fitted(
-    found: Agreement, contents: Contents, checked: Checked, schema: Schema
-) -> Fitted | None:
-    """What the release was made of, read back or derived; None if it contradicts itself."""
+    found: Consistency, contents: Contents, checked: Checked, schema: Schema
+) -> FittedModel | None:
+    """Read or derive the model of a release; return None if it does not follow."""
     if found.study is not None:
         return _derived(found, contents, checked, found.study, schema)
     fitted: FittedPrivBayes | FittedPrivelet
     model = read_json(contents, release.MODEL, most=_MOST_MODEL)
     _check_model(found, model, schema)
     if release.RANGES in checked.manifest.files:
-        fitted = read_ranges(contents, checked)
+        fitted = read_ranges(contents)
+        _check_ranges(fitted, checked.manifest.files[release.RANGES])
     else:
         fitted = FittedPrivBayes.from_json(model, where=release.MODEL)
     if not found.problems and fitted.to_json() != model:
-        found.blame(release.MODEL, "is not written as parley writes a model")
+        found.blame(release.MODEL, why="is not written as parley writes a model")
     return fitted
 
 
-def _check_model(found: Agreement, model: Mapping[str, Any], schema: Schema) -> None:
+def _check_model(found: Consistency, model: Mapping[str, Any], schema: Schema) -> None:
     if model.get("privacy") != found.privacy:
-        found.blame(release.MODEL, f"has another privacy statement than {release.STATEMENT}")
+        found.blame(release.MODEL, why=f"has another privacy statement than {release.STATEMENT}")
     if model.get("schema") != schema.to_toml():
-        found.blame(release.MODEL, f"has another schema than {release.SCHEMA}")
+        found.blame(release.MODEL, why=f"has another schema than {release.SCHEMA}")
     columns = model.get("columns")
     if (
         not isinstance(columns, dict)
         or set(columns) != set(schema.names)
         or not all(isinstance(kind, str) and kind in KINDS for kind in columns.values())
     ):
-        found.blame(release.MODEL, "its columns are not those of the schema")
+        found.blame(release.MODEL, why="its columns are not those of the schema")
 
 
 def _derived(
-    found: Agreement, contents: Contents, checked: Checked, study: Study, schema: Schema
+    found: Consistency, contents: Contents, checked: Checked, study: Study, schema: Schema
 ) -> FittedStudy | None:
-    """The statement, the model and the transcript again, from the study and what was published."""
+    """Derive statement, model and transcript from the study and what was published."""
     if read_text(contents, release.STUDY) != study.to_toml():
-        found.blame(release.STUDY, "is not written as parley writes a study")
+        found.blame(release.STUDY, why="is not written as parley writes a study")
     found.results = read_results(contents)
     prior = bundled_prior(contents, study)
     try:
@@ -223,7 +225,7 @@ def _derived(
             criteria=verdicts(study, steps, found.results, learnt),
         )
     except ParleyError as error:
-        found.blame(RESULTS, f"does not follow from {release.STUDY}: {error}")
+        found.blame(RESULTS, why=f"does not follow from {release.STUDY}: {error}")
         return None
     privacy = statement.as_dict() | {"versions": dict(checked.manifest.versions)}
     _check_statement(found, privacy)
@@ -243,42 +245,41 @@ def _derived(
     return fitted
 
 
-def _check_statement(found: Agreement, expected: Mapping[str, object]) -> None:
-    again, stated = json.loads(json.dumps(expected)), found.privacy  # both as JSON has them
+def _check_statement(found: Consistency, expected: Mapping[str, object]) -> None:
+    as_json = json.loads(json.dumps(expected))
     # Verdicts compare noisy sums with the model, whose last digits depend on the machine.
-    differing = [
-        key
-        for key in sorted(again.keys() | stated.keys())
-        if again.get(key) != stated.get(key)
-        and not (key == "criteria" and _alike(again.get(key), stated.get(key)))
-    ]
+    differing = _differing(as_json, found.privacy, rounded={"criteria"})
     if differing:
-        found.blame(
-            release.STATEMENT,
-            f"is not what {release.STUDY} and {RESULTS} imply: {', '.join(differing)}",
-        )
+        words = f"is not what {release.STUDY} and {RESULTS} imply: {differing}"
+        found.blame(release.STATEMENT, why=words)
 
 
-def _check_derived_model(found: Agreement, contents: Contents, fitted: FittedStudy) -> None:
-    """Compare; model.json is read only if it is not much longer than the derived model."""
+def _check_derived_model(found: Consistency, contents: Contents, fitted: FittedStudy) -> None:
+    """Compare with model.json, which is read only if it is not much longer than expected."""
     text = json.dumps(fitted.to_json(), indent=2)
     model = read_json(contents, release.MODEL, most=2 * len(text))
     _check_model(found, model, fitted.schema)
     expected = json.loads(text) | {"columns": model.get("columns"), "privacy": model.get("privacy")}
-    differing = [
-        key
-        for key in sorted(expected.keys() | model.keys())
-        if key not in model or not _alike(expected.get(key), model[key])
-    ]
+    differing = _differing(expected, model, rounded=expected)
     if differing:
-        found.blame(
-            release.MODEL,
-            f"is not the model that {release.STUDY} and {RESULTS} imply: {', '.join(differing)}",
-        )
+        words = f"is not the model that {release.STUDY} and {RESULTS} imply: {differing}"
+        found.blame(release.MODEL, why=words)
 
 
-def _missing(found: Agreement, study: Study) -> dict[str, int]:
-    """For each missing party the first step without it, as the statement says."""
+def _differing(
+    expected: Mapping[str, object], stated: Mapping[str, object], *, rounded: Collection[str]
+) -> str:
+    """Name the keys whose values differ, of `rounded` keys by more than the last digits."""
+    return ", ".join(
+        key
+        for key in sorted(expected.keys() | stated.keys())
+        if expected.get(key) != stated.get(key)
+        and not (key in rounded and _alike(expected.get(key), stated.get(key)))
+    )
+
+
+def _missing(found: Consistency, study: Study) -> dict[str, int]:
+    """Return for each missing party the first step without it, as the statement says."""
     stated = found.privacy.get("missing")
     known = {member.name for member in study.members}
     if not isinstance(stated, dict) or not set(stated) <= known or len(stated) > study.may_miss:
@@ -289,7 +290,7 @@ def _missing(found: Agreement, study: Study) -> dict[str, int]:
 
 
 def _alike(one: object, other: object) -> bool:
-    """The same, but for the last digits of numbers."""
+    """Return whether two JSON values are equal but for the last digits of numbers."""
     match one, other:
         case dict(), dict():
             return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
@@ -308,8 +309,8 @@ def _alike(one: object, other: object) -> bool:
             return one == other
 
 
-def differing_pages(checked: Checked, fitted: Fitted, table: ReleasedTable) -> list[str]:
-    """The pages that are not, byte for byte, what the other files imply."""
+def differing_pages(checked: Checked, fitted: FittedModel, table: ReleasedTable) -> list[str]:
+    """Name the pages that are not, byte for byte, what the other files imply."""
     try:
         pages = pages_of(fitted, table.rows, table.kept, date=checked.manifest.date)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -321,24 +322,18 @@ def differing_pages(checked: Checked, fitted: Fitted, table: ReleasedTable) -> l
     ]
 
 
-def read_ranges(contents: Contents, checked: Checked) -> FittedPrivelet:
-    """The range counts of a release; InputError if something else is in the file."""
+def _check_ranges(fitted: FittedPrivelet, expected: FileEntry) -> None:
+    """Refuse a file that is not what these range counts are written to."""
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
-        there = copy_into(Path(scratch), contents, release.RANGES)
-        again = Path(scratch) / "again.zip"
-        try:
-            fitted = FittedPrivelet.load(there)
-        except InputError as error:
-            raise InputError(str(error).replace(str(there), release.RANGES)) from None
+        again = Path(scratch) / release.RANGES
         fitted.save(again)
         with again.open("rb") as stream:
-            if sha256_of(stream) != checked.manifest.files[release.RANGES]:
+            if sha256_of(stream) != expected:
                 raise InputError(f"{release.RANGES}: holds something besides the noisy counts")
-    return fitted
 
 
 def check_transcript(data: bytes, study: Study, steps: Sequence[Step]) -> dict[str, object]:
-    """The transcript of a study; InputError if anything is in it but counts of bytes."""
+    """Read a transcript; raise InputError if it has anything but counts of bytes."""
     rounds_of = {SETTING_UP: 0} | Counter(step.phase for step in steps)  # as a transcript has them
     try:
         found = json.loads(data)
@@ -350,7 +345,7 @@ def check_transcript(data: bytes, study: Study, steps: Sequence[Step]) -> dict[s
         raise InputError(f"{release.TRANSCRIPT}: not a transcript: {error!r}") from None
     missing = missing_in(study, [step.parties for step in steps])
     again = without_times(transcript_of(study, phases, missing))
-    if release.json_text(again).encode() != data:
+    if json_text(again).encode() != data:
         raise InputError(f"{release.TRANSCRIPT}: is not a transcript of {release.STUDY}")
     return again
 

@@ -1,4 +1,4 @@
-"""What a release measured, and how well its rows follow: all of it public.
+"""What a release measured, how far noise moves it, and how well its rows follow: all public.
 
 A replicate cannot show what the model leaves out. These facts can:
 
@@ -11,14 +11,14 @@ at least eight groups of each, noise moves less than a tenth of its rows, and th
 follow the table and show the relation. Noise is judged in eight groups of an attribute at most:
 more groups are noisier one by one, and what is asked of several of them together is not. A pair is
 to be *used with care* if its groups are fewer, or bits, if noise moves more, if the rows do not
-follow, or if they show no relation: a model drops weak ones. Other pairs are *not in this release*:
-what the rows show of them comes from other pairs, or from nothing.
+follow, or if they show no relation: a model drops weak relations. Other pairs are *not in this
+release*: what the rows show of them comes from other pairs, or from nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -31,6 +31,8 @@ from numpy.typing import NDArray
 _MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|x| of a standard normal x: a sum of many draws
 GROUPS = 8  # of an attribute, from which on they are as good as its values
 _CARE = 0.1  # noise moves more than this part of the rows of a pair's table
+_DROWNED = 1 / 3  # noise moves more than this part of the rows of a column
+_MOST_NAMED = 6
 _DOUBT = 4.0  # deviations of the mean square of residuals beyond which rows do not follow
 
 Pair = tuple[int, int]
@@ -45,7 +47,7 @@ class Verdict(StrEnum):
 
 
 def noise_distance(deviations: float, rows: int) -> float:
-    """The part of the rows that noise moves, by the sum of the deviations of all cells."""
+    """Return the part of the rows that noise moves, by the sum of the deviations of all cells."""
     return min(1.0, _MEAN_OF_NORMAL * deviations / (2 * max(1, rows)))
 
 
@@ -74,12 +76,12 @@ class Measured:
         return prod(self.shape)
 
     def tells(self, own: Sequence[int]) -> bool:
-        """Whether the table of these attributes can be told from it."""
+        """Return whether the table of these attributes follows from it."""
         mine = set(self.attributes)
         return mine >= set(own) if self.summable else mine == set(own)
 
     def fine(self, own: Sequence[int]) -> bool:
-        """Whether these of its attributes are counted value by value, or in many groups."""
+        """Return whether these attributes are counted value by value, or in many groups."""
         return all(
             size >= GROUPS or not grouped
             for attribute, size, grouped in zip(
@@ -95,14 +97,14 @@ class Measured:
         return None if scores is None else float(np.sqrt(np.mean(scores**2)))
 
     def follows(self, own: Sequence[int] = ()) -> bool:
-        """Whether the synthetic rows follow the table, or its sums over other attributes."""
+        """Return whether the synthetic rows follow the table, or its sums over other attributes."""
         scores = self._scores(own)
         if scores is None:
             return True
         return float(np.mean(scores**2)) <= 1 + _DOUBT * math.sqrt(2 / scores.size)
 
     def _scores(self, own: Sequence[int]) -> NDArray[np.float64] | None:
-        """Residuals in units of noise, of the whole table or summed over other attributes."""
+        """Return residuals in units of noise, of the table or summed over other attributes."""
         if self.residuals is None or self.deviations is None or not self.residuals.size:
             return None
         if not own or not self.summable:
@@ -113,13 +115,82 @@ class Measured:
         return np.asarray(residual / np.sqrt(variance), dtype=np.float64)
 
     def moved(self, own: Sequence[int]) -> float:
-        """The part of the rows that noise moves in a table of few groups of these attributes."""
+        """Return the part of the rows that noise moves in a table of few groups of these."""
         cells = prod(
             min(size, GROUPS)
             for a, size in zip(self.attributes, self.shape, strict=True)
             if a in own
         )
         return noise_distance(self.deviation * math.sqrt(self.cells * cells), self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedError:
+    """What noise does to the distribution of a column, or of a pair of columns."""
+
+    attributes: tuple[int, ...]  # one position in the schema, or two
+    cells: int  # of their table
+    deviation: float  # the standard deviation of the noise in a count, in rows
+    distance: float  # the expected total variation distance to the exact distribution, at most 1
+    grouped: bool = False  # whether values were counted in groups
+
+    @property
+    def rank(self) -> tuple[bool, float, float]:
+        """A key that is less for the table that tells more."""
+        return self.grouped, self.distance, self.deviation
+
+    def named(self, names: Sequence[str]) -> str:
+        return " and ".join(names[attribute] for attribute in self.attributes)
+
+
+def expected_errors(tables: Iterable[Measured], order: int) -> list[ExpectedError]:
+    """Return the least error of every column (order 1) or pair (order 2) that was counted.
+
+    A method may count a column several times, in tables of its own and in tables with others. What
+    is reported is the table that tells most: the table out of which the column, or the pair, can be
+    summed with the least noise. A model that is fitted to all tables together is at least as close.
+    A column that was only counted in groups of its values, or in bits, is left out: how its rows
+    fall to the values of a group is no question of noise.
+    """
+    best: dict[tuple[int, ...], ExpectedError] = {}
+    for table in tables:
+        for error in _within(table, order):
+            known = best.get(error.attributes)
+            if known is None or error.rank < known.rank:
+                best[error.attributes] = error
+    found = (best[key] for key in sorted(best))
+    return [error for error in found if order > 1 or not error.grouped]
+
+
+def noise_by_name(tables: Iterable[Measured], names: Sequence[str]) -> dict[str, float]:
+    """Return the deviation of a value's count, for each column counted value by value."""
+    return {error.named(names): error.deviation for error in expected_errors(tables, 1)}
+
+
+def _within(table: Measured, order: int) -> Iterator[ExpectedError]:
+    """Yield the errors of all sets of so many attributes that can be summed out of a table."""
+    if table.in_bits or (not table.summable and len(table.attributes) != order):
+        return
+    for axes in combinations(range(len(table.attributes)), order):
+        cells = prod(table.shape[axis] for axis in axes)
+        deviation = table.deviation * math.sqrt(table.cells / cells)
+        distance = noise_distance(cells * deviation, table.rows)
+        grouped = any(table.grouped[axis] for axis in axes)
+        attributes = tuple(sorted(table.attributes[axis] for axis in axes))
+        yield ExpectedError(attributes, cells, deviation, distance, grouped)
+
+
+def noise_caution(errors: Sequence[ExpectedError], names: Sequence[str]) -> str | None:
+    """Warn of columns that are mostly noise: it moves over a third of their rows."""
+    drowned = [error.named(names) for error in errors if error.distance > _DROWNED]
+    if not drowned:
+        return None
+    named = "; ".join(drowned[:_MOST_NAMED]) + ("; ..." if len(drowned) > _MOST_NAMED else "")
+    return (
+        f"Mostly noise: in {len(drowned)} of {len(errors)} columns ({named}) noise alone is "
+        "expected to move more than a third of the rows. More rows, a larger epsilon, or fewer "
+        "bins and values would help."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +260,7 @@ class Diagnostics:
         return comb(len(self.names), 3)
 
     def concerns(self, attributes: Iterable[str], *, pairwise: bool = False) -> list[str]:
-        """Why a statistic of these attributes is flagged; nothing if it is not.
+        """Return the reasons why a statistic of these attributes is flagged, if any.
 
         A linear regression rests on pairs only, and is `pairwise`.
         """

@@ -1,4 +1,4 @@
-"""Estimates with honest intervals, from a release and its replicates.
+"""Estimates with honest intervals, from a release and its replicates; counts by its model.
 
 A replicate is to the released model what the release is to the population, so an estimate is off by
 what the replicates' estimates are off: their mean less the released model's value is its bias, and
@@ -24,7 +24,7 @@ values. The correction is also in the width, as it is never known well.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -35,7 +35,9 @@ from common.errors import InputError
 from common.privacy.randomness import KeyedRandomSource, uniforms
 from common.release.replicates import Replicates
 from common.release.statistics import CodedTable, Group, Statistic, Values, named
-from common.schema import Codes
+from common.schema import Codes, Schema
+from common.schema.conditions import Condition, cells_of, parse
+from common.wavelet.noisy_matrix import LAPLACE_KURTOSIS, half_widths
 
 CONFIDENCE = 0.95
 _SHUFFLE = b"parley: an order for each column"  # public: estimates can be repeated
@@ -43,7 +45,10 @@ _LEAST_VALID = 0.5  # of the replicates; a group that is empty in more has no in
 _CLEAR = 2.0  # spreads that a relation is from none, to tell which part of it is kept
 _LEAST_KEPT = 1 / 3  # of a relation; a correction by more is a guess
 _SAME = 1e-9
+_HARDLY_ANY = 1e-6  # a variance to divide by where there is none
 _SCATTERED = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: multiples lie far apart
+
+Noise = Mapping[str, float]  # by attribute: the deviation of the count of one value, in rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ def estimate(
 
 
 def shuffled(codes: Codes) -> Codes:
-    """The rows with each column in an order of its own: columns that depend on nothing."""
+    """Shuffle each column by itself, so that no column depends on another."""
     source = KeyedRandomSource(_SHUFFLE, private=False)
     columns = [column[np.argsort(uniforms(codes.rows, source))] for column in codes.columns]
     return Codes.from_columns(columns, codes.sizes)
@@ -122,7 +127,7 @@ def _one(
         known = value if math.isfinite(value) else None
         return Estimate(*key, known, None, None, None, flagged=True)
     corrected, error = _corrected(value, reference.get(key, np.nan), apart.get(key, np.nan), valid)
-    half = t_quantile(len(valid) - 1, confidence) * error
+    half = t_quantile(len(valid) - 1, confidence=confidence) * error
     corrected = min(max(corrected, bounds[0]), bounds[1])
     low, high = max(corrected - half, bounds[0]), min(corrected + half, bounds[1])
     return Estimate(*key, corrected, error, low, high, flagged)
@@ -131,9 +136,9 @@ def _one(
 def _corrected(
     value: float, centre: float, apart: float, replicated: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """The released value without its bias, and its standard error.
+    """Return the released value without its bias, and its standard error.
 
-    The value in the released model (`centre`) and for independent columns (`apart`) may be none.
+    The value in the released model (`centre`) or for independent columns (`apart`) may be NaN.
     """
     mean, spread = float(replicated.mean()), float(replicated.std(ddof=1))
     bias = mean - centre if math.isfinite(centre) else 0.0
@@ -173,11 +178,11 @@ def pool(
     """Combine the estimates of m replicate tables by the rules for synthetic data.
 
     With b the variance between the tables' estimates and u the mean of their ordinary variances,
-    the variance is (1 + 1/m) b - u [Raghunathan, Reiter, Rubin 2003]: b holds what tells a
-    replicate's model from the released one, which is what tells that one from the population, and
-    the sampling of synthetic rows, u, which the mean over tables does not have. It is never less
-    than u, the sampling of as many real rows. Without variances nothing is subtracted, and the
-    interval is a little wide.
+    the variance is (1 + 1/m) b - u [Raghunathan, Reiter, Rubin 2003]: b holds how the models of
+    replicates differ from the released model, which is how that model differs from the population,
+    and the sampling of synthetic rows, u, which the mean over tables does not have. The variance is
+    never less than u, the sampling of as many real rows. Without variances nothing is subtracted,
+    and the interval is a little wide.
 
     Args:
         estimates: one for each table.
@@ -185,38 +190,34 @@ def pool(
         confidence: of the interval.
 
     Raises:
-        InputError: fewer than two tables, or as many variances as there are not tables.
+        InputError: fewer than two tables, or not one variance for each.
     """
     values = np.array(list(estimates), dtype=np.float64)
     tables = len(values)
     if tables < 2 or not np.isfinite(values).all():
         raise InputError("pool: give the estimates of at least two tables, each a finite number")
     between = float(values.var(ddof=1)) * (1 + 1 / tables)
-    within = 0.0 if variances is None else _mean_variance(list(variances), tables)
+    own = [0.0] * tables if variances is None else list(variances)
+    if len(own) != tables or not all(math.isfinite(v) and v >= 0 for v in own):
+        raise InputError(f"pool: give one variance, 0 or more, for each of the {tables} tables")
+    within = float(np.mean(own))
     variance = max(between - within, within)
     kept = (between - within) / between if between > within else 1.0
-    freedom = (tables - 1) * (kept**2 if variance > within else 1.0)
-    freedom = max(freedom, 1.0)
+    freedom = max((tables - 1) * (kept**2 if variance > within else 1.0), 1.0)
     error, centre = math.sqrt(variance), float(values.mean())
-    half = t_quantile(freedom, confidence) * error
+    half = t_quantile(freedom, confidence=confidence) * error
     return Pooled(centre, error, freedom, centre - half, centre + half)
 
 
-def _mean_variance(variances: list[float], tables: int) -> float:
-    if len(variances) != tables or not all(math.isfinite(v) and v >= 0 for v in variances):
-        raise InputError(f"pool: give one variance, 0 or more, for each of the {tables} tables")
-    return float(np.mean(variances))
-
-
-def t_quantile(freedom: float, confidence: float) -> float:
-    """What Student's t does not pass in absolute value, with this probability."""
+def t_quantile(freedom: float, *, confidence: float) -> float:
+    """Return the bound that Student's t stays within with this probability."""
     from scipy import special  # slow to load, and few commands estimate
 
     return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
 def related(compute: Callable[[pd.DataFrame], object], table: pd.DataFrame) -> frozenset[str]:
-    """The columns whose relations a function rests on: shuffling one changes what it returns.
+    """Return the columns whose relations a function rests on: shuffling one changes its result.
 
     A function of one column does not change when the column is shuffled: it rests on no relation.
     """
@@ -236,3 +237,86 @@ def _alike(one: Values, other: Values) -> bool:
         or (math.isnan(one[key]) and math.isnan(other[key]))
         for key in one
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCount:
+    """How many rows a model expects to satisfy a query.
+
+    Attributes:
+        value: the expected number, of as many rows as the model was fitted to.
+        share: that number as a share of the rows.
+        attributes: those that the query is about.
+        rows: as many as the model was fitted to.
+        sampling_deviation: the standard deviation of `value` that comes from answering with a
+            sample of the model.
+        noise_deviation: about the deviation that comes from the noise in the released tables; None
+            if it is not known, and for conditions on several attributes.
+    """
+
+    value: float
+    share: float
+    attributes: tuple[str, ...]
+    rows: int
+    sampling_deviation: float
+    noise_deviation: float | None
+
+    @property
+    def standard_deviation(self) -> float | None:
+        """Of noise and drawing together; None if the noise is not known."""
+        if self.noise_deviation is None:
+            return None
+        return math.hypot(self.sampling_deviation, self.noise_deviation)
+
+    def interval(self, confidence: float) -> tuple[float, float] | None:
+        """Return an interval for the true count; None without a standard deviation."""
+        deviation = self.standard_deviation
+        if deviation is None:
+            return None
+        variance = np.array([max(deviation**2, _HARDLY_ANY)])
+        # The tails of a single draw of Laplace noise: longer than those of any sum of draws.
+        half = float(half_widths(variance, LAPLACE_KURTOSIS * variance**2, confidence)[0])
+        return max(0.0, self.value - half), min(float(self.rows), self.value + half)
+
+
+def model_count(
+    query: str, schema: Schema, sample: Iterable[Codes], *, rows: int, noise: Noise
+) -> ModelCount:
+    """Answer a query with rows of a model.
+
+    Two errors are known. The rows are a sample of the model: the share that satisfies the condition
+    has the deviation of a sample. And the model was made of noisy counts: for each attribute, the
+    released table that tells most about it says how noisy the count of one of its values is. For
+    conditions on several attributes neither error says how well the model holds them together:
+    those take the intervals of `estimate`.
+    """
+    condition = parse(query, schema)
+    drawn, found = 0, 0
+    for block in sample:
+        drawn += block.rows
+        found += condition.matching(block)
+    share = found / max(1, drawn)
+    return ModelCount(
+        value=share * rows,
+        share=share,
+        attributes=condition.attributes,
+        rows=rows,
+        sampling_deviation=math.sqrt(share * (1 - share) / max(1, drawn)) * rows,
+        noise_deviation=_noise(condition, schema, noise),
+    )
+
+
+def _noise(condition: Condition, schema: Schema, noise: Noise) -> float | None:
+    """Return the noise in the count of a set of values of one attribute; of all rows, 0.
+
+    The counts of an attribute are made to add up to the public number of rows, so a set of m of its
+    s values has the noise of m (s - m) / s of them.
+    """
+    if not condition.attributes:
+        return 0.0
+    per_value = noise.get(condition.attributes[0])
+    if len(condition.attributes) > 1 or per_value is None:
+        return None
+    _, values = cells_of(condition.root, schema.sizes)
+    inside, size = int(values.sum()), len(values)
+    return per_value * math.sqrt(inside * (size - inside) / size)

@@ -1,10 +1,12 @@
-"""How good is a synthetic table? Compared with the real one, by an owner who may see the real one.
+"""How close is a synthetic table to the real table? For an owner, who may see the real rows.
 
-Four looks: total variation distance of all 1-, 2- and 3-way marginals (half the L1 distance of the
-two distributions: 0 is perfect, 1 is disjoint), pairwise dependence side by side, the error of
-classifiers trained on the synthetic rows and tested on real ones, and, given tables and not codes,
-means and medians of numbers, which see within bins. The figures are computed from the
-real rows without noise: they are for the owner's eyes and not part of a release.
+Four comparisons: total variation distance of all 1-, 2- and 3-way marginals (half the L1 distance
+of the two distributions: 0 is perfect, 1 is disjoint), pairwise dependence side by side, the error
+of classifiers trained on the synthetic rows and tested on real rows, and, given tables and not
+codes, means and medians of numbers. Marginals are compared bin by bin, and within a bin numbers are
+drawn evenly: where most of a bin's numbers are at one end of it, as with amounts that are mostly
+zero, the marginal is right and the mean is not. The figures are computed from the real rows without
+noise: they are for the owner's eyes and not part of a release.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ from common.marginals import count
 from common.marginals.threads import map_in_threads, worker_count
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
-from common.release.number_comparison import NumberComparison, compare_numbers
-from common.release.single_owner import Table, as_schema, encode
-from common.schema import Schema
-from common.schema.codes import Codes
+from common.release.report.relations import dependence
+from common.release.single_owner import Table, as_arrow, as_schema, encode
+from common.schema import Codes, Schema
+from common.schema.binning import Binning
+from common.schema.columns import arrow_column, real_numbers
 
 MEANING = (
     "Distances are total variation: the share of rows that would have to move. "
@@ -39,6 +42,15 @@ LOSSES = ("squared-hinge", "hinge")
 _MOST_TARGETS = 4
 _MOST_TRAINING_ROWS = 20_000
 _DRAWS = 1_000
+_BINS = (
+    "within a bin numbers are drawn evenly; list edges where most of them are, and give a number "
+    "that many rows have, such as 0, a bin of its own"
+)
+_NOISE = (
+    "a few rows of noise in bins far out move it; a smaller range with clip = true, or fewer bins "
+    "there, would help"
+)
+_FAR = 0.2  # of a standard deviation: no analysis of the mean would come out the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +73,50 @@ class Classification:
     trained_on_real: float  # by a classifier of real rows
     trained_on_synthetic: float  # by a classifier of synthetic rows
     majority: float  # by always saying the most frequent value of the held-out rows
-    # the same with the value that a noisy histogram of the other rows has most often [Zhang17, Sec.
+    # by always saying what a noisy histogram of the other rows has most often [Zhang17, Sec.
     # 6.1], expected over the noise; None if no epsilon was given.
     noisy_majority: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The numbers of one column in one table."""
+
+    mean: float
+    deviation: float
+    median: float
+
+
+@dataclass(frozen=True, slots=True)
+class NumberComparison:
+    """One column of numbers."""
+
+    name: str
+    real: Summary
+    synthetic: Summary
+    binned_mean: float  # of the real numbers, each drawn evenly from its bin: the best to expect
+
+    @property
+    def misfit(self) -> float:
+        """The distance that bins alone move the mean, in standard deviations of real numbers."""
+        return self._apart(self.binned_mean)
+
+    @property
+    def shift(self) -> float:
+        """The distance of the means, in that unit."""
+        return self._apart(self.synthetic.mean)
+
+    def _apart(self, mean: float) -> float:
+        deviation = self.real.deviation
+        return abs(mean - self.real.mean) / deviation if deviation > 0 else 0.0
+
+    def words(self) -> str:
+        """Say what is wrong, and what would help."""
+        return (
+            f"{self.name}: mean {self.synthetic.mean:,.5g}, real {self.real.mean:,.5g}; median "
+            f"{self.synthetic.median:,.5g}, real {self.real.median:,.5g}: "
+            f"{_BINS if self.misfit > _FAR else _NOISE}"
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -95,7 +148,7 @@ class Evaluation:
         return self.schema.names
 
     def as_json(self) -> dict[str, object]:
-        """Plain values; `tvd_1`, `tvd_2`, `tvd_3` are the averages scripts rely on."""
+        """Return plain values; `tvd_1`, `tvd_2`, `tvd_3` are the averages scripts rely on."""
         result: dict[str, object] = {
             "private": False,
             "rows_real": self.rows_real,
@@ -111,16 +164,14 @@ class Evaluation:
         )
         result["classification"] = {
             c.target: {
-                "trained_on_real": c.trained_on_real,
-                "trained_on_synthetic": c.trained_on_synthetic,
-                "majority": c.majority,
+                name: rate
+                for name, rate in asdict(c).items()
+                if name != "target" and rate is not None
             }
-            | ({} if c.noisy_majority is None else {"noisy_majority": c.noisy_majority})
             for c in self.classifications
         }
         result["numbers"] = {
-            n.name: {"real": asdict(n.real), "synthetic": asdict(n.synthetic)}
-            | {"binned_mean": n.binned_mean}
+            n.name: {key: value for key, value in asdict(n).items() if key != "name"}
             for n in self.numbers
         }
         return result
@@ -174,8 +225,8 @@ def _shares(codes: Codes) -> tuple[NDArray[np.float64], ...]:
     return tuple(table / codes.rows for table in count(codes, [[a] for a in range(codes.width)]))
 
 
-def marginal_sets(width: int, order: int) -> list[tuple[int, ...]]:
-    """All attribute sets of the order, or an evenly spaced `MOST_MARGINALS` of them."""
+def marginal_sets(width: int, *, order: int) -> list[tuple[int, ...]]:
+    """Return all attribute sets of the order, or an evenly spaced `MOST_MARGINALS` of them."""
     sets = list(combinations(range(width), order))
     if len(sets) <= MOST_MARGINALS:
         return sets
@@ -183,13 +234,13 @@ def marginal_sets(width: int, order: int) -> list[tuple[int, ...]]:
 
 
 def total_variation(real: Codes, synthetic: Codes, sets: Sequence[Sequence[int]]) -> list[float]:
-    """Half the L1 distance of the two tables' distributions, per attribute set."""
+    """Return half the L1 distance of the two tables' distributions, per attribute set."""
     pairs = zip(count(real, sets), count(synthetic, sets), strict=True)
     return [float(np.abs(a / real.rows - b / synthetic.rows).sum() / 2) for a, b in pairs]
 
 
 def _distances(real: Codes, synthetic: Codes, names: Sequence[str], order: int) -> Distances:
-    sets = marginal_sets(real.width, order)
+    sets = marginal_sets(real.width, order=order)
     values = total_variation(real, synthetic, sets)
     worst = int(np.argmax(values))
     return Distances(
@@ -202,33 +253,9 @@ def _distances(real: Codes, synthetic: Codes, names: Sequence[str], order: int) 
     )
 
 
-def dependence(codes: Codes) -> NDArray[np.float64]:
-    """Cramer's V of every pair of attributes: 0 independent, 1 one determines the other."""
-    pairs = list(combinations(range(codes.width), 2))
-    result = np.eye(codes.width)
-    for (i, j), table in zip(pairs, count(codes, pairs), strict=True):
-        result[i, j] = result[j, i] = cramers_v(table)
-    return result
-
-
-def cramers_v(table: NDArray[np.int64]) -> float:
-    """Cramer's V of a contingency table, over the values that occur."""
-    used = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0].astype(np.float64)
-    if min(used.shape) < 2:
-        return 0.0
-    expected = used.sum(axis=1, keepdims=True) * used.sum(axis=0) / used.sum()
-    chi_square = ((used - expected) ** 2 / expected).sum()
-    return float(np.sqrt(chi_square / (used.sum() * (min(used.shape) - 1))))
-
-
 def _targets(schema: Schema, wanted: Sequence[str] | None) -> list[str]:
     if wanted is not None:
-        for name in wanted:
-            if name not in schema.names:
-                raise InputError(
-                    f"no attribute {name!r} to predict; the schema has {', '.join(schema.names)}"
-                )
-        return list(wanted)
+        return [schema.names[schema.position(name)] for name in wanted]
     if len(schema.names) < 2:
         return []
     by_size = sorted(zip(schema.sizes, schema.names, strict=True), key=lambda pair: pair[0])
@@ -273,9 +300,10 @@ def _classifications(
 
 
 def noisy_majority(train: Codes, test: Codes, position: int, epsilon: Fraction) -> float:
-    """The error of always saying what a noisy histogram has most often, over `_DRAWS` draws.
+    """Return the error of always saying what a noisy histogram has most often.
 
-    A replaced row moves two counts by one, so the noise has scale 2 / epsilon.
+    It is expected over `_DRAWS` draws. A replaced row moves two counts by one, so the noise has
+    scale 2 / epsilon.
     """
     size = train.sizes[position]
     counts = np.bincount(train.columns[position], minlength=size)
@@ -287,7 +315,7 @@ def noisy_majority(train: Codes, test: Codes, position: int, epsilon: Fraction) 
 
 
 def _error(train: Codes, test: Codes, position: int, loss: str) -> float:
-    """Share of test rows that a linear support vector machine gets wrong."""
+    """Return the share of test rows that a linear support vector machine gets wrong."""
     from sklearn.svm import LinearSVC
 
     step = -(-train.rows // _MOST_TRAINING_ROWS)
@@ -310,3 +338,36 @@ def _one_hot(codes: Codes, without: int) -> NDArray[np.float32]:
         if j != without
     ]
     return np.hstack(blocks)
+
+
+def compare_numbers(real: Table, synthetic: Table, schema: Schema) -> tuple[NumberComparison, ...]:
+    """Compare every column of numbers that has some in both tables."""
+    found = []
+    for attribute in schema.attributes:
+        bins = attribute.domain
+        if not isinstance(bins, Binning) or attribute.kind not in ("integer", "real"):
+            continue
+        ours, theirs = (_numbers(table, attribute.name) for table in (real, synthetic))
+        if len(ours) and len(theirs):
+            places, _ = bins.assign(ours.astype(np.int64) if bins.whole else ours)
+            evenly = float(bins.centre(places).mean())
+            found.append(NumberComparison(attribute.name, _summary(ours), _summary(theirs), evenly))
+    return tuple(found)
+
+
+def far_off(compared: Sequence[NumberComparison]) -> list[NumberComparison]:
+    """Return the columns whose mean is spoilt, or would be but for luck; worst first."""
+    return sorted(
+        (column for column in compared if max(column.misfit, column.shift) > _FAR),
+        key=lambda column: -column.shift,
+    )
+
+
+def _numbers(table: Table, name: str) -> NDArray[np.float64]:
+    numbers, _, wrong = real_numbers(arrow_column(as_arrow(table)[name]).drop_null(), None)
+    numbers = numbers if wrong is None else numbers[~wrong]
+    return numbers[np.isfinite(numbers)]
+
+
+def _summary(numbers: NDArray[np.float64]) -> Summary:
+    return Summary(float(numbers.mean()), float(numbers.std()), float(np.median(numbers)))

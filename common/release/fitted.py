@@ -18,14 +18,24 @@ from common.errors import InputError
 from common.methods.conditional import ConditionalModel, Draw
 from common.privacy.randomness import RandomSource, SeededRandomSource, source_of
 from common.release import folder
-from common.release.columns import Columns
-from common.release.diagnostics import Diagnostics
-from common.release.estimates import CONFIDENCE, Estimate, estimate, related
-from common.release.model_count import ModelCount, model_count
+from common.release.diagnostics import Diagnostics, Measured, expected_errors
+from common.release.estimates import (
+    CONFIDENCE,
+    Estimate,
+    ModelCount,
+    estimate,
+    model_count,
+    related,
+)
+from common.release.measured import Shares
 from common.release.progress import Reporter, silent
 from common.release.replicates import TABLES, Replicates, Replicator
+from common.release.report.means import means
 from common.release.report.network_picture import NetworkDrawing
+from common.release.report.release_page import MethodFacts
 from common.release.statistics import CodedTable, Statistic, of_table
+from common.release.synthetic_table import Columns
+from common.release.writing import write_release
 from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse, weights_of
 from common.study.steps import Model
@@ -48,7 +58,7 @@ class Origin:
     released: Codes
 
     def cache(self, seed: int) -> Path:
-        """Where replicates are kept: beside the release, under what they depend on."""
+        """Return the folder of replicates: beside the release, under what they depend on."""
         version = metadata.version("parley")
         key = f"{self.digest[:_KEY_DIGITS]}-{version}-seed-{seed}"
         return self.path.with_name(f"{self.path.name}{SUFFIX}") / key
@@ -76,11 +86,9 @@ class FittedModel(ABC):
 
     def report(self, path: Path | str) -> None:
         """Write the report of a release of this model: one page, for a browser, in a new file."""
-        from common.release.writing import write_release  # it writes every kind of model
-
         folder.check_file(Path(path), overwrite=False)
         with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
-            write_release(Path(scratch), self)  # type: ignore[arg-type]  # one of its kinds
+            write_release(Path(scratch), self)
             text = (Path(scratch) / folder.REPORT).read_text(encoding="utf-8")
         folder.write_file(Path(path), text)
 
@@ -91,7 +99,20 @@ class FittedModel(ABC):
 
     @abstractmethod
     def diagnose(self, synthetic: Codes) -> Diagnostics:
-        """What was measured, and how well these rows follow."""
+        """Return what was measured, and how well these rows follow."""
+
+    @abstractmethod
+    def method_facts(self, synthetic: Codes) -> MethodFacts:
+        """Return what the report tells of a release of these rows that depends on the method."""
+
+    @abstractmethod
+    def write_own_files(self, folder: Path) -> None:
+        """Write the files that only a release of this kind has."""
+
+    @property
+    def study_digest(self) -> bytes | None:
+        """The digest of the study; None for a release of a single owner."""
+        return None
 
     @property
     @abstractmethod
@@ -100,32 +121,32 @@ class FittedModel(ABC):
 
     @abstractmethod
     def draw(self, rows: int, source: RandomSource) -> Codes:
-        """Synthetic rows from a source of one's own; called from several threads."""
+        """Draw synthetic rows from a source of the caller's; called from several threads."""
 
     @abstractmethod
     def given(self, condition: Sequence[CellWeights]) -> Draw:
-        """What draws the rows that satisfy a condition, exactly and at no cost."""
+        """Return what draws the rows that satisfy a condition, exactly and at no cost."""
 
     @abstractmethod
     def refit(self, rows: Codes, source: RandomSource) -> FittedModel:
-        """What would have been released of these rows: the same method, with fresh noise."""
+        """Release these rows by this method, with fresh noise."""
 
     @abstractmethod
     def _content(self) -> dict[str, object]:
-        """What model.json holds of this kind of model, its method first."""
+        """Return what model.json holds of this kind of model, its method first."""
 
     def to_json(self) -> dict[str, object]:
-        """The content of model.json, as plain JSON values."""
+        """Return the content of model.json, as plain JSON values."""
         shared = {"schema": self.schema.to_toml(), "columns": dict(self.columns.kinds)}
         return {"format": FORMAT, **self._content(), **shared, "privacy": self.privacy}
 
     @property
     def output_rows(self) -> int:
-        """How many synthetic rows are made by default."""
+        """The number of synthetic rows that are made by default."""
         return self.rows
 
     def sample_codes(self, rows: int | None = None, *, where: str = "") -> Codes:
-        """Synthetic rows as codes of the schema; see `sample`."""
+        """Draw synthetic rows as codes of the schema; see `sample`."""
         wanted = self.output_rows if rows is None else rows
         if wanted < 0:
             raise InputError(f"cannot sample {wanted} rows: give 0 or more")
@@ -133,13 +154,13 @@ class FittedModel(ABC):
         draw = self.given(condition) if condition else self.draw
         return draw(wanted, source_of(self.seed, "rows"))
 
-    def decode(self, codes: Codes) -> pd.DataFrame:
-        """Codes as a table like the real one."""
-        table = self.schema.decode(codes, source_of(self.seed, "numbers"))
+    def decode(self, codes: Codes, source: RandomSource | None = None) -> pd.DataFrame:
+        """Return codes as a table like the real table; `source` places numbers in their bins."""
+        table = self.schema.decode(codes, source or source_of(self.seed, "numbers"))
         return self.columns.shape(table, self.schema)
 
     def sample(self, rows: int | None = None, *, where: str = "") -> pd.DataFrame:
-        """Any number of synthetic rows, by default `output_rows`; they cost nothing.
+        """Draw any number of synthetic rows, by default `output_rows`; they cost nothing.
 
         Args:
             rows: how many.
@@ -159,20 +180,19 @@ class FittedModel(ABC):
     def replicated(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> Replicates:
-        """The release and its replicates, as codes."""
+        """Return the release and its replicates, as codes."""
         cache = None if self.origin is None else self.origin.cache(seed)
         return Replicator(self, self.released, seed, cache).run(tables, tell=tell)
 
     def replicates(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> list[pd.DataFrame]:
-        """Tables like the released one, each from its own refit; the same for the same seed."""
+        """Make tables like the released table, each from its own refit; a seed repeats them."""
         made = self.replicated(tables, seed=seed, tell=tell)
-        return [self._decoded(codes, number) for number, codes in enumerate(made.tables, start=1)]
-
-    def _decoded(self, codes: Codes, number: int) -> pd.DataFrame:
-        table = self.schema.decode(codes, SeededRandomSource(f"numbers/{number}"))
-        return self.columns.shape(table, self.schema)
+        return [
+            self.decode(codes, SeededRandomSource(f"numbers/{number}"))
+            for number, codes in enumerate(made.tables, start=1)
+        ]
 
     def estimate(
         self,
@@ -201,7 +221,7 @@ class FittedModel(ABC):
         return estimate(statistic, made, flagged=flagged, confidence=confidence)
 
     def concerns(self, statistic: Statistic) -> list[str]:
-        """Why a statistic is flagged; nothing if it is not."""
+        """Return the reasons why a statistic is flagged, if any."""
         return self.diagnostics.concerns(statistic.attributes, pairwise=statistic.pairwise)
 
     def _of_table(
@@ -231,22 +251,38 @@ class DrawnModel(FittedModel):
 
     @abstractmethod
     def drawing(self) -> NetworkDrawing:
-        """The network, or the strongest dependences."""
+        """Draw the network, or the strongest dependences."""
+
+    def _table_facts(
+        self,
+        tables: Sequence[Measured],
+        shares: Sequence[Shares | None],
+        made: Sequence[tuple[str, object]],
+    ) -> MethodFacts:
+        """Return what noisy tables and the shares of their values tell."""
+        columns = expected_errors(tables, 1)
+        return MethodFacts(
+            made=made,
+            shares=shares,
+            columns=columns,
+            pairs=expected_errors(tables, 2),
+            means=means(self.schema, shares, columns, self.rows),
+        )
 
     @cached_property
     def _possible(self) -> ConditionalModel:
         return ConditionalModel(self._drawn_from, self.schema.possible)
 
     def draw(self, rows: int, source: RandomSource) -> Codes:
-        """Synthetic rows from a source of one's own."""
+        """Draw synthetic rows from a source of the caller's."""
         return self._possible.sample(rows, source)
 
     def given(self, condition: Sequence[CellWeights]) -> Draw:
-        """What draws the rows that satisfy a condition."""
+        """Return what draws the rows that satisfy a condition."""
         return self._possible.given(condition)
 
     def count(self, query: str) -> ModelCount:
-        """How many rows satisfy a query, by about a million rows drawn from the model.
+        """Count the rows that satisfy a query, by about a million rows drawn from the model.
 
         Args:
             query: like "age in 20..39 and sex = Female"; see `common.schema.query`.
@@ -256,14 +292,9 @@ class DrawnModel(FittedModel):
         return model_count(query, self.schema, blocks, rows=self.rows, noise=self.noise)
 
     def network_svg(self) -> str:
-        """The drawing as a picture, strong edges thick."""
+        """Return the drawing as a picture, strong edges thick."""
         return self.drawing().svg()
 
     def _repr_html_(self) -> str:
         words = escape(repr(self)).replace("\n", "<br>")
         return f"<div><p>{words}</p>{self.network_svg()}</div>"
-
-
-SEED = 1
-_KEY_DIGITS = 16
-SUFFIX = ".replicates"

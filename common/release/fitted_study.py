@@ -7,26 +7,41 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from common.bayes.postprocessing import mutual_information
 from common.marginals import count
+from common.methods.criteria import PHASE
 from common.methods.network_model import NetworkModel
+from common.methods.registry import cautions_of, method_of
+from common.methods.subn_plus.descent import SpreadModel
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
 from common.release.diagnostics import Diagnostics
+from common.release.estimates import ModelCount, model_count
 from common.release.fitted import DrawnModel
-from common.release.measured import study_diagnostics, study_noise
-from common.release.model_count import ModelCount, model_count
+from common.release.measured import (
+    study_diagnostics,
+    study_noise,
+    study_shares,
+    study_tables,
+)
 from common.release.prior import PriorRelease
 from common.release.refit import refit_study, replay
 from common.release.report.network_picture import Edge, NetworkDrawing
-from common.release.report.relations import stands_out
+from common.release.report.page import Section, joined, paragraph, table
+from common.release.report.relations import floor_forecast, significant
+from common.release.report.release_page import MethodFacts
+from common.release.writing import write_release
 from common.schema import Codes, Schema
+from common.study.accounting import missing_in
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.study.steps import Model, Step
+from common.study.transcript import without_times
+from common.wording import many
 
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
 _DRAWN = (
@@ -76,7 +91,7 @@ class FittedStudy(DrawnModel):
         return self._script.model() if self.made is None else self.made[1]
 
     def __getstate__(self) -> dict[str, object]:
-        """Another process gets the model, and not the script that leads to it."""
+        """Hand the model to another process, and not the script that leads to it."""
         kept = {name: value for name, value in vars(self).items() if name != "_script"}
         return kept | {"made": (self.steps, self.model)}
 
@@ -87,7 +102,7 @@ class FittedStudy(DrawnModel):
 
     @property
     def output_rows(self) -> int:
-        """How many synthetic rows are made by default."""
+        """The number of synthetic rows that are made by default."""
         return self.study.output_rows or self.rows
 
     @property
@@ -107,30 +122,100 @@ class FittedStudy(DrawnModel):
         return replace(self, made=(self.steps, model))
 
     def diagnose(self, synthetic: Codes) -> Diagnostics:
-        """Every published sum, compared with these rows."""
+        """Compare every published sum with these rows."""
         return study_diagnostics(self.study, self.steps, self.results, synthetic)
 
     @property
     def noise(self) -> Mapping[str, float]:
-        """Of the published tables of all parties."""
+        """That of the published tables of all parties."""
         return study_noise(self.study, self.steps)
 
     def count(self, query: str) -> ModelCount:
-        """How many rows satisfy a query; by the synthetic rows, if it was read from a release."""
+        """Count the rows that satisfy a query; by the rows of a release, if it was read from it."""
         if self.origin is None:
             return super().count(query)
         return model_count(query, self.schema, [self.released], rows=self.rows, noise=self.noise)
 
     def save(self, path: Path | str) -> None:
         """Write a new release folder, which `parley.load` reads and `parley verify` checks."""
-        from common.release.writing import write_release  # it writes every kind of model
-
         with release.new_folder(Path(path), overwrite=False) as folder:
             write_release(folder, self)
 
     def drawing(self) -> NetworkDrawing:
-        """The network, or the strongest dependences."""
+        """Draw the network, or the strongest dependences in a sample."""
         return study_drawing(self.model, self.schema, self.sample_codes())
+
+    def _made(self) -> list[tuple[str, object]]:
+        study = self.study
+        return [
+            ("study", study.name),
+            ("method", study.method),
+            ("parties", ", ".join(f"{m.name} ({many(m.rows, 'row')})" for m in study.members)),
+            *self._missing_lines(),
+            ("profile", study.profile),
+            ("noise", study.noise.value),
+            ("aggregation", study.aggregation.value),
+            ("colluding parties tolerated", study.effective_colluders),
+            ("attributes as", "bits" if study.encoding == "binary" else "their own domains"),
+            *((each.name, each.value) for each in method_of(study).decisions(study)),
+            *self._frequencies(),
+            ("study digest", study.digest.hex()),
+        ]
+
+    def _frequencies(self) -> list[tuple[str, object]]:
+        """Name the attributes whose rare values were drawn by the schema's public frequencies."""
+        public = self.model.public if isinstance(self.model, SpreadModel) else {}
+        names = [self.schema.names[a] for a, own in public.items() if own is not None]
+        return [("rare values drawn by public frequencies of", ", ".join(names))] if names else []
+
+    def _missing_lines(self) -> list[tuple[str, object]]:
+        """Say which parties are in which sum, in a study that may miss parties."""
+        if not self.study.may_miss:
+            return []
+        first = missing_in(self.study, [step.parties for step in self.steps])
+        lines: list[tuple[str, object]] = [
+            ("parties that may be missing", self.study.may_miss),
+            ("parties that went missing", ", ".join(first) or "none"),
+        ]
+        if first:
+            lines += [
+                (f"parties in sum {number}, {step.name}", ", ".join(step.parties))
+                for number, step in enumerate(self.steps, start=1)
+            ]
+        return lines
+
+    def method_facts(self, synthetic: Codes) -> MethodFacts:
+        """Return what the report tells of this study."""
+        forecast = floor_forecast(
+            self.model,
+            [step for step in self.steps if step.phase != PHASE],
+            synthetic,
+            rows=self.rows,
+            promise=self.study.method_promise,
+        )
+        tables = study_tables(self.study, self.steps)
+        shares = study_shares(self.study, self.steps, self.results)
+        return replace(
+            self._table_facts(tables, shares, self._made()),
+            network=study_drawing(self.model, self.schema, synthetic),
+            method_cautions=cautions_of(self.study),
+            more=[*_criteria(self.privacy), _traffic(self.transcript)],
+            title=self.study.name,
+            below_floor=forecast.words() if forecast and forecast.below_floor else None,
+        )
+
+    @property
+    def study_digest(self) -> bytes:
+        """The digest of the study."""
+        return self.study.digest
+
+    def write_own_files(self, folder: Path) -> None:
+        """Write the study, its results and its transcript, and the prior if there is one."""
+        release.write_json(folder / release.TRANSCRIPT, without_times(self.transcript))
+        (folder / release.STUDY).write_text(self.study.to_toml(), encoding="utf-8")
+        release.write_results(folder / release.RESULTS, self.results)
+        if self.prior is not None:
+            (folder / release.PRIOR).write_bytes(self.prior.data)
 
     def _content(self) -> dict[str, object]:
         return {
@@ -142,7 +227,7 @@ class FittedStudy(DrawnModel):
 
 
 def study_drawing(model: Model, schema: Schema, synthetic: Codes) -> NetworkDrawing:
-    """The model's network; for a model without one, the tree of the strongest dependences.
+    """Draw the model's network; without a network, the tree of the strongest dependences.
 
     Strengths are mutual information in the synthetic rows, so nothing real is looked at.
     """
@@ -151,23 +236,23 @@ def study_drawing(model: Model, schema: Schema, synthetic: Codes) -> NetworkDraw
     names = schema.names
     pairs = [(view.attribute, pair.child) for pair in model.network.pairs for view in pair.parents]
     strengths, notes = dict[Edge, float](), dict[Edge, str]()
-    for (a, b), table in zip(pairs, count(synthetic, pairs), strict=True):
+    for (a, b), counts in zip(pairs, count(synthetic, pairs), strict=True):
         edge = (names[a], names[b])
-        strengths[edge] = mutual_information(table.astype(np.float64))
-        chance = "" if stands_out(table, among=len(pairs)) else _BY_CHANCE
+        strengths[edge] = mutual_information(counts.astype(np.float64))
+        chance = "" if significant(counts, among=len(pairs)) else _BY_CHANCE
         notes[edge] = f"{strengths[edge]:.3f} bits{chance}"
     order = [names[pair.child] for pair in model.network.pairs]
     return NetworkDrawing(order, strengths, notes, _DRAWN)
 
 
 def _strongest_tree(names: Sequence[str], synthetic: Codes) -> NetworkDrawing:
-    """A maximum spanning tree of what stands out of chance, from the first attribute on."""
+    """Draw a maximum spanning tree of significant dependences, from the first attribute on."""
     pairs = list(combinations(range(synthetic.width), 2))
     strength = {
-        pair: mutual_information(table.astype(np.float64))
-        if stands_out(table, among=len(pairs))
+        pair: mutual_information(counts.astype(np.float64))
+        if significant(counts, among=len(pairs))
         else 0.0
-        for pair, table in zip(pairs, count(synthetic, pairs), strict=True)
+        for pair, counts in zip(pairs, count(synthetic, pairs), strict=True)
     }
     order, found = [0], dict[Edge, float]()
     while len(order) < synthetic.width:
@@ -181,3 +266,32 @@ def _strongest_tree(names: Sequence[str], synthetic: Codes) -> NetworkDrawing:
             found[names[parent], names[child]] = bits
     notes = {edge: f"{bits:.3f} bits" for edge, bits in found.items()}
     return NetworkDrawing([names[a] for a in order], found, notes, _TREE, _NO_TREE)
+
+
+def _criteria(privacy: Mapping[str, Any]) -> list[Section]:
+    """Show which criteria the model meets, if the study named any."""
+    if not privacy["criteria"]:
+        return []
+    words = (
+        "The owners agreed on these criteria beforehand. Each was measured in their rows, with "
+        "noise, after the model was fitted; all verdicts are right 19 times of 20. A distance is "
+        "the mean over owners, and holds chance as well: compare it with that of rows drawn from "
+        "the model."
+    )
+    lines = [list(release.verdict_words(each)) for each in privacy["criteria"]]
+    shown = table(["criterion", "", "measured"], lines)
+    return [Section("Criteria", joined([paragraph(words), shown]))]
+
+
+def _traffic(transcript: Mapping[str, Any]) -> Section:
+    lines = [
+        [
+            phase,
+            traffic["rounds"],
+            sum(traffic["bytes_sent"].values()),
+            sum(traffic["bytes_received"].values()),
+        ]
+        for phase, traffic in transcript["phases"].items()
+    ]
+    headings = ["phase", "rounds", "bytes from the parties", "bytes to the parties"]
+    return Section("Communication", table(headings, lines))

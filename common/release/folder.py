@@ -1,27 +1,34 @@
-"""The release folder: written whole or not at all.
+"""The release folder: the names of its files, and how it is written, whole or not at all.
 
 Everything is written into a hidden sibling of the folder, flushed to disk and then renamed, so a
 full disk or Ctrl-C leaves what was there before. A folder that is not a release is never replaced.
+
+results.bin has what was published during a study, step after step. Every party received all of it,
+and it carries the noise that the privacy statement counts. With the study it determines the steps,
+their cost and the model, so a reader can derive those again, and a party can tell whether these are
+the results that it saw. Its layout: the line `parley results 2`, then for every step its length (8
+bytes, big-endian) and its bytes: for a sum little-endian signed integers, all as wide as the
+largest needs; for a choice the published payload.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.errors import InputError, PolicyError
 from common.files import flush
-from common.release.manifest import strict_json
-from common.release.results import RESULTS
+from common.release.manifest import json_text, strict_json
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from common.release.contents import Contents
 
 STATEMENT = "privacy.json"
 MODEL = "model.json"
@@ -31,39 +38,48 @@ NETWORK = "network.svg"
 USAGE = "usage.json"  # what its users must know first
 SCHEMA = "schema.toml"
 TRANSCRIPT = "transcript.json"
+RESULTS = "results.bin"
 STUDY = "study.toml"  # a study of several owners: what they agreed on
 PRIOR = "prior.zip"  # of a study that builds on an earlier release: what it needs of that
 FORMATS = ("csv", "parquet")
 TABLES = ("synthetic.csv", "synthetic.parquet")  # a release has one of them
 _ALWAYS = frozenset({STATEMENT, MODEL, SCHEMA, REPORT, USAGE})
 _OF_A_STUDY = frozenset({STUDY, RESULTS, TRANSCRIPT, NETWORK})
+_RESULTS_HEAD = b"parley results 2\n"
+_LENGTH_BYTES = 8
+_MOST_RESULTS = 1 << 30
 
 
 @contextmanager
 def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A scratch folder that becomes `target` when the block ends well, and vanishes otherwise."""
+    """Yield a scratch folder that becomes `target` if the block ends well, and else vanishes."""
     check_target(target, overwrite=overwrite)
-    scratch: Path | None = None
-    try:
+    with _os_errors_of(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        yield scratch
-        for file in scratch.rglob("*"):
-            if file.is_file():
-                flush(file)
-        scratch.chmod(0o755)
-        _put_in_place(scratch, target)
-    except OSError as error:
-        raise InputError(
-            f"cannot write {target}: {error.strerror or error}; nothing was left behind"
-        ) from error
-    finally:
-        if scratch is not None:
+        try:
+            yield scratch
+            for file in scratch.rglob("*"):
+                if file.is_file():
+                    flush(file)
+            scratch.chmod(0o755)
+            _put_in_place(scratch, target)
+        finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
+@contextmanager
+def _os_errors_of(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot write {target}: {error.strerror or error}. Nothing was left behind"
+        ) from error
+
+
 def _put_in_place(scratch: Path, target: Path) -> None:
-    """Two renames, so that what was there is gone only once its successor is in its place."""
+    """Rename twice, so that an older folder is deleted only once its successor is in place."""
     if target.exists():
         old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
         try:
@@ -85,29 +101,33 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     if not target.exists():
         return
     if not target.is_dir():
-        raise InputError(f"{target} is a file; name a folder for the release")
+        raise InputError(f"{target}: this is a file. Name a folder for the release")
     if not any(target.iterdir()):
         return
     if not (target / STATEMENT).exists():
-        raise InputError(f"{target} is not empty and not a release; name another folder")
+        raise InputError(
+            f"{target}: the folder is not empty, and not a release. Name another folder"
+        )
     if not overwrite:
-        raise InputError(f"{target} already holds a release; add --overwrite to replace it")
+        raise InputError(
+            f"{target}: the folder already holds a release. Add --overwrite to replace it"
+        )
 
 
 def check_file(target: Path, *, overwrite: bool) -> None:
     """Refuse a place where a single file must not go; call it before the work is done."""
     if target.is_dir():
-        raise InputError(f"{target} is a folder; name a file")
+        raise InputError(f"{target}: this is a folder. Name a file")
     if not target.parent.is_dir():
-        raise InputError(f"{target}: there is no folder {target.parent}; make it first")
+        raise InputError(f"{target}: there is no folder {target.parent}. Make it first")
     if target.exists() and not overwrite:
-        raise InputError(f"{target} exists already; add --overwrite to replace it")
+        raise InputError(f"{target}: the file exists already. Add --overwrite to replace it")
 
 
 def check_new(target: Path) -> None:
     """Refuse a place where there is something already, or no folder for it."""
     if target.exists():
-        raise InputError(f"{target} exists; nothing is overwritten")
+        raise InputError(f"{target}: it exists, and nothing is overwritten. Name another place")
     check_file(target, overwrite=False)
 
 
@@ -117,33 +137,28 @@ def check_private(target: Path) -> None:
         if (folder / STATEMENT).exists():
             raise PolicyError(
                 f"{target}: {folder} is a release, to be published, and this is computed from the "
-                "real rows without noise; name a file outside of it"
+                "real rows without noise. Name a file outside of it"
             )
 
 
 @contextmanager
 def new_file(target: Path) -> Iterator[Path]:
-    """A scratch file that becomes `target` when the block ends well, and vanishes otherwise."""
-    scratch: Path | None = None
-    try:
+    """Yield a scratch file that becomes `target` if the block ends well, and else vanishes."""
+    with _os_errors_of(target):
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         os.close(handle)
         scratch = Path(name)
-        yield scratch
-        flush(scratch)
-        scratch.chmod(0o644)
-        scratch.replace(target)
-    except OSError as error:
-        raise InputError(
-            f"cannot write {target}: {error.strerror or error}; nothing was left behind"
-        ) from error
-    finally:
-        if scratch is not None:
+        try:
+            yield scratch
+            flush(scratch)
+            scratch.chmod(0o644)
+            scratch.replace(target)
+        finally:
             scratch.unlink(missing_ok=True)
 
 
 def write_file(target: Path, text: str) -> None:
-    """A text file, replaced in one step or not at all."""
+    """Write a text file, replaced in one step or not at all."""
     with new_file(target) as scratch:
         scratch.write_text(text, encoding="utf-8")
 
@@ -152,18 +167,14 @@ def write_json(path: Path, value: object) -> None:
     path.write_text(json_text(value), encoding="utf-8")
 
 
-def json_text(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-
-
 def table_name(file_format: str) -> str:
     return f"synthetic.{file_format}"
 
 
 def files_besides_the_table(listed: Collection[str], *, study: bool) -> frozenset[str]:
-    """The files that a release has besides its table: neither more nor fewer.
+    """Return the files that a release has besides its table: neither more nor fewer.
 
-    Of those `listed` in the manifest, range counts and a prior say of which kind the release is.
+    Range counts or a prior among those `listed` in the manifest say of which kind the release is.
     """
     if study:
         return _ALWAYS | _OF_A_STUDY | ({PRIOR} & set(listed))
@@ -171,7 +182,7 @@ def files_besides_the_table(listed: Collection[str], *, study: bool) -> frozense
 
 
 def write_table(folder: Path, table: pd.DataFrame, file_format: str) -> Path:
-    """The synthetic rows as synthetic.csv or synthetic.parquet."""
+    """Write the synthetic rows as synthetic.csv or synthetic.parquet."""
     path = folder / table_name(file_format)
     if file_format == "csv":
         table.to_csv(path, index=False)
@@ -181,7 +192,7 @@ def write_table(folder: Path, table: pd.DataFrame, file_format: str) -> Path:
 
 
 def cautions_of(folder: Path) -> list[str]:
-    """What users of a release must know first; none of a folder without such a file."""
+    """Return what users of a release must know first; nothing without a usage.json."""
     if not (folder / USAGE).exists():
         return []
     found = read_json(folder, USAGE).get("cautions", [])
@@ -189,7 +200,7 @@ def cautions_of(folder: Path) -> list[str]:
 
 
 def read_json(folder: Path, name: str) -> dict[str, object]:
-    """One of a release's JSON files."""
+    """Read one of a release's JSON files."""
     try:
         data = (folder / name).read_bytes()
     except FileNotFoundError as error:
@@ -200,7 +211,7 @@ def read_json(folder: Path, name: str) -> dict[str, object]:
 
 
 def verdict_words(found: Mapping[str, Any]) -> tuple[str, str, str]:
-    """A verdict of privacy.json: the criterion, whether it is met, and by which figures."""
+    """Put a verdict of privacy.json into words: the criterion, the outcome, and the figures."""
     figures = f"{found['measured']:,g} ± {found['error']:,.4g} in the rows"
     if found["by_chance"] is None:
         return found["criterion"], found["outcome"], f"{figures}, {found['model']:,g} in the model"
@@ -209,5 +220,34 @@ def verdict_words(found: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def verdict_lines(privacy: Mapping[str, Any]) -> list[str]:
-    """The verdicts of a privacy.json, a line each; none if the study named no criteria."""
+    """Return the verdicts of a privacy.json, a line each."""
     return ["{}: {} ({})".format(*verdict_words(found)) for found in privacy["criteria"]]
+
+
+def write_results(path: Path, results: Sequence[bytes]) -> None:
+    """Write the results of a study, in the order of its steps."""
+    with path.open("wb") as file:
+        file.write(_RESULTS_HEAD)
+        for result in results:
+            file.write(len(result).to_bytes(_LENGTH_BYTES, "big"))
+            file.write(result)
+
+
+def read_results(contents: Contents) -> tuple[bytes, ...]:
+    """Read the results in a release; raise InputError if they are too many or damaged."""
+    size = contents.sizes().get(RESULTS, 0)
+    if size > _MOST_RESULTS:
+        raise InputError(f"{RESULTS}: {size:,} bytes are more than {_MOST_RESULTS:,}")
+    with contents.open(RESULTS) as stream:
+        if stream.read(len(_RESULTS_HEAD)) != _RESULTS_HEAD:
+            raise InputError(f"{RESULTS}: not published results of version 2")
+        results, left = [], size - len(_RESULTS_HEAD)
+        while left > 0:
+            length = int.from_bytes(stream.read(_LENGTH_BYTES), "big")
+            left -= _LENGTH_BYTES + length
+            if left < 0:  # before anything of that length is read
+                break
+            results.append(stream.read(length))
+        if left != 0 or stream.read(1):
+            raise InputError(f"{RESULTS}: cut short, or longer than it says")
+    return tuple(results)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from common.errors import InputError
-from common.release.columns import Columns
 from common.release.contents import (
     Contents,
     copy_into,
@@ -32,10 +31,11 @@ from common.release.folder import (
     STUDY,
     TABLES,
     TRANSCRIPT,
+    read_results,
 )
 from common.release.manifest import MANIFEST
 from common.release.prior import bundled_prior
-from common.release.results import read_results
+from common.release.synthetic_table import Columns
 from common.schema import Schema
 from common.schema.tables import read_table
 from common.study.document import Study
@@ -45,7 +45,7 @@ _MOST = 1 << 30
 
 
 def load(path: Path | str) -> Loaded:
-    """The model in a file that `save` wrote, or the release in a folder or a .zip.
+    """Load the model in a file that `save` wrote, or the release in a folder or a .zip.
 
     The model of a study of several owners is derived when something asks for it.
 
@@ -66,12 +66,12 @@ def load(path: Path | str) -> Loaded:
         raise InputError(f"{target}: not a model: {error}") from None
     _check_format(document, str(target))
     if document.get("method") != METHOD:
-        raise InputError(f"{target} only describes a release; load the folder it is in")
+        raise InputError(f"{target}: this only describes a release. Load the folder it is in")
     return FittedPrivBayes.from_json(document, where=str(target))
 
 
 def is_release_zip(path: Path) -> bool:
-    """Whether a file is the .zip of a release, and not one of range counts."""
+    """Return whether a file is the .zip of a release, and not of range counts."""
     try:
         with zipfile.ZipFile(path) as archive:
             return any(name.split("/")[-1] == MANIFEST for name in archive.namelist())
@@ -81,7 +81,7 @@ def is_release_zip(path: Path) -> bool:
 
 @contextmanager
 def synthetic_table(release: Path) -> Iterator[Path]:
-    """The file with the synthetic rows of a release; of a .zip, a copy that is gone afterwards."""
+    """Yield the file with the synthetic rows of a release; of a .zip, a temporary copy."""
     with open_release(release) as contents:
         name = next((name for name in TABLES if name in contents.sizes()), None)
         if name is None:
@@ -100,8 +100,7 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
     document = read_json(contents, MODEL, most=_MOST)
     _check_format(document, f"{path}: {MODEL}")
     if RANGES in names:
-        with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
-            ranges = FittedPrivelet.load(copy_into(Path(scratch), contents, RANGES))
+        ranges = read_ranges(contents)
         return replace(ranges, origin=_origin(path, contents, ranges.schema))
     if document.get("method") == METHOD:
         fitted = FittedPrivBayes.from_json(document, where=f"{path}: {MODEL}")
@@ -123,16 +122,22 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
     )
 
 
+def read_ranges(contents: Contents) -> FittedPrivelet:
+    """Read the range counts of a release; an InputError begins with the name of their file."""
+    with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
+        copy = copy_into(Path(scratch), contents, RANGES)
+        try:
+            return FittedPrivelet.load(copy)
+        except InputError as error:
+            raise InputError(str(error).replace(str(copy), RANGES)) from None
+
+
 def _origin(path: Path, contents: Contents, schema: Schema) -> Origin:
-    """Where a release is, and its synthetic rows; errors name the file and the row."""
-    with synthetic_table(path) as file:
-        return Origin(path, _digest(contents), read_table(file, schema).encode(schema))
-
-
-def _digest(contents: Contents) -> str:
-    """Of the manifest, which stands for every file; of the model where there is none."""
+    """Read the synthetic rows of a release, and the digest of its manifest or else its model."""
     name = MANIFEST if MANIFEST in contents.sizes() else MODEL
-    return hashlib.sha256(read_whole(contents, name, most=_MOST)).hexdigest()
+    digest = hashlib.sha256(read_whole(contents, name, most=_MOST)).hexdigest()
+    with synthetic_table(path) as file:
+        return Origin(path, digest, read_table(file, schema).encode(schema))
 
 
 def _check_format(document: object, where: str) -> None:

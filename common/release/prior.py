@@ -24,11 +24,10 @@ from common.files import make_private_folder
 from common.methods.registry import run_of
 from common.release import folder as release
 from common.release.archive import zip_pieces
-from common.release.checking import Kind, check_bytes
 from common.release.contents import Contents, copy_into, open_release, read_text
-from common.release.manifest import MANIFEST
-from common.release.released_table import read_codes
-from common.release.signatures import FOLDER
+from common.release.manifest import FOLDER, MANIFEST
+from common.release.synthetic_table import read_codes
+from common.release.verify import Kind, check_bytes
 from common.schema import Codes, Schema
 from common.study.document import Study
 from common.study.prior import Prior
@@ -82,9 +81,9 @@ def check_schema(prior: PriorRelease, schema: Schema) -> None:
 
 
 def read_prior(path: Path) -> PriorRelease:
-    """Read a release, a folder or a .zip, or the part of one that a prior is.
+    """Read a release, a folder or a .zip, or a prior, which is a part of a release.
 
-    What is there must be what the manifest says, and every signature right.
+    The files that are there must be what the manifest says, and every signature right.
     """
     with open_release(path) as contents:
         checked = check_bytes(contents)
@@ -111,7 +110,7 @@ def read_prior(path: Path) -> PriorRelease:
 
 
 def bundled_prior(contents: Contents, study: Study) -> PriorRelease | None:
-    """The prior of a release's study, in the release; an InputError begins with its name."""
+    """Read the prior of a release's study, in the release; errors begin with its name."""
     if not study.prior:
         return None
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
@@ -129,11 +128,11 @@ class Priors:
         self._read: dict[str, PriorRelease] = {}
 
     def path(self, study: Study) -> Path | None:
-        """Where the prior of a study is, or would be; None if it names none."""
+        """Return the path of a study's prior, which may be missing; None if it has no prior."""
         return self._folder / f"{study.prior}.zip" if study.prior else None
 
     def has(self, study: Study) -> bool:
-        """Whether all is here that the script of a study needs."""
+        """Return whether all that the script of a study needs is here."""
         path = self.path(study)
         return path is None or path.is_file()
 
@@ -159,7 +158,7 @@ class Priors:
         return found
 
     def of(self, study: Study) -> PriorRelease | None:
-        """The prior of a study, if it names one; InputError if it is not here."""
+        """Return the prior of a study, if it names one; raise InputError if it is not here."""
         if not study.prior:
             return None
         if study.prior not in self._read:

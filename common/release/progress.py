@@ -1,4 +1,4 @@
-"""How a long job tells how far it is."""
+"""The progress of a long job."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Protocol
 
 
 class Reporter(Protocol):
-    """Told how far a long job is: `fraction` in 0..1 and what is being done, as "stage: detail"."""
+    """Is told how far a job is: `fraction` in 0..1 and what is being done, as "stage: detail"."""
 
     def __call__(self, fraction: float, doing: str) -> None:
         """Take note."""
 
 
 def silent(fraction: float, doing: str) -> None:
-    """Tell no one."""
+    """Report nothing."""

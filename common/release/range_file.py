@@ -1,4 +1,4 @@
-"""A release as one file that can be asked without the data.
+"""A range release as a file that answers queries without the data.
 
 A zip archive, as numpy's npz files are, so both tools open it: `release.json` says what it is (with
 the schema inside), `cells.npy` holds the noisy counts. The archive carries a checksum of each. It
@@ -31,7 +31,7 @@ _LARGEST_ABOUT = 1 << 26  # a schema of every value of every attribute stays far
 
 
 def save(release: NoisyMatrix, path: Path | str) -> None:
-    """Write a release to a file; an existing one is replaced in one step or not at all."""
+    """Write a release to a file; an existing file is replaced in one step or not at all."""
     about = {
         "format": FORMAT,
         "version": VERSION,
@@ -55,7 +55,7 @@ def save(release: NoisyMatrix, path: Path | str) -> None:
 
 
 def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> NoisyMatrix:
-    """Read a release; InputError if it is damaged, or of a version this one does not know."""
+    """Read a release; raise InputError if it is damaged, or of another version of the format."""
     try:
         with zipfile.ZipFile(path) as archive:
             about = _about(archive, path)
@@ -67,14 +67,14 @@ def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> NoisyMatrix:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
         raise InputError(
-            f"{path}: not a release, or damaged or cut short ({error}); copy or make it again"
+            f"{path}: not a release, or damaged or cut short ({error}). Copy or make it again"
         ) from None
     rows = _field(about, "rows", int, path)
     return NoisyMatrix(schema, plan, cells, rows, _field(about, "private", bool, path))
 
 
 def _about(archive: zipfile.ZipFile, path: Path | str) -> dict[str, Any]:
-    """What the file says it is, once the format and the version are known."""
+    """Read what the file says it is, of a known format and version."""
     if archive.getinfo(_ABOUT).file_size > _LARGEST_ABOUT:
         raise InputError(f"{path}: {_ABOUT} is too long to be a release's")
     try:
@@ -85,7 +85,7 @@ def _about(archive: zipfile.ZipFile, path: Path | str) -> dict[str, Any]:
         raise InputError(f"{path}: not a {FORMAT}")
     if about.get("version") != VERSION:
         raise InputError(
-            f"{path}: version {about.get('version')} of the format; this program reads {VERSION}"
+            f"{path}: version {about.get('version')} of the format. This program reads {VERSION}"
         )
     return about
 
@@ -98,7 +98,7 @@ def _field(about: dict[str, Any], name: str, kind: type, path: Path | str) -> An
 
 
 def _plan(about: dict[str, Any], schema: Schema, path: Path | str) -> Plan:
-    """The plan that made the cells, from public facts."""
+    """Make the plan that made the cells, from public facts."""
     try:
         epsilon = Fraction(_field(about, "epsilon", str, path))
     except (ValueError, ZeroDivisionError):
@@ -114,7 +114,7 @@ def _plan(about: dict[str, Any], schema: Schema, path: Path | str) -> Plan:
 
 
 def _cells(archive: zipfile.ZipFile, plan: Plan, path: Path | str) -> NDArray[np.float64]:
-    """The cells, if they are what the plan calls for; nothing larger is ever allocated."""
+    """Read the cells, if they are what the plan calls for; never allocate more."""
     with archive.open(_CELLS) as member:
         try:
             version = np.lib.format.read_magic(member)

@@ -41,13 +41,10 @@ def replay(
     missing: Mapping[str, int] = MappingProxyType({}),
     prior: PriorRelease | None = None,
 ) -> ScriptRun:
-    """The study's script after its last step: it has every step, and can fit the model.
+    """Run the study's script to its last step: it has every step, and can fit the model.
 
-    Args:
-        study: what was agreed.
-        results: step after step; ParleyError if they are not those of this study.
-        missing: for each party that went missing, the first step without it.
-        prior: what the study builds on, if it does.
+    `missing` has, for each party that went missing, the first step without it. Raise ParleyError
+    if the results are not those of this study.
     """
     # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. That
     # variant of the study has no signature.
@@ -144,7 +141,7 @@ class _Replacement:
     turns: dict[str, list[NDArray[np.int64]]] = field(default_factory=dict)
 
     def answer(self, step: ReplaceStep, rows: RowsInMemory) -> NDArray[np.int64]:
-        """The sum of one group: the party's counts and share, less the older share."""
+        """Return the sum of one group: the party's counts and share, less the older share."""
         release, group = step.release, step.group
         place = release.groups.index(group)
         if place == 0:

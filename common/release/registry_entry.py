@@ -1,6 +1,6 @@
 """A release as an entry for public registries of differentially private deployments.
 
-Such registries ask what was released, for whom, by which mechanism, and what exactly the epsilon
+Registries ask what was released, for whom, by which mechanism, and what exactly the epsilon
 protects. All of that is in the privacy statement, the manifest and the study, so the entry is made
 of these, and says nothing that the release does not.
 """

@@ -1,7 +1,7 @@
 """Replicates of a release: what it might have been, had the owners' rows been drawn once more.
 
 A parametric bootstrap of model and mechanism [Ferrando22]: for each replicate, as many rows as
-there were real ones are drawn from the released model, the method runs on them again with fresh
+there were real rows are drawn from the released model, the method runs on them again with fresh
 noise (`FittedModel.refit`), and a table is drawn from the model that comes out. The rows are drawn
 one by one, with replacement, from many rows of the model, the reference: a model may draw its rows
 in strata, which scatter less than people in a sample do. Replicates scatter
@@ -72,14 +72,14 @@ class Replicator:
 
     fitted: FittedModel  # the released model
     released: Codes  # the synthetic rows of the release
-    seed: int = 1  # the same seed makes the same replicates
+    seed: int = 1  # equal seeds make equal replicates
     cache: Path | None = None  # the folder to keep them in; None keeps nothing
     # how many to work in, at most
     processes: int = field(default_factory=lambda: min(len(os.sched_getaffinity(0)), _PROCESSES))
     _kept: dict[int, Codes] = field(default_factory=dict)
 
     def run(self, tables: int = TABLES, *, tell: Reporter = silent) -> Replicates:
-        """The first replicates of this seed; those that are kept are not made again."""
+        """Make the first replicates of this seed; those that are kept are not made again."""
         check_tables(tables)
         numbers = range(tables + 1)  # 0 is the reference
         for number in numbers:
@@ -99,7 +99,7 @@ class Replicator:
         )
 
     def table(self, number: int) -> Codes:
-        """One replicate, made in this process; 0 is the reference."""
+        """Make one replicate in this process; 0 is the reference."""
         source = SeededRandomSource(f"replicate/{self.seed}/{number}")
         if number == 0:
             rows = max(self.released.rows, min(_PER_ROW * self.fitted.rows, _REFERENCE_ROWS))
@@ -111,7 +111,7 @@ class Replicator:
         return repeated.draw(self.released.rows, source)
 
     def _make(self, numbers: Sequence[int]) -> Iterator[int]:
-        """Fill `_kept`; tells each number when it is there."""
+        """Fill `_kept`, and yield each number when it is there."""
         first, rest = numbers[:_TRIED], numbers[_TRIED:]
         started = time.monotonic()
         yield from self._make_here(first)
@@ -154,7 +154,7 @@ class Replicator:
 
 
 def check_tables(tables: int) -> None:
-    """Refuse a number of replicates that says nothing, or is never needed."""
+    """Refuse a number of replicates that is too small to tell a spread, or too large."""
     if not LEAST_TABLES <= tables <= MOST_TABLES:
         raise InputError(f"tables: {tables} is not in {LEAST_TABLES}..{MOST_TABLES:,}")
 
@@ -179,7 +179,7 @@ class _Worker:
         return self
 
     def finished(self) -> Iterator[tuple[int, Path]]:
-        """The tables that were written since the last look, and where."""
+        """Yield the tables that were written since the last call, and their files."""
         while self._ahead and (path := self._folder / _name(self._ahead[0])).is_file():
             yield self._ahead.pop(0), path
 
@@ -196,7 +196,7 @@ class _Worker:
 
 
 def work() -> None:
-    """Make the replicates of a job that the process which started this one has written."""
+    """Make the replicates of a job, in the file that the first argument names."""
     replicator, numbers, folder = pickle.loads(Path(sys.argv[1]).read_bytes())  # noqa: S301
     for number in numbers:
         _write(folder, number, replicator.table(number))
@@ -207,7 +207,7 @@ def _name(number: int) -> str:
 
 
 def _write(folder: Path, number: int, codes: Codes) -> None:
-    """A table, whole or not at all."""
+    """Write a table, whole or not at all."""
     content = io.BytesIO()
     np.savez_compressed(content, *codes.columns)
     folder.mkdir(parents=True, exist_ok=True)
@@ -215,7 +215,7 @@ def _write(folder: Path, number: int, codes: Codes) -> None:
 
 
 def _load(path: Path, schema: Schema) -> Codes:
-    """A table that `_write` wrote; InputError if it is damaged."""
+    """Read a table that `_write` wrote; raise InputError if it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             columns = [stored[f"arr_{place}"] for place in range(len(schema.sizes))]

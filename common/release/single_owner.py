@@ -14,8 +14,8 @@ from common.privacy.accountant import Accountant, Charge
 from common.privacy.promise import Promise
 from common.privacy.randomness import RandomSource
 from common.privacy.statement import PrivacyStatement, Protection, shortcomings
-from common.release.columns import Columns
 from common.release.progress import Reporter, silent
+from common.release.synthetic_table import Columns
 from common.schema import Codes, Schema
 from common.schema.tables import TableFile
 
@@ -44,7 +44,7 @@ def as_schema(schema: Schema | Path | str) -> Schema:
 
 
 def encode(table: Table, schema: Schema) -> tuple[Codes, Columns]:
-    """The rows as codes, and their columns."""
+    """Return the rows as codes, and their columns."""
     if isinstance(table, TableFile):
         return table.encode(schema), Columns.of(table.data, schema)
     if not isinstance(table, pd.DataFrame | pa.Table):  # callers need not use a type checker
@@ -53,7 +53,7 @@ def encode(table: Table, schema: Schema) -> tuple[Codes, Columns]:
 
 
 def as_arrow(table: Table) -> pa.Table:
-    """The table itself, without where it came from."""
+    """Return the table itself, without where it came from."""
     if isinstance(table, pd.DataFrame):
         return pa.Table.from_pandas(table, preserve_index=False)
     return table.data if isinstance(table, TableFile) else table
@@ -62,7 +62,7 @@ def as_arrow(table: Table) -> pa.Table:
 def statement_of(
     requested: Fraction, accountant: Accountant, source: RandomSource
 ) -> dict[str, object]:
-    """The content of privacy.json."""
+    """Return the content of privacy.json."""
     return PrivacyStatement(
         promise=Promise(requested),
         accountant=accountant,

@@ -25,14 +25,14 @@ _MOST_NAMED = 3
 _MOST_LETTERS = 40
 
 
-def check_copy(where: Path, target: Path) -> None:
-    """Refuse a place where the copy must not go; call it before the release is looked at."""
+def check_copy(where: Path, *, target: Path) -> None:
+    """Refuse a place where the copy must not go; call it before the release is checked."""
     release.check_new(target)
     if where.absolute() in target.absolute().parents:
-        raise InputError(f"{target}: in a release there are only its own files; name another place")
+        raise InputError(f"{target}: a release has only its own files. Name another place")
 
 
-def write_safe_copy(where: Path, target: Path) -> None:
+def write_safe_copy(where: Path, *, target: Path) -> None:
     """Write the table of a verified release once more, with formulas as text.
 
     A Parquet table is refused: there every cell has a type.
@@ -40,7 +40,9 @@ def write_safe_copy(where: Path, target: Path) -> None:
     name = release.table_name("csv")
     with open_release(where) as contents:
         if name not in contents.sizes():
-            raise InputError(f"{where}: has no {name}. A Parquet file needs no such copy")
+            raise InputError(
+                f"{where}: has no {name}. A Parquet file needs no copy: every cell has a type"
+            )
         with contents.open(name) as source, release.new_file(target) as scratch:
             rows = csv.reader(io.TextIOWrapper(source, encoding="utf-8", newline=""))
             with scratch.open("w", encoding="utf-8", newline="") as file:
@@ -52,12 +54,12 @@ def is_formula(cell: str) -> bool:
 
 
 def harmless(cell: str) -> str:
-    """The cell as text that no spreadsheet runs."""
+    """Return the cell as text that no spreadsheet runs."""
     return f"'{cell}" if is_formula(cell) else cell
 
 
 def formula_warning(schema: Schema) -> str | None:
-    """What to tell people who may open a table of this schema in a spreadsheet; None if nothing."""
+    """Warn people who may open a table of this schema in a spreadsheet, if it has formulas."""
     found = [text for text in _texts(schema) if is_formula(text)]
     if not found:
         return None

@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Attribute, Codes, Schema
-from common.schema.attribute import Listed
 from common.schema.conditions import parse
 from common.schema.decoder import decode_column
-from common.schema.toml import suggest
 
 Numbers = NDArray[np.float64]
 Group: TypeAlias = str | None
@@ -55,7 +53,7 @@ class CodedTable:
         return {}
 
     def numbers(self, name: str) -> Numbers:
-        """A column as numbers; an empty cell is not a number."""
+        """Return a column as numbers; an empty cell is NaN."""
         if name not in self._numbers:
             place = self.schema.position(name)
             source = SeededRandomSource(f"numbers/{self.seed}/{name}")
@@ -87,12 +85,12 @@ class Statistic:
 def of_table(
     compute: Callable[[pd.DataFrame], object], attributes: frozenset[str] = frozenset()
 ) -> Statistic:
-    """Any function of a table that returns a number, or several by name."""
+    """Wrap a function of a table that returns a number, or several by name."""
     return Statistic(attributes, lambda table: named(compute(table.frame)))
 
 
 def named(found: object) -> Values:
-    """The numbers that an analyst's function returned, by name."""
+    """Return the numbers that an analyst's function returned, by name."""
     try:
         if isinstance(found, pd.Series | Mapping):
             return {(str(name), None): float(value) for name, value in found.items()}
@@ -105,7 +103,7 @@ def named(found: object) -> Values:
 
 
 def share(schema: Schema, condition: str, by: str | None = None, where: str = "") -> Statistic:
-    """The proportion of rows that satisfy a condition, in all rows or in each group."""
+    """Ask for the proportion of rows that satisfy a condition, in all rows or in each group."""
     asked = parse(condition, schema)
 
     def of(table: CodedTable) -> OfRows:
@@ -118,7 +116,7 @@ def share(schema: Schema, condition: str, by: str | None = None, where: str = ""
 
 
 def count(schema: Schema, condition: str, rows: int, by: str | None = None) -> Statistic:
-    """How many of the real rows satisfy a condition, in all or with each value of an attribute."""
+    """Ask how many of the real rows satisfy a condition, in all or in each group."""
     name = f"count of {condition}" if condition.strip() else "count"
 
     def of(table: CodedTable) -> OfRows:
@@ -128,14 +126,14 @@ def count(schema: Schema, condition: str, rows: int, by: str | None = None) -> S
 
 
 def mean(schema: Schema, column: str, by: str | None = None, where: str = "") -> Statistic:
-    """The mean of a column; of yes or no, the proportion of yes."""
+    """Ask for the mean of a column; of yes or no, the proportion of yes."""
     return _of_numbers(schema, "mean", column, np.mean, by, where)
 
 
 def quantile(
     schema: Schema, column: str, at: float, by: str | None = None, where: str = ""
 ) -> Statistic:
-    """A quantile of a column; 0.5 is the median."""
+    """Ask for a quantile of a column; 0.5 is the median."""
     if not 0 <= at <= 1:
         raise InputError(f"quantile: {at:g} is not in 0..1. Write the median as 0.5")
     name = "median" if at == 0.5 else f"quantile {at:g}"
@@ -150,7 +148,7 @@ def _of_numbers(
     by: str | None,
     where: str,
 ) -> Statistic:
-    """A function of the numbers of a column; empty cells are left out."""
+    """Ask for a function of the numbers of a column; empty cells are left out."""
     _check_numbers(schema, column)
 
     def of(table: CodedTable) -> OfRows:
@@ -167,9 +165,9 @@ def _of_numbers(
 
 
 def regression(schema: Schema, formula: str, by: str | None = None, where: str = "") -> Statistic:
-    """Coefficients of a linear regression; of a logistic one where the outcome is yes or no.
+    """Ask for coefficients of a linear regression, or logistic where the outcome is yes or no.
 
-    It is written like "income ~ age + sex"; names with other signs are in backticks.
+    A formula is written like "income ~ age + sex"; names with other signs are in backticks.
     """
     left, tilde, right = formula.partition("~")
     terms = tuple(_bare(each) for each in re.split(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)", right))
@@ -215,7 +213,7 @@ def _grouped(
     bounds: tuple[float, float] = _UNBOUNDED,
     pairwise: bool = False,
 ) -> Statistic:
-    """A statistic of the rows that satisfy a condition: of all, or of each value of `by`."""
+    """Ask for a statistic of the rows that satisfy a condition: all, or by each value of `by`."""
     condition = parse(where, schema)
     groups = () if by is None else (_attribute(schema, by).name,)
 
@@ -236,18 +234,12 @@ def _grouped(
 
 
 def _attribute(schema: Schema, name: str) -> Attribute:
-    if name not in schema.names:
-        raise InputError(
-            f"there is no attribute {name!r}{suggest(name, schema.names)}; there are "
-            f"{', '.join(schema.names)}"
-        )
     return schema.attributes[schema.position(name)]
 
 
 def _check_numbers(schema: Schema, name: str) -> None:
     attribute = _attribute(schema, name)
-    words = isinstance(attribute.domain, Listed) and attribute.domain.textual
-    if words or attribute.kind in ("date", "datetime"):
+    if attribute.textual or attribute.kind in ("date", "datetime"):
         raise InputError(
             f"{name!r} is {attribute.kind} and has no numbers to compute with. For the proportion "
             "of a value use a share"
@@ -255,9 +247,9 @@ def _check_numbers(schema: Schema, name: str) -> None:
 
 
 def _columns(table: CodedTable, term: str) -> dict[str, Numbers]:
-    """A term's columns: its numbers, or whether it has each value but the first."""
+    """Return a term's columns: its numbers, or whether it has each value but the first."""
     attribute = _attribute(table.schema, term)
-    if not (isinstance(attribute.domain, Listed) and attribute.domain.textual):
+    if not attribute.textual:
         return {term: table.numbers(term)}
     codes = table.column(term)
     return {
@@ -272,7 +264,7 @@ def _linear(design: Numbers, outcome: Numbers) -> Numbers:
 
 
 def _logistic(design: Numbers, outcome: Numbers) -> Numbers:
-    """Newton's method, on columns of one scale, with a penalty too small to see."""
+    """Fit by Newton's method, on columns of one scale, with a penalty too small to see."""
     scale = np.maximum(np.abs(design).max(axis=0), 1e-12)
     scaled = design / scale
     weights = np.zeros(scaled.shape[1])

@@ -1,4 +1,4 @@
-"""`parley verify`: is a release what its makers signed, and does it agree with itself?
+"""`parley verify`: is a release what its makers signed, and is it consistent?
 
 By default an identity that the release names must have signed: a party that the study pins, or the
 identity that signed the study; of a release of a single owner, its maker. A signature by an
@@ -7,25 +7,30 @@ identity that nothing in the release names is worth as much as none, unless the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+import enum
+import zipfile
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from common.crypto.identities.identity import normal_fingerprint
 from common.errors import InputError, OtherVersionError
-from common.release.checking import (
-    Agreement,
-    Checked,
-    Kind,
-    Problem,
-    check_bytes,
-    name_problems,
-    other_version,
+from common.privacy.statement import versions
+from common.release import folder as release
+from common.release.contents import Contents, data_names, open_release, read_whole
+from common.release.manifest import (
+    FOLDER,
+    MANIFEST,
+    MOST_JSON_BYTES,
+    FileEntry,
+    Manifest,
+    Signature,
+    SignerRole,
+    sha256_of,
 )
-from common.release.contents import Contents, open_release
-from common.release.folder import STUDY
 from common.release.progress import Reporter, silent
-from common.release.signatures import FOLDER, Signature, SignerRole
 from common.study.document import Study
 
 _NOT_SIGNED = (
@@ -42,38 +47,185 @@ _NO_CURATOR = (
 )
 
 
+class Kind(enum.StrEnum):
+    """What can be wrong with a file."""
+
+    CHANGED = "changed"
+    MISSING = "missing"
+    EXTRA = "extra"
+    SIGNATURE = "signature"
+    INCONSISTENT = "inconsistent"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, and with which file."""
+
+    file: str
+    kind: Kind
+    detail: str
+
+    def __str__(self) -> str:
+        name = self.file if self.file.isprintable() else repr(self.file)
+        return f"{name}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What a look at the bytes of a release found."""
+
+    manifest: Manifest  # what should be there
+    manifest_bytes: bytes  # what was signed
+    signatures: tuple[Signature, ...]  # those that are right, the maker's first
+    # empty if every file is what the manifest says, and every signature right
+    problems: tuple[Problem, ...]
+
+
+def check_bytes(contents: Contents, *, tell: Reporter = silent) -> Checked:
+    """Compare every file with the manifest, and the manifest with every signature.
+
+    Files are read once, in pieces, so a table of any size will do.
+
+    Raises:
+        InputError: there is no manifest that could be compared with.
+    """
+    data = read_whole(contents, MANIFEST, most=MOST_JSON_BYTES)
+    manifest = Manifest.from_bytes(data)
+    signatures, problems = _signatures(contents, data)
+    present = set(data_names(contents))
+    problems += [
+        Problem(name, Kind.MISSING, "is in the manifest, but missing")
+        for name in sorted(manifest.files.keys() - present)
+    ]
+    problems += [
+        Problem(name, Kind.EXTRA, "is extra: the manifest does not have it")
+        for name in sorted(present - manifest.files.keys())
+    ]
+    total = sum(entry.size for entry in manifest.files.values()) or 1
+    done = 0
+    for name in sorted(present & manifest.files.keys()):
+        tell(done / total, f"reading {name}")
+        problems += _compare(contents, name, manifest.files[name])
+        done += manifest.files[name].size
+    return Checked(
+        manifest=manifest,
+        manifest_bytes=data,
+        signatures=tuple(signatures),
+        problems=tuple(problems),
+    )
+
+
+def _compare(contents: Contents, name: str, expected: FileEntry) -> list[Problem]:
+    if contents.sizes()[name] != expected.size:
+        found = contents.sizes()[name]
+        detail = f"has changed: {found:,} bytes instead of {expected.size:,}"
+        return [Problem(name, Kind.CHANGED, detail)]
+    try:
+        with contents.open(name) as stream:
+            actual = sha256_of(stream, most=expected.size)
+    except (InputError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        return [Problem(name, Kind.CHANGED, f"has changed: it cannot be read ({error})")]
+    if actual != expected:
+        return [Problem(name, Kind.CHANGED, "has changed: its SHA-256 is not the manifest's")]
+    return []
+
+
+def _signatures(contents: Contents, manifest: bytes) -> tuple[list[Signature], list[Problem]]:
+    found: list[Signature] = []
+    problems: list[Problem] = []
+    for file in contents.sizes():
+        if not file.startswith(f"{FOLDER}/"):
+            continue
+        try:
+            data = read_whole(contents, file, most=MOST_JSON_BYTES)
+            signature = Signature.from_bytes(data, file)
+            signature.require(manifest)
+        except InputError as error:
+            detail = str(error).partition(f"{file}: ")[2] or str(error)
+            problems.append(Problem(file, Kind.SIGNATURE, f"the signature is wrong: {detail}"))
+        else:
+            found.append(signature)
+    found.sort(key=lambda each: (each.role is SignerRole.PARTY, each.name))
+    makers = [each for each in found if each.role is not SignerRole.PARTY]
+    problems += [
+        Problem(each.file, Kind.SIGNATURE, "is a second maker's signature. A release has one maker")
+        for each in makers[1:]
+    ]
+    return found, problems
+
+
+@dataclass(slots=True)
+class Consistency:
+    """What a comparison of the files with each other found."""
+
+    study: Study | None = None  # what the owners agreed on, if there were several
+    privacy: Mapping[str, Any] = field(default_factory=dict)  # the privacy statement
+    results: tuple[bytes, ...] = ()  # what was published during the study
+    derived: bool = False  # whether statement and model follow from the study and the results
+    problems: list[Problem] = field(default_factory=list)  # files that contradict another file
+    not_checked: list[str] = field(default_factory=list)  # what could not be looked at, and why
+
+    def blame(self, file: str, *, why: str) -> None:
+        """Record a file that is not what the other files say it must be."""
+        self.problems.append(Problem(file, Kind.INCONSISTENT, why))
+
+
+def other_version(manifest: Manifest) -> str | None:
+    """Return the version of parley that made a release, if it is not the running version."""
+    made_by = str(manifest.versions.get("parley"))
+    return None if made_by == versions()["parley"] else made_by
+
+
+def name_problems(manifest: Manifest) -> list[Problem]:
+    """Report files of the manifest that a release of this kind does not have, or lacks."""
+    listed, tables = manifest.files.keys(), release.TABLES
+    needed = release.files_besides_the_table(listed, study=manifest.study is not None)
+    problems = [
+        Problem(name, Kind.MISSING, "is missing: every release of this kind has it")
+        for name in sorted(needed - listed)
+    ]
+    problems += [
+        Problem(name, Kind.EXTRA, "is extra: no release of this kind has such a file")
+        for name in sorted(listed - needed - set(tables))
+    ]
+    if len(listed & set(tables)) != 1:
+        words = f"a release has exactly one of {', '.join(tables)}"
+        problems.append(Problem(tables[0], Kind.MISSING, words))
+    return problems
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
     """What is known about a release after a look at it."""
 
     where: str  # the folder or file
     checked: Checked  # its bytes, against the manifest and the signatures
-    agreement: Agreement | None  # its files, against each other; None if that was not asked for
+    consistency: Consistency | None  # its files, against each other; None if that was not asked for
     # everything that is wrong; empty if nothing that was looked at is
     problems: tuple[Problem, ...]
-    remarks: tuple[str, ...] = ()  # what the caller asked for and the release does not allow to ask
+    remarks: tuple[str, ...] = ()  # what the caller asked for, and cannot be asked of this release
 
     @property
     def not_checked(self) -> tuple[str, ...]:
-        """What was not looked at, and why."""
-        if self.agreement is None:
+        """What was not checked, and why."""
+        if self.consistency is None:
             return ("whether the files agree with each other",)
-        return tuple(self.agreement.not_checked)
+        return tuple(self.consistency.not_checked)
 
     @property
     def verified(self) -> bool:
-        """Whether everything was looked at, and is right."""
+        """Whether everything was checked, and is right."""
         return not self.problems and not self.not_checked
 
     @property
     def derived(self) -> bool:
         """Whether the statement was derived from the study: then its epsilon can be relied on."""
-        return self.agreement is not None and self.agreement.derived
+        return self.consistency is not None and self.consistency.derived
 
     @property
     def other_version(self) -> str | None:
-        """Which other version of parley made it, if that kept us from deriving anything."""
-        return None if self.agreement is None else other_version(self.checked.manifest)
+        """The other version of parley that made it, if nothing was derived for that reason."""
+        return None if self.consistency is None else other_version(self.checked.manifest)
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
@@ -104,7 +256,7 @@ class Verified:
                 {"file": each.file, "kind": each.kind.value, "detail": each.detail}
                 for each in self.problems
             ],
-            "signatures": [signer_json(each) for each in self.signatures],
+            "signatures": [each.as_json() for each in self.signatures],
             "study": self.checked.manifest.study,
             "files": len(self.checked.manifest.files),
             "parley": self.checked.manifest.versions.get("parley"),
@@ -122,14 +274,14 @@ def verify(
     bytes_only: bool = False,
     tell: Reporter = silent,
 ) -> Verified:
-    """Look at a release folder or .zip. Nothing is unpacked, and nothing is written.
+    """Check a release folder or .zip. Nothing is unpacked, and nothing is written.
 
     Args:
         path: the folder or the .zip.
         signers: fingerprints that must be among the signatures.
         all_parties: every party of the study must have countersigned, and the curator signed.
         unsigned: no signature is needed.
-        bytes_only: do not ask whether the files agree with each other.
+        bytes_only: do not compare the files with each other.
         tell: told how far the work is.
 
     Raises:
@@ -139,25 +291,27 @@ def verify(
         raise InputError("who the parties are is in the study: leave out --bytes-only")
     signers = [normal_fingerprint(fingerprint) for fingerprint in signers]
     with open_release(path) as contents:
-        checked, agreement = _look_at(contents, bytes_only=bytes_only, tell=tell)
+        checked = check_bytes(contents, tell=tell)
+        consistency = None if bytes_only else _consistency(contents, checked, tell)
     problems = [*checked.problems, *name_problems(checked.manifest)]
-    problems += () if agreement is None else agreement.problems
-    study = None if agreement is None else agreement.study
+    problems += () if consistency is None else consistency.problems
+    study = None if consistency is None else consistency.study
     signed = {each.identity.fingerprint for each in checked.signatures}
     missing = {each: "a signature that is asked for" for each in signers if each not in signed}
     remarks = []
     if all_parties and study is not None:
-        gone = _went_missing(agreement)
-        missing |= missing_parties(study, checked.signatures, gone)
+        derived = consistency is not None and consistency.derived
+        absent = list(consistency.privacy["missing"]) if consistency and derived else []
+        missing |= missing_parties(study, checked.signatures, absent)
         remarks += [
-            f"{name} went missing during the study, and need not countersign" for name in gone
+            f"{name} went missing during the study, and need not countersign" for name in absent
         ]
         missing |= missing_curator(study, checked.signatures, signers)
         if curator_of(study) is None:
             remarks.append(_NO_CURATOR)
     elif all_parties and not problems:  # or a release without parties would pass for vouched for
         detail = "is missing: without a study there are no parties that could countersign"
-        problems.append(Problem(STUDY, Kind.MISSING, detail))
+        problems.append(Problem(release.STUDY, Kind.MISSING, detail))
     if not (unsigned or signers or all_parties):
         problems += _unsigned(study, checked.signatures)
     problems += [
@@ -167,24 +321,19 @@ def verify(
     return Verified(
         where=str(path),
         checked=checked,
-        agreement=agreement,
+        consistency=consistency,
         problems=tuple(problems),
         remarks=tuple(remarks),
     )
 
 
-def _look_at(
-    contents: Contents, *, bytes_only: bool, tell: Reporter
-) -> tuple[Checked, Agreement | None]:
-    """Compare the files with the manifest, and with each other if that is asked for."""
-    checked = check_bytes(contents, tell=tell)
-    if bytes_only:
-        return checked, None
-    if checked.problems or name_problems(checked.manifest):  # not worth reading
-        return checked, Agreement(not_checked=["whether the files agree: some have changed"])
-    from common.release.derive import check_agreement  # takes a while to load
+def _consistency(contents: Contents, checked: Checked, tell: Reporter) -> Consistency:
+    """Compare the files with each other, if they are what the manifest says."""
+    if checked.problems or name_problems(checked.manifest):
+        return Consistency(not_checked=["whether the files agree: some have changed"])
+    from common.release.derive import check_consistency  # takes a while to load
 
-    return checked, check_agreement(contents, checked, tell=tell)
+    return check_consistency(contents, checked, tell=tell)
 
 
 def _unsigned(study: Study | None, signatures: Sequence[Signature]) -> list[Problem]:
@@ -199,28 +348,24 @@ def _unsigned(study: Study | None, signatures: Sequence[Signature]) -> list[Prob
     return [Problem(FOLDER, Kind.SIGNATURE, _NOT_PINNED)]
 
 
-def _went_missing(agreement: Agreement | None) -> list[str]:
-    """The parties that a statement calls missing, if it follows from the other files."""
-    return [] if agreement is None or not agreement.derived else list(agreement.privacy["missing"])
-
-
 def missing_parties(
-    study: Study, signatures: Sequence[Signature], gone: Collection[str] = ()
+    study: Study, signatures: Sequence[Signature], absent: Collection[str] = ()
 ) -> dict[str, str]:
-    """The parties that did not countersign, by fingerprint; signing as a curator is not that.
+    """Return the parties that did not countersign, by fingerprint.
 
-    Those that are gone need not: the others vouch for that.
+    A signature as curator is no countersignature. Parties that went missing during the study need
+    not countersign: the others vouch for that.
     """
     vouching = {each.identity for each in signatures if each.role is SignerRole.PARTY}
     return {
         member.identity.fingerprint: f"the countersignature of party {member.name!r}"
         for member in study.members
-        if member.identity not in vouching and member.name not in gone
+        if member.identity not in vouching and member.name not in absent
     }
 
 
 def curator_of(study: Study) -> str | None:
-    """The identity that signed the study as its curator; None if a party signed it, or no one."""
+    """Return the identity that signed the study as its curator, if a curator signed it."""
     parties = {member.identity.fingerprint for member in study.members}
     return None if study.signer in parties else study.signer
 
@@ -228,7 +373,7 @@ def curator_of(study: Study) -> str | None:
 def missing_curator(
     study: Study, signatures: Sequence[Signature], signers: Sequence[str]
 ) -> dict[str, str]:
-    """The study's curator, unless it or an identity of `signers` signed as curator."""
+    """Return the study's curator, unless it or an identity of `signers` signed as curator."""
     curator = curator_of(study)
     if curator is None or any(
         each.role is SignerRole.CURATOR and each.identity.fingerprint in {curator, *signers}
@@ -236,17 +381,3 @@ def missing_curator(
     ):
         return {}
     return {curator: "the signature, as curator, of the identity that signed the study"}
-
-
-def signer_json(signature: Signature) -> dict[str, str]:
-    """Who vouches, and as what, for a script."""
-    return {
-        "role": signature.role.value,
-        "name": signature.name,
-        "fingerprint": signature.identity.fingerprint,
-    }
-
-
-def signer_text(signature: Signature) -> str:
-    word = "countersigned" if signature.role is SignerRole.PARTY else "signed"
-    return f"{word} by {signature.role.value} {signature.name!r} {signature.identity.fingerprint}"

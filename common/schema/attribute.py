@@ -188,10 +188,14 @@ class Attribute:
         Numbers, dates and booleans cannot hold the label "(other)": a decoded `other` is an empty
         cell there, so where nothing else is said an empty cell is `other`.
         """
-        textual = isinstance(self.domain, Listed) and self.domain.textual
         if self.missing_code is not None:
             return self.missing_code
-        return self.other_code if self.forgiving or not textual else None
+        return self.other_code if self.forgiving or not self.textual else None
+
+    @property
+    def textual(self) -> bool:
+        """Whether its values are texts, and not numbers, dates or booleans."""
+        return isinstance(self.domain, Listed) and self.domain.textual
 
     @property
     def ordered(self) -> bool:

@@ -143,7 +143,8 @@ class Schema:
             return self.names.index(name)
         except ValueError:
             raise InputError(
-                f"no attribute is called {name!r}{suggest(name, self.names)}"
+                f"no attribute is called {name!r}{suggest(name, self.names)}. Name one of "
+                f"{', '.join(self.names)}"
             ) from None
 
     def encode(

@@ -18,8 +18,7 @@ from common.errors import InputError
 from common.files import pieces_of, read
 from common.release.archive import add_signature, zip_pieces
 from common.release.contents import FolderContents
-from common.release.manifest import MANIFEST
-from common.release.signatures import Signature, SignerRole
+from common.release.manifest import MANIFEST, Signature, SignerRole
 from common.study.ids import StudyId, short_id
 from common.study.messages import MOST_TEXT
 from common.wire import strict

@@ -24,7 +24,7 @@ from common.methods.registry import cautions_of, method_of, methods
 from common.privacy.budget import parse_epsilon
 from common.privacy.statement import suspicion
 from common.release import folder
-from common.release.signatures import Signer, SignerRole
+from common.release.manifest import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
 from common.schema.toml import parse_toml

@@ -174,7 +174,7 @@ class Trial:
         )
         self.study = replace(study, members=members, signature=None)  # signed as it was proposed
         self._sets = {
-            order: marginal_sets(stand_in.width, order)
+            order: marginal_sets(stand_in.width, order=order)
             for order in ORDERS
             if order <= stand_in.width
         }

@@ -1,8 +1,8 @@
 """Synthetic rows drawn by a Spark cluster: one folder of Parquet files, written by its executors.
 
-A partition makes some of the blocks that `common.release.streaming` makes in threads. With a seed
-the rows are the same rows, in the same order of files; without one every block has the operating
-system's generator of the machine it is drawn on.
+A partition makes some of the blocks that `common.release.synthetic_table` makes in threads. With a
+seed the rows are the same rows, in the same order of files; without one every block has the
+operating system's generator of the machine it is drawn on.
 
     >>> write_on_spark(start_session("spark://host:7077"), "hdfs://name/synthetic", fitted, 10**10)
 """
@@ -22,8 +22,7 @@ import party
 from common.errors import InputError
 from common.privacy.randomness import source_of
 from common.release.fitted import FittedModel
-from common.release.released_table import BLOCK_ROWS
-from common.release.streaming import Blocks, one_of_each
+from common.release.synthetic_table import BLOCK_ROWS, Blocks, one_of_each
 from common.schema.columns import is_text
 from party.sources.spark import quiet, ship
 

@@ -42,7 +42,7 @@ unit/parley/cli/commands/test_verify: common/release/derive common/release/verif
 unit/parley/test_python_api: common/release/fitted common/release/loading parley/models/single_owner
 unit/party/test_what_a_curator_sees: party/client/watches
 unit/party/ui/test_site: party/ui/pages
-unit/release/test_archive: common/release/checking common/release/contents
+unit/release/test_archive: common/release/contents
 """
 # Tested by the tests of whoever uses them. This list gets shorter, and never longer.
 WITHOUT = """

@@ -15,7 +15,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from common.release.report.page import titled
+from common.release.report.page import Markup, titled
 from common.schema.attribute import Attribute
 
 Interval = tuple[float, float]
@@ -37,9 +37,9 @@ class Series:
     values: Sequence[float]
 
 
-def svg(width: float, height: float, label: str, body: str) -> str:
-    """An SVG element of the given size whose accessible name is `label`."""
-    return (
+def svg(width: float, height: float, body: str, *, label: str) -> Markup:
+    """Make an SVG element of the given size whose accessible name is `label`."""
+    return Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" role="img" aria-label="{escape(label, quote=True)}" '
         f'font-family="system-ui,sans-serif" font-size="11" fill="currentColor">'
@@ -52,7 +52,7 @@ def text(x: float, y: float, words: str, *, anchor: str = "start", extra: str = 
 
 
 def shorten(words: str, limit: int) -> str:
-    """At most `limit` characters, the last one an ellipsis where something was cut."""
+    """Cut words to `limit` characters, the last of them an ellipsis."""
     return words if len(words) <= limit else words[: limit - 1] + "…"
 
 
@@ -61,8 +61,8 @@ def bar_rows(
     labels: Sequence[str],
     series: Sequence[Series],
     intervals: Sequence[Interval] | None = None,
-) -> str:
-    """A row for each label: its name, bars and numbers of its shares, and where they may be."""
+) -> Markup:
+    """Draw a row for each label: its name, bars and numbers of its shares, and intervals."""
     numbers = _NUMBERS * len(series)
     room = _WIDTH - _LABELS - numbers - 8
     highest = [max(one.values, default=0.0) for one in series]
@@ -78,11 +78,11 @@ def bar_rows(
         parts += _bars(place, series, y, height, room / top)
         if intervals:
             parts.append(_whisker(intervals[place], middle, room / top))
-    return svg(_WIDTH, head + height * len(labels) + 4, title, "".join(parts))
+    return svg(_WIDTH, head + height * len(labels) + 4, "".join(parts), label=title)
 
 
 def _heads(series: Sequence[Series], room: float) -> str:
-    """The names above the numbers, each over its colour."""
+    """Draw the names above the numbers, each over its colour."""
     parts = []
     for index, one in enumerate(series):
         x = _LABELS + room + _NUMBERS * (index + 1)
@@ -117,8 +117,8 @@ def _whisker(interval: Interval, y: float, scale: float) -> str:
     )
 
 
-def forest(title: str, rows: Sequence[tuple[str, float, float, float]]) -> str:
-    """A line for each name, lower end, middle and upper end, between 0 and 1."""
+def forest(title: str, rows: Sequence[tuple[str, float, float, float]]) -> Markup:
+    """Draw a line for each name, lower end, middle and upper end, between 0 and 1."""
     room = _WIDTH - _LABELS - 8
     parts = []
     for place, (label, low, middle, high) in enumerate(rows):
@@ -133,13 +133,13 @@ def forest(title: str, rows: Sequence[tuple[str, float, float, float]]) -> str:
             f'<circle cx="{_LABELS + middle * room:.1f}" cy="{y:.1f}" r="3" '
             f'fill="{SERIES_COLOURS[0]}"/>'
         )
-    return svg(_WIDTH, _ROW * len(rows) + 4, title, "".join(parts))
+    return svg(_WIDTH, _ROW * len(rows) + 4, "".join(parts), label=title)
 
 
 def heatmap(
     title: str, names: Sequence[str], values: NDArray[np.float64], *, signed: bool = False
-) -> str:
-    """A square matrix of numbers from 0 to 1; with `signed` from -1 to 1, in two colours."""
+) -> Markup:
+    """Draw a square matrix of numbers from 0 to 1; with `signed` from -1 to 1, in two colours."""
     count = len(names)
     cell = max(8.0, min(28.0, 520.0 / max(1, count)))
     left = 8 + 6.2 * max((len(shorten(name, 16)) for name in names), default=1)
@@ -161,11 +161,11 @@ def heatmap(
             for column in range(count)
         ]
     size = left + cell * count + 4
-    return svg(size, size, title, "".join(parts))
+    return svg(size, size, "".join(parts), label=title)
 
 
 def _cell(place: tuple[float, float, float], value: float, deepest: float, words: str) -> str:
-    """One square; shade over the page's own background, so that it fits dark pages, too."""
+    """Draw one square; it shades the page's own background, so it fits dark pages, too."""
     x, y, cell = place
     depth = min(1.0, abs(value) / deepest)
     colour = _MORE if value > 0 and deepest < 1 else _LESS
@@ -188,8 +188,8 @@ def distribution(
     *,
     noisy: NDArray[np.float64] | None = None,
     deviation: float = 0.0,
-) -> str:
-    """A chart of one attribute's shares, with intervals around released noisy ones."""
+) -> Markup:
+    """Draw one attribute's shares, with intervals around released noisy shares."""
     groups = _groups(attribute, np.asarray(series[-1].values))
     labels = [label for label, _ in groups]
     drawn = [
@@ -198,11 +198,11 @@ def distribution(
     ]
     intervals = None if noisy is None else [_interval(noisy, own, deviation) for _, own in groups]
     words = f"Distribution of {attribute.name}"
-    return titled(bar_rows(words, labels, drawn, intervals), attribute.name)
+    return titled(bar_rows(words, labels, drawn, intervals), title=attribute.name)
 
 
 def _interval(noisy: NDArray[np.float64], own: NDArray[np.intp], deviation: float) -> Interval:
-    """Where the true share of some values is expected, 19 times of 20."""
+    """Return the interval that holds the true share of some values 19 times of 20."""
     middle = float(noisy[own].sum())
     reach = _TWO_SIDED_95 * deviation * len(own) ** 0.5
     return middle - reach, middle + reach
@@ -211,7 +211,7 @@ def _interval(noisy: NDArray[np.float64], own: NDArray[np.intp], deviation: floa
 def _groups(
     attribute: Attribute, shares: NDArray[np.float64]
 ) -> list[tuple[str, NDArray[np.intp]]]:
-    """What is drawn as one row: a value, neighbours of an order, or all the small ones."""
+    """Return what is drawn as one row: a value, neighbours, or all values with few rows."""
     labels = attribute.labels
     if len(labels) <= _MOST_ROWS:
         return [(label, np.array([place])) for place, label in enumerate(labels)]
@@ -227,7 +227,7 @@ def _groups(
 
 
 def _range(labels: Sequence[str], own: NDArray[np.intp]) -> str:
-    """From the beginning of the first bin to the end of the last."""
+    """Name a group from the beginning of its first bin to the end of its last."""
     first, last = labels[int(own[0])], labels[int(own[-1])]
     if len(own) == 1:
         return first

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from common.release.evaluation import MEANING, Evaluation
-from common.release.number_comparison import far_off
+from common.release.evaluation import MEANING, Distances, Evaluation, far_off
 from common.release.report.charts import Series, distribution, heatmap
 from common.release.report.page import (
+    Markup,
     Section,
     card,
     cards,
     grid,
+    joined,
     page,
     paragraph,
     table,
@@ -29,14 +30,14 @@ _VERDICTS = (
 
 
 def evaluation_page(found: Evaluation) -> str:
-    """Real and synthetic side by side: distances, distributions, dependence, classification."""
+    """Show real and synthetic rows side by side, for the owner of the real rows."""
     maps = (
         ("real", found.dependence_real, False),
         ("synthetic", found.dependence_synthetic, False),
         ("synthetic minus real", found.dependence_synthetic - found.dependence_real, True),
     )
     heat = [
-        titled(heatmap(f"Dependence: {name}", found.names, values, signed=signed), name)
+        titled(heatmap(f"Dependence: {name}", found.names, values, signed=signed), title=name)
         for name, values, signed in maps
     ]
     bars = [
@@ -58,15 +59,7 @@ def evaluation_page(found: Evaluation) -> str:
         ),
         Section(
             "Marginals",
-            paragraph(MEANING)
-            + table(
-                ["order", "average distance", "worst", "worst attributes", "compared", "of"],
-                [
-                    [d.order, d.average, d.worst, ", ".join(d.worst_attributes), d.compared,
-                     d.existing]
-                    for d in found.distances
-                ],
-            ),
+            joined([paragraph(MEANING), _distances(found)]),
         ),
         Section("One attribute at a time", grid(bars)),
         Section("Numbers", _numbers(found)),
@@ -81,30 +74,34 @@ def evaluation_page(found: Evaluation) -> str:
                 ],
             ),
         ),
-    ]  # fmt: skip
+    ]
     lead = (
         f"{many(found.rows_synthetic, 'synthetic row')} against {many(found.rows_real, 'real row')}"
     )
-    return page("How close is the synthetic table?", lead, sections, summary=_summary(found))
+    summary = cards([_card(each) for each in found.distances])
+    return page("How close is the synthetic table?", lead, sections, summary=[summary])
 
 
-def _summary(found: Evaluation) -> str:
-    """One box for each order of marginals, with a verdict."""
-    return cards(
-        [
-            card(
-                _ORDERS.get(one.order, f"{one.order} columns together"),
-                f"off by {one.average:.1%}",
-                f"{next(words for most, words in _VERDICTS if one.average <= most)}. "
-                f"Worst: {', '.join(one.worst_attributes)}, "
-                f"{one.worst:.1%}.",
-            )
-            for one in found.distances
-        ]
+def _card(found: Distances) -> Markup:
+    """Show the distance of the marginals of one order, with a verdict."""
+    verdict = next(words for most, words in _VERDICTS if found.average <= most)
+    return card(
+        _ORDERS[found.order],
+        f"{verdict}. Worst: {', '.join(found.worst_attributes)}, {found.worst:.1%}.",
+        figure=f"off by {found.average:.1%}",
     )
 
 
-def _numbers(found: Evaluation) -> str:
+def _distances(found: Evaluation) -> Markup:
+    headings = ["order", "average distance", "worst", "worst attributes", "compared", "of"]
+    lines = [
+        [d.order, d.average, d.worst, ", ".join(d.worst_attributes), d.compared, d.existing]
+        for d in found.distances
+    ]
+    return table(headings, lines)
+
+
+def _numbers(found: Evaluation) -> Markup:
     if not found.numbers:
         return paragraph("There are no columns of numbers to compare.")
     words = (
@@ -116,5 +113,5 @@ def _numbers(found: Evaluation) -> str:
         [n.name, n.real.mean, n.binned_mean, n.synthetic.mean, n.real.median, n.synthetic.median]
         for n in found.numbers
     ]
-    first = "".join(warning(column.words()) for column in far_off(found.numbers))
-    return first + paragraph(words) + table(headings, lines)
+    warnings = [warning(column.words()) for column in far_off(found.numbers)]
+    return joined([*warnings, paragraph(words), table(headings, lines)])

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from common.release.diagnostics import ExpectedError
+from common.release.measured import Shares
 from common.release.report.charts import forest
-from common.release.report.expected_error import ExpectedError
-from common.release.report.page import Section, figure, paragraph, readable, table
-from common.release.report.released import Shares
+from common.release.report.page import Section, figure, joined, paragraph, readable, table
 from common.schema import Attribute, Schema
 from common.schema.attribute import numbers_of
 
@@ -48,7 +48,7 @@ class Mean:
 def means(
     schema: Schema, shares: Sequence[Shares | None], columns: Sequence[ExpectedError], rows: int
 ) -> list[Mean]:
-    """Of every column of numbers that was counted value by value."""
+    """Return the mean of every column of numbers that was counted value by value."""
     deviations = {error.attributes[0]: error.deviation for error in columns}
     return [
         found
@@ -59,7 +59,7 @@ def means(
 
 
 def _mean(attribute: Attribute, counts: NDArray[np.float64], deviation: float) -> Iterator[Mean]:
-    """None if the column has no numbers, or fewer of them than noise makes."""
+    """Yield the mean, unless the column has no numbers, or fewer of them than noise makes."""
     values = numbers_of(attribute)
     if values is None or values.min() == values.max():
         return
@@ -78,7 +78,7 @@ def _mean(attribute: Attribute, counts: NDArray[np.float64], deviation: float) -
 
 
 def means_section(found: Sequence[Mean]) -> list[Section]:
-    """The means as a picture and a table; nothing if there are none."""
+    """Show the means as a picture and a table, if there are any."""
     if not found:
         return []
     words = (
@@ -92,5 +92,5 @@ def means_section(found: Sequence[Mean]) -> list[Section]:
         [each.name, readable(each.mean), f"{readable(each.low)} .. {readable(each.high)}"]
         for each in found
     ]
-    shown = figure(picture, caption) + table(["column", "mean", "interval"], lines)
-    return [Section("Means", paragraph(words) + shown)]
+    listed = table(["column", "mean", "interval"], lines)
+    return [Section("Means", joined([paragraph(words), figure(picture, caption=caption), listed]))]

@@ -13,6 +13,7 @@ from html import escape
 from itertools import pairwise
 
 from common.release.report.charts import shorten, svg
+from common.release.report.page import Markup
 from common.wording import many
 
 _ROW_HEIGHT = 84.0
@@ -51,7 +52,7 @@ class NetworkDrawing:
     )
     without_edges: str = "No attribute was drawn given another one."
 
-    def svg(self) -> str:
+    def svg(self) -> Markup:
         depths = _depths(self.names, self.strengths)
         routes = {edge: _route(edge, depths) for edge in self.strengths}
         layers = _layers(depths, routes)
@@ -60,10 +61,10 @@ class NetworkDrawing:
         parts += [_box(name, *places[name]) for name in self.names]
         attributes, edges = many(len(self.names), "attribute"), many(len(self.strengths), "edge")
         label = f"Bayesian network of {attributes} with {edges}"
-        return svg(width, _ROW_HEIGHT * (len(layers) - 1) + 60, label, "".join(parts))
+        return svg(width, _ROW_HEIGHT * (len(layers) - 1) + 60, "".join(parts), label=label)
 
     def _edges(self, routes: Mapping[Edge, Sequence[Point]]) -> list[str]:
-        """The edges, the strongest thickest, and their numbers above every line."""
+        """Draw the edges, the strongest thickest, and their numbers above every line."""
         strongest = max(self.strengths.values(), default=0.0)
         lines, labels = list[str](), list[str]()
         reached: Counter[str] = Counter()  # by labelled edges
@@ -87,7 +88,7 @@ def _box(name: str, x: float, y: float) -> str:
 
 
 def _depths(names: Sequence[str], edges: Iterable[Edge]) -> dict[str, int]:
-    """Each attribute one layer below its lowest parent."""
+    """Put each attribute one layer below its lowest parent."""
     depths = dict.fromkeys(names, 0)
     for name in names:  # parents first, so one pass is enough
         depths[name] = max((depths[a] + 1 for a, b in edges if b == name), default=0)
@@ -100,7 +101,7 @@ def _route(edge: Edge, depths: Mapping[str, int]) -> list[Stop]:
 
 
 def _layers(depths: Mapping[str, int], routes: Mapping[Edge, list[Stop]]) -> list[list[Stop]]:
-    """The stops of every layer from left to right, so that few edges cross."""
+    """Order the stops of every layer from left to right, so that few edges cross."""
     layers: list[list[Stop]] = [[] for _ in range(max(depths.values()) + 1)]
     for name, depth in depths.items():
         layers[depth].append(name)
@@ -137,7 +138,7 @@ def _width(stop: Stop) -> float:
 
 
 def _places(layers: list[list[Stop]]) -> tuple[dict[Stop, Point], float]:
-    """The centre of every stop, and the width of the drawing; every layer is centred."""
+    """Return the centre of every stop, and the width of the drawing; layers are centred."""
     spans = [sum(_width(stop) + _GAP for stop in layer) + _GAP for layer in layers]
     width = max(spans)
     places: dict[Stop, Point] = {}
@@ -151,7 +152,7 @@ def _places(layers: list[list[Stop]]) -> tuple[dict[Stop, Point], float]:
 
 
 def _label(points: Sequence[Point], strength: float, *, above: int) -> str:
-    """The strength, where the edge is about to reach the child, above the labels there already."""
+    """Write the strength where the edge reaches the child, above the labels already there."""
     (x1, y1), (x2, y2) = points[-2:]
     way = 0.3 + 0.2 * min(above, 3)  # from the child to the parent, as the edge bends
     x = x2 + (3 * way**2 - 2 * way**3) * (x1 - x2)

@@ -1,41 +1,72 @@
-"""A self-contained HTML page made of titled sections."""
+"""HTML from values, escaped where it is written, and a self-contained page of titled sections.
+
+`element` makes every tag. Text is escaped; `Markup` is HTML already, and goes in as it is. A text
+that was put together from markup by hand is a plain `str` again, and so is escaped: a mistake
+shows on the page, and lets nothing through.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib import resources
+from typing import TypeGuard
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+class Markup(str):
+    """HTML that is escaped already."""
+
+    __slots__ = ()
+
+
+def element(tag: str, *content: str, **attributes: str) -> Markup:
+    """Make an element, with those of the attributes (`class_`, `aria_label`) that are not empty."""
+    named = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for name, value in attributes.items()
+        if value
+    )
+    return Markup(f"<{tag}{named}>{joined(content)}</{tag}>")
+
+
+def joined(content: Iterable[str]) -> Markup:
+    """Put text and markup one after the other; text is escaped."""
+    return Markup("".join(c if isinstance(c, Markup) else escape(c) for c in content))
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands below it (HTML that the caller has escaped)."""
+    """A heading and what stands below it."""
 
     title: str
-    html: str
+    html: Markup
 
 
-def page(title: str, lead: str, sections: Sequence[Section], *, summary: str = "") -> str:
-    """The whole document: no scripts, no external requests."""
-    body = "".join(
-        f'<section id="section-{number}"><h2>{escape(s.title)}</h2>{s.html}</section>'
-        for number, s in enumerate(sections, start=1)
-    )
-    contents = "".join(
-        f'<li><a href="#section-{number}">{escape(s.title)}</a></li>'
-        for number, s in enumerate(sections, start=1)
-    )
+def page(
+    title: str, lead: str, sections: Sequence[Section], *, summary: Sequence[Markup] = ()
+) -> str:
+    """Make the whole document: no scripts, no external requests."""
+    body = [
+        element("section", element("h2", section.title), section.html, id=f"section-{number}")
+        for number, section in enumerate(sections, start=1)
+    ]
+    contents = [
+        element("li", element("a", section.title, href=f"#section-{number}"))
+        for number, section in enumerate(sections, start=1)
+    ]
+    header = element("header", element("h1", title), element("p", lead, class_="lead"), *summary)
+    navigation = element("nav", element("ol", *contents), aria_label="Contents")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'; img-src data:\">"
-        f"<title>{escape(title)}</title><style>{_style()}</style></head><body>"
-        f'<header><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>{summary}</header>'
-        f'<nav aria-label="Contents"><ol>{contents}</ol></nav><main>{body}</main></body></html>\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f"{element('title', title)}<style>{_style()}</style></head>"
+        f"{element('body', header, navigation, element('main', *body))}</html>\n"
     )
 
 
@@ -44,26 +75,29 @@ def _style() -> str:
     return resources.files("common.release.report").joinpath("static", "report.css").read_text()
 
 
-def card(title: str, figure: str, *sentences: str) -> str:
-    """One box of a summary: what it is about, the figure to remember, and what it means."""
-    words = "".join(map(paragraph, sentences))
-    return (
-        f'<div class="card"><h3>{escape(title)}</h3><strong>{escape(figure)}</strong>{words}</div>'
-    )
+def heading(words: str) -> Markup:
+    """Make a heading inside a section."""
+    return element("h3", words)
 
 
-def cards(boxes: Sequence[str]) -> str:
-    """Boxes side by side as far as there is room."""
-    return f'<div class="cards">{"".join(boxes)}</div>'
+def card(title: str, *sentences: str, figure: str) -> Markup:
+    """Make a box of a summary: its topic, the figure to remember, and what it means."""
+    shown = element("strong", figure)
+    return element("div", heading(title), shown, *map(paragraph, sentences), class_="card")
 
 
-def folded(summary: str, html: str) -> str:
-    """What is shown on a click, on a touch or with the keyboard."""
-    return f"<details><summary>{escape(summary)}</summary>{html}</details>"
+def cards(boxes: Sequence[Markup]) -> Markup:
+    """Lay out boxes side by side as far as there is room."""
+    return element("div", *boxes, class_="cards")
+
+
+def folded(content: Markup, *, summary: str) -> Markup:
+    """Hide content that is shown on a click, on a touch or with the keyboard."""
+    return element("details", element("summary", summary), content)
 
 
 def readable(value: float) -> str:
-    """A number for people: thousands apart, and an exponent only below one ten-thousandth."""
+    """Write a number for people: thousands apart, an exponent only below one ten-thousandth."""
     size = abs(value)
     if size >= 100:
         return f"{value:,.0f}"
@@ -74,72 +108,70 @@ def readable(value: float) -> str:
     return f"{value:.4f}".rstrip("0") if size >= 0.0001 else f"{value:.2g}"
 
 
-def paragraph(words: str) -> str:
-    """A paragraph of plain text; `commands` are set apart."""
-    return f"<p>{_prose(words)}</p>"
+def paragraph(words: str, **attributes: str) -> Markup:
+    """Make a paragraph of plain text; `commands` are set apart."""
+    shown = Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escape(words)))
+    return element("p", shown, **attributes)
 
 
-def _prose(words: str) -> str:
-    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(words))
+def bullets(lines: Sequence[str]) -> Markup:
+    return element("ul", *(element("li", each) for each in lines))
 
 
-def bullets(sentences: Sequence[str]) -> str:
-    return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"
+def warning(words: str) -> Markup:
+    """Make a paragraph that must not be overlooked."""
+    return paragraph(words, class_="warning", role="note")
 
 
-def warning(words: str) -> str:
-    """A paragraph that must not be overlooked."""
-    return f'<p class="warning" role="note">{_prose(words)}</p>'
+def figure(picture: Markup, *, caption: str) -> Markup:
+    """Show a picture with the sentence that explains it."""
+    return element("figure", _scrolling(picture), element("figcaption", caption))
 
 
-def figure(picture: str, caption: str) -> str:
-    """A picture with the sentence that explains it."""
-    return (
-        f'<figure><div class="wide" tabindex="0">{picture}</div>'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-    )
+def titled(picture: Markup, *, title: str) -> Markup:
+    """Show a picture of a series of similar pictures, under its title."""
+    return element("figure", element("figcaption", title, class_="title"), picture)
 
 
-def titled(picture: str, title: str) -> str:
-    """A picture of a series of similar ones, under its title."""
-    return f'<figure><figcaption class="title">{escape(title)}</figcaption>{picture}</figure>'
+def grid(figures: Sequence[Markup]) -> Markup:
+    return element("div", *figures, class_="grid")
 
 
-def grid(figures: Sequence[str]) -> str:
-    return f'<div class="grid">{"".join(figures)}</div>'
+def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Markup:
+    """Lay out a table; numbers stand right, everything else left."""
+
+    def has_numbers(column: int) -> bool:
+        cells = [row[column] for row in rows]
+        return bool(cells) and all(map(_is_number, cells))
+
+    head = [
+        element("th", words, scope="col", class_="n" if has_numbers(column) else "")
+        for column, words in enumerate(headings)
+    ]
+    lines = [element("tr", *map(_cell, row)) for row in rows]
+    top, body = element("thead", element("tr", *head)), element("tbody", *lines)
+    return _scrolling(element("table", top, body))
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table; numbers stand right, everything else left."""
-
-    def cell(value: object) -> str:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return f"<td>{escape(str(value))}</td>"
-        shown = f"{value:,}" if isinstance(value, int) else readable(value)
-        return f'<td class="n">{shown}</td>'
-
-    def heading(words: str, column: int) -> str:
-        above_numbers = bool(rows) and all(
-            isinstance(row[column], int | float) and not isinstance(row[column], bool)
-            for row in rows
-        )
-        kind = ' class="n"' if above_numbers else ""
-        return f'<th scope="col"{kind}>{escape(words)}</th>'
-
-    head = "".join(heading(words, column) for column, words in enumerate(headings))
-    lines = "".join(f"<tr>{''.join(cell(v) for v in row)}</tr>" for row in rows)
-    return _scrolling(f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody>")
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def described(lines: Sequence[tuple[str, object]]) -> str:
-    """A table of words and what each stands for."""
-    body = "".join(
-        f'<tr><th scope="row">{escape(word)}</th><td>{escape(str(value))}</td></tr>'
+def _cell(value: object) -> Markup:
+    if not _is_number(value):
+        return element("td", value if isinstance(value, str) else str(value))
+    return element("td", f"{value:,}" if isinstance(value, int) else readable(value), class_="n")
+
+
+def described(lines: Sequence[tuple[str, object]]) -> Markup:
+    """Lay out a table of words and their values."""
+    rows = (
+        element("tr", element("th", word, scope="row"), element("td", str(value)))
         for word, value in lines
     )
-    return _scrolling(f"<tbody>{body}</tbody>")
+    return _scrolling(element("table", element("tbody", *rows)))
 
 
-def _scrolling(rows: str) -> str:
-    """On a telephone a wide table is moved by itself: the page stays as wide as the screen."""
-    return f'<div class="wide" tabindex="0"><table>{rows}</table></div>'
+def _scrolling(content: Markup) -> Markup:
+    """Let wide content scroll by itself: the page stays as wide as a telephone's screen."""
+    return element("div", content, class_="wide", tabindex="0")

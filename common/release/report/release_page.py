@@ -15,11 +15,13 @@ import numpy as np
 
 from common.marginals import count
 from common.privacy.statement import suspicion
+from common.release.diagnostics import Diagnostics, ExpectedError, noise_caution
+from common.release.measured import Shares
 from common.release.report.charts import Series, distribution, heatmap
-from common.release.report.expected_error import ExpectedError, caution
 from common.release.report.means import Mean, means_section
 from common.release.report.network_picture import NetworkDrawing
 from common.release.report.page import (
+    Markup,
     Section,
     bullets,
     card,
@@ -28,13 +30,14 @@ from common.release.report.page import (
     figure,
     folded,
     grid,
+    heading,
+    joined,
     page,
     paragraph,
     table,
     warning,
 )
-from common.release.report.relations import Relations, relations
-from common.release.report.released import Shares
+from common.release.report.relations import Relations, relations, usable_pairs
 from common.release.spreadsheet import formula_warning
 from common.schema import Codes, Schema
 from common.wording import many
@@ -45,28 +48,35 @@ _LARGE_EPSILON = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseFacts:
+class MethodFacts:
+    """What the page tells that depends on the method."""
+
+    # the noisy distribution of every attribute, None where there is none
+    shares: Sequence[Shares | None]
+    columns: Sequence[ExpectedError]  # what noise does to each column, as far as it is known
+    made: Sequence[tuple[str, object]]  # how the release was made, as pairs of a word and its value
+    pairs: Sequence[ExpectedError] = ()  # what noise does to each pair that was counted
+    network: NetworkDrawing | None = None  # None for a method without a network
+    means: Sequence[Mean] = ()  # of the columns of numbers, as far as their noise is known
+    # further sections, for example the ledger and the traffic of a study
+    more: Sequence[Section] = field(default_factory=tuple)
+    method_cautions: Sequence[str] = ()  # what the method itself says must be known first
+    title: str | None = None  # the study's name; None for a release of a single owner
+    # what is said where independent columns are expected to be closer
+    below_floor: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFacts(MethodFacts):
     """What the page tells."""
 
     schema: Schema  # the public domains
     synthetic: Codes  # the synthetic rows, encoded; the first of them where they are very many
     rows: int  # how many real rows there are, all parties together; public
     privacy: Mapping[str, Any]  # the privacy statement, as in privacy.json
-    # the noisy distribution of every attribute, None where there is none
-    shares: Sequence[Shares | None]
-    columns: Sequence[ExpectedError]  # what noise does to each column, as far as it is known
-    made: Sequence[tuple[str, object]]  # how the release was made, as pairs of a word and its value
-    pairs: Sequence[ExpectedError] = ()  # what noise does to each pair that was counted
-    network: NetworkDrawing | None = None  # None for a method without one
-    means: Sequence[Mean] = ()  # of the columns of numbers, as far as their noise is known
-    # further sections, for example the ledger and the traffic of a study
-    more: Sequence[Section] = field(default_factory=tuple)
-    synthetic_rows: int | None = None  # how many there are; those in `synthetic` if None
-    method_cautions: Sequence[str] = ()  # what the method itself says must be known first
-    title: str | None = None  # the study's name; None for a release of a single owner
-    date: str | None = None  # when the release was made, as 2026-11-17; None if that is not told
-    # what is said where independent columns are expected to be closer
-    below_floor: str | None = None
+    diagnostics: Diagnostics  # what was measured, and how well the rows follow
+    synthetic_rows: int  # how many there are
+    date: str  # when the release was made, as 2026-11-17
 
     @cached_property
     def relations(self) -> Relations:
@@ -74,15 +84,11 @@ class ReleaseFacts:
         return relations(self.schema.names, self.synthetic)
 
     @property
-    def made_up(self) -> int:
-        return self.synthetic.rows if self.synthetic_rows is None else self.synthetic_rows
-
-    @property
     def cautions(self) -> tuple[str, ...]:
         """Return what a user of the release must know first."""
         found = (
             self.below_floor,
-            caution(self.columns, self.schema.names),
+            noise_caution(self.columns, self.schema.names),
             self.relations.caution() if self.synthetic.rows else None,
             formula_warning(self.schema),
             *self.method_cautions,
@@ -101,7 +107,8 @@ def release_page(facts: ReleaseFacts) -> str:
     ]
     if facts.network is not None:
         sections.append(Section("The network", _network(facts.network)))
-    sections += [*facts.more, Section("How it was made", _made(facts))]
+    sections += [*usable_pairs(facts.diagnostics), *facts.more]
+    sections.append(Section("How it was made", _made(facts)))
     title = "A synthetic table" if facts.title is None else f"{facts.title}: a synthetic table"
     return page(title, _lead(facts), sections, summary=_summary(facts))
 
@@ -109,85 +116,87 @@ def release_page(facts: ReleaseFacts) -> str:
 def _lead(facts: ReleaseFacts) -> str:
     owners = list(facts.privacy["parties"])
     whose = f"by {', '.join(owners)}" if facts.title is not None else "by one owner"
-    return f"Published {whose}" + (f", {facts.date}" if facts.date else "")
+    return f"Published {whose}, {facts.date}"
 
 
-def _summary(facts: ReleaseFacts) -> str:
-    """What a reader in a hurry must know: cautions, what it is, how private, how good."""
+def _summary(facts: ReleaseFacts) -> list[Markup]:
+    """Say what a reader in a hurry must know: cautions, what it is, how private, how good."""
     boxes = [_size_card(facts), _privacy_card(facts.privacy), _columns_card(facts)]
     boxes += [_pairs_card(facts), _limits_card(facts)]
-    return "".join(warning(words) for words in facts.cautions) + cards(boxes)
+    return [*map(warning, facts.cautions), cards(boxes)]
 
 
-def _size_card(facts: ReleaseFacts) -> str:
+def _size_card(facts: ReleaseFacts) -> Markup:
     owners = many(len(facts.privacy["parties"]), "owner")
     return card(
         "What it is",
-        f"{facts.made_up:,} synthetic rows",
         f"{many(len(facts.schema.names), 'column')}, learnt from {facts.rows:,} real rows of "
         f"{owners} through noise. No row was copied.",
+        figure=f"{facts.synthetic_rows:,} synthetic rows",
     )
 
 
-def _privacy_card(privacy: Mapping[str, Any]) -> str:
+def _privacy_card(privacy: Mapping[str, Any]) -> Markup:
     epsilon, delta = privacy["epsilon_delivered"], privacy["delta"]
     if not privacy["private"]:
-        return card("Privacy", "NOT PRIVATE", "; ".join(privacy["not_private_because"]))
+        return card("Privacy", "; ".join(privacy["not_private_because"]), figure="NOT PRIVATE")
     sentence = suspicion(epsilon, delta)
     promise = f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
-    return card("Privacy", promise, f"{sentence[0].upper()}{sentence[1:]}.")
+    return card("Privacy", f"{sentence[0].upper()}{sentence[1:]}.", figure=promise)
 
 
-def _columns_card(facts: ReleaseFacts) -> str:
+def _columns_card(facts: ReleaseFacts) -> Markup:
     if not facts.columns:
-        return card("Single columns", "not known", "The noise in this method's answers has no law.")
+        words = "The noise in this method's answers has no law."
+        return card("Single columns", words, figure="not known")
     average = float(np.mean([error.distance for error in facts.columns]))
     worst = max(facts.columns, key=lambda error: error.distance)
     return card(
         "Single columns",
-        f"off by {average:.1%}",
         "That share of the rows, on average, has another value than it should. Worst: "
         f"{worst.named(facts.schema.names)}, {worst.distance:.1%}.",
+        figure=f"off by {average:.1%}",
     )
 
 
-def _pairs_card(facts: ReleaseFacts) -> str:
+def _pairs_card(facts: ReleaseFacts) -> Markup:
     if facts.synthetic.rows == 0 or facts.synthetic.width < 2:
-        return card("Pairs of columns", "none", "There are no pairs to show.")
+        return card("Pairs of columns", "There are no pairs to show.", figure="none")
     found = facts.relations
-    alone = f"Related to nothing: {', '.join(found.alone)}." if found.alone else ""
     return card(
         "Pairs of columns",
-        f"{found.standing_out:,} of {found.pairs:,} related",
         "Those pairs depend on each other in the synthetic rows beyond chance.",
-        *([alone] if alone else []),
+        *([f"Related to nothing: {', '.join(found.alone)}."] if found.alone else []),
+        figure=f"{found.related:,} of {found.pairs:,} related",
     )
 
 
-def _limits_card(facts: ReleaseFacts) -> str:
+def _limits_card(facts: ReleaseFacts) -> Markup:
     sentences = ["Ordinary standard errors are too small: use `parley estimate`."]
     if facts.columns:
         least = 2 * max(error.deviation for error in facts.columns)
         sentences.insert(0, f"Groups of fewer than {least:,.0f} rows are mostly noise.")
     if facts.synthetic.rows and facts.relations.alone:
         sentences.append("Relations of the columns that are related to nothing are not held.")
-    return card("Do not use it for", "small groups", *sentences)
+    return card("Do not use it for", *sentences, figure="small groups")
 
 
-def _introduction() -> str:
-    return paragraph(
+def _introduction() -> Markup:
+    first = paragraph(
         "The rows of this release are synthetic: they were drawn from a model, and no row was "
         "copied from a real person. The model was fitted to noisy counts of a real table. Counts, "
         "distributions and relations between columns are close to the real ones where those are "
         "larger than the noise."
-    ) + paragraph(
+    )
+    second = paragraph(
         "Use the table to explore, to teach, to test software and to prepare analyses. Small "
         "groups and rare combinations are the least reliable: the section on expected error says "
         "how large a count must be to be more than noise."
     )
+    return joined([first, second])
 
 
-def _privacy(privacy: Mapping[str, Any]) -> str:
+def _privacy(privacy: Mapping[str, Any]) -> Markup:
     parts = []
     if not privacy["private"]:
         reasons = "; ".join(privacy["not_private_because"])
@@ -223,10 +232,9 @@ def _privacy(privacy: Mapping[str, Any]) -> str:
         for a in privacy["adversaries"]
     ]
     parts.append(table(["against", "epsilon", "assuming that"], against))
-    parts.append("<h3>What is not promised</h3>" + bullets(privacy["not_promised"]))
-    parts.append(_ledger(privacy))
-    parts += [paragraph(note) for note in privacy["notes"]]
-    return "".join(parts)
+    parts += [heading("What is not promised"), bullets(privacy["not_promised"])]
+    parts += [_ledger(privacy), *map(paragraph, privacy["notes"])]
+    return joined(parts)
 
 
 def _factor(epsilon: float) -> str:
@@ -234,7 +242,7 @@ def _factor(epsilon: float) -> str:
     return f"{factor:.2f}" if factor < 100 else f"{factor:.3g}"
 
 
-def _ledger(privacy: Mapping[str, Any]) -> str:
+def _ledger(privacy: Mapping[str, Any]) -> Markup:
     steps = privacy["steps"]
     grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for step in steps:  # many choices of one kind make one line
@@ -244,27 +252,27 @@ def _ledger(privacy: Mapping[str, Any]) -> str:
         words = group[0]["step"] if len(group) == 1 else f"{name}: {len(group)} releases"
         lines.append([words, mechanism, float(sum(step[privacy["currency"]] for step in group))])
     paid = [[party, float(cost)] for party, cost in privacy["parties"].items()]
-    return (
-        "<h3>What the budget was spent on</h3>"
-        + table(["step", "mechanism", privacy["currency"]], lines)
-        + "<h3>What the rows of each party paid</h3>"
-        + table(["party", "epsilon"], paid)
+    return joined(
+        [
+            heading("What the budget was spent on"),
+            table(["step", "mechanism", privacy["currency"]], lines),
+            heading("What the rows of each party paid"),
+            table(["party", "epsilon"], paid),
+        ]
     )
 
 
-def _network(drawing: NetworkDrawing) -> str:
+def _network(drawing: NetworkDrawing) -> Markup:
     strongest = sorted(drawing.strengths, key=lambda edge: -drawing.strengths[edge])[:_MOST_EDGES]
     lines = [[f"{a} → {b}", drawing.notes.get((a, b), "")] for a, b in strongest]
     if not lines:
-        return figure(drawing.svg(), drawing.without_edges)
-    return (
-        figure(drawing.svg(), drawing.caption)
-        + "<h3>The strongest edges</h3>"
-        + table(["edge", "mutual information"], lines)
-    )
+        return figure(drawing.svg(), caption=drawing.without_edges)
+    picture = figure(drawing.svg(), caption=drawing.caption)
+    strongest_edges = table(["edge", "mutual information"], lines)
+    return joined([picture, heading("The strongest edges"), strongest_edges])
 
 
-def _distributions(facts: ReleaseFacts) -> str:
+def _distributions(facts: ReleaseFacts) -> Markup:
     positions = range(facts.synthetic.width)
     counted = count(facts.synthetic, [[position] for position in positions])
     noise = {error.attributes[0]: error.deviation / facts.rows for error in facts.columns}
@@ -282,48 +290,44 @@ def _distributions(facts: ReleaseFacts) -> str:
                 deviation=noise.get(place, 0.0),
             )
         )
-    return paragraph(
+    words = paragraph(
         f"Bars and numbers are the shares in {_shown(facts)}. The line across a bar is where the "
         "real share is expected, 19 times of 20: the released count, give or take its noise. "
         "Values that are many are shown in groups."
-    ) + grid(charts)
+    )
+    return joined([words, grid(charts)])
 
 
 def _shown(facts: ReleaseFacts) -> str:
-    """Which of the synthetic rows the pictures are about."""
-    if facts.synthetic_rows is None or facts.synthetic_rows == facts.synthetic.rows:
+    """Say which of the synthetic rows the pictures are about."""
+    if facts.synthetic_rows == facts.synthetic.rows:
         return "the table of this release"
     return f"the first {facts.synthetic.rows:,} rows of this release"
 
 
-def _dependence(facts: ReleaseFacts) -> str:
+def _dependence(facts: ReleaseFacts) -> Markup:
     if facts.synthetic.rows == 0 or facts.synthetic.width < 2:
         return paragraph("There are no pairs to show.")
     found = facts.relations
     words = "Dependence of every pair of columns"
-    picture = heatmap(words, facts.schema.names, found.strength)
-    return figure(
-        picture,
-        "Cramér's V in the synthetic rows: 0 for independent columns, 1 where one "
-        f"determines the other. {found.standing_out:,} of {found.pairs:,} pairs depend on each "
+    picture = figure(
+        heatmap(words, facts.schema.names, found.strength),
+        caption="Cramér's V in the synthetic rows: 0 for independent columns, 1 where one "
+        f"determines the other. {found.related:,} of {found.pairs:,} pairs depend on each "
         "other more than independent columns do by chance; the others are shown as 0. Noise "
         "makes dependence, too.",
-    ) + _strongest(facts)
-
-
-def _strongest(facts: ReleaseFacts) -> str:
-    names, strength = facts.schema.names, facts.relations.strength
+    )
+    names, strength = facts.schema.names, found.strength
     pairs = [(i, j) for i in range(len(names)) for j in range(i) if strength[i, j] > 0]
     pairs.sort(key=lambda pair: -float(strength[pair]))
     lines = [[f"{names[i]} and {names[j]}", float(strength[i, j])] for i, j in pairs]
     if not lines:
-        return ""
-    return folded(
-        f"{many(len(lines), 'related pair')} as a table", table(["pair", "Cramér's V"], lines)
-    )
+        return picture
+    summary = f"{many(len(lines), 'related pair')} as a table"
+    return joined([picture, folded(table(["pair", "Cramér's V"], lines), summary=summary)])
 
 
-def _errors(facts: ReleaseFacts) -> str:
+def _errors(facts: ReleaseFacts) -> Markup:
     if not facts.columns:
         return paragraph("The noise in the answers of this method is not known exactly.")
     least = 2 * max(error.deviation for error in facts.columns)
@@ -336,11 +340,11 @@ def _errors(facts: ReleaseFacts) -> str:
     parts = [paragraph(words), _error_table("column", facts.columns, facts.schema.names)]
     if facts.pairs:
         parts.append(_error_table("pair", facts.pairs, facts.schema.names))
-    return "".join(parts)
+    return joined(parts)
 
 
-def _error_table(kind: str, errors: Sequence[ExpectedError], names: Sequence[str]) -> str:
-    """One line for each, worst first; a long table is folded away."""
+def _error_table(kind: str, errors: Sequence[ExpectedError], names: Sequence[str]) -> Markup:
+    """List the errors, worst first; a long table is folded away."""
     worst = sorted(errors, key=lambda error: -error.distance)
     lines = [
         [
@@ -352,11 +356,11 @@ def _error_table(kind: str, errors: Sequence[ExpectedError], names: Sequence[str
         for e in worst
     ]
     headings = [kind, "cells", "deviation of a count (rows)", "expected distance"]
-    made = table(headings, lines)
-    return made if len(lines) <= _MOST_LINES else folded(f"{len(lines):,} {kind}s counted", made)
+    made, summary = table(headings, lines), f"{len(lines):,} {kind}s counted"
+    return made if len(lines) <= _MOST_LINES else folded(made, summary=summary)
 
 
-def _made(facts: ReleaseFacts) -> str:
+def _made(facts: ReleaseFacts) -> Markup:
     versions = ", ".join(f"{name} {v}" for name, v in facts.privacy["versions"].items())
     lines = [*facts.made, ("sampler", facts.privacy["sampler"]), ("versions", versions)]
     return described(lines)

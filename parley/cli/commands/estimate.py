@@ -11,13 +11,12 @@ import typer
 
 from common.errors import InputError
 from common.release import statistics as kinds
-from common.release.estimates import Estimate
+from common.release.estimates import Estimate, ModelCount
 from common.release.fitted import SEED
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
 from common.release.loading import Loaded, load
-from common.release.model_count import ModelCount
 from common.release.replicates import TABLES, check_tables
 from common.release.statistics import Statistic
 from common.schema import Schema

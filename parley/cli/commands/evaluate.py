@@ -11,10 +11,9 @@ import typer
 from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.release import folder as release
-from common.release.evaluation import LOSSES, MEANING, Evaluation
+from common.release.evaluation import LOSSES, MEANING, Evaluation, far_off
 from common.release.evaluation import evaluate as compare
 from common.release.loading import is_release_zip, synthetic_table
-from common.release.number_comparison import far_off
 from common.release.report.evaluation_page import evaluation_page
 from common.schema import Schema
 from common.schema.tables import read_table

@@ -160,7 +160,6 @@ def countersign(
 
     The release is verified first. Our signature is added to it; nothing else in it changes.
     """
-    from common.release.verify import signer_json, signer_text
     from party import countersigning
 
     settings = party_settings(config, os.environ).values
@@ -168,5 +167,5 @@ def countersign(
         signature = countersigning.countersign(
             release, settings, passphrase=passphrase_in(settings.passphrase_file), tell=tell
         )
-    told = {"release": str(release)} | signer_json(signature)
-    console.show(told, f"{release} is {signer_text(signature)}", as_json=json)
+    told = {"release": str(release)} | signature.as_json()
+    console.show(told, f"{release} is {signature}", as_json=json)

@@ -16,8 +16,8 @@ import typer
 from common.errors import InputError
 from common.privacy.randomness import source_of
 from common.release import folder as release
+from common.release.manifest import Signer, SignerRole
 from common.release.prior import PriorRelease, read_prior
-from common.release.signatures import Signer, SignerRole
 from common.release.single_owner import Table
 from common.release.writing import write_release
 from common.schema import Schema

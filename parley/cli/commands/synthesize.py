@@ -11,9 +11,10 @@ import typer
 from common.bayes.privbayes.decisions import MOST_CANDIDATE_CELLS, MOST_PARENT_SETS
 from common.errors import InputError
 from common.release import folder as release
+from common.release.fitted import FittedModel
 from common.release.fitted_study import FittedStudy
-from common.release.signatures import SignerRole
-from common.release.writing import Fitted, Written, write_release
+from common.release.manifest import SignerRole
+from common.release.writing import Written, write_release
 from common.schema.tables import read_table
 from common.wording import many
 from parley.cli import console, options
@@ -149,7 +150,7 @@ def synthesize(
     # The folder is opened before the budget is spent: a disk that refuses it costs nothing.
     with release.new_folder(out, overwrite=overwrite) as folder:
         with console.progress("learning") as tell:
-            fitted: Fitted = maker.fit(table, domains, tell=tell)
+            fitted: FittedModel = maker.fit(table, domains, tell=tell)
         if signer is not None and isinstance(fitted, FittedStudy):  # the owner stands for the study
             fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
         with console.progress("writing") as tell:
@@ -179,7 +180,7 @@ def _edge(words: str) -> tuple[str, str]:
     return parent, child
 
 
-def _report(out: Path, fitted: Fitted, written: Written, *, as_json: bool) -> None:
+def _report(out: Path, fitted: FittedModel, written: Written, *, as_json: bool) -> None:
     privacy = fitted.privacy
     options.tell_of_release(out, privacy)
     told = {"out": str(out), "files": list(written.files), "rows": written.rows}

@@ -11,7 +11,7 @@ import typer
 from common.release import folder as releases
 from common.release.archive import bundle
 from common.release.spreadsheet import check_copy, write_safe_copy
-from common.release.verify import Verified, signer_text, verify
+from common.release.verify import Verified, verify
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.exit_codes import ExitCode
@@ -62,7 +62,7 @@ def verify_release(
     that you were told, or give it as --signer.
     """
     if safe_for_spreadsheets is not None:
-        check_copy(release, safe_for_spreadsheets)
+        check_copy(release, target=safe_for_spreadsheets)
     with console.progress("verifying") as tell:
         found = verify(
             release,
@@ -82,23 +82,23 @@ def verify_release(
         found.require(allow_other_version=allow_other_version)
         report(found)
     if safe_for_spreadsheets is not None:
-        write_safe_copy(release, safe_for_spreadsheets)
+        write_safe_copy(release, target=safe_for_spreadsheets)
 
 
 def report(found: Verified) -> None:
     """Print what is known about a release without problems."""
     files = len(found.checked.manifest.files)
     agree = ", and they agree with each other" if found.verified else ""
-    word = "verified" if found.verified or found.agreement is None else "NOT VERIFIED:"
+    word = "verified" if found.verified or found.consistency is None else "NOT VERIFIED:"
     console.result(f"{word} {found.where}: {files} files are what the manifest says{agree}")
     for signature in found.signatures:
-        console.result(signer_text(signature))
+        console.result(str(signature))
     if not found.signatures:
         console.warn("it is not signed: files and manifest could have been changed alike")
     for words in [*found.remarks, *(f"not checked: {each}" for each in found.not_checked)]:
         console.warn(words)
-    if found.verified and found.agreement is not None:
-        _report_epsilon(found.agreement.privacy, derived=found.derived)
+    if found.verified and found.consistency is not None:
+        _report_epsilon(found.consistency.privacy, derived=found.derived)
 
 
 def _report_epsilon(privacy: Mapping[str, Any], *, derived: bool) -> None:
@@ -123,6 +123,6 @@ def bundle_release(
     """
     releases.check_file(out, overwrite=overwrite)
     with console.progress("bundling") as tell:
-        bundle(release, out, tell=tell)
+        bundle(release, target=out, tell=tell)
     size = out.stat().st_size
     console.show({"out": str(out), "bytes": size}, f"{out}: {size:,} bytes", as_json=json)

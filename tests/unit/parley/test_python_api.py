@@ -8,7 +8,7 @@ import pytest
 
 import parley
 from common.errors import InputError
-from common.release.columns import Columns
+from common.release.synthetic_table import Columns
 from common.schema.tables import read_table
 from parley.simulation.population import demo_schema_toml
 from tests.harness.people import SMOKERS as SCHEMA

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from common.errors import InputError
 from common.release.archive import add_signature, finish, zip_pieces
-from common.release.checking import Kind, check_bytes
 from common.release.contents import FolderContents, open_release
 from common.release.manifest import MANIFEST
+from common.release.verify import Kind, check_bytes
 from tests.unit.release.conftest import CURATOR, NORTH, STUDY, problems
 
 
@@ -82,11 +82,11 @@ def test_a_signature_that_is_being_written_is_no_part_of_a_release(folder):
 
 def test_links_and_folders_in_a_release_folder_are_refused(folder):
     (folder / "link").symlink_to(folder / "privacy.json")
-    with pytest.raises(InputError, match="link is a link"):
+    with pytest.raises(InputError, match="link: it is a link"):
         problems(folder)
     (folder / "link").unlink()
     (folder / "more").mkdir()
-    with pytest.raises(InputError, match="more is not a file"):
+    with pytest.raises(InputError, match="more: it is not a file"):
         problems(folder)
 
 

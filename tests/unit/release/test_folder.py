@@ -2,9 +2,21 @@
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from common.errors import InputError
-from common.release.folder import STATEMENT, new_folder, read_json, write_json, write_table
+from common.release.contents import FolderContents
+from common.release.folder import (
+    RESULTS,
+    STATEMENT,
+    new_folder,
+    read_json,
+    read_results,
+    write_json,
+    write_results,
+    write_table,
+)
 
 
 def test_a_finished_block_becomes_the_folder(tmp_path):
@@ -76,3 +88,15 @@ def test_parquet_keeps_types(tmp_path):
     table = pd.DataFrame({"a": [1, 2], "when": pd.to_datetime(["2024-01-01", "2024-02-01"])})
     path = write_table(tmp_path, table, "parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(path), table)
+
+
+@given(st.lists(st.binary(max_size=50), max_size=5))
+def test_results_come_back_and_are_refused_when_cut(tmp_path_factory, results):
+    path = tmp_path_factory.mktemp("results") / RESULTS
+    write_results(path, results)
+    data = path.read_bytes()
+    assert read_results(FolderContents(path.parent)) == tuple(results)
+    for wrong in (data[:-1], data + b"x", b"x" + data):
+        path.write_bytes(wrong)
+        with pytest.raises(InputError, match=RESULTS):
+            read_results(FolderContents(path.parent))

@@ -1,13 +1,27 @@
-"""The manifest: what is no list of files with their hashes is refused."""
+"""The manifest and its signatures: a damaged or edited file is refused."""
 
 import io
+import json
 
 import pytest
 
+from common.crypto.identities.identity import Identity
 from common.errors import InputError
-from common.release.manifest import MANIFEST, FileEntry, Manifest, sha256_of
+from common.privacy.randomness import SeededRandomSource
+from common.release.archive import add_signature
+from common.release.manifest import (
+    MANIFEST,
+    FileEntry,
+    Manifest,
+    Signature,
+    Signer,
+    SignerRole,
+    sha256_of,
+    strict_json,
+)
+from common.release.verify import Kind
 from tests.harness.vectors import negative
-from tests.unit.release.conftest import problems
+from tests.unit.release.conftest import CURATOR, NORTH, problems
 
 
 @pytest.mark.parametrize("vector", negative("manifests"))
@@ -30,3 +44,49 @@ def test_a_good_manifest_comes_back():
 
 def test_hashing_stops_where_the_manifest_says_a_file_ends():
     assert sha256_of(io.BytesIO(bytes(10 << 20)), most=5).size <= 1 << 20
+
+
+def test_a_second_maker_is_refused_and_parties_are_welcome(folder):
+    manifest = (folder / MANIFEST).read_bytes()
+    add_signature(folder, NORTH.sign(manifest))
+    assert problems(folder) == set()
+    other = Signer(
+        role=SignerRole.OWNER, name="me", identity=Identity.generate(SeededRandomSource("o"))
+    )
+    add_signature(folder, other.sign(manifest))
+    assert {kind for _, kind in problems(folder)} == {Kind.SIGNATURE}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "south"},
+        {"role": "curator"},
+        {"role": "king"},
+        {"signature": "AAAA"},
+        {"identity": "AAAA"},
+        {"fingerprint": CURATOR.identity.public.fingerprint},
+        {"version": 2},
+        {"more": 1},
+        {"name": "\x1b[2J"},
+    ],
+)
+def test_a_signature_file_that_was_edited_is_wrong(folder, change):
+    signature = NORTH.sign((folder / MANIFEST).read_bytes())
+    add_signature(folder, signature)
+    path = folder / signature.file
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    assert problems(folder) == {(signature.file, Kind.SIGNATURE)}
+
+
+def test_a_signature_under_another_file_name_is_wrong(folder):
+    signature = NORTH.sign((folder / MANIFEST).read_bytes())
+    add_signature(folder, signature)
+    (folder / signature.file).rename(folder / "signatures" / "north.json")
+    assert problems(folder) == {("signatures/north.json", Kind.SIGNATURE)}
+
+
+def test_a_signature_file_reads_back():
+    signature = NORTH.sign(b"manifest")
+    assert Signature.from_bytes(signature.to_bytes(), signature.file) == signature
+    assert strict_json(signature.to_bytes(), "x")["role"] == "party"

@@ -14,9 +14,8 @@ from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
 from common.privacy.sensitivity import Sensitivity
-from common.release.diagnostics import Verdict
+from common.release.diagnostics import Verdict, expected_errors, noise_caution
 from common.release.measured import _residuals, study_shares, study_tables
-from common.release.report.expected_error import caution, expected_errors
 from common.schema import Codes
 from common.study.document import Member, Study
 from common.study.requests import RowsInMemory, TableRequest
@@ -132,10 +131,10 @@ def test_a_column_is_judged_by_the_table_that_tells_most_about_it():
     steps = [step(ALONE, scale=5), step(ALONE, scale=50, name="again")]
     (letter,) = errors(steps, 1)
     assert letter.deviation == pytest.approx(np.sqrt(1.5 * 2) * 5, rel=0.02)
-    assert caution([letter], SCHEMA.names) is None
+    assert noise_caution([letter], SCHEMA.names) is None
     both = errors([*steps, step(TOGETHER, scale=400)], 1)
     assert both[0] == letter
-    assert "1 of 2 columns (colour)" in caution(both, SCHEMA.names)
+    assert "1 of 2 columns (colour)" in noise_caution(both, SCHEMA.names)
 
 
 def test_residuals_show_a_model_that_does_not_follow_what_was_measured():

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import parley
+from common.release.estimates import model_count
 from common.release.measured import study_noise
-from common.release.model_count import model_count
 from common.schema import Codes
 from common.schema.conditions import parse
 

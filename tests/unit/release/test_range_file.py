@@ -104,7 +104,7 @@ def _rewrite(path, cells=None, **changes):
     ("changes", "words"),
     [
         ({"format": "cake"}, "not a parley range release"),
-        ({"version": 2}, "version 2 of the format; this program reads 1"),
+        ({"version": 2}, "version 2 of the format. This program reads 1"),
         ({"version": None}, "version None"),
         ({"method": "magic"}, "unknown method 'magic'"),
         ({"epsilon": "zero"}, "'epsilon'"),

@@ -10,7 +10,7 @@ import parley as api
 from common.errors import InputError
 from common.methods.registry import methods
 from common.release.contents import FolderContents
-from common.release.released_table import read_released_table
+from common.release.synthetic_table import read_released_table
 from common.schema import Schema
 from common.schema.tables import read_table
 from parley.cli.exit_codes import ExitCode

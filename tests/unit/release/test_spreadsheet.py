@@ -53,7 +53,7 @@ def test_formulas_become_text_and_all_else_stays(tmp_path):
     cells = ["=1+1", "+cmd", "-2", "@x", "two\nlines", 'say "d"', "", "é", "a,b"]
     text = "word\r\n" + "".join('"' + c.replace('"', '""') + '"\r\n' for c in cells)
     folder = folder_with(tmp_path, "synthetic.csv", text)
-    write_safe_copy(folder, tmp_path / "copy.csv")
+    write_safe_copy(folder, target=tmp_path / "copy.csv")
     with (tmp_path / "copy.csv").open(newline="", encoding="utf-8") as file:
         copied = [row[0] if row else "" for row in csv.reader(file)][1:]
     for cell, made in zip(cells, copied, strict=True):
@@ -66,15 +66,15 @@ def test_formulas_become_text_and_all_else_stays(tmp_path):
 def test_a_parquet_table_needs_no_copy_and_nothing_is_written(tmp_path):
     folder = folder_with(tmp_path, "synthetic.parquet", "")
     with pytest.raises(InputError, match=r"has no synthetic\.csv"):
-        write_safe_copy(folder, tmp_path / "copy.csv")
+        write_safe_copy(folder, target=tmp_path / "copy.csv")
     assert not (tmp_path / "copy.csv").exists()
 
 
 def test_a_copy_goes_neither_over_a_file_nor_into_the_release(tmp_path):
     folder = folder_with(tmp_path, "synthetic.csv", "a\n1\n")
-    check_copy(folder, tmp_path / "copy.csv")
+    check_copy(folder, target=tmp_path / "copy.csv")
     with pytest.raises(InputError, match="only its own files"):
-        check_copy(folder, folder / "copy.csv")
+        check_copy(folder, target=folder / "copy.csv")
     (tmp_path / "copy.csv").write_text("mine")
     with pytest.raises(InputError):
-        check_copy(folder, tmp_path / "copy.csv")
+        check_copy(folder, target=tmp_path / "copy.csv")

@@ -5,10 +5,10 @@ import pytest
 
 from common.methods.registry import methods
 from common.privacy.randomness import SeededRandomSource
-from common.release import released_table, streaming
+from common.release import synthetic_table
 from common.release import writing as synthesis
 from common.release.contents import FolderContents
-from common.release.released_table import read_released_table
+from common.release.synthetic_table import read_released_table
 from common.release.verify import verify
 from common.schema import Codes, Schema
 from parley import PrivBayes, Privelet
@@ -40,17 +40,16 @@ def test_every_kind_of_column_comes_back_as_it_was_written(tmp_path, file_format
     contents = FolderContents(tmp_path)
     read = read_released_table(contents, f"synthetic.{file_format}", SCHEMA)
     assert read.rows == 3000
-    as_written = synthesis._as_in_the_table(SCHEMA, written.synthetic)
+    as_written = synthetic_table.as_in_the_table(SCHEMA, written.synthetic)
     for before, after in zip(as_written.columns, read.kept.columns, strict=True):
         np.testing.assert_array_equal(before, after)
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_a_release_that_is_written_in_blocks_verifies(tmp_path, monkeypatch, file_format):
-    for module in (synthesis, streaming, released_table):
+    for module in (synthesis, synthetic_table):
         monkeypatch.setattr(module, "KEPT_ROWS", 1024)
-    for module in (streaming, released_table):
-        monkeypatch.setattr(module, "BLOCK_ROWS", 512)
+    monkeypatch.setattr(synthetic_table, "BLOCK_ROWS", 512)
     fitted = PrivBayes(epsilon=5).fit(rows(), SCHEMA)
     synthesis.write_release(tmp_path, fitted, rows=5000, file_format=file_format)
     assert "the first 1,024 rows" in (tmp_path / "report.html").read_text()

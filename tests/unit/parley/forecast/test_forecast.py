@@ -119,7 +119,7 @@ def test_the_error_forecast_is_near_the_truth_when_the_stand_in_is_the_data():
                 source=SeededRandomSource(f"real {number}"),
             )  # fmt: skip
             synthetic = run.model.sample(3000, SeededRandomSource(f"rows {number}"))
-            real.append(fmean(total_variation(whole, synthetic, marginal_sets(5, 2))))
+            real.append(fmean(total_variation(whole, synthetic, marginal_sets(5, order=2))))
         assert line.distances[2] == pytest.approx(fmean(real), rel=0.25)
     assert found.lines[0].distances[2] > 1.5 * found.lines[1].distances[2]
     assert found.without_noise[2] < found.lines[1].distances[2]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
 from common.marginals import count
-from common.release.evaluation import cramers_v, total_variation
+from common.release.evaluation import total_variation
+from common.release.report.relations import cramers_v
 from common.schema import Codes, Schema
 from parley.forecast.trial import StandInRows, Trial, _dealt_out, simulated
 from parley.simulation.population import demo_schema_toml

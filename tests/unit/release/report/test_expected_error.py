@@ -8,9 +8,9 @@ import pytest
 import parley
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
-from common.release.measured import model_tables
-from common.release.report.expected_error import expected_errors
-from common.release.report.released import range_errors, range_shares
+from common.release.diagnostics import expected_errors
+from common.release.fitted_privbayes import model_tables
+from common.release.fitted_privelet import range_errors, range_shares
 from tests.unit.release.report.conftest import SCHEMA
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import parley
-from common.release.report.expected_error import ExpectedError
+from common.release.diagnostics import ExpectedError
 from common.release.report.means import means, means_section
 
 SCHEMA = parley.Schema.from_toml(

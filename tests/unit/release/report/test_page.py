@@ -10,7 +10,9 @@ from common.release.report.page import Section, figure, page
 
 
 def test_page_asks_nothing_of_the_network():
-    document = page("t", "l", [Section("s", figure(NetworkDrawing(["a"], {}, {}).svg(), "c"))])
+    document = page(
+        "t", "l", [Section("s", figure(NetworkDrawing(["a"], {}, {}).svg(), caption="c"))]
+    )
     links = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')> ]+)""", document)
     assert [link for link in links if not link.startswith("#")] == []
     assert document.count("http") == document.count("http-equiv") + document.count(
@@ -23,20 +25,32 @@ NASTY = "<script>alert('x')</script>&\""
 
 def test_whatever_is_shown_is_escaped():
     builders = [
-        pages.page(NASTY, NASTY, [Section(NASTY, "")]),
-        pages.card(NASTY, NASTY, NASTY),
-        pages.folded(NASTY, ""),
+        pages.page(NASTY, NASTY, [Section(NASTY, pages.Markup())]),
+        pages.card(NASTY, NASTY, figure=NASTY),
+        pages.folded(pages.Markup(), summary=NASTY),
         pages.paragraph(NASTY),
         pages.bullets([NASTY]),
         pages.warning(NASTY),
-        pages.figure("", NASTY),
-        pages.titled("", NASTY),
+        pages.figure(pages.Markup(), caption=NASTY),
+        pages.titled(pages.Markup(), title=NASTY),
         pages.table([NASTY], [[NASTY]]),
         pages.described([(NASTY, NASTY)]),
+        pages.element("i", NASTY, title=NASTY),
+        pages.joined([pages.element("b"), NASTY]),
     ]
     for made in builders:
         assert "<script" not in made
         assert "&lt;script&gt;" in made
+
+
+def test_markup_goes_in_as_it_is_and_attributes_are_named_like_keywords():
+    inner = pages.element("b", "x & y")
+    made = pages.element("p", inner, "<", class_="n", aria_label='a "b"', id="")
+    assert made == '<p class="n" aria-label="a &quot;b&quot;"><b>x &amp; y</b>&lt;</p>'
+
+
+def test_markup_put_together_by_hand_is_escaped():
+    assert pages.element("p", f"{pages.element('b')}") == "<p>&lt;b&gt;&lt;/b&gt;</p>"
 
 
 def test_commands_in_a_sentence_are_set_apart():

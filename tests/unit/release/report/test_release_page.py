@@ -8,7 +8,7 @@ import pytest
 
 import parley
 from common.privacy.randomness import SeededRandomSource
-from common.release.report.expected_error import ExpectedError
+from common.release.diagnostics import ExpectedError
 from common.release.report.release_page import ReleaseFacts, release_page
 from common.schema import Codes, Schema
 from tests.unit.release.report.conftest import SCHEMA
@@ -22,7 +22,8 @@ def facts(codes, **changes):
     given = {
         "schema": SCHEMA, "synthetic": codes, "rows": 1_000, "privacy": privacy.privacy,
         "network": None, "shares": [None, None], "columns": [], "pairs": [],
-        "made": [("method", "by hand")],
+        "made": [("method", "by hand")], "diagnostics": privacy.diagnose(codes),
+        "synthetic_rows": codes.rows, "date": "2026-11-16",
     }  # fmt: skip
     return ReleaseFacts(**(given | changes))
 

@@ -5,12 +5,8 @@ import pytest
 
 import parley
 from common.bayes.postprocessing import mutual_information
-from common.release.report.released import (
-    model_shares,
-    network_drawing,
-    range_shares,
-    variable_names,
-)
+from common.release.fitted_privbayes import model_shares, network_drawing, variable_names
+from common.release.fitted_privelet import range_shares
 from tests.unit.release.report.conftest import SCHEMA
 
 

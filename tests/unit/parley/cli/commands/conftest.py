@@ -9,7 +9,7 @@ import pytest
 
 from common.crypto.key_files import load_identity
 from common.release.archive import add_signature, finish
-from common.release.signatures import Signer, SignerRole
+from common.release.manifest import Signer, SignerRole
 from common.study.document import Study
 from common.wire.pki.keyring import init_identity
 from parley.cli.main import main

@@ -73,4 +73,4 @@ def test_a_release_folder_is_compared_with_a_table_of_another_delimiter(parley, 
         assert "0 is perfect, 1 is disjoint" in done.out
     refused = parley("evaluate", "data.csv", ".", "--schema", "schema.toml")
     assert refused.code == 3
-    assert "a release has plain files only" in refused.err
+    assert "A release has plain files only" in refused.err

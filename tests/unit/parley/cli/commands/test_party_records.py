@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from common.crypto.identities.identity import Identity
 from common.privacy.randomness import SeededRandomSource
-from common.release.signatures import Signer, SignerRole
+from common.release.manifest import Signer, SignerRole
 from common.release.verify import missing_parties
 from tests.harness.deployed_folder import NORTH, DeployedFolder, spend
 from tests.unit.parley.cli.commands.conftest import append, sign_again

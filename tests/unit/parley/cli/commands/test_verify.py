@@ -15,7 +15,7 @@ import pytest
 from common.crypto.identities.identity import Identity
 from common.crypto.key_files import load_identity
 from common.privacy.randomness import SeededRandomSource
-from common.release.signatures import Signer, SignerRole
+from common.release.manifest import Signer, SignerRole
 from common.release.verify import missing_curator
 from common.study.document import Study
 from tests.unit.parley.cli.commands.conftest import append, finish_again, sign_again
@@ -331,7 +331,7 @@ def test_formulas_are_warned_of_and_are_text_in_the_copy_for_spreadsheets(parley
     assert parley(*verify, "other.csv").code == 3
     assert not Path("other.csv").exists()
     assert parley(*words, "--out", "p", "--format", "parquet").code == 0
-    assert "needs no such copy" in parley("verify", "p", *verify[2:], "other.csv").err
+    assert "needs no copy" in parley("verify", "p", *verify[2:], "other.csv").err
 
 
 def test_signing_needs_a_key_before_any_budget_is_spent(parley, small):

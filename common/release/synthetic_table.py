@@ -1,0 +1,357 @@
+"""The synthetic table of a release: its columns, how it is written, and how it is read back.
+
+Synthetic rows come back in the shape of the real table. Remembered are the names of its columns in
+their order, and which columns were categoricals. Types are not remembered: pandas or Arrow infer
+them from the cells, so types tell about cells. An empty cell makes 64-bit integers floats, one 0.5
+makes a column of whole numbers one of fractions, one cell that is no date makes text of all dates.
+Published with a release, that would be a fact about a row that no budget paid for. So the schema
+decides the type of every column. The categories of a categorical are a list of values, often of
+just those that occur: the values of the schema take their place.
+
+Many rows are written in blocks: drawn, decoded and formatted on every core, and written by one
+thread as they come. Every block has a random source of its own: a stream is never shared between
+threads. With a seed, the rows depend on the seed and not on the number of threads. A Parquet file
+has a row group per block, and says that its columns are of the types that pandas would have
+written.
+
+A table that is not trusted is read block by block, wherever the release is. Every row is encoded,
+so a cell that is not of the schema is found wherever it is. Codes are kept of as many rows as the
+report is about; memory does not depend on the length of the table.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from common.errors import InputError
+from common.marginals.threads import map_in_threads, worker_count
+from common.privacy.randomness import source_of
+from common.release.contents import Contents
+from common.release.progress import Reporter, silent
+from common.schema import Codes, Schema
+from common.schema.attribute import Listed
+from common.schema.binning import Binning
+from common.schema.codes import concatenate
+from common.schema.columns import as_text, is_text
+from common.schema.decoder import decode_to_arrow
+from common.schema.tables import convert_options, parse_options
+from common.wording import many
+
+if TYPE_CHECKING:
+    from common.release.fitted import FittedModel
+
+BLOCK_ROWS = 1 << 17  # rows of a block, and of a row group of a Parquet file
+KEPT_ROWS = 1 << 20  # so many are held for the report, and writing in one piece ends here
+_BY_SCHEMA = "by schema"
+_CATEGORY = "category"
+_ORDERED = "category, ordered"
+KINDS = frozenset({_BY_SCHEMA, _CATEGORY, _ORDERED})
+_MOST_DISTINCT = 1 << 12  # numbers that take more values than this are not worth a dictionary
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of the columns, in order, and which of them are categoricals."""
+
+    kinds: Mapping[str, str]  # "category", "category, ordered" or "by schema", by column
+
+    @classmethod
+    def of(cls, table: pd.DataFrame | pa.Table, schema: Schema) -> Columns:
+        """Return those of a table that the schema names; the others are the owner's own matter."""
+        if isinstance(table, pa.Table):
+            # Dictionaries are how a column was stored, not what it holds.
+            kinds = dict.fromkeys(table.column_names, _BY_SCHEMA)
+        else:
+            kinds = {str(name): _kind(column) for name, column in table.items()}
+        return cls({name: kind for name, kind in kinds.items() if name in schema.names})
+
+    @classmethod
+    def by_schema(cls, schema: Schema) -> Columns:
+        """Return the columns of a table not seen here: the schema's, in its order."""
+        return cls(dict.fromkeys(schema.names, _BY_SCHEMA))
+
+    @classmethod
+    def of_json(cls, document: Mapping[str, Any]) -> Columns:
+        """Return the columns of a model, by its model.json."""
+        return cls({str(name): str(kind) for name, kind in document["columns"].items()})
+
+    def shape(self, table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+        """Return a decoded table in this order, with these categoricals."""
+        return pd.DataFrame(
+            {
+                name: self._shaped(table[name], schema)
+                for name in self.kinds
+                if name in table.columns
+            }
+        )
+
+    def _shaped(self, column: pd.Series[Any], schema: Schema) -> pd.Series[Any]:
+        kind = self.kinds[str(column.name)]
+        if kind not in (_CATEGORY, _ORDERED):
+            return column
+        domain = schema.attributes[schema.position(str(column.name))].domain
+        categories = None
+        if isinstance(domain, Listed):  # and after them what else occurs: "(other)"
+            others = (v for v in column.dropna().unique() if v not in domain.values)
+            categories = [*domain.values, *others]
+        return column.astype(pd.CategoricalDtype(categories, ordered=kind == _ORDERED))
+
+
+def _kind(column: pd.Series[Any]) -> str:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return _ORDERED if column.dtype.ordered else _CATEGORY
+    return _BY_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks of a release: each is made on its own, by a thread or by another machine."""
+
+    fitted: FittedModel
+    rows: int
+
+    @property
+    def count(self) -> int:
+        """The number of blocks: one at least."""
+        return max(1, -(-self.rows // BLOCK_ROWS))
+
+    def drawn(self, number: int) -> tuple[Codes, pa.Table]:
+        """Draw the rows of a block, as codes and as values."""
+        size = min(BLOCK_ROWS, self.rows - number * BLOCK_ROWS)
+        codes = self.fitted.draw(size, source_of(self.fitted.seed, f"rows/{number}"))
+        inside = source_of(self.fitted.seed, f"numbers/{number}")
+        return codes, decode_to_arrow(self.fitted.schema, codes, inside)
+
+
+def write_stream(
+    path: Path,
+    fitted: FittedModel,
+    rows: int,
+    *,
+    threads: int | None = None,
+    tell: Reporter = silent,
+) -> Codes:
+    """Draw rows into a file, in memory that does not depend on their number.
+
+    Returns:
+        The first of the rows: whole blocks, until there are `KEPT_ROWS`.
+    """
+    fitted.draw(1, source_of(fitted.seed, "rows"))  # what threads share is made before them
+    kind = CsvFile if path.suffix == ".csv" else ParquetFile
+    blocks = Blocks(fitted, rows)
+    kept: list[Codes] = []
+    done = 0
+    with kind(path, fitted.schema, fitted.decode(one_of_each(fitted.schema))) as file:
+
+        def block(number: int) -> tuple[Codes, object]:
+            codes, table = blocks.drawn(number)
+            return codes, file.formatted(table)
+
+        numbers = range(blocks.count)
+        for codes, formatted in map_in_threads(block, numbers, worker_count(threads)):
+            file.write(formatted)
+            if done < KEPT_ROWS:
+                kept.append(codes)
+            done += codes.rows
+            tell(done / max(rows, 1), many(done, "row"))
+    return concatenate(kept)
+
+
+def one_of_each(schema: Schema) -> Codes:
+    """Return a few rows with every code of every attribute: they show the types of columns."""
+    rows = np.arange(max(schema.sizes))
+    return Codes.from_columns([rows % size for size in schema.sizes], schema.sizes)
+
+
+class CsvFile:
+    """A CSV file with the columns of some rows that it is `like`, in their order."""
+
+    def __init__(self, path: Path, schema: Schema, like: pd.DataFrame) -> None:
+        del schema  # a CSV file has no types
+        self._names = [str(name) for name in like.columns]
+        self._file = path.open("wb")
+        like.iloc[:0].to_csv(self._file, index=False)
+
+    def formatted(self, table: pa.Table) -> pa.Buffer:
+        columns = [_as_written(table.column(name)) for name in self._names]
+        lines = pa.BufferOutputStream()
+        pyarrow.csv.write_csv(
+            pa.table(columns, names=self._names),
+            lines,
+            pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed"),
+        )
+        return lines.getvalue()
+
+    def write(self, lines: pa.Buffer) -> None:
+        self._file.write(lines)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _as_written(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Return what the writer of CSV understands, and pandas would write."""
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    return as_text(column) if pa.types.is_boolean(column.type) else column
+
+
+class ParquetFile:
+    """A Parquet file; the arguments as for `CsvFile`, with `like` for the types as well."""
+
+    def __init__(self, path: Path, schema: Schema, like: pd.DataFrame) -> None:
+        published = pa.Schema.from_pandas(like, preserve_index=False)
+        self._published = pa.schema(
+            [_writable(field) for field in published], metadata=published.metadata
+        )
+        self._stored = pa.schema([_stored(field, schema) for field in self._published])
+        self._writer = pyarrow.parquet.ParquetWriter(
+            path,
+            self._stored,
+            store_schema=False,
+            write_statistics=False,  # every block covers every domain: they would tell nothing
+            use_dictionary=[f.name for f in self._stored if _repeats(f.name, schema)],
+        )
+
+    def formatted(self, table: pa.Table) -> pa.Table:
+        """Return a block in the types of the file."""
+        columns = [table.column(field.name).cast(field.type) for field in self._stored]
+        return pa.table(columns, schema=self._stored)
+
+    def write(self, block: pa.Table) -> None:
+        self._writer.write_table(block, row_group_size=max(1, block.num_rows))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is None:
+            published = base64.b64encode(self._published.serialize().to_pybytes())
+            words = {"ARROW:schema": published, **(self._published.metadata or {})}
+            self._writer.add_key_value_metadata(words)
+        self._writer.close()
+
+
+def _writable(field: pa.Field) -> pa.Field:
+    """Make a categorical of numbers a column of numbers: dictionaries are of text only."""
+    if pa.types.is_dictionary(field.type) and not is_text(field.type.value_type):
+        return field.with_type(field.type.value_type)
+    return field
+
+
+def _stored(field: pa.Field, schema: Schema) -> pa.Field:
+    """Store text as places in a dictionary; readers are told the published type.
+
+    A column that cannot have an empty cell says so, which saves writing that it has none.
+    """
+    attribute = schema.attributes[schema.position(field.name)]
+    textual = attribute.textual
+    empty = attribute.missing or (attribute.other and not textual)
+    words = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    kind = field.type
+    if textual and is_text(words):
+        kind = pa.dictionary(pa.from_numpy_dtype(attribute.code_type), pa.string())
+    return pa.field(field.name, kind, nullable=empty)
+
+
+def _repeats(name: str, schema: Schema) -> bool:
+    domain = schema.attributes[schema.position(name)].domain
+    if not isinstance(domain, Binning):
+        return True
+    return domain.whole and domain.high - domain.low < _MOST_DISTINCT
+
+
+def as_in_the_table(schema: Schema, codes: Codes) -> Codes:
+    """Return the codes that a reader of the table finds: `other` without text is empty."""
+    columns = list(codes.columns)
+    for place, each in enumerate(schema.attributes):
+        if each.other and each.missing and not each.textual:
+            found = codes.columns[place]
+            missing = found.dtype.type(each.size - 1)
+            columns[place] = np.where(found == each.other_code, missing, found)
+    return Codes(tuple(columns), codes.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedTable:
+    """What a report is made of."""
+
+    kept: Codes  # the first rows, `KEPT_ROWS` of them at most
+    rows: int  # in all
+
+
+def read_released_table(contents: Contents, name: str, schema: Schema) -> ReleasedTable:
+    """Encode the table of a release; an InputError begins with its name."""
+    kept, rows = list[Codes](), 0
+    for codes in _encoded(contents, name, schema):
+        if rows < KEPT_ROWS:
+            kept.append(codes.take(slice(KEPT_ROWS - rows)))
+        rows += codes.rows
+    return ReleasedTable(concatenate(kept), rows)
+
+
+def read_codes(contents: Contents, name: str, schema: Schema) -> Codes:
+    """Encode the table of a release, all of it."""
+    return concatenate(list(_encoded(contents, name, schema)))
+
+
+def _encoded(contents: Contents, name: str, schema: Schema) -> Iterator[Codes]:
+    """Encode the rows block by block; raise InputError if there is none."""
+    without_rules, empty = schema.without_rules(), True
+    try:
+        for block in _blocks(contents, name, schema):
+            codes = without_rules.encode(block, where=name)
+            _check_rules(codes, schema, name)
+            empty = False
+            yield codes
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{name}: not a table that can be read: {error}") from None
+    if empty:
+        raise InputError(f"{name}: the table has no rows")
+
+
+def _check_rules(codes: Codes, schema: Schema, name: str) -> None:
+    """Refuse a row that breaks a rule; where `other` is an empty cell, a rule cannot be checked."""
+    unclear = {
+        a
+        for a, each in enumerate(schema.attributes)
+        if each.other and each.missing and not each.textual
+    }
+    for rule in schema.possible.rules:
+        if unclear.isdisjoint(rule.attributes) and not rule.holds(codes.columns).all():
+            raise InputError(f"{name}: rows break a rule of the schema: {rule.rule}")
+
+
+def _blocks(contents: Contents, name: str, schema: Schema) -> Iterator[pa.Table]:
+    with contents.open(name) as stream:
+        if name.endswith(".parquet"):
+            file = pyarrow.parquet.ParquetFile(stream)
+            _check_names(file.schema_arrow.names, name, schema)
+            batches = file.iter_batches(batch_size=BLOCK_ROWS)
+        else:
+            batches = pyarrow.csv.open_csv(
+                stream,
+                parse_options=parse_options(",", schema.names),
+                convert_options=convert_options((), dict.fromkeys(schema.names, pa.string())),
+            )
+            _check_names(batches.schema.names, name, schema)
+        yield from (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
+
+
+def _check_names(columns: list[str], name: str, schema: Schema) -> None:
+    if sorted(columns) != sorted(schema.names):
+        strange = sorted(set(columns) ^ set(schema.names)) or ["a column that is there twice"]
+        raise InputError(f"{name}: its columns are not those of the schema: {', '.join(strange)}")
