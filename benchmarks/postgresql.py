@@ -24,7 +24,7 @@ import adbc_driver_postgresql.dbapi  # type: ignore[import-untyped]  # has no st
 
 from benchmarks.measuring import keep, seconds_in_turn, show
 from common.schema import Schema
-from party.sources.sql import SqlReader
+from party.sources.kinds.databases import SqlReader
 
 _SIZES = {"sex": 2, "age": 100, "ward": 12, "year": 26, "smokes": 2, "state": 50}
 
@@ -123,7 +123,7 @@ def jobs(reader: SqlReader) -> list[Callable[[], object]]:
     pairs = [list(pair) for pair in itertools.combinations(_SIZES, 2)][:5]
     return [
         lambda: [list(part.read()) for part in reader.parts(list(_SIZES))],
-        reader.fingerprint,
+        lambda: reader.groups([]),
         lambda: reader.groups(pairs),
     ]
 
@@ -139,7 +139,8 @@ def main() -> None:
         raise SystemExit("no PostgreSQL server here: install the package postgresql")
     with running_server(programs, "correct-horse") as server:
         server.execute(table_statement(options.rows), "ANALYZE people")
-        reader = SqlReader("postgresql", server.uri(), "SELECT * FROM people", schema())
+        query = "SELECT * FROM people"
+        reader = SqlReader("postgresql", address=server.uri(), query=query, schema=schema())
         seconds = seconds_in_turn(*jobs(reader), turns=options.repetitions)
     report(options.rows, *map(statistics.median, seconds))
 

@@ -25,7 +25,7 @@ from common.release.fitted import FittedModel
 from common.release.released_table import BLOCK_ROWS
 from common.release.streaming import Blocks, one_of_each
 from common.schema.columns import is_text
-from party.sources.spark import quiet, ship
+from party.sources.kinds.spark import quiet, ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ def write_on_spark(
     """Draw rows into a folder of Parquet files anywhere Spark can write.
 
     Args:
-        session: see `party.sources.spark.start_session`.
+        session: see `party.sources.kinds.spark.start_session`.
         folder: must not exist.
         fitted: what to draw from; it travels to the executors.
         rows: how many.

@@ -21,7 +21,6 @@ integration/test_pages_from_the_command_line: parley/cli/commands/party_ui
 integration/test_refusals_over_grpc: curator/server/servicer
 protocol/reproductions/test_seats_taken_in_opposite_orders: party/client/context
   party/client/sessions
-integration/test_sources_postgresql: party/sources/sql
 integration/test_spark: parley/models/spark_output
 integration/test_streams: party/client/connection
 integration/test_study_over_bad_networks: party/client/dialer

@@ -23,7 +23,6 @@ LEFT = {
     "common/schema": 4,
     "common/study": 2,
     "parley": 3,
-    "party/sources": 3,
 }
 ROOMS = ("common/crypto", "common/service", "common/wire", "curator", "party", *LEFT)
 
@@ -61,7 +60,7 @@ def test_neighbours_of_one_type_are_told_apart_by_keyword(room):
     found = [
         f"{path.relative_to(root)}: {pair}"
         for path in sorted((root / room).rglob("*.py"))
-        if "v1" not in path.parts and not (room == "party" and "sources" in path.parts)
+        if "v1" not in path.parts
         for pair in pairs(path.read_text(encoding="utf-8"))
     ]
     assert len(found) <= LEFT.get(room, 0), "\n".join(found)
