@@ -41,17 +41,15 @@ from common.wire.pki.keyring import Keyring, init_curator, init_party
 from curator.app import CuratorSettings, propose, serve
 from parley.simulation.in_process import RowsInMemory, run_study
 from parley.simulation.population import demo_schema_toml, make_population
-from party.client.backoff import Backoff
 from party.client.context import PartyContext
-from party.client.dialer import Address, Dialer
+from party.client.dialer import Address, Backoff, Dialer
 from party.client.sessions import SessionManager
-from party.collection import Collection
-from party.journal import Journal, StudyState
+from party.journal import Journal, Notes, StudyState
 from party.ledger import Ledger
-from party.notes import Notes
-from party.owner.approvals import Approvals
+from party.owner.decisions import Approvals
 from party.owner.policy import Policy
 from party.owner.review import PlannedStep
+from party.releases import Collection
 from party.sources.source import Snapshot
 
 WIDTHS = (12, 10, 6, 14, 14, 7, 9)

@@ -39,19 +39,16 @@ from common.study.script import ScriptRun
 from common.wire.pki.certificates import Role, expiry_warning, fingerprint, subject_of
 from common.wire.pki.credentials import CredentialFiles
 from common.wire.tls import proxy_from
-from party.client.backoff import Backoff
 from party.client.context import PartyContext
-from party.client.dialer import Address, Dialer
+from party.client.dialer import Address, Backoff, Dialer
 from party.client.sessions import DEFAULT_SEATS, SessionManager
-from party.collecting import Collector
-from party.collection import Collection
-from party.journal import Journal
+from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.metrics import party_samples
-from party.notes import Notes
-from party.owner.approvals import Approvals
+from party.owner.decisions import Approvals
 from party.owner.dry_run import rehearse
 from party.owner.policy import Policy
+from party.releases import Collection, Collector
 from party.sources.people import PeopleLimit
 from party.sources.settings import OwnersTable, owners_table
 from party.sources.source import Source

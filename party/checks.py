@@ -27,8 +27,8 @@ from common.wording import many
 from party import app as party_app
 from party.app import STATE, PartySettings
 from party.client.connection import OPEN, PROTOCOL, Greeting
+from party.client.context import require_no_rollback
 from party.client.dialer import Dialer
-from party.client.rollback import require_no_rollback
 from party.journal import Journal
 from party.ledger import Ledger
 from party.owner.policy import Policy

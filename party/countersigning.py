@@ -38,7 +38,7 @@ from party.app import STATE, PartySettings
 from party.client.context import PartyContext
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
-from party.owner.approvals import Approvals
+from party.owner.decisions import Approvals
 
 
 @dataclass(frozen=True, slots=True)

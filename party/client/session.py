@@ -27,7 +27,7 @@ from party.client.connection import ENDED, OPEN, Connection, Summary
 from party.client.context import PartyContext, PinnedRows
 from party.journal import StudyState
 from party.node import PartyNode, StudyTicket
-from party.owner.approvals import Decision
+from party.owner.decisions import Decision
 from party.owner.policy import expiry
 from party.owner.review import Review
 from party.role import PartyRole
@@ -353,11 +353,7 @@ class StudySession:
         decision = context.approvals.decision(self._digest)
         if decision is None and context.policy.automatic:
             decision = Decision(
-                approved=True,
-                epsilon=seen.cost,
-                reason="",
-                decided_by="policy",
-                decided_at=context.now(),
+                approved=True, epsilon=seen.cost, decided_by="policy", decided_at=context.now()
             )
             context.approvals.decide(self._digest, decision)
         return decision

@@ -20,15 +20,13 @@ from dataclasses import dataclass
 from common.errors import InputError, LocalError, ParleyError
 from common.study.ids import StudyId, short_id
 from common.wire.catalogue import ErrorCode, WireError
-from party.client.backoff import Backoff
 from party.client.connection import OPEN, Connection, HungUpError, Summary
-from party.client.context import PartyContext
-from party.client.dialer import Dialer
-from party.client.rollback import require_no_rollback
+from party.client.context import PartyContext, require_no_rollback
+from party.client.dialer import Backoff, Dialer
 from party.client.session import DEFAULT_LIMITS, Limits, Need, StudySession, decline
 from party.client.watches import ReleaseWatch, SourceWatch
-from party.collecting import Collector
 from party.journal import StudyState
+from party.releases import Collector
 
 logger = logging.getLogger(__name__)
 

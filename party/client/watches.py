@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from common.errors import ParleyError
-from party.collecting import Collector
+from party.releases import Collector
 
 logger = logging.getLogger(__name__)
 

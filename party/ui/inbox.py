@@ -18,7 +18,7 @@ from common.study.ids import StudyId
 from party.client.connection import ENDED, Connection
 from party.client.context import PartyContext
 from party.owner import decisions
-from party.owner.approvals import Decision
+from party.owner.decisions import Decision
 from party.owner.review import Review
 
 logger = logging.getLogger(__name__)

@@ -22,12 +22,11 @@ from common.service.web.pages import (
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.wording import many
-from party.collection import Collected
 from party.journal import Departure, StudyRecord
 from party.ledger import Entry
-from party.owner.approvals import Decision
-from party.owner.decisions import in_words
+from party.owner.decisions import Decision, in_words
 from party.owner.review import PlannedStep, Review
+from party.releases import Collected
 
 MOST_LINES = 200
 MOST_REASON = 500

@@ -21,19 +21,17 @@ from curator.store.records import StudyState as CuratorState
 from curator.store.store import Store
 from curator.studies import Studies
 from parley.simulation.in_process import RowsInMemory
-from party.client.backoff import Backoff
 from party.client.connection import HungUpError
 from party.client.context import PartyContext
-from party.client.dialer import Address, Dialer
+from party.client.dialer import Address, Backoff, Dialer
 from party.client.session import Need, StudySession
 from party.client.sessions import SessionManager
-from party.collection import Collection
-from party.journal import Journal, StudyState
+from party.journal import Journal, Notes, StudyState
 from party.ledger import Ledger
-from party.notes import Notes
-from party.owner.approvals import Approvals
+from party.owner.decisions import Approvals
 from party.owner.policy import Policy
 from party.owner.review import PlannedStep
+from party.releases import Collection
 from party.sources.source import Snapshot
 from tests.harness.enrolment import authority, enrolled
 from tests.harness.roles import replayed

@@ -20,7 +20,7 @@ from common.wire.pki import certificates
 from curator.store.records import StudyState as CuratorState
 from party.client.dialer import Address, Dialer
 from party.journal import StudyState
-from party.owner.approvals import Decision
+from party.owner.decisions import Decision
 from tests.harness.consortium import (
     Party,
     Wrapped,

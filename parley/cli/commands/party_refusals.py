@@ -20,7 +20,7 @@ from party.app import PartySettings, open_file, party_settings
 from party.journal import Journal
 from party.ledger import Ledger
 from party.owner import decisions
-from party.owner.approvals import Approvals
+from party.owner.decisions import Approvals
 
 
 def decline(

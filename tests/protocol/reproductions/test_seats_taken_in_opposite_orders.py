@@ -15,7 +15,7 @@ from curator.store.records import StudyState as CuratorState
 from party.client.connection import DONE
 from party.client.session import Limits
 from party.journal import StudyState
-from party.owner.approvals import Decision
+from party.owner.decisions import Decision
 from tests.harness.consortium import Crash, Rows, Wrapped, wrapping
 
 YES = Decision(

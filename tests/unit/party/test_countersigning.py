@@ -12,7 +12,7 @@ from party.countersigning import Books as OurBooks
 from party.countersigning import reasons_against
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
-from party.owner.approvals import Approvals, Decision
+from party.owner.decisions import Approvals, Decision
 from tests.harness.run_script import random_tables, study_of
 
 STUDY = study_of(random_tables((2, 3), (40, 50)))

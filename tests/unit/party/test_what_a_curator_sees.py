@@ -27,14 +27,13 @@ from common.wire.frames import Whole
 from party.client.connection import HungUpError, Summary
 from party.client.context import PartyContext
 from party.client.session import Need, StudySession
-from party.collection import Collection
-from party.journal import Journal
+from party.journal import Journal, Notes
 from party.ledger import Ledger
-from party.notes import Notes
 from party.owner import decisions
-from party.owner.approvals import Approvals
+from party.owner.decisions import Approvals
 from party.owner.dry_run import rehearse
 from party.owner.policy import Policy
+from party.releases import Collection
 from party.sources import SourceSettings
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
