@@ -46,7 +46,7 @@ from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.metrics import party_samples
 from party.owner.decisions import Approvals
-from party.owner.dry_run import rehearse
+from party.owner.dry_run import dry_run
 from party.owner.policy import Policy
 from party.releases import Collection, Collector
 from party.sources.people import PeopleLimit
@@ -211,7 +211,7 @@ def party_context(
             check_source=source.check_readable,
             open_source=lambda study: open_rows(source, study, name, settings.folder),
             begin=begin,
-            forecast=partial(rehearse, begin=begin),
+            forecast=partial(dry_run, begin=begin),
             clock=clock,
             hook=Hook(webhook=settings.webhook, command=settings.on_event),
             priors=priors,

@@ -27,8 +27,9 @@ from party.client.connection import Connection, Summary
 from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
+from party.owner.dry_run import PlannedStep, fewest_owners
 from party.owner.policy import Circumstances, Policy
-from party.owner.review import PlannedStep, Review, fewest_owners, review
+from party.owner.review import Review, review
 from party.releases import Collection
 from party.role import BlinderOfKey
 from party.sources.source import Snapshot

@@ -29,8 +29,8 @@ from party.client.sessions import SessionManager
 from party.journal import Journal, Notes, StudyState
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
+from party.owner.dry_run import PlannedStep
 from party.owner.policy import Policy
-from party.owner.review import PlannedStep
 from party.releases import Collection
 from party.sources.source import Snapshot
 from tests.harness.enrolment import authority, enrolled

@@ -31,7 +31,7 @@ from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.owner import decisions
 from party.owner.decisions import Approvals
-from party.owner.dry_run import rehearse
+from party.owner.dry_run import dry_run
 from party.owner.policy import Policy
 from party.releases import Collection
 from party.sources import SourceSettings
@@ -142,7 +142,7 @@ def house_of(folder, database, *, table=TABLE, **changes):
         check_source=source.check_readable,
         open_source=lambda study: source.open(study.schema),
         begin=run_of,
-        forecast=lambda study, party: rehearse(study, party, begin=run_of),
+        forecast=lambda study, party: dry_run(study, party, begin=run_of),
         clock=lambda: NOW,
     )
 

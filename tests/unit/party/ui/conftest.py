@@ -12,8 +12,8 @@ from party.client.context import PartyContext
 from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
+from party.owner.dry_run import PlannedStep
 from party.owner.policy import Policy
-from party.owner.review import PlannedStep
 from party.releases import Collection
 from party.sources.source import Snapshot
 from tests.harness.small_study import EveryKindOfStep, make_study
