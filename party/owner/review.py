@@ -102,8 +102,8 @@ class Review:
             f"It charges {self.price} for each of our rows{claims}.",
             f"In words: {suspicion(float(self.cost))}.",
             (
-                "Exactly: what is published is at most exp(epsilon) times likelier with one row than "
-                f"with another{rarely}."
+                "Exactly: what is published is at most exp(epsilon) times likelier with one row "
+                f"than with another{rarely}."
             ),
             *([self.delta_means] if self.delta else []),
             f"Earlier studies spent {shown(self.spent)}; {shown(self.left)} would be left.",
@@ -118,6 +118,7 @@ def review(
     promise, cost = study.promise, circumstances.cost
     epsilon = promise.delivered(cost.paid)
     after = circumstances.spent_in_total + cost
+    reads = f"It reads {many(len(study.schema.attributes), 'column')} of ours, and no other:"
     return Review(
         study=study.name,
         digest=study.digest.hex(),
@@ -131,7 +132,7 @@ def review(
         currency=promise.currency,
         spent=circumstances.spent_in_total.epsilon,
         left=policy.epsilon_in_total - after.epsilon,
-        about=(*_about(study), *_people(study, circumstances), *_criteria(study)),
+        about=(*_about(study), *_people(study, circumstances), *_criteria(study), reads),
         columns=tuple(f"{each.name}: {describe(each)}" for each in study.schema.attributes),
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
@@ -171,7 +172,6 @@ def _about(study: Study) -> list[str]:
         *(each.caution for each in decisions if each.caution),
         *([prior] if study.prior else []),
         *([] if formulas is None else [formulas]),
-        f"It reads {many(len(study.schema.attributes), 'column')} of ours, and no other:",
     ]
 
 
@@ -261,13 +261,13 @@ def _limits(study: Study, policy: Policy, circumstances: Circumstances) -> list[
     return [
         person,
         (
-            f"Studies add up: a row that was in all of ours will have paid {after.words()}. What was "
-            "published of it without Parley comes on top."
+            f"Studies add up: a row that was in all of ours will have paid {after.words()}. What "
+            "was published of it without Parley comes on top."
         ),
         "What is true of a group is true of its members. No epsilon hides that.",
         (
-            "What is charged stays charged. We can withdraw until the study is over, and nothing more "
-            "leaves then; what is published cannot be called back."
+            "What is charged stays charged. We can withdraw until the study is over, and nothing "
+            "more leaves then; what is published cannot be called back."
         ),
         *([] if policy.signers else [unknown]),
     ]

@@ -95,6 +95,7 @@ def test_criteria_and_their_part_of_the_cost_are_shown_before_approval():
     told = reviewed(criteria=wanted, criteria_epsilon=Fraction(1, 20)).text()
     assert "Of the cost, epsilon 1/20 (about 0.05) tells how good the model is:" in told
     assert "criterion: share of a = true within 2 %" in told
+    assert "It reads 1 column of ours, and no other:\n    a: false, true\n" in told
     assert "criterion" not in reviewed().text()
 
 
