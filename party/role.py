@@ -147,13 +147,13 @@ class PartyRole:
 
     @property
     def phase(self) -> str:
-        """What the open step belongs to; empty between steps."""
+        """The phase of the open step; empty between steps."""
         step = self._run.step() if self.state in _IN_A_STEP else None
         return "" if step is None else step.phase
 
     @property
     def step_number(self) -> int:
-        """How many steps have their result."""
+        """The number of steps that have their result."""
         return self._number
 
     def receive(self, message: ToParty) -> list[Effect]:
@@ -288,7 +288,7 @@ class PartyRole:
         return [ChargeBudget(step=step.name, mechanism=step.mechanism, epsilon=cost)]
 
     def _deal_keys(self, plan: SumPlan) -> Effect:
-        """Nothing about the rows is in it, so nothing is charged yet."""
+        """Deal keys for a sum; nothing about the rows is in them, so nothing is charged yet."""
         source = self._source_of(self._number)
         self._recoverable = RecoverableParty(plan, self._member, source=source)
         payload = self._recoverable.offer()
@@ -342,7 +342,7 @@ class PartyRole:
         return self._recoverable
 
     def _refuse_overspending(self, step: str, cost: Fraction) -> None:
-        """In the sound profile the epsilon printed is the epsilon delivered: here it is kept."""
+        """Refuse to pass the promise, which in the sound profile is the epsilon delivered."""
         promise = self._study.promise
         if self._study.profile == "sound" and self._spent + cost > promise.budget:
             raise PolicyError(
@@ -403,7 +403,7 @@ class PartyRole:
         return party
 
     def _replacement(self, step: ReplaceStep, source: RandomSource) -> NDArray[np.int64]:
-        """Its counts with its fresh shares on its own turn; else the shares it gives up."""
+        """Return our counts with fresh shares on our own turn; else the shares that we give up."""
         if step.release.party != self._name:
             return self._keeper.hand_over(step.group)
         if step.group is step.release.groups[0]:
