@@ -1,6 +1,6 @@
-"""Is a party's node ready for a study? One finding for every thing that can stop one.
+"""Checks whether a party's node is ready for a study: one finding for everything that can stop one.
 
-Nothing changes by it, but that the curator learns that we called.
+The checks change nothing, except that the curator learns that we called.
 """
 
 from __future__ import annotations
@@ -48,20 +48,21 @@ def examine_party(
     passphrase: AskPassphrase,
     monitored: bool = False,
 ) -> Iterator[Finding]:
-    """Everything a party's node needs.
+    """Check everything that a party's node needs.
 
     `wanted` is the study to come, or its schema; None if there is none yet.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
-    books = settings.folder / STATE
+    state = settings.folder / STATE
     yield found("version", lambda: f"{software()}, protocol {PROTOCOL}")
-    yield found("clock", lambda: _clock(files, books, clock()))
+    yield found("clock", lambda: _clock(files, state, clock()))
     yield found("certificate", lambda: certificate(files, Role.PARTY, clock()))
-    yield found("identity", lambda: _identity(settings.keys / "identity.key", passphrase))
+    key = settings.keys / "identity.key"
+    yield found("identity", lambda: load_identity(key, passphrase=passphrase).public.fingerprint)
     yield found("policy", lambda: _policy(settings.policy))
     yield found("disk", lambda: state_folder(settings.folder))
-    yield found("ledger", lambda: _ledger(books))
-    yield found("data source", lambda: _rows(source, wanted, files, books))
+    yield found("ledger", lambda: _ledger(state))
+    yield found("data source", lambda: _rows(source, wanted, files, state))
     if isinstance(wanted, Study):
         yield found("study", lambda: _listed(wanted, files, settings.keys / "identity.pub"))
     if monitored:
@@ -70,27 +71,19 @@ def examine_party(
 
 
 def _clock(files: CredentialFiles, ledger: Path, now: datetime) -> str:
-    """It cannot be before things that have happened; the curator's clock is looked at later."""
+    """Refuse a clock that is before what has happened; the curator's is compared later."""
     words = checks.clock(files, now)
-    newest = _newest_charge(ledger)
-    if newest is not None and now + _CLOCKS_DIFFER < newest:
+    entries = []
+    if ledger.exists():
+        with Database(ledger) as database:
+            entries = Ledger(database).entries()
+    newest = datetime.fromisoformat(entries[-1].charged_at) if entries else now
+    if now + _CLOCKS_DIFFER < newest:
         raise InputError(
             f"it is {now:%Y-%m-%d %H:%M} here, before the newest entry of the ledger "
             f"({newest:%Y-%m-%d %H:%M}): set the clock"
         )
     return words
-
-
-def _newest_charge(file: Path) -> datetime | None:
-    if not file.exists():
-        return None
-    with Database(file) as database:
-        entries = Ledger(database).entries()
-    return datetime.fromisoformat(entries[-1].charged_at) if entries else None
-
-
-def _identity(path: Path, passphrase: AskPassphrase) -> str:
-    return load_identity(path, passphrase=passphrase).public.fingerprint
 
 
 def _policy(path: Path) -> str:
@@ -114,7 +107,7 @@ def _rows(
     source: Callable[[], OwnersTable],
     wanted: Study | Schema | None,
     files: CredentialFiles,
-    books: Path,
+    state: Path,
 ) -> str:
     settings = source()
     settings.check_readable()
@@ -122,12 +115,12 @@ def _rows(
         return f"{settings.kind}; not read: give --study or --schema to check it against one"
     if isinstance(wanted, Study):
         schema, member = wanted.schema, _member(wanted, files)
-        opened = party_app.open_rows(settings, wanted, member.name, books.parent)
+        opened = party_app.open_rows(settings, wanted, member.name, state.parent)
         if opened.rows != member.rows:
             found = many(opened.rows, "row")
             raise InputError(f"{found}; the study says {member.rows:,}: ask for a new study")
-        if books.exists():
-            _unchanged(wanted, opened.snapshot.digest, books)
+        if state.exists():
+            _unchanged(wanted, opened.snapshot.digest, state)
     else:
         schema, opened = wanted, settings.open(wanted)
     broken = _broken(settings, schema)
@@ -135,7 +128,7 @@ def _rows(
 
 
 def _broken(settings: OwnersTable, schema: Schema) -> str:
-    """How many rows break a rule, for the owner's terminal alone."""
+    """Say how many rows break a rule, for the owner's terminal alone."""
     if not schema.rules:
         return ""
     breaking = sum(
@@ -145,9 +138,9 @@ def _broken(settings: OwnersTable, schema: Schema) -> str:
     return f"; {many(breaking, 'row')} broke a rule, counted as the nearest possible row"
 
 
-def _unchanged(study: Study, digest: str, books: Path) -> None:
-    """A study that runs goes on with the table that it began with."""
-    with Database(books) as database:
+def _unchanged(study: Study, digest: str, state: Path) -> None:
+    """Refuse another table than the one that a running study began with."""
+    with Database(state) as database:
         pinned = Journal(database, OsRandomSource()).pinned_data(study.digest)
     if pinned not in (None, digest):
         raise InputError(
@@ -182,7 +175,7 @@ def _at_the_curator(
     environment: Mapping[str, str],
     clock: Clock,
 ) -> Iterator[Finding]:
-    """What only the curator can tell; nothing more is said of one that does not answer."""
+    """Check what only the curator can tell; a curator that does not answer is one finding."""
     met: list[_Meeting] = []
     yield found("curator", lambda: _reached(settings, environment, clock, met))
     for meeting in met:
@@ -191,8 +184,8 @@ def _at_the_curator(
         yield found("memory", partial(_memory, settings, meeting.greeting))
         if wanted is None:
             for study in meeting.studies:
-                books = settings.folder / STATE
-                yield found("invitation", partial(_fits, source, study, meeting.files, books))
+                state = settings.folder / STATE
+                yield found("invitation", partial(_fits, source, study, meeting.files, state))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +237,7 @@ def _reached(
 
 
 def _memory(settings: PartySettings, greeting: Greeting) -> str:
-    """Whether the books here are the newest there are of what left."""
+    """Compare the journal here with what the curator has of us."""
     with Database(settings.folder / STATE) as database:
         journal = Journal(database, OsRandomSource())
         require_no_rollback(journal, Policy.load(settings.policy), greeting.studies)
@@ -252,6 +245,6 @@ def _memory(settings: PartySettings, greeting: Greeting) -> str:
 
 
 def _fits(
-    source: Callable[[], OwnersTable], study: Study, files: CredentialFiles, books: Path
+    source: Callable[[], OwnersTable], study: Study, files: CredentialFiles, state: Path
 ) -> str:
-    return f"{study.name!r}: {_rows(source, study, files, books)}"
+    return f"{study.name!r}: {_rows(source, study, files, state)}"

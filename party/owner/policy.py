@@ -1,4 +1,4 @@
-"""What this owner takes part in: a file of limits that no study and no curator can talk around.
+"""The owner's policy: a file of limits that no study and no curator can talk around.
 
 The policy is checked before a study is approved, against the study itself and against what this
 party knows: its rows, its ledger, who signed, who runs the curator. Everything outside is refused,
@@ -86,12 +86,12 @@ class Circumstances:
 
     party: str  # this party's name in the study
     identity: PublicIdentity  # our keys, as studies have to pin them
-    # In a sum that our rows are in, by the rehearsed plan; None without sums.
+    # In a sum that our rows are in, by the dry run; None without sums.
     fewest_owners: int | None
     rows: int  # how many rows our source has
     # The date of our data, where it is known; of several tables, of the oldest.
     data_as_of: dt.date | None
-    cost: Spending  # what the study's plan charges our rows, in all
+    cost: Spending  # what the study's script charges our rows, in all
     spent_in_total: Spending  # what the ledger has of other studies
     # The signer's fingerprint; None without a signature. A study checks it itself.
     signer: str | None
@@ -142,17 +142,17 @@ class Policy:
         )
 
     def writes_off(self, study: StudyId) -> bool:
-        """Whether the owner knows that our ledger lacks what this study cost."""
+        """Say whether the owner knows that our ledger lacks what this study cost."""
         return any(study.hex().startswith(digest) for digest in self.forgotten)
 
     @classmethod
     def load(cls, path: Path) -> Policy:
-        """The policy in a file; errors name the file, the key and what would do."""
+        """Read the policy in a file; errors name the file, the key and what would do."""
         return cls.from_toml(text_of(path), where=str(path))
 
     @classmethod
     def from_toml(cls, text: str, *, where: str = "policy") -> Policy:
-        """The policy in a text; `where` names it in errors."""
+        """Read the policy in a text; `where` names it in errors."""
         try:
             policy = cls(**_read(parse_toml(text, parse_float=Decimal)))
             policy._check_automatic()
@@ -165,12 +165,12 @@ class Policy:
         if self.automatic and not self.signers:
             raise InputError(
                 "approval.automatic: needs study.signers. The proposer of a study names its "
-                "parties; those that he made up have no rows, and he takes their noise off again. "
-                "Name whose studies are approved without a person looking at who takes part"
+                "parties, and can subtract the noise of parties that it invented. Name the signers "
+                "whose studies may be approved without a person looking at who takes part"
             )
 
     def reasons_against(self, study: Study, circumstances: Circumstances) -> list[str]:
-        """Every reason not to take part; empty if there is none."""
+        """List every reason not to take part; empty if there is none."""
         today = circumstances.today
         return [
             *([expiry(study)] if today is not None and study.expired(today) else []),
@@ -185,7 +185,7 @@ class Policy:
     def reasons_at_sight(
         self, study: Study, *, party: str, identity: PublicIdentity, curator: str | None
     ) -> list[str]:
-        """The reasons that are known before a row is read, and before the plan is rehearsed."""
+        """List the reasons that are known before a row is read and before the dry run."""
         return [
             *self._against_study(study),
             *_against_our_place(study, party, identity),
@@ -244,7 +244,7 @@ class Policy:
         yield from self._against_columns(study)
 
     def _against_columns(self, study: Study) -> Iterator[str]:
-        """A column goes by the study's name of it, whatever case it is written in."""
+        """Compare columns by the study's names, whatever case they are written in."""
         allowed, never = (
             {name.casefold() for name in names}
             for names in (self.columns_allowed, self.columns_never)
@@ -263,9 +263,10 @@ class Policy:
             )
 
     def least_known(self, authorities: Sequence[str]) -> str:
-        """Of several authorities whose curators TLS takes, one that `curators` leaves out.
+        """Return an authority that `curators` leaves out, if there is one, else the first.
 
-        Which of them certified the curator is not known here, so the policy must allow them all.
+        TLS takes curators of all of them. Which of them certified this curator is not known here,
+        so the policy must allow them all.
         """
         known = set(map(_plain, self.curators))
         return next((each for each in authorities if _plain(each) not in known), authorities[0])
@@ -297,7 +298,7 @@ class Policy:
 
 
 def expiry(study: Study) -> str:
-    """Why a study that expired is refused; everyone who has the study can know it."""
+    """Say why a study that expired is refused; it follows from the study alone."""
     return f"it expired on {study.expires}. Ask for a new study"
 
 
@@ -313,7 +314,7 @@ def _against_our_place(study: Study, party: str, identity: PublicIdentity) -> It
 
 
 def _plain(fingerprint: str) -> str:
-    """A fingerprint as people may type it: in groups or not, in capitals or not."""
+    """Return a fingerprint without what people may type differently: groups and capitals."""
     return "".join(letter for letter in fingerprint.upper() if letter.isalnum())
 
 
