@@ -54,8 +54,7 @@ from curator.effects import Effect, Send
 from curator.role import CuratorRole
 from parley.simulation.in_process import RowsInMemory
 from parley.simulation.population import demo_schema_toml, make_population
-from party.effects import ChargeBudget
-from party.role import PartyRole
+from party.role import ChargeBudget, PartyRole
 
 PARTIES = (3, 10, 30, 100, 300, 1000)
 MAY_MISS_PARTIES = (10, 100, 1000)

@@ -34,10 +34,9 @@ from common.study.messages import (
     ToParty,
 )
 from common.wire import codec
-from party.effects import ChargeBudget, Effect, Send
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
-from party.role import PartyRole
+from party.role import ChargeBudget, Effect, PartyRole, Send
 
 # What the curator learns about a refusal. The owner's reason stays in the journal.
 _PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"

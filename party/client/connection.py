@@ -73,16 +73,6 @@ class Greeting:
     studies: list[Summary]  # newest first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """The progress of a study."""
-
-    state: str
-    step: int
-    cause: str
-    waiting_for: tuple[str, ...]
-
-
 class Connection:
     """An open connection. Made by `Dialer.dial`."""
 
@@ -220,12 +210,3 @@ class Connection:
     def countersign(self, study: StudyId, signature: bytes) -> None:
         """Hand in our signature under a study's release."""
         self._call("Countersign", pb.CountersignRequest(study=study, signature=signature))
-
-    def status(self, study: StudyId) -> Status:
-        response = self._call("Status", pb.StatusRequest(study=study))
-        return Status(
-            state=STATES[response.state],
-            step=response.step,
-            cause=response.cause,
-            waiting_for=tuple(response.waiting_for),
-        )

@@ -10,11 +10,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from common.crypto.identities.identity import PublicIdentity
 from common.crypto.paillier.keys import KEY_BITS
@@ -40,7 +40,8 @@ from common.wording import many
 from party.ledger import Caps
 
 _DIGEST = re.compile("[0-9a-f]{16,64}")
-_NEEDED = ("epsilon_per_study", "epsilon_in_total")  # no budget is unlimited
+_AGGREGATIONS = [each.value for each in Aggregation]
+_METHODS = tuple(methods())
 
 SAMPLE = """\
 # What this owner takes part in. Everything outside is refused.
@@ -80,6 +81,21 @@ automatic = false               # true: what this policy allows is approved with
 """
 
 
+def _digests(value: object) -> tuple[str, ...]:
+    listed = tuple(word.lower() for word in texts()(value))
+    for digest in listed:
+        if not _DIGEST.fullmatch(digest):
+            raise InputError(f"expected at least 16 digits of a study's digest, got {digest!r}")
+    return listed
+
+
+class _Key(NamedTuple):
+    """Where a limit stands in the file, and how it is read."""
+
+    section: str
+    parser: Parser
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
     """What a study is checked against besides the policy."""
@@ -108,28 +124,35 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """An owner's limits; the defaults are for keys that the file leaves out."""
+    """An owner's limits; the defaults are for keys that the file leaves out.
 
-    epsilon_per_study: Fraction
-    epsilon_in_total: Fraction
-    epsilon_per_year: Fraction | None = None
-    max_delta: Fraction = Fraction(0)
-    forgotten: tuple[str, ...] = ()  # beginnings of digests, in hexadecimal
-    min_parties: int = 2
-    min_colluders: int = 1
-    min_key_bits: int = 2048
-    methods: tuple[str, ...] = field(default_factory=lambda: tuple(methods()))
-    profiles: tuple[str, ...] = ("sound",)
-    aggregations: tuple[str, ...] = (Aggregation.PAILLIER.value, Aggregation.MASKED.value)
-    signers: tuple[str, ...] = ()
-    curators: tuple[str, ...] = ()
-    min_rows: int = 1
-    max_rows: int | None = None
-    not_before: dt.date | None = None
-    not_after: dt.date | None = None
-    columns_allowed: tuple[str, ...] = ()
-    columns_never: tuple[str, ...] = ()
-    automatic: bool = False  # approve what this policy allows without asking
+    No budget is unlimited, so two keys have no default.
+    """
+
+    epsilon_per_study: Annotated[Fraction, _Key("budget", parse_epsilon)]
+    epsilon_in_total: Annotated[Fraction, _Key("budget", parse_epsilon)]
+    epsilon_per_year: Annotated[Fraction | None, _Key("budget", parse_epsilon)] = None
+    max_delta: Annotated[Fraction, _Key("budget", parse_delta)] = Fraction(0)
+    # Beginnings of digests, in hexadecimal.
+    forgotten: Annotated[tuple[str, ...], _Key("budget", _digests)] = ()
+    min_parties: Annotated[int, _Key("study", whole(least=1))] = 2
+    min_colluders: Annotated[int, _Key("study", whole(least=0))] = 1
+    min_key_bits: Annotated[int, _Key("study", one_of(KEY_BITS))] = 2048
+    methods: Annotated[tuple[str, ...], _Key("study", texts(_METHODS))] = _METHODS
+    profiles: Annotated[tuple[str, ...], _Key("study", texts(PROFILES))] = ("sound",)
+    aggregations: Annotated[tuple[str, ...], _Key("study", texts(_AGGREGATIONS))] = (
+        Aggregation.PAILLIER.value,
+        Aggregation.MASKED.value,
+    )
+    signers: Annotated[tuple[str, ...], _Key("study", texts())] = ()
+    curators: Annotated[tuple[str, ...], _Key("study", texts())] = ()
+    min_rows: Annotated[int, _Key("data", whole(least=1))] = 1
+    max_rows: Annotated[int | None, _Key("data", whole(least=1))] = None
+    not_before: Annotated[dt.date | None, _Key("data", date)] = None
+    not_after: Annotated[dt.date | None, _Key("data", date)] = None
+    columns_allowed: Annotated[tuple[str, ...], _Key("data", texts())] = ()
+    columns_never: Annotated[tuple[str, ...], _Key("data", texts())] = ()
+    automatic: Annotated[bool, _Key("approval", yes_or_no)] = False
 
     @property
     def caps(self) -> Caps:
@@ -318,50 +341,19 @@ def _plain(fingerprint: str) -> str:
     return "".join(letter for letter in fingerprint.upper() if letter.isalnum())
 
 
-def _digests(value: object) -> tuple[str, ...]:
-    listed = tuple(word.lower() for word in texts()(value))
-    for digest in listed:
-        if not _DIGEST.fullmatch(digest):
-            raise InputError(f"expected at least 16 digits of a study's digest, got {digest!r}")
-    return listed
-
-
-_SECTIONS: Mapping[str, Mapping[str, Parser]] = {
-    "budget": {
-        "epsilon_per_study": parse_epsilon,
-        "epsilon_in_total": parse_epsilon,
-        "epsilon_per_year": parse_epsilon,
-        "max_delta": parse_delta,
-        "forgotten": _digests,
-    },
-    "study": {
-        "min_parties": whole(least=1),
-        "min_colluders": whole(least=0),
-        "min_key_bits": one_of(KEY_BITS),
-        "methods": texts(methods()),
-        "profiles": texts(PROFILES),
-        "aggregations": texts([each.value for each in Aggregation]),
-        "signers": texts(),
-        "curators": texts(),
-    },
-    "data": {
-        "min_rows": whole(least=1),
-        "max_rows": whole(least=1),
-        "not_before": date,
-        "not_after": date,
-        "columns_allowed": texts(),
-        "columns_never": texts(),
-    },
-    "approval": {"automatic": yes_or_no},
-}
-
-
 def _read(document: Mapping[str, object]) -> dict[str, Any]:
+    hints = get_type_hints(Policy, include_extras=True)
+    sections: dict[str, dict[str, Parser]] = {}
+    for name, hint in hints.items():
+        section, parser = hint.__metadata__[0]
+        sections.setdefault(section, {})[name] = parser
     for section in document:
-        if section not in _SECTIONS:
-            raise InputError(f"unknown section {section!r}; known: {', '.join(_SECTIONS)}")
+        if section not in sections:
+            raise InputError(f"unknown section {section!r}; known: {', '.join(sections)}")
+    needed = {key.name for key in fields(Policy) if key.default is MISSING}
     found: dict[str, Any] = {}
     for section, table in {"budget": {}, **document}.items():
-        needed = _NEEDED if section == "budget" else ()
-        found |= read_table(table, _SECTIONS[section], inside=section, required=needed)
+        parsers = sections[section]
+        required = [name for name in parsers if name in needed]
+        found |= read_table(table, parsers, inside=section, required=required)
     return found

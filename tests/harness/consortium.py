@@ -16,6 +16,7 @@ from common.schema.codes import Codes
 from common.service.clock import system_clock
 from common.service.database import Database
 from common.wire.catalogue import ErrorCode, WireError
+from common.wire.v1 import curator_pb2 as pb
 from curator.server.service import CuratorServer
 from curator.store.records import StudyState as CuratorState
 from curator.store.store import Store
@@ -216,6 +217,11 @@ def take_turn(session, connection, house, study):
     if need is Need.OVER:
         return session.ended() or StudyState.ABORTED
     return None if need is Need.NOTHING else session.turn(connection, summary)
+
+
+def status_of(connection, study):
+    """What the curator says of a study when a party asks for it."""
+    return connection._call("Status", pb.StatusRequest(study=study))
 
 
 def random_tables(names):

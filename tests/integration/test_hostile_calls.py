@@ -24,6 +24,7 @@ from curator.server.admission import Kind
 from curator.server.service import CuratorServer
 from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
+from tests.harness.consortium import status_of
 from tests.harness.process_consortium import ProcessConsortium
 
 SERVICE = "/parley.v1.CuratorService/"
@@ -45,7 +46,7 @@ def dial(party, port=None):
 def status(consortium, name="east"):
     """A call of another party, which must be answered."""
     with consortium.parties[name].dial() as connection:
-        return connection.status(consortium.study.digest)
+        return status_of(connection, consortium.study.digest)
 
 
 def code_of(error):

@@ -30,7 +30,7 @@ protocol/test_secure_sum: common/crypto/sums/plan common/crypto/sums/ring
 statistical/test_noise_audit_with_delta: common/privacy/promise
 statistical/test_noise_laws: common/privacy/laplace common/privacy/noise_law
 study/test_damaged_messages: common/study/messages
-study/test_roles: curator/effects curator/role parley/simulation/in_process party/effects party/role
+study/test_roles: curator/effects curator/role parley/simulation/in_process party/role
 protocol/reproductions/test_results_told_differently: common/study/history common/study/transcript
 unit/curator/test_node: curator/store/tables
 unit/curator/test_studies: curator/store/records
