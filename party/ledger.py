@@ -17,7 +17,6 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from pathlib import Path
 
 from common.errors import LocalError, PolicyError
 from common.privacy.spending import Spending
@@ -87,14 +86,11 @@ class Caps:
 
 
 class Ledger:
-    """The ledger in a file, alone or with the journal; open it in one process at a time."""
+    """The ledger in a party's file; open it in one process at a time."""
 
-    def __init__(self, file: Path | Database) -> None:
-        self._file = file if isinstance(file, Database) else Database(file)
-        self._file.add_tables(_TABLES)
-
-    def close(self) -> None:
-        self._file.close()
+    def __init__(self, database: Database) -> None:
+        self._file = database
+        database.add_tables(_TABLES)
 
     def charge(self, charge: Charge, caps: Caps | None, charged_at: str) -> bool:
         """Charge a step, durably; false if it was charged before (at the same price).

@@ -3,7 +3,7 @@
 For every message the node asks the role what to do, and writes the message, the charges and the
 answers down in ONE transaction. Only when that is on disk does anything leave. A crash before the
 transaction leaves no trace but the keys of steps, so the same message finds the same randomness; a
-crash after it leaves the answers in the outbox, to be sent as they are.
+crash after it leaves the answers in the outbox, to be sent unchanged.
 
 After a crash the role is rebuilt by a replay of the journal: see `common.service.durable.role`.
 
@@ -129,14 +129,14 @@ class PartyNode:
         if self.state is not StudyState.RUNNING:
             return
         objection = isinstance(error, RemoteProtocolError)
-        told = PartyRefused(
+        refusal = PartyRefused(
             study=self._ticket.digest,
             step=self._journal.traffic.newest_step(self._ticket.digest),
             reason=_PUBLIC_OBJECTION if objection else _PUBLIC_REFUSAL,
         )
         done = _Done()
         with self._journal.transaction():
-            self._journal_outgoing(told, done)
+            self._journal_outgoing(refusal, done)
             self._journal.end(
                 self._ticket.digest, StudyState.REFUSED, reason=str(error), at=self._now()
             )
@@ -168,7 +168,9 @@ class PartyNode:
                     done = self._execute(message, effects, refusal)
                 else:  # the owner's no was written down before this message came
                     done = _Done()
-                    self._refuse(message, "the owner withdrew", done, told=_PUBLIC_WITHDRAWAL)
+                    self._refuse(
+                        message, "the owner withdrew", done, public_reason=_PUBLIC_WITHDRAWAL
+                    )
                 digest, now = self._ticket.digest, self._now()
                 self._journal.add_received(
                     digest, sequence=sequence, body=body, effects=done.effects, at=now
@@ -207,11 +209,11 @@ class PartyNode:
         self._ledger.charge(charge, self._caps, self._now())
 
     def _refuse(
-        self, message: ToParty, reason: str, done: _Done, *, told: str = _PUBLIC_REFUSAL
+        self, message: ToParty, reason: str, done: _Done, *, public_reason: str = _PUBLIC_REFUSAL
     ) -> None:
         step = getattr(message, "step", 0)
         self._journal_outgoing(
-            PartyRefused(study=self._ticket.digest, step=step, reason=told), done
+            PartyRefused(study=self._ticket.digest, step=step, reason=public_reason), done
         )
         done.reason = reason
 

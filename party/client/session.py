@@ -66,10 +66,10 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-def decline(connection: Connection, study: StudyId, *, told: str = _DECLINED) -> None:
+def decline(connection: Connection, study: StudyId, *, public_reason: str = _DECLINED) -> None:
     """Tell the curator that the owner takes no part, or no longer; a closed study stays closed."""
     try:
-        connection.decline(study, told)
+        connection.decline(study, public_reason)
     except WireError as error:
         if error.code is not ErrorCode.STUDY_CLOSED:
             raise
@@ -268,7 +268,9 @@ class StudySession:
         """Sign if the owner has approved; None if the owner has not decided yet."""
         context = self._context
         if study.expired(context.today()):
-            self._refuse(connection, f"study {study.name!r}: {expiry(study)}", told=_EXPIRED)
+            self._refuse(
+                connection, f"study {study.name!r}: {expiry(study)}", public_reason=_EXPIRED
+            )
         at_sight = context.policy.reasons_at_sight(
             study,
             party=context.name,
@@ -279,12 +281,12 @@ class StudySession:
         try:
             context.take_prior(study, connection)
         except InputError as error:
-            self._refuse(connection, str(error), told=_OTHER_PRIOR, cause=error)
+            self._refuse(connection, str(error), public_reason=_OTHER_PRIOR, cause=error)
         source = self._opened_or_refused(connection, study)
         try:
             seen = context.review(study, source)
         except PolicyError as error:  # its steps ask for more than any policy allows
-            self._refuse(connection, str(error), told=_OUTSIDE_POLICY)
+            self._refuse(connection, str(error), public_reason=_OUTSIDE_POLICY)
         self._refuse_for(connection, study, seen.reasons_against)
         decision = self._decision(seen)
         if decision is None:
@@ -322,7 +324,7 @@ class StudySession:
             if self._unopened < _OPENINGS:
                 raise
             reason = f"study {study.name!r} does not fit our table: {error}"
-            self._refuse(connection, reason, told=_OUTSIDE_POLICY, cause=error)
+            self._refuse(connection, reason, public_reason=_OUTSIDE_POLICY, cause=error)
 
     def _refuse_for(self, connection: Connection, study: Study, reasons: Sequence[str]) -> None:
         if reasons:
@@ -330,7 +332,7 @@ class StudySession:
             self._refuse(
                 connection,
                 f"study {study.name!r} is refused by this owner's policy:\n{listed}",
-                told=_OUTSIDE_POLICY,
+                public_reason=_OUTSIDE_POLICY,
             )
 
     def _refuse(
@@ -338,11 +340,11 @@ class StudySession:
         connection: Connection,
         reason: str,
         *,
-        told: str = _DECLINED,
+        public_reason: str = _DECLINED,
         cause: InputError | None = None,
     ) -> NoReturn:
-        """Tell the curator no more than `told`, and our own side why; wipe the keys if it began."""
-        decline(connection, self._digest, told=told)
+        """Tell the curator no more than `public_reason`, and our own side why."""
+        decline(connection, self._digest, public_reason=public_reason)
         journal = self._context.journal
         record = journal.record(self._digest)
         if record is not None and record.state is StudyState.RUNNING:

@@ -6,8 +6,8 @@ column, combined by exclusive or); the words go through two different mixers, an
 outputs are added up modulo 2^64. The sums are independent of the order, and a row that is changed,
 added or lost changes them except with probability about 2^-64.
 
-This notices accidents and ordinary updates. It is not made to withstand an adversary who constructs
-tables with equal digests: that would be the owner of the table, who is free to begin with another.
+The digest notices accidents and ordinary updates. It does not withstand an adversary who constructs
+tables with equal digests: only the owner of the table could, and an owner may choose any table.
 The digest depends on the rows alone, so it stays at the party.
 """
 

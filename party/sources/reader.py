@@ -111,7 +111,7 @@ class TableReader(ABC):
         """
 
     def read_slowly(self) -> bool:
-        """From now on read the same cells in a way that takes longer; False if there is none.
+        """Switch to a slower way to read the same cells; False if there is none.
 
         Raises:
             InputError: the schema is strict, and the rows are not those of a table.

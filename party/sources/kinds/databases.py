@@ -2,7 +2,7 @@
 
 ADBC gives the result of a query as a stream of Arrow batches, without a Python object per row; from
 PostgreSQL by COPY in binary form, which the server streams. Nothing is ever written: the session is
-read-only where the database knows such a thing.
+read-only where the database has read-only sessions.
 
 What a cell is read as follows from the declared type of its column, never from other cells. SQLite
 has no such types, and a cell of its own storage class in every row: there every cell is read as
@@ -10,8 +10,8 @@ text. Elsewhere numbers, booleans, dates, times and bytes are read as such, and 
 the text that the database makes of it. Rows and groups are read by the same expressions, so a cell
 has the same code in both.
 
-Where the database groups and counts, that the table is still the same is told by a fingerprint that
-the database computes itself, in the same transaction as the counts.
+Where the database groups and counts, it also computes a fingerprint of the table, in the same
+transaction, by which a changed table is noticed.
 
 The password of a database never stands in the study, in the settings or on a command line. It comes
 from where libpq looks for it (PGPASSWORD, PGPASSFILE, a service file), or the whole address comes
@@ -154,7 +154,7 @@ class SqlReader(TableReader):
 
 
 def _connect(kind: str, address: str) -> adbc_driver_manager.dbapi.Connection:
-    """Open a connection that cannot write, where the database knows such a thing."""
+    """Open a connection, a read-only one where the database has them."""
     # The drivers are slow to load.
     import adbc_driver_manager.dbapi
     import adbc_driver_postgresql.dbapi  # type: ignore[import-untyped]  # has no stubs

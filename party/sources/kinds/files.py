@@ -83,7 +83,7 @@ class CsvReader(FileReader):
 
     A file whose rows are not equally long, or longer than a block, is read by Python, which cuts it
     as Arrow does: a short row then has empty cells, a long one loses what is beyond the header.
-    That is for a schema that refuses nothing; under any other such a file is refused.
+    That is for a schema that refuses nothing; any other schema refuses the file.
 
     `.gz` is decompressed. Without a schema all columns can be read. Without a delimiter it is the
     one that the header has.
