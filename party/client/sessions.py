@@ -81,7 +81,7 @@ class SessionManager:
         self._source = SourceWatch(context.check_source, changed=self._wake_up)
         self._releases = ReleaseWatch(collector, changed=self._wake_up)
         self._places: dict[StudyId, _Place] = {}
-        # For a seat; first come, first served.
+        # Studies that wait for a seat; first come, first served.
         self._waiting: dict[StudyId, tuple[Need, Summary]] = {}
         self._wake = threading.Event()
         self._look_at = 0.0
@@ -89,12 +89,11 @@ class SessionManager:
         self._said_full = False
 
     def run(self, *, once: bool, only: StudyId | None = None) -> dict[StudyId, Ending]:
-        """Take part in every open study that lists this party; return how each ended.
+        """Take part in every open study that lists this party; return how each ended, if it did.
 
         A study that cannot go on because of something here (a table without its columns, a full
-        disk) is tried again now and then, and the log says so.
-
-        A study that goes on has None. With `once` this returns when all studies have ended.
+        disk) is tried again now and then, and the log says so. With `once` this returns when all
+        studies have ended.
 
         Raises:
             InputError: with `once`, the owner's table cannot be read.
@@ -105,7 +104,7 @@ class SessionManager:
             self._context.notes.clear()
         threading.Thread(target=self._hang_up_when_stopping, daemon=True).start()
         backoff = self._backoff()
-        # One looks at the source, and one fetches releases.
+        # Two workers more: one looks at the source, and one fetches releases.
         with ThreadPoolExecutor(self._seats + 2, "study") as workers:
             try:
                 while not self._stopping.is_set():
@@ -119,7 +118,7 @@ class SessionManager:
                     self._give_seats(workers)
                     self._pause()
             finally:
-                self._dialer.hang_up()  # or the studies would be waited for until they end
+                self._dialer.hang_up()  # otherwise this would wait until the studies end
         self._settle()
         endings: dict[StudyId, Ending] = {}
         for study, place in self._places.items():
