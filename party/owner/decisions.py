@@ -136,9 +136,6 @@ def approve(approvals: Approvals, seen: Review, *, at: str, data_digest: str = "
     """Approve a study as it was reviewed, at the cost that was shown.
 
     If the rows have another digest when the study begins, the owner is told.
-
-    Raises:
-        PolicyError: the owner's policy refuses it, or it was declined before.
     """
     if seen.reasons_against:
         listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)

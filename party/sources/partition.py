@@ -36,11 +36,7 @@ class PartitionCounter:
     groups: Groups = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the cells of one partition that are not zero; the tables lie one after the other.
-
-        Raises:
-            InputError: naming a cell that the schema refuses.
-        """
+        """Yield the cells of one partition that are not zero; the tables lie one after the other."""
         digest = RowDigest(self.schema.sizes)
         sizes = grouped_sizes(self.schema.sizes, self.groups)
         tally = Tally(sizes, checked_sets(self.sets, sizes))

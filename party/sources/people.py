@@ -59,11 +59,7 @@ class PeopleTable:
     person: str
 
     def read(self, schema: Schema) -> tuple[list[Codes], list[bytes]]:
-        """Return the rows, and whose each of them is.
-
-        Raises:
-            InputError: the table cannot be read, or has no rows, or no column for the person.
-        """
+        """Return the rows, and whose each of them is."""
         return with_fallback(self.reader, lambda: self._read(schema))
 
     def _read(self, schema: Schema) -> tuple[list[Codes], list[bytes]]:
@@ -96,11 +92,7 @@ class PeopleTable:
 
 
 class PeopleSource(Source):
-    """A `Source` of the rows that are kept, held in memory.
-
-    Raises:
-        InputError: a table cannot be read, or has no column for the person.
-    """
+    """A `Source` of the rows that are kept, held in memory."""
 
     def __init__(
         self,

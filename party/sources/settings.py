@@ -106,22 +106,16 @@ class SourceSettings:
 
         What is refused here is refused whatever a study asks for: a table that cannot be read at
         all. A source that passes gives codes to every study whose columns it has.
-
-        Raises:
-            InputError: naming what cannot be read, for the owner's terminal.
         """
         all_kinds()[self.kind].check_readable(self)
 
     def open(
         self, schema: Schema, *, held_bytes: int = HELD_BYTES, people: PeopleLimit | None = None
     ) -> Source:
-        """Read the source once.
+        """Read the source once; InputError if it cannot be read, or is not of the schema.
 
         Up to `held_bytes` of codes are held in memory. `people` is what a study agreed about
         people; None if it protects rows.
-
-        Raises:
-            InputError: the table cannot be read, or is not of the schema.
         """
         self._check_person(schema)
         if people is not None:

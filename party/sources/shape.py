@@ -50,11 +50,7 @@ class Shape:
         return next((name for name, each in self.columns.items() if each == own), own)
 
     def study_names(self, names: Sequence[str]) -> list[str]:
-        """Return the study's names of the table's columns, without columns that one stands for.
-
-        Raises:
-            InputError: a column that is to be renamed, or looked at, is not there.
-        """
+        """Return the study's names of the table's columns, without columns that one stands for."""
         looked_at = self.where.names if self.where else ()
         for key, wanted in (("columns", self.columns.values()), ("where", looked_at)):
             absent = [name for name in wanted if name not in names]

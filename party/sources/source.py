@@ -100,11 +100,7 @@ def data_changed(where: str) -> PolicyError:
 
 
 class TableSource(Source):
-    """A source over any reader; opening it reads the table once.
-
-    Raises:
-        InputError: the table cannot be read, or is not of the schema; row and cell are named.
-    """
+    """A source over any reader; opening it reads the table once."""
 
     def __init__(
         self, reader: TableReader, schema: Schema, *, held_bytes: int = HELD_BYTES

@@ -92,11 +92,7 @@ def start_session(master: str = "", options: dict[str, str] | None = None) -> Sp
 
 
 class SparkSource(Source):
-    """A `Source` over a table of Spark; opening it reads the table once.
-
-    Raises:
-        InputError: the table cannot be read, or is not of the schema.
-    """
+    """A `Source` over a table of Spark; opening it reads the table once."""
 
     def __init__(
         self,
@@ -174,11 +170,7 @@ def _reading(where: str) -> Iterator[None]:
 def check_table(
     session: SparkSession, table: Callable[[SparkSession], DataFrame], where: str
 ) -> None:
-    """Read every column of a table once, and look at nothing.
-
-    Raises:
-        InputError: it cannot be read, or has no rows.
-    """
+    """Read every column of a table once, and look at nothing; refuse an empty table."""
     with _reading(where), quiet():
         frame = table(session)
         frame.write.format("noop").mode("overwrite").save()
