@@ -76,6 +76,7 @@ class StudyRecord:
 
     study: StudyId
     name: str
+    data_digest: str  # of the rows that it is about; a secret
     state: StudyState
     reason: str
     began_at: str
@@ -119,15 +120,13 @@ class Journal:
     def begin(self, study: StudyId, *, name: str, data_digest: str, at: str) -> None:
         """Open a study, once, and pin its data; PolicyError if it is open with other data."""
         with self._file.transaction():
-            known = self._file.rows(
-                "SELECT data_digest, state FROM study WHERE study = ?", (study,)
-            )
-            if not known:
+            known = self.record(study)
+            if known is None:
                 self._file.write(
                     "INSERT INTO study VALUES (?, ?, ?, ?, '', ?, NULL)",
                     (study, name, data_digest, StudyState.RUNNING.value, at),
                 )
-            elif known[0][1] == StudyState.RUNNING.value and known[0][0] != data_digest:
+            elif known.state is StudyState.RUNNING and known.data_digest != data_digest:
                 raise PolicyError(
                     f"the data changed since study {name!r} began, and answers about two different "
                     "tables protect neither. Restore the data as it was, or give the study up with "
@@ -146,11 +145,10 @@ class Journal:
 
     def pinned_data(self, study: StudyId) -> str | None:
         """Return the digest of the data of a running study; None if it does not run."""
-        found = self._file.rows(
-            "SELECT data_digest FROM study WHERE study = ? AND state = ?",
-            (study, StudyState.RUNNING.value),
-        )
-        return str(found[0][0]) if found else None
+        known = self.record(study)
+        if known is None or known.state is not StudyState.RUNNING:
+            return None
+        return known.data_digest
 
     def studies(self) -> list[StudyRecord]:
         """List every study that this party took part in, oldest first."""
@@ -162,16 +160,16 @@ class Journal:
 
     def _records(self, where: str, values: tuple[bytes, ...]) -> list[StudyRecord]:
         rows = self._file.rows(
-            "SELECT study, name, state, reason, began_at, ended_at "  # noqa: S608  # ours
+            "SELECT study, name, data_digest, state, reason, began_at, ended_at "  # noqa: S608  # ours
             f"FROM study {where} ORDER BY rowid",
             values,
         )
         return [
             StudyRecord(
-                study=study, name=name, state=StudyState(state), reason=reason,
-                began_at=began_at, ended_at=ended_at,
+                study=study, name=name, data_digest=data_digest, state=StudyState(state),
+                reason=reason, began_at=began_at, ended_at=ended_at,
             )
-            for study, name, state, reason, began_at, ended_at in rows
+            for study, name, data_digest, state, reason, began_at, ended_at in rows
         ]  # fmt: skip
 
     def state(self, study: StudyId) -> StudyState:

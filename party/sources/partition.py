@@ -36,7 +36,7 @@ class PartitionCounter:
     groups: Groups = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the cells of one partition that are not zero; the tables lie one after the other."""
+        """Yield the cells of one partition that are not zero, one table after the other."""
         digest = RowDigest(self.schema.sizes)
         sizes = grouped_sizes(self.schema.sizes, self.groups)
         tally = Tally(sizes, checked_sets(self.sets, sizes))
