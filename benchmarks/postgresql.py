@@ -1,7 +1,7 @@
 """Who counts: fetching rows from PostgreSQL against GROUP BY: `python -m benchmarks.postgresql`.
 
 A server of its own on a local socket; the jobs take turns, and medians of the clock are shown. From
-them come the constants of `party.sources.grouping`: what a row in a GROUP BY and a cell in the
+them come the constants of `party.sources.source`: what a row in a GROUP BY and a cell in the
 fingerprint cost, in cells fetched.
 """
 
