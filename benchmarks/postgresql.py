@@ -1,7 +1,7 @@
 """Who counts: fetching rows from PostgreSQL against GROUP BY: `python -m benchmarks.postgresql`.
 
 A server of its own on a local socket; the jobs take turns, and medians of the clock are shown. From
-them come the constants of `party.sources.grouping`: what a row in a GROUP BY and a cell in the
+them come the constants of `party.sources.source`: what a row in a GROUP BY and a cell in the
 fingerprint cost, in cells fetched.
 """
 
@@ -23,7 +23,7 @@ import adbc_driver_postgresql.dbapi  # type: ignore[import-untyped]  # has no st
 
 from benchmarks.measuring import category, keep, number, schema_of, seconds_in_turn, show
 from common.schema import Schema
-from party.sources.sql import SqlReader
+from party.sources.kinds.databases import SqlReader
 
 _SIZES = {"sex": 2, "age": 100, "ward": 12, "year": 26, "smokes": 2, "state": 50}
 
@@ -121,7 +121,7 @@ def jobs(reader: SqlReader) -> list[Callable[[], object]]:
     pairs = [list(pair) for pair in itertools.combinations(_SIZES, 2)][:5]
     return [
         lambda: [list(part.read()) for part in reader.parts(list(_SIZES))],
-        reader.fingerprint,
+        lambda: reader.groups([]),
         lambda: reader.groups(pairs),
     ]
 
@@ -137,7 +137,8 @@ def main() -> None:
         raise SystemExit("no PostgreSQL server here: install the package postgresql")
     with running_server(programs, "correct-horse") as server:
         server.execute(table_statement(options.rows), "ANALYZE people")
-        reader = SqlReader("postgresql", server.uri(), "SELECT * FROM people", schema())
+        query = "SELECT * FROM people"
+        reader = SqlReader("postgresql", address=server.uri(), query=query, schema=schema())
         seconds = seconds_in_turn(*jobs(reader), turns=options.repetitions)
     report(options.rows, *map(statistics.median, seconds))
 

@@ -31,7 +31,7 @@ from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from parley.simulation.in_process import run_study
 from party.journal import StudyState
-from party.owner.review import PlannedStep
+from party.owner.dry_run import PlannedStep
 from tests.harness.consortium import Consortium, Party
 
 NAMES = ("north", "east", "south")

@@ -1,4 +1,4 @@
-"""A party's node put together: settings in, studies taken part in. Nothing is wired elsewhere.
+"""A party's node put together from its settings. Nothing is wired elsewhere.
 
 with alone(settings), party_context(settings, source, clock=clock) as context:
     session_manager(settings, context, stopping=stopping, ...).run(once=False)
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from common.release.prior import Priors
 from common.service.alerts import Hook, check_webhook
 from common.service.clock import Clock
 from common.service.database import Database
-from common.service.metrics import serving_metrics
+from common.service.metrics import Sample, certificate_gauge, gauge, serving_metrics
 from common.service.passphrase import asking
 from common.service.process import alone_in, check_level
 from common.service.settings import (
@@ -39,19 +40,15 @@ from common.study.script import ScriptRun
 from common.wire.pki.certificates import Role, expiry_warning, fingerprint, subject_of
 from common.wire.pki.credentials import CredentialFiles
 from common.wire.tls import proxy_from
-from party.client.backoff import Backoff
 from party.client.context import PartyContext
-from party.client.dialer import Address, Dialer
+from party.client.dialer import Address, Backoff, Dialer
 from party.client.sessions import DEFAULT_SEATS, SessionManager
-from party.collecting import Collector
-from party.collection import Collection
-from party.journal import Journal
+from party.journal import Journal, Notes, StudyState
 from party.ledger import Ledger
-from party.metrics import party_samples
-from party.notes import Notes
-from party.owner.approvals import Approvals
-from party.owner.dry_run import rehearse
+from party.owner.decisions import Approvals
+from party.owner.dry_run import dry_run
 from party.owner.policy import Policy
+from party.releases import Collection, Collector
 from party.sources.people import PeopleLimit
 from party.sources.settings import OwnersTable, owners_table
 from party.sources.source import Source
@@ -129,7 +126,7 @@ class PartySettings:
 def party_settings(
     file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object] | None = None
 ) -> Settings[PartySettings]:
-    """Defaults, then the settings file, then `PARLEY_PARTY_*`, then flags."""
+    """Read defaults, then the settings file, then `PARLEY_PARTY_*`, then flags."""
     return read_settings(
         PartySettings, prefix=PREFIX, file=file, environment=environment, flags=flags or {},
         tables=("source",),
@@ -139,23 +136,52 @@ def party_settings(
 def source_settings(
     settings: Settings[PartySettings], file: Path | None, environment: Mapping[str, str]
 ) -> OwnersTable:
-    """The owner's table, from the `[source]` of the settings file; paths are relative to it."""
+    """Read the `[source]` of the settings file; paths are relative to that file."""
     if "source" not in settings.tables:
-        raise InputError("there is no [source] in the settings: say where the rows are")
+        raise InputError("settings: there is no [source]. Add one that says where the rows are")
     folder = Path() if file is None else file.parent
     return owners_table(settings.tables["source"], folder=folder, environment=environment)
 
 
 def metrics(settings: PartySettings, context: PartyContext) -> AbstractContextManager[None]:
-    """Serves the node's metrics for the length of a block, if the settings ask for them."""
+    """Serve the node's metrics for the length of a block, if the settings ask for them."""
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
     return serving_metrics(
         settings.metrics, lambda: party_samples(context.journal, context.ledger, files)
     )
 
 
+def party_samples(journal: Journal, ledger: Ledger, files: CredentialFiles) -> Iterator[Sample]:
+    """Yield what an owner watches: budget, studies by state, bytes that left, the certificate."""
+    spending = ledger.spending()
+    states = Counter(record.state for record in journal.studies())
+    for state in StudyState:
+        yield gauge(
+            "parley_party_studies",
+            states[state],
+            "Studies that this party took part in, by state.",
+            {"state": state.value},
+        )
+    yield gauge(
+        "parley_party_epsilon_spent",
+        float(spending.epsilon),
+        "Epsilon in the ledger, over all studies, at the largest delta of any of them.",
+    )
+    yield gauge(
+        "parley_party_rho_spent",
+        float(spending.rho),
+        "Rho in the ledger, over all studies that have a delta.",
+    )
+    yield gauge(
+        "parley_party_released_bytes",
+        sum(departure.size for departure in journal.sent_log()),
+        "Bytes of all messages that left, over all studies.",
+    )
+    yield certificate_gauge(files)
+
+
 def open_file(settings: PartySettings) -> Database:
-    """Ledger, journal and decisions, which need no keys."""
+    """Open ledger, journal and decisions, which need no keys."""
     make_private_folder(settings.folder)
     return Database(settings.folder / STATE)
 
@@ -183,7 +209,7 @@ def party_context(
     passphrase: AskPassphrase | None = None,
     begin: Callable[[Study], ScriptRun] | None = None,
 ) -> Iterator[PartyContext]:
-    """What this party is and has, from its files; enough to review studies without a network.
+    """Load what this party is and has, which is enough to review studies without a network.
 
     By default the settings name the passphrase, and the study its script.
     """
@@ -214,7 +240,7 @@ def party_context(
             check_source=source.check_readable,
             open_source=lambda study: open_rows(source, study, name, settings.folder),
             begin=begin,
-            forecast=partial(rehearse, begin=begin),
+            forecast=partial(dry_run, begin=begin),
             clock=clock,
             hook=Hook(webhook=settings.webhook, command=settings.on_event),
             priors=priors,
@@ -223,7 +249,7 @@ def party_context(
 
 
 def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Source:
-    """A party's rows as a study has them: those of people where it protects people.
+    """Open a party's rows as a study has them: those of people where it protects people.
 
     The secret by which rows of people are chosen is kept in the node's folder.
     """
@@ -239,7 +265,7 @@ def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Sou
 
 
 def _people_secret(folder: Path) -> Secret[bytes]:
-    """Drawn once, before the first study reads a row; a restart chooses the same rows."""
+    """Draw the secret once, before the first study reads a row; a restart reads it again."""
     file = folder / _PEOPLE_KEY
     if not file.exists():
         write_new(file, OsRandomSource().random_bytes(_SECRET_BYTES), mode=0o600)
@@ -257,7 +283,7 @@ def session_manager(
     stopping: threading.Event,
     software: str,
 ) -> SessionManager:
-    """Every study that this party is invited to, now and later."""
+    """Return the manager of every study that this party is invited to, now and later."""
     address = address_of(settings, environment=environment, software=software)
     dialer = Dialer(address, context.clock)
     collector = Collector(
@@ -285,7 +311,7 @@ def session_manager(
 def address_of(
     settings: PartySettings, *, environment: Mapping[str, str], software: str
 ) -> Address:
-    """The way to the curator, with the proxy that the environment names."""
+    """Return the way to the curator, with the proxy that the environment names."""
     return Address(
         target=settings.curator,
         proxy=proxy_from(environment, host=settings.curator.rpartition(":")[0]),

@@ -1,4 +1,4 @@
-"""Backups of a party's state, and what becomes of a ledger that was restored.
+"""Backups of a party's state, and the consequences of restoring one.
 
 A restored ledger has forgotten what was charged since the backup. Three things follow.
 
@@ -19,11 +19,10 @@ from common.service import backup
 from common.service.backup import About
 from common.service.database import Database
 from common.service.process import alone_in
-from common.study.ids import StudyId
 from party.app import STATE, PartySettings
 from party.journal import Journal, StudyRecord, StudyState
 from party.ledger import Charge, Ledger
-from party.owner.approvals import Approvals, Decision
+from party.owner.decisions import Approvals, Decision
 
 _STEP = "restored from a backup"
 
@@ -39,7 +38,7 @@ def back_up(settings: PartySettings, out: Path, *, at: str, software: str) -> Ab
 
 
 def restore(settings: PartySettings, file: Path, about: About, *, at: str) -> list[StudyRecord]:
-    """Put a copy into the folder of a node that does not run; the studies that ended by it.
+    """Put a copy into the folder of a node that does not run; return the studies that it ends.
 
     Raises:
         InputError: the node runs, the folder has a state that can be read, or the copy is damaged.
@@ -67,17 +66,11 @@ def _end_running(database: Database, about: About, *, at: str) -> list[StudyReco
             _charge_rest(ledger, record, approved, about, at=at)
             journal.end(record.study, StudyState.REFUSED, reason=reason, at=at)
         for study in set(approvals.studies()) - over:
-            _withdraw(approvals, study, reason, at)
+            decision = approvals.decision(study)
+            if decision is not None and decision.approved:
+                no = Decision(approved=False, reason=reason, decided_at=at)
+                approvals.decide(study, no)
     return running
-
-
-def _withdraw(approvals: Approvals, study: StudyId, reason: str, at: str) -> None:
-    decision = approvals.decision(study)
-    if decision is not None and decision.approved:
-        no = Decision(
-            approved=False, epsilon=Fraction(0), reason=reason, decided_by="owner", decided_at=at
-        )
-        approvals.decide(study, no)
 
 
 def _charge_rest(

@@ -1,6 +1,6 @@
-"""Is a party's node ready for a study? One finding for every thing that can stop one.
+"""Checks whether a party's node is ready for a study: one finding for everything that can stop one.
 
-Nothing changes by it, but that the curator learns that we called.
+The checks change nothing, except that the curator learns that we called.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from common.wording import many
 from party import app as party_app
 from party.app import STATE, PartySettings
 from party.client.connection import OPEN, PROTOCOL, Greeting
+from party.client.context import require_no_rollback
 from party.client.dialer import Dialer
-from party.client.rollback import require_no_rollback
 from party.journal import Journal
 from party.ledger import Ledger
 from party.owner.policy import Policy
@@ -48,151 +48,143 @@ def examine_party(
     passphrase: AskPassphrase,
     monitored: bool = False,
 ) -> Iterator[Finding]:
-    """Everything a party's node needs.
+    """Check everything that a party's node needs.
 
     `wanted` is the study to come, or its schema; None if there is none yet.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
-    books = settings.folder / STATE
+    here = _Node(settings, source, files, settings.folder / STATE)
+    key = settings.keys / "identity.key"
     yield found("version", lambda: f"{software()}, protocol {PROTOCOL}")
-    yield found("clock", lambda: _clock(files, books, clock()))
+    yield found("clock", lambda: here.clock(clock()))
     yield found("certificate", lambda: certificate(files, Role.PARTY, clock()))
-    yield found("identity", lambda: _identity(settings.keys / "identity.key", passphrase))
-    yield found("policy", lambda: _policy(settings.policy))
+    yield found("identity", lambda: load_identity(key, passphrase=passphrase).public.fingerprint)
+    yield found("policy", here.policy)
     yield found("disk", lambda: state_folder(settings.folder))
-    yield found("ledger", lambda: _ledger(books))
-    yield found("data source", lambda: _rows(source, wanted, files, books))
+    yield found("ledger", here.ledger)
+    yield found("data source", lambda: here.rows(wanted))
     if isinstance(wanted, Study):
-        yield found("study", lambda: _listed(wanted, files, settings.keys / "identity.pub"))
+        yield found("study", lambda: here.lists_us(wanted))
     if monitored:
         yield found("running", lambda: running(settings.folder))
-    yield from _at_the_curator(settings, source, wanted, environment, clock)
-
-
-def _clock(files: CredentialFiles, ledger: Path, now: datetime) -> str:
-    """It cannot be before things that have happened; the curator's clock is looked at later."""
-    words = checks.clock(files, now)
-    newest = _newest_charge(ledger)
-    if newest is not None and now + _CLOCKS_DIFFER < newest:
-        raise InputError(
-            f"it is {now:%Y-%m-%d %H:%M} here, before the newest entry of the ledger "
-            f"({newest:%Y-%m-%d %H:%M}): set the clock"
-        )
-    return words
-
-
-def _newest_charge(file: Path) -> datetime | None:
-    if not file.exists():
-        return None
-    with Database(file) as database:
-        entries = Ledger(database).entries()
-    return datetime.fromisoformat(entries[-1].charged_at) if entries else None
-
-
-def _identity(path: Path, passphrase: AskPassphrase) -> str:
-    return load_identity(path, passphrase=passphrase).public.fingerprint
-
-
-def _policy(path: Path) -> str:
-    policy = Policy.load(path)
-    delta = f", delta up to {float(policy.max_delta):g}" if policy.max_delta else ""
-    return f"epsilon {policy.epsilon_per_study} a study, {policy.epsilon_in_total} in total{delta}"
-
-
-def _ledger(file: Path) -> str:
-    if not file.exists():
-        return "empty"
-    with Database(file) as database:
-        database.check()
-        ledger = Ledger(database)
-        ledger.verify()
-        entries = many(len(ledger.entries()), "entry")
-        return f"{ledger.spending().words()} spent in {entries}, chain intact"
-
-
-def _rows(
-    source: Callable[[], OwnersTable],
-    wanted: Study | Schema | None,
-    files: CredentialFiles,
-    books: Path,
-) -> str:
-    settings = source()
-    settings.check_readable()
-    if wanted is None:
-        return f"{settings.kind}; not read: give --study or --schema to check it against one"
-    if isinstance(wanted, Study):
-        schema, member = wanted.schema, _member(wanted, files)
-        opened = party_app.open_rows(settings, wanted, member.name, books.parent)
-        if opened.rows != member.rows:
-            found = many(opened.rows, "row")
-            raise InputError(f"{found}; the study says {member.rows:,}: ask for a new study")
-        if books.exists():
-            _unchanged(wanted, opened.snapshot.digest, books)
-    else:
-        schema, opened = wanted, settings.open(wanted)
-    broken = _broken(settings, schema)
-    return f"{settings.kind}, {many(opened.rows, 'row')}, all of the schema{broken}"
-
-
-def _broken(settings: OwnersTable, schema: Schema) -> str:
-    """How many rows break a rule, for the owner's terminal alone."""
-    if not schema.rules:
-        return ""
-    breaking = sum(
-        codes.rows - int(schema.possible.holds(codes).sum())
-        for codes in settings.open(schema.without_rules()).chunks()
-    )
-    return f"; {many(breaking, 'row')} broke a rule, counted as the nearest possible row"
-
-
-def _unchanged(study: Study, digest: str, books: Path) -> None:
-    """A study that runs goes on with the table that it began with."""
-    with Database(books) as database:
-        pinned = Journal(database, OsRandomSource()).pinned_data(study.digest)
-    if pinned not in (None, digest):
-        raise InputError(
-            f"the data changed since study {study.name!r} began: restore it as it was, or give "
-            "the study up with `parley party decline`"
-        )
-
-
-def _member(study: Study, files: CredentialFiles) -> Member:
-    name = subject_of(files.load().certificate).name
-    for member in study.members:
-        if member.name == name:
-            return member
-    raise InputError(f"study {study.name!r} does not list {name!r}")
-
-
-def _listed(study: Study, files: CredentialFiles, identity: Path) -> str:
-    ours = load_public_identity(identity)
-    if _member(study, files).identity.encoded != ours.encoded:
-        raise InputError(
-            f"study {study.name!r} pins another identity than ours ({ours.fingerprint}): send "
-            "our identity.pub to the curator's operator and ask for a new study"
-        )
-    signed = f"signed by {study.signer}" if study.signer else "not signed"
-    return f"{study.name!r} lists us with our identity; {signed}"
-
-
-def _at_the_curator(
-    settings: PartySettings,
-    source: Callable[[], OwnersTable],
-    wanted: Study | Schema | None,
-    environment: Mapping[str, str],
-    clock: Clock,
-) -> Iterator[Finding]:
-    """What only the curator can tell; nothing more is said of one that does not answer."""
+    # A curator that does not answer is one finding, and the last.
     met: list[_Meeting] = []
     yield found("curator", lambda: _reached(settings, environment, clock, met))
     for meeting in met:
         yield found("clocks", meeting.clocks)
         yield found("versions", meeting.versions)
-        yield found("memory", partial(_memory, settings, meeting.greeting))
+        yield found("memory", partial(here.memory, meeting.greeting))
+        for study in meeting.studies if wanted is None else ():
+            yield found("invitation", partial(here.fits, study))
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """What is on this machine: settings, keys, policy, state and rows."""
+
+    settings: PartySettings
+    source: Callable[[], OwnersTable]
+    files: CredentialFiles
+    state: Path  # ledger and journal
+
+    def clock(self, now: datetime) -> str:
+        """Refuse a clock that is before what has happened; the curator's is compared later."""
+        words = checks.clock(self.files, now)
+        entries = []
+        if self.state.exists():
+            with Database(self.state) as database:
+                entries = Ledger(database).entries()
+        newest = datetime.fromisoformat(entries[-1].charged_at) if entries else now
+        if now + _CLOCKS_DIFFER < newest:
+            raise InputError(
+                f"it is {now:%Y-%m-%d %H:%M} here, before the newest entry of the ledger "
+                f"({newest:%Y-%m-%d %H:%M}): set the clock"
+            )
+        return words
+
+    def policy(self) -> str:
+        policy = Policy.load(self.settings.policy)
+        delta = f", delta up to {float(policy.max_delta):g}" if policy.max_delta else ""
+        return (
+            f"epsilon {policy.epsilon_per_study} a study, {policy.epsilon_in_total} in total{delta}"
+        )
+
+    def ledger(self) -> str:
+        if not self.state.exists():
+            return "empty"
+        with Database(self.state) as database:
+            database.check()
+            ledger = Ledger(database)
+            ledger.verify()
+            entries = many(len(ledger.entries()), "entry")
+            return f"{ledger.spending().words()} spent in {entries}, chain intact"
+
+    def rows(self, wanted: Study | Schema | None) -> str:
+        table = self.source()
+        table.check_readable()
         if wanted is None:
-            for study in meeting.studies:
-                books = settings.folder / STATE
-                yield found("invitation", partial(_fits, source, study, meeting.files, books))
+            return f"{table.kind}; not read: give --study or --schema to check it against one"
+        if isinstance(wanted, Study):
+            schema, member = wanted.schema, self._member(wanted)
+            opened = party_app.open_rows(table, wanted, member.name, self.settings.folder)
+            if opened.rows != member.rows:
+                counted = many(opened.rows, "row")
+                raise InputError(f"{counted}; the study says {member.rows:,}: ask for a new study")
+            self._require_unchanged(wanted, opened.snapshot.digest)
+        else:
+            schema, opened = wanted, table.open(wanted)
+        broken = _broken(table, schema)
+        return f"{table.kind}, {many(opened.rows, 'row')}, all of the schema{broken}"
+
+    def _require_unchanged(self, study: Study, digest: str) -> None:
+        """Refuse another table than the one that a running study began with."""
+        if not self.state.exists():
+            return
+        with Database(self.state) as database:
+            pinned = Journal(database, OsRandomSource()).pinned_data(study.digest)
+        if pinned not in (None, digest):
+            raise InputError(
+                f"the data changed since study {study.name!r} began: restore it as it was, or give "
+                "the study up with `parley party decline`"
+            )
+
+    def fits(self, study: Study) -> str:
+        return f"{study.name!r}: {self.rows(study)}"
+
+    def _member(self, study: Study) -> Member:
+        name = subject_of(self.files.load().certificate).name
+        for member in study.members:
+            if member.name == name:
+                return member
+        raise InputError(f"study {study.name!r} does not list {name!r}")
+
+    def lists_us(self, study: Study) -> str:
+        ours = load_public_identity(self.settings.keys / "identity.pub")
+        if self._member(study).identity.encoded != ours.encoded:
+            raise InputError(
+                f"study {study.name!r} pins another identity than ours ({ours.fingerprint}): send "
+                "our identity.pub to the curator's operator and ask for a new study"
+            )
+        signed = f"signed by {study.signer}" if study.signer else "not signed"
+        return f"{study.name!r} lists us with our identity; {signed}"
+
+    def memory(self, greeting: Greeting) -> str:
+        """Compare the journal here with what the curator has of us."""
+        with Database(self.state) as database:
+            journal = Journal(database, OsRandomSource())
+            require_no_rollback(journal, Policy.load(self.settings.policy), greeting.studies)
+        return "our journal knows of every message of ours that the curator has"
+
+
+def _broken(table: OwnersTable, schema: Schema) -> str:
+    """Say how many rows break a rule, for the owner's terminal alone."""
+    if not schema.rules:
+        return ""
+    breaking = sum(
+        codes.rows - int(schema.possible.holds(codes).sum())
+        for codes in table.open(schema.without_rules()).chunks()
+    )
+    return f"; {many(breaking, 'row')} broke a rule, counted as the nearest possible row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +195,6 @@ class _Meeting:
     at_s: float
     took_s: float
     studies: Sequence[Study]
-    files: CredentialFiles
 
     def clocks(self) -> str:
         offset = self.greeting.time_s - self.at_s
@@ -239,19 +230,5 @@ def _reached(
             for each in greeting.studies
             if each.state in OPEN
         ]
-    met.append(_Meeting(greeting, before + took / 2, took, studies, address.files))
+    met.append(_Meeting(greeting, before + took / 2, took, studies))
     return f"{address.words}: reached; studies that list us: {len(greeting.studies)}"
-
-
-def _memory(settings: PartySettings, greeting: Greeting) -> str:
-    """Whether the books here are the newest there are of what left."""
-    with Database(settings.folder / STATE) as database:
-        journal = Journal(database, OsRandomSource())
-        require_no_rollback(journal, Policy.load(settings.policy), greeting.studies)
-    return "our journal knows of every message of ours that the curator has"
-
-
-def _fits(
-    source: Callable[[], OwnersTable], study: Study, files: CredentialFiles, books: Path
-) -> str:
-    return f"{study.name!r}: {_rows(source, study, files, books)}"

@@ -1,8 +1,9 @@
-"""An owner vouches for a release it took part in: verified, compared with its own books, signed.
+"""An owner vouches for a release: verified, compared with the owner's own records, signed.
 
-Not the rows and not the model: whether a model follows from the study and the published results is
-checked by everyone who verifies the release. What only the party knows is whether it approved the
-study, took part in it to the end, saw these results and no others, and paid what it is said to.
+A signature vouches neither for the rows nor for the model: that a model follows from the study and
+the published results is checked by every reader who verifies the release. Only the party knows
+whether it approved the study, took part in it to the end, saw these results and no others, and paid
+what the statement says.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from party.app import STATE, PartySettings
 from party.client.context import PartyContext
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
-from party.owner.approvals import Approvals
+from party.owner.decisions import Approvals
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class Records:
     """What a party decided, received and paid."""
 
     approvals: Approvals
@@ -57,7 +58,7 @@ def countersign(
     found: Verified | None = None,
     tell: Reporter = silent,
 ) -> Signature:
-    """Add a party's signature to a release folder or .zip; again is harmless.
+    """Add a party's signature to a release folder or .zip; repeating it is harmless.
 
     `found` is what `verify` found in this release; by default it is verified here.
 
@@ -66,27 +67,22 @@ def countersign(
         PolicyError: it is not the study we approved, the results we saw, or the epsilon we paid.
     """
     identity = load_identity(settings.keys / "identity.key", passphrase=passphrase)
-    if found is None:  # unsigned: our own books say whether it is ours
+    if found is None:  # it may be unsigned: our own records say whether it is ours
         found = verify(release, unsigned=True, tell=tell)
     found.require(allow_other_version=True)
     study = _study_of(release, found)
     path = settings.folder / STATE
     if not path.exists():
-        raise InputError(f"{path}: there are no books of ours to compare the release with")
+        raise InputError(f"{path}: there are no records of ours to compare the release with")
     with Database(path) as file:
-        books = Books(Approvals(file), Journal(file, OsRandomSource()), Ledger(file))
-        return _sign(release, found, study, identity, books)
+        records = Records(Approvals(file), Journal(file, OsRandomSource()), Ledger(file))
+        return _sign(release, found, study, identity, records)
 
 
 def vouch(release: Path, found: Verified, context: PartyContext) -> Signature:
-    """`countersign`, by a node, of a release that was verified just now.
-
-    Raises:
-        InputError: it is of a single owner.
-        PolicyError: it is not the study we approved, the results we saw, or the epsilon we paid.
-    """
-    books = Books(context.approvals, context.journal, context.ledger)
-    return _sign(release, found, _study_of(release, found), context.identity, books)
+    """Do what `countersign` does, for a node that has just verified the release."""
+    records = Records(context.approvals, context.journal, context.ledger)
+    return _sign(release, found, _study_of(release, found), context.identity, records)
 
 
 def _study_of(release: Path, found: Verified) -> Study:
@@ -99,10 +95,22 @@ def _study_of(release: Path, found: Verified) -> Study:
 
 
 def _sign(
-    release: Path, found: Verified, study: Study, identity: Identity, books: Books
+    release: Path, found: Verified, study: Study, identity: Identity, records: Records
 ) -> Signature:
+    assert found.consistency is not None  # noqa: S101  # it has a study
     name = _our_name(study, identity)
-    _require_ours(release, found, study, name, books)
+    with open_release(release) as contents:
+        prior = bundled_prior(contents, study)
+    reasons = reasons_against(
+        study,
+        records,
+        party=name,
+        results=found.consistency.results,
+        privacy=found.consistency.privacy,
+        begin=run_of if prior is None else prior.begin,
+    )
+    if reasons:
+        raise PolicyError(f"we do not vouch for {found.where}: {'; '.join(reasons)}")
     signer = Signer(role=SignerRole.PARTY, name=name, identity=identity)
     signature = signer.sign(found.checked.manifest_bytes)
     add_signature(release, signature)
@@ -118,53 +126,37 @@ def _our_name(study: Study, identity: Identity) -> str:
     )
 
 
-def _require_ours(release: Path, found: Verified, study: Study, name: str, books: Books) -> None:
-    assert found.consistency is not None  # noqa: S101  # it has a study
-    with open_release(release) as contents:
-        prior = bundled_prior(contents, study)
-    reasons = reasons_against(
-        study,
-        books,
-        party=name,
-        results=found.consistency.results,
-        privacy=found.consistency.privacy,
-        begin=run_of if prior is None else prior.begin,
-    )
-    if reasons:
-        raise PolicyError(f"we do not vouch for {found.where}: {'; '.join(reasons)}")
-
-
 def reasons_against(
     study: Study,
-    books: Books,
+    records: Records,
     *,
     party: str,
     results: Sequence[bytes],
     privacy: Mapping[str, Any],
     begin: Callable[[Study], ScriptRun] = run_of,
 ) -> list[str]:
-    """Why this party does not vouch for a release; empty if it does.
+    """List why this party does not vouch for a release; empty if it does.
 
     `results` and `privacy` are what the release says was published, and its privacy statement.
 
     Raises:
         LocalError: the ledger was tampered with.
     """
-    books.ledger.verify()
-    decision = books.approvals.decision(study.digest)
+    records.ledger.verify()
+    decision = records.approvals.decision(study.digest)
     if decision is None or not decision.approved:
         withdrew = decision is not None and decision.withdrawn_at is not None
         return ["we withdrew from this study" if withdrew else "we did not approve this study"]
-    record = books.journal.record(study.digest)
+    record = records.journal.record(study.digest)
     if record is None or record.state is not StudyState.FINISHED:
         return ["we did not take part in this study to its end"]
     reasons = []
-    received = books.journal.received_digests(study.digest)
+    received = records.journal.received_digests(study.digest)
     if not _saw(received, study, results):
         reasons.append("the results in it are not those that were published to us")
     elif not told_missing(received, study, results, privacy.get("missing", {}), begin=begin):
         reasons.append("the parties it calls missing are not those that we were told of")
-    paid = books.ledger.spending(study.digest.hex()).paid
+    paid = records.ledger.spending(study.digest.hex()).paid
     stated = privacy.get("exact", {}).get("parties_paid", {}).get(party)
     if stated != str(paid):
         currency = study.promise.currency
@@ -173,13 +165,12 @@ def reasons_against(
 
 
 def _saw(received: Sequence[bytes], study: Study, results: Sequence[bytes]) -> bool:
-    """Whether every result came to us, in this order; bodies are gone, their digests stay."""
+    """Say whether every result came to us, in this order; the digests outlive the bodies."""
     came = iter(received)
-    return all(_digest(study, step, result) in came for step, result in enumerate(results))
-
-
-def _digest(study: Study, step: int, result: bytes) -> bytes:
-    return _digest_of(ResultPublished(study=study.digest, step=step, result=result))
+    return all(
+        _digest_of(ResultPublished(study=study.digest, step=step, result=result)) in came
+        for step, result in enumerate(results)
+    )
 
 
 def _digest_of(message: ToParty) -> bytes:
@@ -194,7 +185,7 @@ def told_missing(
     *,
     begin: Callable[[Study], ScriptRun] = run_of,
 ) -> bool:
-    """Whether the parties that are called missing are those that we were told of, step by step.
+    """Say whether the parties called missing are those that we were told of, step by step.
 
     `missing` has for each missing party the first step without it.
     """
@@ -204,10 +195,10 @@ def told_missing(
     history.add_key(b"")
     before: tuple[str, ...] = ()
     for number, result in enumerate(results):
-        gone = _in_order(study, {name for name, first in missing.items() if first <= number})
-        if not _told_in_step(came, study, run, history.digest, number, before, gone):
+        missing_now = _in_order(study, {name for name, first in missing.items() if first <= number})
+        if not _told_in_step(came, study, run, history.digest, number, before, missing_now):
             return False
-        run.leave_out(gone)
+        run.leave_out(missing_now)
         step = run.step()
         if not isinstance(step, SumStep):
             return False
@@ -215,8 +206,8 @@ def told_missing(
             decode_total(sum_plan_of(study, number, step, None, history=history.digest), result)
         )
         history.add_result(number, result)
-        history.add_missing(number, gone)
-        before = gone
+        history.add_missing(number, missing_now)
+        before = missing_now
     return True
 
 
@@ -227,13 +218,13 @@ def _told_in_step(
     history: HistoryDigest,
     number: int,
     before: Sequence[str],
-    gone: Sequence[str],
+    missing_now: Sequence[str],
 ) -> bool:
-    """Whether a step was opened to us, and its list published, with these parties missing in it.
+    """Say whether a step was opened to us, and its list published, with these parties missing.
 
     Each of them was out when the step was opened, or was missing on the list.
     """
-    new = [name for name in gone if name not in before]
+    new = [name for name in missing_now if name not in before]
     for size in range(len(new) + 1):
         for early in combinations(new, size):
             out = _in_order(study, {*before, *early})

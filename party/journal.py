@@ -1,13 +1,15 @@
-"""What a party received, drew and let out, on disk before it counts: the memory of a crashed node.
+"""A party's durable record of the messages it received and sent: the memory of a crashed node.
 
 Every received message is one transaction: the message, the charge it caused, the exact bytes it is
 answered with. Only then do bytes leave. After a crash the role is rebuilt by giving it the received
-messages again, with the randomness of the same per-step keys, and what was released but not
+messages again, with the randomness of the same per-step keys, and what was journalled but not
 acknowledged is sent again, byte for byte: nothing is ever drawn, encrypted or charged a second
 time. `common.service.durable` does that, for both services.
 
 When the study ends its keys and messages are wiped. What stays is the sent log: for every message
 that left, to whom it went, when, how large it was, and its SHA-256.
+
+`Notes` are beside it: what the running node last said about each study, for `party status`.
 
 Not here: what messages mean, and when to send them. `party.node` knows.
 """
@@ -15,7 +17,7 @@ Not here: what messages mean, and when to send them. `party.node` knows.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -50,6 +52,13 @@ CREATE TABLE IF NOT EXISTS departure (
     PRIMARY KEY (study, sequence)
 ) STRICT;
 """
+_NOTES = """
+CREATE TABLE IF NOT EXISTS note (
+    study BLOB PRIMARY KEY,
+    words TEXT NOT NULL,
+    noted_at TEXT NOT NULL
+) STRICT;
+"""
 
 
 class StudyState(enum.StrEnum):
@@ -67,6 +76,7 @@ class StudyRecord:
 
     study: StudyId
     name: str
+    data_digest: str  # of the rows that it is about; a secret
     state: StudyState
     reason: str
     began_at: str
@@ -104,21 +114,19 @@ class Journal:
         return self._keys.private
 
     def transaction(self) -> AbstractContextManager[None]:
-        """All of the block's changes on disk, or none."""
+        """Write all of the block's changes to disk, or none."""
         return self._file.transaction()
 
     def begin(self, study: StudyId, *, name: str, data_digest: str, at: str) -> None:
-        """Open a study, once, and pin its data; PolicyError if it is open, about other data."""
+        """Open a study, once, and pin its data; PolicyError if it is open with other data."""
         with self._file.transaction():
-            known = self._file.rows(
-                "SELECT data_digest, state FROM study WHERE study = ?", (study,)
-            )
-            if not known:
+            known = self.record(study)
+            if known is None:
                 self._file.write(
                     "INSERT INTO study VALUES (?, ?, ?, ?, '', ?, NULL)",
                     (study, name, data_digest, StudyState.RUNNING.value, at),
                 )
-            elif known[0][1] == StudyState.RUNNING.value and known[0][0] != data_digest:
+            elif known.state is StudyState.RUNNING and known.data_digest != data_digest:
                 raise PolicyError(
                     f"the data changed since study {name!r} began, and answers about two different "
                     "tables protect neither. Restore the data as it was, or give the study up with "
@@ -136,65 +144,64 @@ class Journal:
             )
 
     def pinned_data(self, study: StudyId) -> str | None:
-        """The digest of the data that a running study is about; None if none runs."""
-        found = self._file.rows(
-            "SELECT data_digest FROM study WHERE study = ? AND state = ?",
-            (study, StudyState.RUNNING.value),
-        )
-        return str(found[0][0]) if found else None
+        """Return the digest of the data of a running study; None if it does not run."""
+        known = self.record(study)
+        if known is None or known.state is not StudyState.RUNNING:
+            return None
+        return known.data_digest
 
     def studies(self) -> list[StudyRecord]:
-        """Every study this party took part in, oldest first."""
+        """List every study that this party took part in, oldest first."""
         return self._records("", ())
 
     def record(self, study: StudyId) -> StudyRecord | None:
-        """One of them; None if we took no part in it."""
+        """Return one study; None if we took no part in it."""
         return next(iter(self._records("WHERE study = ?", (study,))), None)
 
     def _records(self, where: str, values: tuple[bytes, ...]) -> list[StudyRecord]:
         rows = self._file.rows(
-            "SELECT study, name, state, reason, began_at, ended_at "  # noqa: S608  # ours
+            "SELECT study, name, data_digest, state, reason, began_at, ended_at "  # noqa: S608  # ours
             f"FROM study {where} ORDER BY rowid",
             values,
         )
         return [
             StudyRecord(
-                study=study, name=name, state=StudyState(state), reason=reason,
-                began_at=began_at, ended_at=ended_at,
+                study=study, name=name, data_digest=data_digest, state=StudyState(state),
+                reason=reason, began_at=began_at, ended_at=ended_at,
             )
-            for study, name, state, reason, began_at, ended_at in rows
+            for study, name, data_digest, state, reason, began_at, ended_at in rows
         ]  # fmt: skip
 
     def state(self, study: StudyId) -> StudyState:
-        found = self._file.rows("SELECT state FROM study WHERE study = ?", (study,))
-        if not found:
+        record = self.record(study)
+        if record is None:
             raise LocalError(f"study {short_id(study)} was never begun here")
-        return StudyState(found[0][0])
+        return record.state
 
     def step_key(self, study: StudyId, step: int) -> Secret[bytes]:
-        """The secret key of a step's randomness, on disk before it is returned."""
+        """Return the secret key of a step's randomness, which is on disk by then."""
         if self.state(study) is not StudyState.RUNNING:
             raise LocalError("a study that ended has no keys any more")
         return self._keys.key(study, step)
 
     def is_duplicate(self, study: StudyId, *, sequence: int, body: bytes) -> bool:
-        """Whether this message was received before; WireError for a gap or a conflict."""
+        """Say whether this message was received before; WireError for a gap or a conflict."""
         return self._inbox.is_duplicate(study, _CURATOR, sequence=sequence, body=body)
 
     def newest_released(self, study: StudyId) -> int:
-        """The number of the newest message that left or may have left; 0 before the first."""
+        """Return the sequence of the newest message that left or may have left; 0 if none did."""
         return self._outbox.newest(study, _CURATOR)
 
     def newest_received(self, study: StudyId) -> int:
-        """The number of the newest message received; 0 before the first."""
+        """Return the sequence of the newest message received; 0 before the first."""
         return self._inbox.newest(study, _CURATOR)
 
     def received(self, study: StudyId) -> Iterator[Received]:
-        """The messages of a running study, for replay."""
+        """Yield the messages of a running study, for replay."""
         return self._inbox.messages(study)
 
     def received_digests(self, study: StudyId) -> list[bytes]:
-        """SHA-256 of every message received, in order; they stay when the bodies are wiped."""
+        """List the SHA-256 of every message received, in order; digests outlive the bodies."""
         return self._inbox.digests(study, _CURATOR)
 
     def add_received(
@@ -209,7 +216,7 @@ class Journal:
     def add_outgoing(
         self, study: StudyId, body: bytes, *, kind: str, recipient: str, at: str
     ) -> Outgoing:
-        """Release bytes, in the caller's transaction."""
+        """Journal bytes that are to leave, in the caller's transaction."""
         outgoing = self._outbox.add(study, _CURATOR, body)
         self._file.write(
             "INSERT INTO departure VALUES (?, ?, ?, ?, ?, ?, NULL)",
@@ -218,14 +225,14 @@ class Journal:
         return outgoing
 
     def outbox(self, study: StudyId) -> Iterator[Outgoing]:
-        """What was released and not acknowledged, in order."""
+        """Yield what was journalled and is not acknowledged, in order."""
         return self._outbox.due(study, _CURATOR)
 
     def acknowledge(self, study: StudyId, newest: int, *, at: str) -> None:
-        """The curator has this message, and every one before it; again is harmless.
+        """Note that the curator has this message and all before it; repeating it is harmless.
 
         Raises:
-            RemoteProtocolError: nothing with that number was ever released.
+            RemoteProtocolError: nothing with that sequence was ever sent.
         """
         if not 0 <= newest <= self.newest_released(study):
             raise RemoteProtocolError(
@@ -241,9 +248,10 @@ class Journal:
             )
 
     def end(self, study: StudyId, state: StudyState, *, reason: str, at: str) -> None:
-        """Close a study and wipe its secrets; what was not acknowledged yet stays to be sent.
+        """Close a study and wipe its secrets.
 
-        Unless the curator ended the study for us: it takes nothing more then.
+        What is not acknowledged stays to be sent, unless the curator ended the study: it takes
+        nothing more then.
         """
         with self._file.transaction():
             self._file.write(
@@ -256,7 +264,7 @@ class Journal:
                 self._outbox.drop(study)
 
     def sent_log(self) -> list[Departure]:
-        """Every message that left or may have left, of every study, oldest first."""
+        """List every message that left or may have left, of every study, oldest first."""
         rows = self._file.rows(
             "SELECT study, name, sequence, kind, departure.recipient, digest, size, released_at, "
             "acknowledged_at FROM departure JOIN outgoing USING (study, sequence) "
@@ -271,3 +279,28 @@ class Journal:
             for study, name, sequence, kind, recipient, digest, size, released_at, acknowledged_at
             in rows
         ]  # fmt: skip
+
+
+class Notes:
+    """The notes in a party's file: for the owner's eyes, never sent. Nothing depends on them."""
+
+    def __init__(self, database: Database) -> None:
+        self._file = database
+        database.add_tables(_NOTES)
+
+    def write(self, study: StudyId, words: str, *, at: str) -> None:
+        """Replace what was said about a study; empty words only remove it."""
+        with self._file.transaction():
+            self._file.write("DELETE FROM note WHERE study = ?", (study,))
+            if words:
+                self._file.write("INSERT INTO note VALUES (?, ?, ?)", (study, words, at))
+
+    def clear(self) -> None:
+        """Forget what an earlier run of the node said."""
+        with self._file.transaction():
+            self._file.write("DELETE FROM note")
+
+    def all(self) -> Mapping[StudyId, str]:
+        """Return what was said about each study, and since when."""
+        rows = self._file.rows("SELECT study, words, noted_at FROM note")
+        return {StudyId(study): f"{words} (since {at})" for study, words, at in rows}

@@ -6,8 +6,9 @@ Charging the same step of the same study again is recognised and costs nothing: 
 once, and asked again it is the same answer.
 
 Entries are chained: each carries the SHA-256 of its own content and of the entry before it, so a
-changed, removed or reordered entry breaks the chain from there on, and `verify` says where. Whoever
-can rewrite the whole file can rewrite the whole chain; so note `head` down elsewhere now and then.
+changed, removed or reordered entry breaks the chain from there on, and `verify` says where. An
+attacker who can rewrite the whole file can rewrite the whole chain; so note `head` down elsewhere
+now and then.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from pathlib import Path
 
 from common.errors import LocalError, PolicyError
 from common.privacy.spending import Spending
@@ -55,7 +55,7 @@ class Charge:
     delta: Fraction = Fraction(0)  # of that promise
 
     def columns(self) -> list[str]:
-        """The fields, in order, as the table has them and the chain digests them."""
+        """Return the fields, in order, as the table has them and the chain digests them."""
         return [str(value) for value in asdict(self).values()]
 
     @property
@@ -86,14 +86,11 @@ class Caps:
 
 
 class Ledger:
-    """The ledger in a file, alone or with the journal; open it in one process at a time."""
+    """The ledger in a party's file; open it in one process at a time."""
 
-    def __init__(self, file: Path | Database) -> None:
-        self._file = file if isinstance(file, Database) else Database(file)
-        self._file.add_tables(_TABLES)
-
-    def close(self) -> None:
-        self._file.close()
+    def __init__(self, database: Database) -> None:
+        self._file = database
+        database.add_tables(_TABLES)
 
     def charge(self, charge: Charge, caps: Caps | None, charged_at: str) -> bool:
         """Charge a step, durably; false if it was charged before (at the same price).
@@ -153,7 +150,7 @@ class Ledger:
         )
 
     def year(self, at: str) -> str:
-        """The calendar year, in UTC, that a charge at a time counts for.
+        """Return the calendar year, in UTC, that a charge at a time counts for.
 
         A clock that was set back finds no earlier year with room in it: the year of the newest
         entry is the least.
@@ -164,7 +161,7 @@ class Ledger:
     def spending(
         self, study: str | None = None, *, besides: str | None = None, year: str | None = None
     ) -> Spending:
-        """What was spent on one study, or on all of them but one; in one year, or in all."""
+        """Return what was spent on one study, or on all of them but one; in one year, or in all."""
         return Spending.together(
             entry.charge.spending
             for entry in self.entries()
@@ -174,7 +171,7 @@ class Ledger:
         )
 
     def spent(self, study: str | None = None) -> Fraction:
-        """The epsilon of what was spent, at the largest delta of its studies."""
+        """Return the epsilon of what was spent, at the largest delta of its studies."""
         return self.spending(study).epsilon
 
     def entries(self) -> list[Entry]:
@@ -197,7 +194,7 @@ class Ledger:
         ]  # fmt: skip
 
     def head(self) -> str:
-        """The digest of the newest entry: it stands for the whole ledger up to here."""
+        """Return the digest of the newest entry, which stands for the whole ledger."""
         newest = self._file.rows("SELECT digest FROM entry ORDER BY number DESC LIMIT 1")
         return str(newest[0][0]) if newest else _EMPTY_HEAD
 

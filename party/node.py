@@ -1,14 +1,14 @@
-"""The shell that runs a party's role: journal, charge, then send; and after a crash the same again.
+"""The shell that runs a party's role: it journals and charges, and only then sends.
 
 For every message the node asks the role what to do, and writes the message, the charges and the
 answers down in ONE transaction. Only when that is on disk does anything leave. A crash before the
 transaction leaves no trace but the keys of steps, so the same message finds the same randomness; a
-crash after it leaves the answers in the outbox, to be sent as they are.
+crash after it leaves the answers in the outbox, to be sent unchanged.
 
 After a crash the role is rebuilt by a replay of the journal: see `common.service.durable.role`.
 
     node = PartyNode(ticket, ..., send=client.submit)
-    node.resume()                    # sends again what was not acknowledged
+    node.resume()                    # sends again what is not acknowledged
     node.receive(1, body)            # for every message, in order; duplicates are harmless
     node.acknowledge(1)              # when the curator has it
 """
@@ -34,10 +34,9 @@ from common.study.messages import (
     ToParty,
 )
 from common.wire import codec
-from party.effects import ChargeBudget, Effect, Send
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
-from party.role import PartyRole
+from party.role import ChargeBudget, Effect, PartyRole, Send
 
 # What the curator learns about a refusal. The owner's reason stays in the journal.
 _PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"
@@ -94,7 +93,7 @@ class PartyNode:
 
     @property
     def newest_received(self) -> int:
-        """The number of the newest message that is safely journalled: what to acknowledge."""
+        """The sequence of the newest journalled message: what to acknowledge."""
         return self._journal.newest_received(self._ticket.digest)
 
     def resume(self) -> None:
@@ -103,11 +102,11 @@ class PartyNode:
             self._send(outgoing)
 
     def acknowledge(self, newest: int) -> None:
-        """The curator has every message up to this one."""
+        """Note that the curator has every message up to this one."""
         self._journal.acknowledge(self._ticket.digest, newest, at=self._now())
 
     def receive(self, sequence: int, body: bytes) -> None:
-        """Take in the curator's message of that number, durably, and send what it asks for.
+        """Take in the curator's message of that sequence, durably, and send what it asks for.
 
         Raises:
             RemoteProtocolError: the message is not allowed; nothing changed.
@@ -126,33 +125,33 @@ class PartyNode:
             self._send(outgoing)
 
     def refuse(self, error: RemoteProtocolError | PolicyError) -> None:
-        """Go no further: the curator is told so, and our own journal why. Nothing if it is over."""
+        """Go no further: tell the curator so, and our own journal why. Nothing if it is over."""
         if self.state is not StudyState.RUNNING:
             return
         objection = isinstance(error, RemoteProtocolError)
-        told = PartyRefused(
+        refusal = PartyRefused(
             study=self._ticket.digest,
             step=self._journal.traffic.newest_step(self._ticket.digest),
             reason=_PUBLIC_OBJECTION if objection else _PUBLIC_REFUSAL,
         )
         done = _Done()
         with self._journal.transaction():
-            self._release(told, done)
+            self._journal_outgoing(refusal, done)
             self._journal.end(
                 self._ticket.digest, StudyState.REFUSED, reason=str(error), at=self._now()
             )
         self._role.forget()
-        for outgoing in done.released:
+        for outgoing in done.outgoing:
             self._send(outgoing)
 
     def _take_note(self, sequence: int, body: bytes, message: ToParty) -> None:
-        """A study that ended here: what still comes is remembered, and never answered.
+        """Remember what still comes for a study that ended here, and never answer it.
 
-        If we refused, the curator may have sent more before it heard of it. If it was the curator
-        who ended the study, nothing follows but another word for the end.
+        If we refused, the curator may have sent more before it heard of it. If the curator ended
+        the study, nothing follows but another message of the end.
         """
-        underway = self.state is StudyState.REFUSED
-        if not underway and not isinstance(message, StudyAborted | StudyFinished):
+        refused = self.state is StudyState.REFUSED
+        if not refused and not isinstance(message, StudyAborted | StudyFinished):
             raise RemoteProtocolError("the study is over for this party")
         with self._journal.transaction():
             self._journal.add_received(
@@ -167,8 +166,11 @@ class PartyNode:
                 self._note(message, len(body), sent=False, phase=role.phase)
                 if self._consents() or isinstance(message, StudyAborted | StudyFinished):
                     done = self._execute(message, effects, refusal)
-                else:
-                    done = self._withdraw(message)
+                else:  # the owner's no was written down before this message came
+                    done = _Done()
+                    self._refuse(
+                        message, "the owner withdrew", done, public_reason=_PUBLIC_WITHDRAWAL
+                    )
                 digest, now = self._ticket.digest, self._now()
                 self._journal.add_received(
                     digest, sequence=sequence, body=body, effects=done.effects, at=now
@@ -177,7 +179,7 @@ class PartyNode:
                     self._journal.end(digest, done.ending, reason=done.reason, at=now)
         if done.ending is not None:
             self._role.forget()
-        return done.released
+        return done.outgoing
 
     def _execute(self, message: ToParty, effects: Sequence[Effect], refusal: str) -> _Done:
         """Write the effects down in order; a refused charge drops the rest of them."""
@@ -186,7 +188,7 @@ class PartyNode:
             self._refuse(message, refusal, done)
         for effect in effects:
             if isinstance(effect, Send):
-                self._release(effect.message, done)
+                self._journal_outgoing(effect.message, done)
                 continue
             try:
                 self._charge(effect)
@@ -201,25 +203,21 @@ class PartyNode:
                 done.ending, done.reason = StudyState.ABORTED, message.reason
         return done
 
-    def _withdraw(self, message: ToParty) -> _Done:
-        """The owner's no, written down before this message came: it is not answered."""
-        done = _Done()
-        self._refuse(message, "the owner withdrew", done, told=_PUBLIC_WITHDRAWAL)
-        return done
-
     def _charge(self, effect: ChargeBudget) -> None:
         ticket = self._ticket
         charge = Charge(study=ticket.digest.hex(), study_name=ticket.name, **asdict(effect))
         self._ledger.charge(charge, self._caps, self._now())
 
     def _refuse(
-        self, message: ToParty, reason: str, done: _Done, *, told: str = _PUBLIC_REFUSAL
+        self, message: ToParty, reason: str, done: _Done, *, public_reason: str = _PUBLIC_REFUSAL
     ) -> None:
         step = getattr(message, "step", 0)
-        self._release(PartyRefused(study=self._ticket.digest, step=step, reason=told), done)
+        self._journal_outgoing(
+            PartyRefused(study=self._ticket.digest, step=step, reason=public_reason), done
+        )
         done.reason = reason
 
-    def _release(self, message: ToCurator, done: _Done) -> None:
+    def _journal_outgoing(self, message: ToCurator, done: _Done) -> None:
         body = codec.TO_CURATOR.encode(message)
         sealed_to = message.recipient if isinstance(message, EnvelopePosted) else None
         outgoing = self._journal.add_outgoing(
@@ -231,7 +229,7 @@ class PartyNode:
         )
         self._note(message, len(body), sent=True, phase="")
         done.effects.append(effect_name(Send(message=message)))
-        done.released.append(outgoing)
+        done.outgoing.append(outgoing)
         if isinstance(message, PartyRefused):
             done.ending, done.reason = StudyState.REFUSED, message.reason
 
@@ -248,7 +246,7 @@ class PartyNode:
 
 
 def _ask(role: PartyRole, message: ToParty) -> tuple[Sequence[Effect], str]:
-    """The role's effects, or the reason of its refusal."""
+    """Return the role's effects, or the reason for its refusal."""
     try:
         return role.receive(message), ""
     except PolicyError as refusal:
@@ -260,13 +258,13 @@ class _Done:
 
     def __init__(self) -> None:
         self.effects: list[str] = []
-        self.released: list[Outgoing] = []
+        self.outgoing: list[Outgoing] = []
         self.ending: StudyState | None = None
         self.reason = ""
 
 
 def effect_name(effect: Effect) -> str:
-    """What a replay must come to again: the kind of an effect, not its bytes."""
+    """Name what a replay must come to again: the kind of an effect, not its bytes."""
     if isinstance(effect, ChargeBudget):
         return f"charge {effect.step}: {effect.rho or effect.epsilon}"
     return f"send {type(effect.message).__name__}"

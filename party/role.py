@@ -8,14 +8,19 @@ role after a crash by feeding it the same messages again.
 
 A message that was seen before changes nothing. A message that is not allowed raises
 RemoteProtocolError, and changes nothing either.
+
+The shell executes effects strictly in order. `ChargeBudget` returns only after the charge is on
+disk; if it fails, the rest of the list is dropped and the study is refused. `Send` is journalled
+before it goes out, so that the same bytes go out again after a crash.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +55,7 @@ from common.study.messages import (
     StudyAborted,
     StudyFinished,
     StudyOpened,
+    ToCurator,
     ToParty,
     message_digest,
 )
@@ -64,12 +70,31 @@ from common.study.steps import (
     step_digest,
 )
 from common.study.sums import decode_total, sum_plan_of
-from party.effects import ChargeBudget, Effect, Send
 
 BlinderOfKey = Callable[[PublicKey, RandomSource], Blinder]
 
-SEED_STEP = -1
-"""Asks for the random source of what precedes the first step."""
+SEED_STEP = -1  # asks for the random source of what precedes the first step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargeBudget:
+    """Charge this party's ledger for one step of the study, before its answer leaves."""
+
+    step: str
+    mechanism: str  # what draws the answer
+    epsilon: Fraction = Fraction(0)  # the cost under pure epsilon; 0 under a promise with a delta
+    rho: Fraction = Fraction(0)  # the cost under a promise with a delta
+    delta: Fraction = Fraction(0)  # of that promise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """Send a message to the curator."""
+
+    message: ToCurator
+
+
+Effect = ChargeBudget | Send
 
 
 class State(enum.Enum):
@@ -147,13 +172,13 @@ class PartyRole:
 
     @property
     def phase(self) -> str:
-        """What the open step belongs to; empty between steps."""
+        """The phase of the open step; empty between steps."""
         step = self._run.step() if self.state in _IN_A_STEP else None
         return "" if step is None else step.phase
 
     @property
     def step_number(self) -> int:
-        """How many steps have their result."""
+        """The number of steps that have their result."""
         return self._number
 
     def receive(self, message: ToParty) -> list[Effect]:
@@ -288,11 +313,11 @@ class PartyRole:
         return [ChargeBudget(step=step.name, mechanism=step.mechanism, epsilon=cost)]
 
     def _deal_keys(self, plan: SumPlan) -> Effect:
-        """Nothing about the rows is in it, so nothing is charged yet."""
+        """Deal keys for a sum; nothing about the rows is in them, so nothing is charged yet."""
         source = self._source_of(self._number)
         self._recoverable = RecoverableParty(plan, self._member, source=source)
         payload = self._recoverable.offer()
-        return Send(message=KeysDealt(study=self._study.digest, step=self._number, payload=payload))
+        return self._send(KeysDealt, payload=payload)
 
     def _take_keys(self, message: KeysRelayed) -> list[Effect]:
         step, party = self._run.step(), self._in_open_sum(message)
@@ -316,20 +341,12 @@ class PartyRole:
             if m.name in self._missing or m.name in message.missing
         )
         self.state = State.AWAITING_SIGNATURES
-        return [
-            Send(
-                message=ListSigned(study=self._study.digest, step=self._number, signature=signature)
-            )
-        ]
+        return [self._send(ListSigned, signature=signature)]
 
     def _reveal_masks(self, message: SignaturesRelayed) -> list[Effect]:
         payload = self._in_open_sum(message).reveal(message.payload)
         self.state = State.IN_STEP
-        return [
-            Send(
-                message=MasksRevealed(study=self._study.digest, step=self._number, payload=payload)
-            )
-        ]
+        return [self._send(MasksRevealed, payload=payload)]
 
     def _in_open_sum(
         self, message: KeysRelayed | ListPublished | SignaturesRelayed
@@ -342,7 +359,7 @@ class PartyRole:
         return self._recoverable
 
     def _refuse_overspending(self, step: str, cost: Fraction) -> None:
-        """In the sound profile the epsilon printed is the epsilon delivered: here it is kept."""
+        """Refuse to pass the promise, which in the sound profile is the epsilon delivered."""
         promise = self._study.promise
         if self._study.profile == "sound" and self._spent + cost > promise.budget:
             raise PolicyError(
@@ -370,9 +387,7 @@ class PartyRole:
 
     def _choose(self, payload: bytes) -> Effect:
         self._chosen = payload
-        return Send(
-            message=ChoiceSubmitted(study=self._study.digest, step=self._number, payload=payload)
-        )
+        return self._send(ChoiceSubmitted, payload=payload)
 
     def _computing(self, step: JointChoiceStep, source: RandomSource) -> TwoPartyComputation:
         context = ComputationContext(
@@ -403,7 +418,7 @@ class PartyRole:
         return party
 
     def _replacement(self, step: ReplaceStep, source: RandomSource) -> NDArray[np.int64]:
-        """Its counts with its fresh shares on its own turn; else the shares it gives up."""
+        """Return our counts with fresh shares on our own turn; else the shares that we give up."""
         if step.release.party != self._name:
             return self._keeper.hand_over(step.group)
         if step.group is step.release.groups[0]:
@@ -466,18 +481,11 @@ class PartyRole:
     def _outgoing(self, message: SumMessage) -> Effect:
         if isinstance(message, PartialForwarded):
             return self._post(message.recipient, message.envelope)
-        return Send(
-            message=ShareSubmitted(
-                study=self._study.digest,
-                step=self._number,
-                chunk=message.chunk,
-                payload=message.payload,
-            )
-        )
+        return self._send(ShareSubmitted, chunk=message.chunk, payload=message.payload)
 
     def _post(self, recipient: str, envelope: bytes) -> Send:
-        return Send(
-            message=EnvelopePosted(
-                study=self._study.digest, step=self._number, recipient=recipient, envelope=envelope
-            )
-        )
+        return self._send(EnvelopePosted, recipient=recipient, envelope=envelope)
+
+    def _send(self, kind: Callable[..., ToCurator], **content: Any) -> Send:  # noqa: ANN401  # fields of the message
+        """Send a message of this study's open step."""
+        return Send(message=kind(study=self._study.digest, step=self._number, **content))

@@ -24,7 +24,7 @@ from common.privacy.randomness import source_of
 from common.release.fitted import FittedModel
 from common.release.synthetic_table import BLOCK_ROWS, Blocks, one_of_each
 from common.schema.columns import is_text
-from party.sources.spark import quiet, ship
+from party.sources.kinds.spark import quiet, ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ def write_on_spark(
     """Draw rows into a folder of Parquet files anywhere Spark can write.
 
     Args:
-        session: see `party.sources.spark.start_session`.
+        session: see `party.sources.kinds.spark.start_session`.
         folder: must not exist.
         fitted: what to draw from; it travels to the executors.
         rows: how many.

@@ -30,8 +30,7 @@ from curator.effects import Effect as CuratorEffect
 from curator.effects import Fail
 from curator.effects import Send as SendToParty
 from curator.role import CuratorRole, State
-from party.effects import ChargeBudget
-from party.role import PartyRole
+from party.role import ChargeBudget, PartyRole
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +20,8 @@ from common.privacy.randomness import RandomSource
 from common.schema import Codes, Schema, formats
 from common.schema.codes import concatenate
 from common.wording import many
-from party.sources.people import PeopleLimit, chosen, read_people
+from party.sources.people import PeopleLimit, chosen
 from party.sources.settings import SourceSettings
-from party.sources.source import in_some_way
 
 _KINDS = {".parquet": "parquet", ".pq": "parquet", **formats.KINDS}
 _KEY_BYTES = 32
@@ -76,8 +74,7 @@ class PeopleRows:
             options={key: value for key, value in given.items() if value},
             person=person,
         )
-        table = source.people(schema)
-        parts, people = in_some_way(table.reader, partial(read_people, table, schema))
+        parts, people = source.people(schema).read(schema)
         return cls(concatenate(parts), people)
 
     def dealt_out(self, parties: int, *, owners: int, key: bytes) -> list[PeopleRows]:

@@ -1,6 +1,6 @@
-"""One connection to the curator: every call, in the words of this project.
+"""One connection to the curator, with every call in this project's own types.
 
-A refused or failed call raises a WireError with the name of what is wrong. `party.client.dialer`
+A refused or failed call raises a WireError whose code names the problem. `party.client.dialer`
 makes connections.
 """
 
@@ -66,21 +66,11 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greeting:
-    """What the curator says of itself, and the studies that list this party, newest first."""
+    """What the curator says of itself, and the studies that list this party."""
 
     software: str  # and its version
     time_s: float  # its clock, in seconds since 1970
     studies: list[Summary]  # newest first
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """How a study is getting on."""
-
-    state: str
-    step: int
-    cause: str
-    waiting_for: tuple[str, ...]
 
 
 class Connection:
@@ -120,21 +110,23 @@ class Connection:
                 raise
             raise HungUpError from error
 
-    def _call(self, method: str, request: Message, *, timeout: float = _CALL_S) -> Any:  # noqa: ANN401  # its response
-        """Make a call that has one answer; the answer, checked."""
+    def _call(
+        self, method: str, request: Message | Iterator[Message], *, timeout: float = _CALL_S
+    ) -> Any:  # noqa: ANN401  # its response
+        """Make a call that has one answer; return the answer, checked."""
         with self._explained():
             response = getattr(self._stub, method)(request, timeout=timeout)
         strict.check(response)
         return response
 
     def enrol(self, party: str, identity: bytes, *, with_ended: bool = True) -> list[Summary]:
-        """Introduce ourselves; the studies that list us, newest first."""
+        """Introduce ourselves; return the studies that list us, newest first."""
         return self.greet(party, identity, with_ended=with_ended).studies
 
     def greet(self, party: str, identity: bytes, *, with_ended: bool = True) -> Greeting:
-        """Introduce ourselves; who answers, and the studies that list us.
+        """Introduce ourselves; return who answers, and the studies that list us.
 
-        `with_ended` lists the studies as well that ended and that we acknowledged: all that our
+        `with_ended` also lists the studies that ended and that we acknowledged: all that our
         journal must know of. A poll leaves them out.
         """
         request = pb.EnrolRequest(
@@ -154,11 +146,11 @@ class Connection:
         return Greeting(software=response.software, time_s=response.time_ms / 1000, studies=studies)
 
     def fetch_study(self, study: StudyId) -> str:
-        """The text of a study, as the curator has it."""
+        """Return the text of a study, as the curator has it."""
         return str(self._call("FetchStudy", pb.FetchStudyRequest(study=study)).document)
 
     def approve(self, study: StudyId, signature: bytes) -> None:
-        """Hand in the owner's approval; the last one to do so waits for the study to begin."""
+        """Hand in the owner's approval; the last party to do so waits for the study to begin."""
         request = pb.ApproveRequest(study=study, signature=signature)
         self._call("Approve", request, timeout=_SUBMIT_S)
 
@@ -196,19 +188,16 @@ class Connection:
         self._call("Acknowledge", pb.AcknowledgeRequest(study=study, received=received))
 
     def submit(self, study: StudyId, messages: Iterable[Outgoing]) -> int:
-        """Hand in messages, in order; the number of the newest that is on the curator's disk."""
+        """Hand in messages, in order; return the newest sequence that is on the curator's disk."""
         requests = (
             pb.SubmitRequest(study=study, frame=frame)
             for message in messages
             for frame in split(message.body, sequence=message.sequence)
         )
-        with self._explained():
-            response = self._stub.Submit(requests, timeout=_SUBMIT_S)
-        strict.check(response)
-        return int(response.submitted)
+        return int(self._call("Submit", requests, timeout=_SUBMIT_S).submitted)
 
     def fetch_release(self, study: StudyId, *, prior: bool = False) -> Iterator[bytes]:
-        """The .zip of a study's release, or of its prior, in pieces; not looked into here."""
+        """Yield the .zip of a study's release, or of its prior, in pieces, unchecked."""
         with self._explained():
             stream = self._stub.FetchRelease(pb.FetchReleaseRequest(study=study, prior=prior))
             try:
@@ -221,12 +210,3 @@ class Connection:
     def countersign(self, study: StudyId, signature: bytes) -> None:
         """Hand in our signature under a study's release."""
         self._call("Countersign", pb.CountersignRequest(study=study, signature=signature))
-
-    def status(self, study: StudyId) -> Status:
-        response = self._call("Status", pb.StatusRequest(study=study))
-        return Status(
-            state=STATES[response.state],
-            step=response.step,
-            cause=response.cause,
-            waiting_for=tuple(response.waiting_for),
-        )

@@ -1,16 +1,20 @@
-"""What a party is and has, for all its studies: keys, policy, decisions, ledger, rows."""
+"""What a party is and has, for all its studies: keys, policy, decisions, ledger, rows.
+
+A folder that is an older copy has forgotten what was spent; `require_no_rollback` notices.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
+from common.errors import LocalError
 from common.privacy.spending import Spending
 from common.release.prior import Priors
 from common.service.alerts import Hook
@@ -19,14 +23,14 @@ from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.requests import PartyRows
 from common.study.script import ScriptRun
-from party.client.connection import Connection
-from party.collection import Collection
-from party.journal import Journal
+from party.client.connection import Connection, Summary
+from party.journal import Journal, Notes
 from party.ledger import Ledger
-from party.notes import Notes
-from party.owner.approvals import Approvals
+from party.owner.decisions import Approvals
+from party.owner.dry_run import PlannedStep, fewest_owners
 from party.owner.policy import Circumstances, Policy
-from party.owner.review import PlannedStep, Review, fewest_owners, review
+from party.owner.review import Review, review
+from party.releases import Collection
 from party.role import BlinderOfKey
 from party.sources.source import Snapshot
 
@@ -39,8 +43,7 @@ class PinnedRows(PartyRows, Protocol):
     """A party's rows, and which table they are."""
 
     @property
-    def snapshot(self) -> Snapshot:
-        """Which table this is."""
+    def snapshot(self) -> Snapshot: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,7 @@ class PartyContext:
             found = self.priors.keep(pieces, study, most=MOST_PRIOR_BYTES)
             logger.info(
                 "study %s builds on release %s, signed by %s", short_id(study.digest),
-                found.digest[:16], ", ".join(found.signers) or "nobody",
+                found.digest[:16], ", ".join(found.signers) or "no one",
             )  # fmt: skip
 
     def review(self, study: Study, source: PinnedRows) -> Review:
@@ -105,12 +108,12 @@ class PartyContext:
         return review(study, self.policy, circumstances, steps)
 
     def withdrew(self, study: StudyId) -> bool:
-        """Whether the owner took an approval back."""
+        """Say whether the owner took an approval back."""
         decision = self.approvals.decision(study)
         return decision is not None and decision.withdrawn_at is not None
 
     def today(self) -> dt.date:
-        """The day by which studies expire."""
+        """Return the day by which studies expire."""
         return self.clock().astimezone(dt.UTC).date()
 
     def alert(self, study: StudyId, event: str, *, words: str = "") -> None:
@@ -126,11 +129,44 @@ class PartyContext:
         )
 
     def now(self) -> str:
-        """The time as records have it."""
+        """Return the time as records have it."""
         return stamp(self.clock())
 
 
 def _cost(study: Study, steps: Sequence[PlannedStep]) -> Spending:
-    """What is approved: what the steps cost, which may pass what the study claims."""
+    """Return what is approved: the cost of the steps, which may pass what the study claims."""
     cost = max(study.promise.budget, sum((step.cost for step in steps), Fraction(0)))
     return Spending.of(cost, study.delta)
+
+
+def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[Summary]) -> None:
+    """Refuse to go on if the curator has messages of ours that the journal does not know of.
+
+    A party journals before it sends. So if the curator has more, the folder was restored from an
+    old copy, is new, or runs a second time elsewhere; and its ledger does not know what those
+    messages cost.
+
+    Raises:
+        LocalError: naming the studies, and the two ways out.
+    """
+    forgotten = [
+        each
+        for each in studies
+        if each.submitted > journal.newest_released(each.study)
+        and not policy.writes_off(each.study)
+    ]
+    if not forgotten:
+        return
+    listed = "; ".join(
+        f"study {short_id(each.study)} ({each.name!r}): {each.submitted}, here "
+        f"{journal.newest_released(each.study)}"
+        for each in forgotten
+    )
+    keys = ", ".join(f'"{short_id(each.study)}"' for each in forgotten)
+    raise LocalError(
+        "this folder is an old copy, a new one, or runs twice: the curator has more messages of "
+        f"ours than the journal here ({listed}). So the ledger has forgotten what they cost, and "
+        "nothing is answered. Run one node, on the newest copy of the folder. If there is none, "
+        "lower epsilon_in_total in the policy by what these studies cost, and add to its [budget]: "
+        f"forgotten = [{keys}]"
+    )

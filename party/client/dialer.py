@@ -1,23 +1,30 @@
-"""Connections to the curator: dialled, kept count of, and hung up together.
+"""The way to the curator: connections that are dialled and hung up together, retry with backoff.
 
 Credentials are read when a connection is made, so a rotated certificate is used from the next
-connection on.
+connection on. Waits double from one attempt to the next up to a limit, with a random part, so that
+the parties of a curator that comes back do not all call in the same moment.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import grpc
 
+from common.privacy.randomness import RandomSource, below
 from common.wire import tls
+from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles, ExpiryWatch
 from party.client.connection import Connection, HungUpError
+
+_FEW = 10
+_FEW_TIMES = (ErrorCode.INTERNAL, ErrorCode.OUT_OF_ORDER)  # trying again is safe, and may help
+_OUT_OF_REACH = (ErrorCode.UNAVAILABLE, ErrorCode.TOO_MANY_CALLS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +38,7 @@ class Address:
 
     @property
     def words(self) -> str:
-        """For people; not the proxy's own address, which may hold a password."""
+        """The address for people, without the proxy's, which may hold a password."""
         return self.target if self.proxy is None else f"{self.target} through the proxy"
 
 
@@ -48,12 +55,12 @@ class Dialer:
 
     @contextmanager
     def dial(self) -> Iterator[Connection]:
-        """A connection, for the length of a block.
+        """Open a connection for the length of a block.
 
         Raises:
             InputError: a key or certificate cannot be read.
-            WireError: CERTIFICATE_EXPIRED or CERTIFICATE_UNTRUSTED, said by our own certificate
-                before anything is dialled.
+            WireError: CERTIFICATE_EXPIRED or CERTIFICATE_UNTRUSTED, for our own certificate, before
+                anything is dialled.
             HungUpError: after `hang_up`.
         """
         files = self._address.files
@@ -95,3 +102,37 @@ class Dialer:
             self._closed = True
             for channel in self._open:
                 channel.close()
+
+
+@dataclass(slots=True, kw_only=True)
+class Backoff:
+    """Counts failures since the last progress."""
+
+    first_s: float  # the first wait; waits double
+    longest_s: float
+    attempts: int  # how many times in a row the curator may be out of reach
+    source: RandomSource  # of the random part; nothing depends on its being secret
+    failed: int = field(default=0, init=False)
+
+    def progressed(self) -> None:
+        self.failed = 0
+
+    def after(
+        self, error: WireError, *, out_of_reach: Collection[ErrorCode] = _OUT_OF_REACH
+    ) -> float:
+        """Return how many seconds to wait after an error.
+
+        `attempts` applies to the codes in `out_of_reach`.
+
+        Raises:
+            WireError: the error, if waiting does not help or did not for too long.
+        """
+        self.failed += 1
+        most = self.attempts if error.code in out_of_reach else 0
+        if not most and error.code in _FEW_TIMES:
+            most = min(_FEW, self.attempts)
+        if self.failed >= most:
+            raise error
+        # Between half of the doubled wait and all of it.
+        full = min(self.longest_s, self.first_s * 2.0 ** min(self.failed - 1, 30))
+        return full * (0.5 + below(1 << 20, self.source) / (1 << 21))

@@ -3,7 +3,8 @@
 Fetch the study and compare its digest; check it against the owner's policy; when the owner has
 approved, sign; then take in messages and hand in answers until the study is over. A turn does what
 can be done now: waiting for the owner, or for other parties, needs no turn. Every turn has a
-connection of its own and begins with what both sides have on disk, so a lost one is a non-event.
+connection of its own and begins with what both sides have on disk, so a lost connection does no
+harm.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from party.client.connection import ENDED, OPEN, Connection, Summary
 from party.client.context import PartyContext, PinnedRows
 from party.journal import StudyState
 from party.node import PartyNode, StudyTicket
-from party.owner.approvals import Decision
+from party.owner.decisions import Decision
 from party.owner.policy import expiry
 from party.owner.review import Review
 from party.role import PartyRole
@@ -65,10 +66,10 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-def decline(connection: Connection, study: StudyId, *, told: str = _DECLINED) -> None:
-    """Tell the curator that the owner takes no part, or no longer; one that is over stays so."""
+def decline(connection: Connection, study: StudyId, *, public_reason: str = _DECLINED) -> None:
+    """Tell the curator that the owner takes no part, or no longer; a closed study stays closed."""
     try:
-        connection.decline(study, told)
+        connection.decline(study, public_reason)
     except WireError as error:
         if error.code is not ErrorCode.STUDY_CLOSED:
             raise
@@ -124,7 +125,7 @@ class StudySession:
         return Need.NOTHING if running else Need.OVER
 
     def ended(self) -> StudyState | None:
-        """How the study ended here; None if it did not, or never began."""
+        """Return how the study ended here; None if it did not, or never began."""
         record = self._context.journal.record(self._digest)
         return None if record is None or record.state is StudyState.RUNNING else record.state
 
@@ -153,7 +154,7 @@ class StudySession:
             connection.stop_listening()
 
     def turn(self, connection: Connection, summary: Summary) -> StudyState | None:
-        """Do what can be done now; how the study ended, None if it goes on.
+        """Do what can be done now; return how the study ended, None if it goes on.
 
         Raises:
             PolicyError: the owner declined, or the policy refuses the study.
@@ -170,7 +171,7 @@ class StudySession:
     def _turn(self, connection: Connection, summary: Summary) -> StudyState | None:
         decision = self._context.approvals.decision(self._digest)
         if decision is not None and not decision.approved:
-            # Whatever the curator says it has: an owner's no is never worked around.
+            # Whatever the curator says it has: nothing works around an owner's no.
             word = "declined" if decision.withdrawn_at is None else "withdrawn"
             self._refuse(connection, f"study {short_id(self._digest)} was {word} by its owner")
         study = self._fetched(connection)
@@ -186,7 +187,7 @@ class StudySession:
     def _go_on(
         self, connection: Connection, node: PartyNode, summary: Summary
     ) -> StudyState | None:
-        """Take in and answer; how the study ended, None if the turn did."""
+        """Take in and answer; return how the study ended, None if only the turn did."""
         self._catch_up(connection, node, summary)
         try:
             self._work(connection, node, summary)
@@ -198,7 +199,7 @@ class StudySession:
                 return None
             if summary.state not in ENDED:
                 raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
-            # One that was restored from an old copy cannot say so in the conversation we had.
+            # A curator restored from an old copy cannot say so in the messages that we had.
             reason = f"at the curator the study is {summary.state}"
             self._context.journal.end(
                 self._digest, StudyState.ABORTED, reason=reason, at=self._context.now()
@@ -230,7 +231,7 @@ class StudySession:
         self._listening_since = self._monotonic()
 
     def _take_in(self, connection: Connection, node: PartyNode, whole: Whole) -> None:
-        """One message; what must not be answered ends the study, and the curator is told so."""
+        """Take in a message; what must not be answered ends the study, and the curator hears so."""
         try:
             node.receive(whole.sequence, whole.data)
         except (RemoteProtocolError, PolicyError) as error:
@@ -242,7 +243,7 @@ class StudySession:
             raise
 
     def _fetched(self, connection: Connection) -> Study:
-        """The study, with the digest that was asked for."""
+        """Return the study, with the digest that was asked for."""
         if self._study is None:
             study = Study.from_toml(connection.fetch_study(self._digest), where="the study")
             if study.digest != self._digest:
@@ -254,11 +255,11 @@ class StudySession:
         return self._study
 
     def _opened(self, study: Study) -> PinnedRows:
-        """The rows in the study's domains."""
+        """Return the rows in the study's domains."""
         if self._source is None:
             # A study's domains are the proposer's choice. Were cells outside of them refused here,
-            # whoever watches us stop would have an exact and free answer about our rows; the owner
-            # is told of such cells in a review.
+            # a curator that sees us stop would have an exact and free answer about our rows. The
+            # owner is told of these cells in a review.
             forgiving = replace(study, schema=study.schema.forgiven())
             self._source = self._context.open_source(forgiving)
         return self._source
@@ -267,7 +268,9 @@ class StudySession:
         """Sign if the owner has approved; None if the owner has not decided yet."""
         context = self._context
         if study.expired(context.today()):
-            self._refuse(connection, f"study {study.name!r}: {expiry(study)}", told=_EXPIRED)
+            self._refuse(
+                connection, f"study {study.name!r}: {expiry(study)}", public_reason=_EXPIRED
+            )
         at_sight = context.policy.reasons_at_sight(
             study,
             party=context.name,
@@ -278,12 +281,12 @@ class StudySession:
         try:
             context.take_prior(study, connection)
         except InputError as error:
-            self._refuse(connection, str(error), told=_OTHER_PRIOR, cause=error)
+            self._refuse(connection, str(error), public_reason=_OTHER_PRIOR, cause=error)
         source = self._opened_or_refused(connection, study)
         try:
             seen = context.review(study, source)
         except PolicyError as error:  # its steps ask for more than any policy allows
-            self._refuse(connection, str(error), told=_OUTSIDE_POLICY)
+            self._refuse(connection, str(error), public_reason=_OUTSIDE_POLICY)
         self._refuse_for(connection, study, seen.reasons_against)
         decision = self._decision(seen)
         if decision is None:
@@ -312,7 +315,7 @@ class StudySession:
         return node
 
     def _opened_or_refused(self, connection: Connection, study: Study) -> PinnedRows:
-        """The rows; a study that they have no columns for is refused as the policy would."""
+        """Return the rows; refuse, as the policy would, a study that they have no columns for."""
         try:
             return self._opened(study)
         except InputError as error:
@@ -321,7 +324,7 @@ class StudySession:
             if self._unopened < _OPENINGS:
                 raise
             reason = f"study {study.name!r} does not fit our table: {error}"
-            self._refuse(connection, reason, told=_OUTSIDE_POLICY, cause=error)
+            self._refuse(connection, reason, public_reason=_OUTSIDE_POLICY, cause=error)
 
     def _refuse_for(self, connection: Connection, study: Study, reasons: Sequence[str]) -> None:
         if reasons:
@@ -329,7 +332,7 @@ class StudySession:
             self._refuse(
                 connection,
                 f"study {study.name!r} is refused by this owner's policy:\n{listed}",
-                told=_OUTSIDE_POLICY,
+                public_reason=_OUTSIDE_POLICY,
             )
 
     def _refuse(
@@ -337,11 +340,11 @@ class StudySession:
         connection: Connection,
         reason: str,
         *,
-        told: str = _DECLINED,
+        public_reason: str = _DECLINED,
         cause: InputError | None = None,
     ) -> NoReturn:
-        """Tell the curator no more than that, and our own side why; keys of a begun one go."""
-        decline(connection, self._digest, told=told)
+        """Tell the curator no more than `public_reason`, and our own side why."""
+        decline(connection, self._digest, public_reason=public_reason)
         journal = self._context.journal
         record = journal.record(self._digest)
         if record is not None and record.state is StudyState.RUNNING:
@@ -353,47 +356,43 @@ class StudySession:
         decision = context.approvals.decision(self._digest)
         if decision is None and context.policy.automatic:
             decision = Decision(
-                approved=True,
-                epsilon=seen.cost,
-                reason="",
-                decided_by="policy",
-                decided_at=context.now(),
+                approved=True, epsilon=seen.cost, decided_by="policy", decided_at=context.now()
             )
             context.approvals.decide(self._digest, decision)
         return decision
 
     def _make_node(self, study: Study, source: PinnedRows, decision: Decision) -> PartyNode:
-        allowed = self._context.policy.caps
-        approved = replace(allowed, per_study=min(allowed.per_study, decision.epsilon))
+        context, allowed = self._context, self._context.policy.caps
+
+        def make_role(source_of: SourceOfStep) -> PartyRole:
+            return PartyRole(
+                study=study,
+                run=context.begin(study),
+                name=context.name,
+                identity=context.identity,
+                data=source,
+                source_of=source_of,
+                blinder_of=context.blinder_of,
+            )
+
         return PartyNode(
             StudyTicket(
                 digest=study.digest,
                 name=study.name,
-                party=self._context.name,
+                party=context.name,
                 data_digest=source.snapshot.digest,
             ),
-            role=lambda source_of: self._make_role(study, source, source_of),
-            journal=self._context.journal,
-            ledger=self._context.ledger,
-            caps=approved,
-            clock=self._context.clock,
+            role=make_role,
+            journal=context.journal,
+            ledger=context.ledger,
+            caps=replace(allowed, per_study=min(allowed.per_study, decision.epsilon)),
+            clock=context.clock,
             send=self._outbox.append,  # handed in together when the message is taken in
-            consents=lambda: not self._context.withdrew(study.digest),
-        )
-
-    def _make_role(self, study: Study, data: PinnedRows, source_of: SourceOfStep) -> PartyRole:
-        return PartyRole(
-            study=study,
-            run=self._context.begin(study),
-            name=self._context.name,
-            identity=self._context.identity,
-            data=data,
-            source_of=source_of,
-            blinder_of=self._context.blinder_of,
+            consents=lambda: not context.withdrew(study.digest),
         )
 
     def _catch_up(self, connection: Connection, node: PartyNode, summary: Summary) -> None:
-        """Both sides say what they have; what the curator misses is handed in again."""
+        """Compare what both sides have; hand in again what the curator misses."""
         node.acknowledge(summary.submitted)
         self._outbox.clear()
         node.resume()

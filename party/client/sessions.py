@@ -20,15 +20,13 @@ from dataclasses import dataclass
 from common.errors import InputError, LocalError, ParleyError
 from common.study.ids import StudyId, short_id
 from common.wire.catalogue import ErrorCode, WireError
-from party.client.backoff import Backoff
 from party.client.connection import OPEN, Connection, HungUpError, Summary
-from party.client.context import PartyContext
-from party.client.dialer import Dialer
-from party.client.rollback import require_no_rollback
+from party.client.context import PartyContext, require_no_rollback
+from party.client.dialer import Backoff, Dialer
 from party.client.session import DEFAULT_LIMITS, Limits, Need, StudySession, decline
 from party.client.watches import ReleaseWatch, SourceWatch
-from party.collecting import Collector
 from party.journal import StudyState
+from party.releases import Collector
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +55,7 @@ class _Place:
     note: str = ""
 
     def is_done(self, *, once: bool) -> bool:
-        """Whether there is nothing more to do; a failure is tried again, but not with `once`."""
+        """Say whether nothing is left to do; a failure is tried again, but not with `once`."""
         final = isinstance(self.ending, StudyState) or (once and self.ending is not None)
         return self.turn is None and (self.over or final)
 
@@ -83,7 +81,7 @@ class SessionManager:
         self._source = SourceWatch(context.check_source, changed=self._wake_up)
         self._releases = ReleaseWatch(collector, changed=self._wake_up)
         self._places: dict[StudyId, _Place] = {}
-        # For a seat; first come, first served.
+        # Studies that wait for a seat; first come, first served.
         self._waiting: dict[StudyId, tuple[Need, Summary]] = {}
         self._wake = threading.Event()
         self._look_at = 0.0
@@ -91,12 +89,11 @@ class SessionManager:
         self._said_full = False
 
     def run(self, *, once: bool, only: StudyId | None = None) -> dict[StudyId, Ending]:
-        """Take part in every open study that lists this party; how each ended, None if it goes on.
+        """Take part in every open study that lists this party; return how each ended, if it did.
 
         A study that cannot go on because of something here (a table without its columns, a full
-        disk) is tried again now and then, and the log says so.
-
-        With `once` it comes back when all studies there are have ended.
+        disk) is tried again now and then, and the log says so. With `once` this returns when all
+        studies have ended.
 
         Raises:
             InputError: with `once`, the owner's table cannot be read.
@@ -107,7 +104,7 @@ class SessionManager:
             self._context.notes.clear()
         threading.Thread(target=self._hang_up_when_stopping, daemon=True).start()
         backoff = self._backoff()
-        # One looks at the source, and one fetches releases.
+        # Two workers more: one looks at the source, and one fetches releases.
         with ThreadPoolExecutor(self._seats + 2, "study") as workers:
             try:
                 while not self._stopping.is_set():
@@ -121,12 +118,17 @@ class SessionManager:
                     self._give_seats(workers)
                     self._pause()
             finally:
-                self._dialer.hang_up()  # or the studies would be waited for until they end
+                self._dialer.hang_up()  # otherwise this would wait until the studies end
         self._settle()
-        return {study: _ending(each) for study, each in self._places.items()}
+        endings: dict[StudyId, Ending] = {}
+        for study, place in self._places.items():
+            if isinstance(place.ending, Exception) and not isinstance(place.ending, ParleyError):
+                raise place.ending
+            endings[study] = place.ending
+        return endings
 
     def _all_done(self) -> bool:
-        """Whether there were studies, and none needs anything more; raises if it never will be."""
+        """Say whether there were studies and all are done; raise if our rows cannot be read."""
         if self._source.error is not None:
             raise self._source.error
         return bool(self._places) and all(
@@ -134,7 +136,7 @@ class SessionManager:
         )
 
     def _hang_up_when_stopping(self) -> None:
-        # A call may hang for a minute on a curator that does not answer; who stops us does not.
+        # A call may hang for a minute on a curator that does not answer; a signal must not wait.
         self._stopping.wait()
         self._dialer.hang_up()
         self._wake_up()
@@ -176,7 +178,7 @@ class SessionManager:
                 self._fail(study, WireError(ErrorCode.STUDY_UNKNOWN, short_id(study)))
 
     def _invited(self, backoff: Backoff) -> list[Summary] | None:
-        """The studies that list us, newest first; None if the curator is out of reach for now."""
+        """Return the studies that list us, newest first; None if the curator is out of reach."""
         identity = self._context.identity.public.encoded
         try:
             with self._dialer.dial() as connection:
@@ -187,7 +189,7 @@ class SessionManager:
                 require_no_rollback(self._context.journal, self._context.policy, invited)
                 self._tidy(connection, invited)
         except HungUpError:
-            return None  # whoever told us to stop is heard next
+            return None  # the loop sees next that this node stops
         except WireError as error:
             logger.warning("looking for studies: %s", error)
             self._reached = False
@@ -215,7 +217,7 @@ class SessionManager:
                     connection.acknowledge(each.study, each.queued)
 
     def _has_ended(self, study: StudyId) -> bool:
-        """Whether we are through with a study that ended; one in its turn sees to itself."""
+        """Say whether we are through with a study; one in its turn sees to itself."""
         place = self._places.get(study)
         record = self._context.journal.record(study)
         seated = place is not None and place.turn is not None
@@ -235,7 +237,7 @@ class SessionManager:
             self._end(summary.study, place)
 
     def _end(self, study: StudyId, place: _Place) -> None:
-        """Take note that a study is over; one that failed here is told as that."""
+        """Note that a study is over; a failure here stays its ending."""
         place.over = True
         if place.ending is not None:
             return
@@ -362,14 +364,8 @@ class SessionManager:
                 self._context.notes.write(study, words, at=self._context.now())
 
 
-def _ending(place: _Place) -> Ending:
-    if isinstance(place.ending, Exception) and not isinstance(place.ending, ParleyError):
-        raise place.ending
-    return place.ending
-
-
 def _words(error: ParleyError) -> str:
-    """What a log may have of it: what was read may be quoted, and what was read may be rows."""
+    """Return what a log may have of an error: errors of input may quote rows."""
     if isinstance(error, InputError) or isinstance(error.__cause__, InputError):
         return f"{type(error).__name__}; `parley doctor party` says what is wrong with our own side"
     return " ".join(str(error).split())

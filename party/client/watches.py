@@ -1,4 +1,4 @@
-"""What a node sees to now and then beside its studies: that its rows can be read, and releases."""
+"""Tasks of a node beside its studies: it checks that its rows can be read, and fetches releases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from common.errors import ParleyError
-from party.collecting import Collector
+from party.releases import Collector
 
 logger = logging.getLogger(__name__)
 
@@ -44,10 +44,10 @@ class _Watch:
 
 
 class SourceWatch(_Watch):
-    """Can the owner's table be read at all? `check` raises an error if not.
+    """Watches whether the owner's table can be read at all; `check` raises an error if not.
 
-    While it cannot, every study is postponed in the same way, before anything of it was looked at:
-    so what a curator sees of it says nothing about what a study asked.
+    While it cannot, every study is postponed in the same way, before the node looks at any of it.
+    So what a curator sees says nothing about what a study asked.
     """
 
     def __init__(self, check: Callable[[], None], *, changed: Callable[[], None]) -> None:
@@ -77,7 +77,7 @@ class SourceWatch(_Watch):
 
 
 class ReleaseWatch(_Watch):
-    """Has releases fetched, one at a time; what fails is tried again. Without a collector, none."""
+    """Fetches releases, one at a time, and tries again what fails; none without a collector."""
 
     def __init__(self, collector: Collector | None, *, changed: Callable[[], None]) -> None:
         super().__init__(changed=changed)
@@ -85,7 +85,7 @@ class ReleaseWatch(_Watch):
         self.failures = 0  # in a row
 
     def is_done(self) -> bool:
-        """Whether every release was fetched, or at least tried."""
+        """Say whether every release was fetched, or at least tried."""
         if self._collector is None:
             return True
         return self._under_way is None and (bool(self.failures) or not self._collector.due())

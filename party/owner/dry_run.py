@@ -1,53 +1,101 @@
-"""What a study will ask of a party and cost it, found by going through its plan without any data.
+"""A dry run of a study: what its script will ask of a party and cost it, found without any data.
 
-The plan is run once without any rows: tables full of zeros in place of sums, and any outcome that a
-party's choice can have. What it takes does not grow with the rows that a study says its parties
-have, and no step may ask for more than `common.schema.limits` allows. So an owner sees the steps
-before approving them, and nothing depends on the real rows. Which tables a later step asks for
-depends on what the earlier ones find; how many, and at what noise, hardly does. Where the cost
-itself depends on it, in the paper's noise replacement, the most that it can be is shown: what is
-approved is then enough.
+The script runs once without rows: tables full of zeros take the place of sums, and any outcome that
+a party's choice can have takes the place of that choice. So an owner sees the steps before
+approving them, nothing depends on the real rows, and a dry run takes no longer for more rows. No
+step may ask for more than `common.schema.limits` allows.
+
+Which tables a later step asks for depends on what the earlier ones find; how many, and at what
+noise, hardly does. Where the cost itself depends on it, in the paper's noise replacement, the dry
+run shows the most that it can be: what is approved is then enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.errors import InputError, PolicyError
-from common.privacy.randomness import KeyedRandomSource, RandomSource
+from common.privacy.randomness import KeyedRandomSource
 from common.schema.limits import MOST_PLAN_CELLS, check_most
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.study.steps import ChoiceStep, Step
-from party.owner.review import PlannedStep, planned
 
 
-def rehearse(study: Study, party: str, *, begin: Callable[[Study], ScriptRun]) -> list[PlannedStep]:
-    """The steps of a study as they concern a party; PolicyError if they cannot be made."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStep:
+    """A step as it concerns this party, or several steps of one phase together."""
+
+    phase: str  # what it belongs to
+    cost: Fraction  # what it costs our rows, in the currency of the study's promise
+    tables: int = 0  # how many tables of counts it asks of us
+    cells: int = 0  # how many integers they are, together
+    choices: int = 0  # how many outcomes of mechanisms it asks of us
+    # How many owners' rows, ours included, are in a sum or a joint choice that ours are in; 0 if
+    # ours are in none. Of several steps, the fewest.
+    owners: int = 0
+
+
+def dry_run(study: Study, party: str, *, begin: Callable[[Study], ScriptRun]) -> list[PlannedStep]:
+    """Return the steps of a study as they concern a party; PolicyError if they cannot be made."""
     try:
-        return list(_rehearsed(study, party, begin(study)))
+        return list(_steps(study, party, begin(study)))
     except InputError as error:
         raise PolicyError(f"study {study.name!r} cannot be carried out: {error}") from None
 
 
-def _rehearsed(study: Study, party: str, run: ScriptRun) -> Iterator[PlannedStep]:
+def _steps(study: Study, party: str, run: ScriptRun) -> Iterator[PlannedStep]:
     turns = [member.name for member in study.members]
-    source = KeyedRandomSource(study.digest, private=False)  # the same study, the same rehearsal
+    source = KeyedRandomSource(study.digest, private=False)  # the same study, the same dry run
     cells = 0
     while (step := run.step()) is not None:
         seen = planned(step, party, order=turns)
         yield replace(seen, owners=max(0, seen.owners - study.may_miss))  # the rest of a sum
-        result = _result(step, source)
+        result = (
+            step.choice.without_rows(source)
+            if isinstance(step, ChoiceStep)
+            else np.zeros(step.cells, np.int64)
+        )
         cells += len(result)
         check_most("the integers that all its steps ask for", cells, MOST_PLAN_CELLS)
         run.advance(result)
 
 
-def _result(step: Step, source: RandomSource) -> NDArray[np.int64] | bytes:
-    if isinstance(step, ChoiceStep):
-        return step.choice.without_rows(source)
-    return np.zeros(step.cells, np.int64)
+def planned(step: Step, party: str, *, order: Sequence[str]) -> PlannedStep:
+    """Return a step as it concerns a party; `order` is that of the parties' turns."""
+    cost = step.most_costs(order).get(party, Fraction(0))
+    if party not in step.parties:
+        return PlannedStep(phase=step.phase, cost=cost)
+    return PlannedStep(
+        phase=step.phase,
+        cost=cost,
+        tables=len(step.links),
+        cells=step.cells,
+        choices=step.choices,
+        owners=step.owners_with(party),
+    )
+
+
+def by_phase(steps: Iterable[PlannedStep]) -> tuple[PlannedStep, ...]:
+    """Add up the steps of every phase."""
+    phases: dict[str, PlannedStep] = {}
+    for step in steps:
+        sofar = phases.get(step.phase, PlannedStep(phase=step.phase, cost=Fraction(0)))
+        phases[step.phase] = PlannedStep(
+            phase=step.phase,
+            cost=sofar.cost + step.cost,
+            tables=sofar.tables + step.tables,
+            cells=sofar.cells + step.cells,
+            choices=sofar.choices + step.choices,
+            owners=fewest_owners((sofar, step)) or 0,
+        )
+    return tuple(phases.values())
+
+
+def fewest_owners(steps: Iterable[PlannedStep]) -> int | None:
+    """Return how many owners are in the smallest sum that our rows are in; None if in none."""
+    return min((step.owners for step in steps if step.owners), default=None)

@@ -1,4 +1,4 @@
-"""What this owner takes part in: a file of limits that no study and no curator can talk around.
+"""The owner's policy: a file of limits that no study and no curator can talk around.
 
 The policy is checked before a study is approved, against the study itself and against what this
 party knows: its rows, its ledger, who signed, who runs the curator. Everything outside is refused,
@@ -10,11 +10,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from common.crypto.identities.identity import PublicIdentity
 from common.crypto.paillier.keys import KEY_BITS
@@ -40,7 +40,8 @@ from common.wording import many
 from party.ledger import Caps
 
 _DIGEST = re.compile("[0-9a-f]{16,64}")
-_NEEDED = ("epsilon_per_study", "epsilon_in_total")  # no budget is unlimited
+_AGGREGATIONS = [each.value for each in Aggregation]
+_METHODS = tuple(methods())
 
 SAMPLE = """\
 # What this owner takes part in. Everything outside is refused.
@@ -80,18 +81,33 @@ automatic = false               # true: what this policy allows is approved with
 """
 
 
+def _digests(value: object) -> tuple[str, ...]:
+    listed = tuple(word.lower() for word in texts()(value))
+    for digest in listed:
+        if not _DIGEST.fullmatch(digest):
+            raise InputError(f"expected at least 16 digits of a study's digest, got {digest!r}")
+    return listed
+
+
+class _Key(NamedTuple):
+    """Where a limit stands in the file, and how it is read."""
+
+    section: str
+    parser: Parser
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
     """What a study is checked against besides the policy."""
 
     party: str  # this party's name in the study
     identity: PublicIdentity  # our keys, as studies have to pin them
-    # In a sum that our rows are in, by the rehearsed plan; None without sums.
+    # In a sum that our rows are in, by the dry run; None without sums.
     fewest_owners: int | None
     rows: int  # how many rows our source has
     # The date of our data, where it is known; of several tables, of the oldest.
     data_as_of: dt.date | None
-    cost: Spending  # what the study's plan charges our rows, in all
+    cost: Spending  # what the study's script charges our rows, in all
     spent_in_total: Spending  # what the ledger has of other studies
     # The signer's fingerprint; None without a signature. A study checks it itself.
     signer: str | None
@@ -108,28 +124,35 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """An owner's limits; the defaults are for keys that the file leaves out."""
+    """An owner's limits; the defaults are for keys that the file leaves out.
 
-    epsilon_per_study: Fraction
-    epsilon_in_total: Fraction
-    epsilon_per_year: Fraction | None = None
-    max_delta: Fraction = Fraction(0)
-    forgotten: tuple[str, ...] = ()  # beginnings of digests, in hexadecimal
-    min_parties: int = 2
-    min_colluders: int = 1
-    min_key_bits: int = 2048
-    methods: tuple[str, ...] = field(default_factory=lambda: tuple(methods()))
-    profiles: tuple[str, ...] = ("sound",)
-    aggregations: tuple[str, ...] = (Aggregation.PAILLIER.value, Aggregation.MASKED.value)
-    signers: tuple[str, ...] = ()
-    curators: tuple[str, ...] = ()
-    min_rows: int = 1
-    max_rows: int | None = None
-    not_before: dt.date | None = None
-    not_after: dt.date | None = None
-    columns_allowed: tuple[str, ...] = ()
-    columns_never: tuple[str, ...] = ()
-    automatic: bool = False  # approve what this policy allows without asking
+    No budget is unlimited, so two keys have no default.
+    """
+
+    epsilon_per_study: Annotated[Fraction, _Key("budget", parse_epsilon)]
+    epsilon_in_total: Annotated[Fraction, _Key("budget", parse_epsilon)]
+    epsilon_per_year: Annotated[Fraction | None, _Key("budget", parse_epsilon)] = None
+    max_delta: Annotated[Fraction, _Key("budget", parse_delta)] = Fraction(0)
+    # Beginnings of digests, in hexadecimal.
+    forgotten: Annotated[tuple[str, ...], _Key("budget", _digests)] = ()
+    min_parties: Annotated[int, _Key("study", whole(least=1))] = 2
+    min_colluders: Annotated[int, _Key("study", whole(least=0))] = 1
+    min_key_bits: Annotated[int, _Key("study", one_of(KEY_BITS))] = 2048
+    methods: Annotated[tuple[str, ...], _Key("study", texts(_METHODS))] = _METHODS
+    profiles: Annotated[tuple[str, ...], _Key("study", texts(PROFILES))] = ("sound",)
+    aggregations: Annotated[tuple[str, ...], _Key("study", texts(_AGGREGATIONS))] = (
+        Aggregation.PAILLIER.value,
+        Aggregation.MASKED.value,
+    )
+    signers: Annotated[tuple[str, ...], _Key("study", texts())] = ()
+    curators: Annotated[tuple[str, ...], _Key("study", texts())] = ()
+    min_rows: Annotated[int, _Key("data", whole(least=1))] = 1
+    max_rows: Annotated[int | None, _Key("data", whole(least=1))] = None
+    not_before: Annotated[dt.date | None, _Key("data", date)] = None
+    not_after: Annotated[dt.date | None, _Key("data", date)] = None
+    columns_allowed: Annotated[tuple[str, ...], _Key("data", texts())] = ()
+    columns_never: Annotated[tuple[str, ...], _Key("data", texts())] = ()
+    automatic: Annotated[bool, _Key("approval", yes_or_no)] = False
 
     @property
     def caps(self) -> Caps:
@@ -142,17 +165,17 @@ class Policy:
         )
 
     def writes_off(self, study: StudyId) -> bool:
-        """Whether the owner knows that our ledger lacks what this study cost."""
+        """Say whether the owner knows that our ledger lacks what this study cost."""
         return any(study.hex().startswith(digest) for digest in self.forgotten)
 
     @classmethod
     def load(cls, path: Path) -> Policy:
-        """The policy in a file; errors name the file, the key and what would do."""
+        """Read the policy in a file; errors name the file, the key and what would do."""
         return cls.from_toml(text_of(path), where=str(path))
 
     @classmethod
     def from_toml(cls, text: str, *, where: str = "policy") -> Policy:
-        """The policy in a text; `where` names it in errors."""
+        """Read the policy in a text; `where` names it in errors."""
         try:
             policy = cls(**_read(parse_toml(text, parse_float=Decimal)))
             policy._check_automatic()
@@ -165,12 +188,12 @@ class Policy:
         if self.automatic and not self.signers:
             raise InputError(
                 "approval.automatic: needs study.signers. The proposer of a study names its "
-                "parties; those that he made up have no rows, and he takes their noise off again. "
-                "Name whose studies are approved without a person looking at who takes part"
+                "parties, and can subtract the noise of parties that it invented. Name the signers "
+                "whose studies may be approved without a person looking at who takes part"
             )
 
     def reasons_against(self, study: Study, circumstances: Circumstances) -> list[str]:
-        """Every reason not to take part; empty if there is none."""
+        """List every reason not to take part; empty if there is none."""
         today = circumstances.today
         return [
             *([expiry(study)] if today is not None and study.expired(today) else []),
@@ -185,7 +208,7 @@ class Policy:
     def reasons_at_sight(
         self, study: Study, *, party: str, identity: PublicIdentity, curator: str | None
     ) -> list[str]:
-        """The reasons that are known before a row is read, and before the plan is rehearsed."""
+        """List the reasons that are known before a row is read and before the dry run."""
         return [
             *self._against_study(study),
             *_against_our_place(study, party, identity),
@@ -244,7 +267,7 @@ class Policy:
         yield from self._against_columns(study)
 
     def _against_columns(self, study: Study) -> Iterator[str]:
-        """A column goes by the study's name of it, whatever case it is written in."""
+        """Compare columns by the study's names, whatever case they are written in."""
         allowed, never = (
             {name.casefold() for name in names}
             for names in (self.columns_allowed, self.columns_never)
@@ -263,9 +286,10 @@ class Policy:
             )
 
     def least_known(self, authorities: Sequence[str]) -> str:
-        """Of several authorities whose curators TLS takes, one that `curators` leaves out.
+        """Return an authority that `curators` leaves out, if there is one, else the first.
 
-        Which of them certified the curator is not known here, so the policy must allow them all.
+        TLS takes curators of all of them. Which of them certified this curator is not known here,
+        so the policy must allow them all.
         """
         known = set(map(_plain, self.curators))
         return next((each for each in authorities if _plain(each) not in known), authorities[0])
@@ -297,7 +321,7 @@ class Policy:
 
 
 def expiry(study: Study) -> str:
-    """Why a study that expired is refused; everyone who has the study can know it."""
+    """Say why a study that expired is refused; it follows from the study alone."""
     return f"it expired on {study.expires}. Ask for a new study"
 
 
@@ -313,54 +337,23 @@ def _against_our_place(study: Study, party: str, identity: PublicIdentity) -> It
 
 
 def _plain(fingerprint: str) -> str:
-    """A fingerprint as people may type it: in groups or not, in capitals or not."""
+    """Return a fingerprint without what people may type differently: groups and capitals."""
     return "".join(letter for letter in fingerprint.upper() if letter.isalnum())
 
 
-def _digests(value: object) -> tuple[str, ...]:
-    listed = tuple(word.lower() for word in texts()(value))
-    for digest in listed:
-        if not _DIGEST.fullmatch(digest):
-            raise InputError(f"expected at least 16 digits of a study's digest, got {digest!r}")
-    return listed
-
-
-_SECTIONS: Mapping[str, Mapping[str, Parser]] = {
-    "budget": {
-        "epsilon_per_study": parse_epsilon,
-        "epsilon_in_total": parse_epsilon,
-        "epsilon_per_year": parse_epsilon,
-        "max_delta": parse_delta,
-        "forgotten": _digests,
-    },
-    "study": {
-        "min_parties": whole(least=1),
-        "min_colluders": whole(least=0),
-        "min_key_bits": one_of(KEY_BITS),
-        "methods": texts(methods()),
-        "profiles": texts(PROFILES),
-        "aggregations": texts([each.value for each in Aggregation]),
-        "signers": texts(),
-        "curators": texts(),
-    },
-    "data": {
-        "min_rows": whole(least=1),
-        "max_rows": whole(least=1),
-        "not_before": date,
-        "not_after": date,
-        "columns_allowed": texts(),
-        "columns_never": texts(),
-    },
-    "approval": {"automatic": yes_or_no},
-}
-
-
 def _read(document: Mapping[str, object]) -> dict[str, Any]:
+    hints = get_type_hints(Policy, include_extras=True)
+    sections: dict[str, dict[str, Parser]] = {}
+    for name, hint in hints.items():
+        section, parser = hint.__metadata__[0]
+        sections.setdefault(section, {})[name] = parser
     for section in document:
-        if section not in _SECTIONS:
-            raise InputError(f"unknown section {section!r}; known: {', '.join(_SECTIONS)}")
+        if section not in sections:
+            raise InputError(f"unknown section {section!r}; known: {', '.join(sections)}")
+    needed = {key.name for key in fields(Policy) if key.default is MISSING}
     found: dict[str, Any] = {}
     for section, table in {"budget": {}, **document}.items():
-        needed = _NEEDED if section == "budget" else ()
-        found |= read_table(table, _SECTIONS[section], inside=section, required=needed)
+        parsers = sections[section]
+        required = [name for name in parsers if name in needed]
+        found |= read_table(table, parsers, inside=section, required=required)
     return found

@@ -1,26 +1,46 @@
-"""The distinct cells of a column as texts: what conditions and recodings look at."""
+"""The text of cells: which rows of a file take part, and which cells get other texts.
+
+Both are the owner's own settings, and look at the text of each distinct cell of a column
+(`common.schema.words`). A condition is decided for every row by itself:
+
+    consent = yes and (age >= 18 or not guardian is missing)
+    "date of visit" >= 2024-01-01 and ward in (A1, A2, "ward 7")
+
+It is written in the language of `common.schema.query`, in the file's own names and codes. `=` holds
+for the same text, or the same number however it is written; `<`, `<=`, `>`, `>=` and ranges compare
+with a number or a date, and hold for no other cell. An empty cell equals nothing and is `missing`.
+Whether a row is taken is a function of that row and the condition: no other row has a part in it,
+and no cell makes it fail.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from common.errors import InputError
+from common.schema import query as syntax
 from common.schema.columns import arrow_column, as_text, is_number, is_text, plain
-from common.schema.words import number, word_of
+from common.schema.words import moment, number, word_of
+
+Mask = NDArray[np.bool_]
+_Test = Callable[[bytes | None], bool]
+_ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 def distinct(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.int64], list[bytes | None]]:
-    """For every row the place of its cell among the texts, and the texts; None: an empty cell.
+    """Return for every row the place of its cell among the texts, and the texts.
 
-    Cells of a type that has no text (a list, a time with a zone) are as if empty.
+    An empty cell is None, and so is a cell of a type that has no text (a list, a time with a zone).
     """
     array = arrow_column(column)
-    if pa.types.is_null(array.type) or not has_text(array.type):
+    if pa.types.is_null(array.type) or not _has_text(array.type):
         return np.zeros(len(array), dtype=np.int64), [None]
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
@@ -29,10 +49,9 @@ def distinct(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.int64], lis
     return places, [*words, None]
 
 
-def has_text(kind: pa.DataType) -> bool:
-    """Whether the cells of a column of this type have a text."""
+def _has_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
-        return has_text(kind.value_type)
+        return _has_text(kind.value_type)
     naive = pa.types.is_timestamp(kind) and kind.tz is None
     simple = is_text(kind) or is_number(kind) or pa.types.is_boolean(kind)
     return bool(simple or naive or pa.types.is_date(kind) or pa.types.is_time(kind))
@@ -48,9 +67,9 @@ def _words(values: pa.Array) -> list[bytes | None]:
 
 @dataclass(frozen=True)
 class Recoding:
-    """Other texts for some cells of a column; the rest stay as they are.
+    """Other texts for some cells of a column; the other cells keep theirs.
 
-    A cell is meant by its text, or by any text of the same number; the empty text is the empty
+    A cell is meant by its text, or by any text of the same number. The empty text is the empty
     cell, on either side.
     """
 
@@ -66,7 +85,7 @@ class Recoding:
         return {old.encode(): new.encode() for old, new in self.texts.items()}
 
     def of(self, word: bytes | None) -> bytes | None:
-        """The text that stands for a cell."""
+        """Return the text that stands for a cell."""
         found = self._exact.get(word or b"")
         if found is None and word is not None:
             value = number(word) if self._numbers else None
@@ -74,10 +93,95 @@ class Recoding:
         return found or None
 
     def applied(self, column: pa.ChunkedArray) -> pa.Array:
-        """The column with its cells replaced; one of a type that has no text, as it is."""
+        """Return the column with its cells replaced; a type that has no text stays unchanged."""
         array = arrow_column(column)
-        if not has_text(array.type) and not pa.types.is_null(array.type):
+        if not _has_text(array.type) and not pa.types.is_null(array.type):
             return array
         places, words = distinct(array)
         values = pa.array([self.of(word) for word in words], type=pa.binary()).view(pa.string())
         return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), values)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition that was read."""
+
+    text: str
+    names: tuple[str, ...]
+    _root: syntax.Expression
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Read a condition; InputError shows the place that is not understood."""
+        try:
+            root = syntax.parse(text)
+            tests = list(syntax.predicates(root))
+            if not tests:
+                raise InputError("it is empty. Leave it out to take all rows")
+            for test in tests:
+                _test(test, text)
+        except InputError as error:
+            raise InputError(f"where: {error}") from None
+        return cls(text, tuple(dict.fromkeys(test.name.text for test in tests)), root)
+
+    def holds(self, columns: Mapping[str, pa.Array]) -> Mask:
+        """Return for every row whether the condition holds."""
+        return self._mask(self._root, columns)
+
+    def _mask(self, part: syntax.Expression, columns: Mapping[str, pa.Array]) -> Mask:
+        match part:
+            case syntax.Predicate(name=name):
+                places, words = distinct(columns[name.text])
+                test = _test(part, self.text)  # made once per distinct cell
+                held: Mask = np.array([test(word) for word in words], dtype=np.bool_)
+                return held.take(places)
+            case syntax.Not(part=inner):
+                return ~self._mask(inner, columns)
+            case syntax.Every(parts=parts):
+                return reduce(operator.and_, (self._mask(each, columns) for each in parts))
+            case syntax.Either(parts=parts):
+                return reduce(operator.or_, (self._mask(each, columns) for each in parts))
+
+
+def _test(predicate: syntax.Predicate, text: str) -> _Test:
+    """Return the test that a predicate makes of a cell's text."""
+    first, last = predicate.first, predicate.last
+    match predicate.operator:
+        case "missing":
+            return lambda word: word is None
+        case "..":
+            ends = [(">=", first), ("<=", last)]
+            tests = [_ordered(sign, end, text) for sign, end in ends if end is not None]
+            return lambda word: all(test(word) for test in tests)
+        case "=" | "in":
+            assert first is not None  # noqa: S101  # the parser gives these a value
+            return _equals(first.text)
+        case sign:
+            assert first is not None  # noqa: S101
+            return _ordered(sign, first, text)
+
+
+def _equals(value: str) -> _Test:
+    text, wanted = value.encode(), number(value.encode())
+
+    def test(word: bytes | None) -> bool:
+        return word is not None and (
+            word == text or (wanted is not None and number(word) == wanted)
+        )
+
+    return test
+
+
+def _ordered(sign: str, end: syntax.Token, text: str) -> _Test:
+    """Return the comparison of a cell with a number or a date."""
+    order = _ORDERS[sign]
+    read = number if number(end.text.encode()) is not None else moment
+    bound = read(end.text.encode())
+    if bound is None:
+        syntax.refuse(text, end.start, "expected a number or a date such as 2024-01-31 here")
+
+    def test(word: bytes | None) -> bool:
+        value = None if word is None else read(word)
+        return value is not None and order(value, bound)
+
+    return test

@@ -6,8 +6,8 @@ column, combined by exclusive or); the words go through two different mixers, an
 outputs are added up modulo 2^64. The sums are independent of the order, and a row that is changed,
 added or lost changes them except with probability about 2^-64.
 
-This notices accidents and ordinary updates. It is not made to withstand an adversary who constructs
-tables with equal digests: that would be the owner of the table, who is free to begin with another.
+The digest notices accidents and ordinary updates. It does not withstand an adversary who constructs
+tables with equal digests: only the owner of the table could, and an owner may choose any table.
 The digest depends on the rows alone, so it stays at the party.
 """
 
@@ -34,17 +34,12 @@ _BLOCK_ROWS = 1 << 15
 
 
 class RowDigest:
-    """Takes chunks in any order; `hexdigest` stands for all rows so far.
-
-    Attributes:
-        rows: how many.
-        sums: one per mixer, modulo 2^64; digests of parts of a table add up.
-    """
+    """Takes chunks in any order; `hexdigest` stands for all rows so far."""
 
     def __init__(self, sizes: tuple[int, ...]) -> None:
         self.rows = 0
         self._sizes = sizes
-        self.sums = [0 for _ in _MIXERS]
+        self.sums = [0 for _ in _MIXERS]  # modulo 2^64; digests of parts of a table add up
         self._tables = [_table(position, size) for position, size in enumerate(sizes)]
 
     def add(self, codes: Codes) -> None:
@@ -70,7 +65,7 @@ class RowDigest:
         return words
 
     def hexdigest(self) -> str:
-        """SHA-256 of the domains, the number of rows and the sums."""
+        """Return the SHA-256 of the domains, the number of rows and the sums."""
         content = f"parley rows 1 {self._sizes} {self.rows} {self.sums}"
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -90,7 +85,7 @@ class SharedDigest:
         return self._whole.rows
 
     def following(self, chunks: Iterable[Codes]) -> Iterator[Codes]:
-        """The chunks, unchanged, for one thread."""
+        """Yield the chunks, unchanged, for one thread."""
         seen = RowDigest(self._sizes)
         for chunk in chunks:
             if self._rows_only:
@@ -102,7 +97,6 @@ class SharedDigest:
             self._whole.merge(seen)
 
     def hexdigest(self) -> str:
-        """Of all rows so far."""
         if self._rows_only:
             raise LocalError("the rows were counted only; there is no digest of them")
         return self._whole.hexdigest()

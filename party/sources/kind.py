@@ -1,4 +1,4 @@
-"""What a kind of source is: the keys of its settings, where its rows are, and how they are read.
+"""A kind of source: the keys of its settings, where its rows are, and how they are read.
 
 Every module of `party.sources.kinds` that has `KINDS` adds kinds of sources; nothing else in the
 program lists or compares their names.
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from common.errors import InputError
 from common.schema import Schema
 from party.sources import kinds
-from party.sources.source import Source, TableReader, TableSource, check_readable
+from party.sources.reader import TableReader, check_readable
+from party.sources.source import Source, TableSource
 
 if TYPE_CHECKING:
     from party.sources.settings import SourceSettings
@@ -26,30 +27,23 @@ SHAPE = frozenset({"columns", "recode", "person", "as_of"})  # keys of most kind
 
 
 class Kind(ABC):
-    """A kind of source.
+    """A kind of source."""
 
-    Attributes:
-        name: as in `kind = "csv"`.
-        keys: that its table may have, besides `kind`.
-        is_file: whether its address is a file of this machine.
-        reads_all: whether its reader gives columns that a schema does not name.
-    """
-
-    name: str
-    keys: frozenset[str]
-    is_file = True
-    reads_all = True
+    name: str  # as in `kind = "csv"`
+    keys: frozenset[str]  # that its table may have, besides `kind`
+    is_file = True  # whether its address is a file of this machine
+    reads_all = True  # whether its reader gives columns that a schema does not name
 
     def address(
         self, table: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
     ) -> str:
-        """Where the rows are, by the settings; paths are relative to the folder."""
+        """Return where the rows are, by the settings; paths are relative to the folder."""
         if "path" not in table:
             raise InputError(f"source: a {self.name} source needs a path")
         return str(folder / table["path"])
 
     def query(self, table: Mapping[str, Any]) -> str:
-        """Which rows of a database, by the settings; empty for a file."""
+        """Return the query for the rows of a database; empty for a file."""
         return ""
 
     @abstractmethod
@@ -66,7 +60,7 @@ class Kind(ABC):
 
 
 def table_or_query(table: Mapping[str, Any], mark: str) -> str:
-    """The query that the settings of a database have, or that of a whole table."""
+    """Return the query that the settings of a database have, or that of a whole table."""
     if ("query" in table) == ("table" in table):
         raise InputError("source: give either table or query")
     if "query" in table:
@@ -78,7 +72,7 @@ def table_or_query(table: Mapping[str, Any], mark: str) -> str:
 
 @cache
 def all_kinds() -> Mapping[str, Kind]:
-    """Every kind of source by its name."""
+    """Return every kind of source by its name."""
     modules = (
         import_module(f"{kinds.__name__}.{found.name}")
         for found in pkgutil.iter_modules(kinds.__path__)

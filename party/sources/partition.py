@@ -1,7 +1,7 @@
-"""What runs where a partition of a table is: encode, digest and count its rows, and say only that.
+"""The code that runs where a partition of a table is: it encodes, digests and counts its rows.
 
-Everything here is plain functions of batches, without Spark: whoever has a partition of a table and
-these functions gets counts that add up, cell by cell, to those of the whole table.
+Everything here is plain functions of batches, without Spark. The counts of the partitions add up,
+cell by cell, to those of the whole table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from common.marginals.counting import Tally, checked_sets
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, CodeColumn, Groups, grouped_sizes
 from party.sources.fingerprint import RowDigest
-from party.sources.parts import CHUNK_ROWS, merged
+from party.sources.reader import CHUNK_ROWS, merged
 
 CELLS = pa.schema([("cell", pa.int64()), ("count", pa.int64())])
 _ROWS = -1  # not cells, but numbers that add up like counts: the rows, and halves of the digest
@@ -31,26 +31,19 @@ _HALF = 1 << 32
 class PartitionCounter:
     """A request, in a form that travels to the partitions."""
 
-    schema: str
+    schema: Schema
     sets: tuple[tuple[int, ...], ...]
     groups: Groups = field(default_factory=dict)
-    forgiving: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The cells of one partition that are not zero; the tables lie one after the other.
-
-        Raises:
-            InputError: naming a cell that the schema refuses.
-        """
-        schema = _read(self.schema, forgiving=self.forgiving)
-        digest = RowDigest(schema.sizes)
-        sizes = grouped_sizes(schema.sizes, self.groups)
+        """Yield the cells of one partition that are not zero, one table after the other."""
+        digest = RowDigest(self.schema.sizes)
+        sizes = grouped_sizes(self.schema.sizes, self.groups)
         tally = Tally(sizes, checked_sets(self.sets, sizes))
-        for codes in _encoded(schema, batches):
+        for codes in _encoded(self.schema, batches):
             digest.add(codes)
-            tally.add(
-                codes.in_groups(self.groups), threads=1
-            )  # the other cores have other partitions
+            # One thread: the other cores have other partitions.
+            tally.add(codes.in_groups(self.groups), threads=1)
         counts = np.concatenate(
             [np.zeros(0, dtype=np.int64), *(table.ravel() for table in tally.tables())]
         )
@@ -72,7 +65,7 @@ def gathered(
     sets: Sequence[Sequence[int]],
     groups: Groups = NO_GROUPS,
 ) -> tuple[RowDigest, list[NDArray[np.int64]]]:
-    """The digest of all rows, and the tables, from the sums of what the partitions said."""
+    """Return the digest of all rows, and the tables, from the sums over the partitions."""
     places = cells.column("cell").to_numpy()
     counts = cells.column("count").to_numpy()
     widths = grouped_sizes(sizes, groups)
@@ -100,11 +93,10 @@ def gathered(
 class PartitionEncoder:
     """The rows of a partition as codes, one byte string per column and chunk."""
 
-    schema: str
-    forgiving: bool = False
+    schema: Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for codes in _encoded(_read(self.schema, forgiving=self.forgiving), batches):
+        for codes in _encoded(self.schema, batches):
             yield pa.record_batch(
                 [pa.array([column.tobytes()], type=pa.binary()) for column in codes.columns],
                 names=packed_names(codes.width),
@@ -112,12 +104,12 @@ class PartitionEncoder:
 
 
 def packed_names(width: int) -> list[str]:
-    """Columns by position: of what goes into a partition, and what `PartitionEncoder` gives."""
+    """Name columns by position, in what goes into a partition and what an encoder gives."""
     return [f"c{position}" for position in range(width)]
 
 
 def unpacked(row: Sequence[bytes | bytearray], schema: Schema) -> Codes:
-    """A chunk from the byte strings of its columns."""
+    """Return a chunk from the byte strings of its columns."""
     if len(row) != len(schema.attributes):
         raise LocalError(f"{len(row)} columns are not the {len(schema.attributes)} of the schema")
     columns: list[CodeColumn] = [
@@ -127,13 +119,8 @@ def unpacked(row: Sequence[bytes | bytearray], schema: Schema) -> Codes:
     return Codes(tuple(columns), schema.sizes)
 
 
-def _read(text: str, *, forgiving: bool) -> Schema:
-    schema = Schema.from_toml(text)
-    return schema.forgiven() if forgiving else schema
-
-
 def _encoded(schema: Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[Codes]:
-    """The columns are the attributes in order, whatever their names."""
+    """Encode columns that are the attributes in order, whatever their names."""
     for table in merged(batches, CHUNK_ROWS):
         named = table.rename_columns(list(schema.names))
         yield schema.encode(named, where="a partition", compiled=True)

@@ -23,7 +23,6 @@ import datetime as dt
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -36,27 +35,20 @@ from common.schema.codes import NO_GROUPS, Groups, concatenate
 from common.schema.words import word_of
 from common.wording import many
 from party.sources.fingerprint import RowDigest
-from party.sources.parts import Chosen, Columns, Part
-from party.sources.source import Snapshot, SnapshotSource, TableReader, in_some_way
+from party.sources.reader import Chosen, Columns, Part, TableReader, with_fallback
+from party.sources.source import Snapshot, Source
 
 _HALF = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeopleLimit:
-    """What a study and its party agreed about people.
+    """What a study and its party agreed about people."""
 
-    Attributes:
-        rows: how many take part, as the study says: public.
-        per_person: the most of one person.
-        key: of the hashes that choose; a secret of the node.
-        filler: what the public rows follow from.
-    """
-
-    rows: int
-    per_person: int
-    key: bytes
-    filler: bytes
+    rows: int  # how many take part, as the study says: public
+    per_person: int  # the most of one person
+    key: bytes  # of the hashes that choose; a secret of the node
+    filler: bytes  # what the public rows follow from
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +58,41 @@ class PeopleTable:
     reader: TableReader
     person: str
 
+    def read(self, schema: Schema) -> tuple[list[Codes], list[bytes]]:
+        """Return the rows, and whose each of them is."""
+        return with_fallback(self.reader, lambda: self._read(schema))
 
-class PeopleSource(SnapshotSource):
-    """A `Source` of the rows that are kept, held in memory.
+    def _read(self, schema: Schema) -> tuple[list[Codes], list[bytes]]:
+        reader = self.reader
+        if self.person not in reader.names:
+            raise InputError(f"{reader.where}: source.person: there is no column {self.person!r}")
+        parts, people = list[Codes](), list[bytes]()
+        for part in reader.parts([*schema.names, self.person]):
+            for codes, own in self._encoded(part, schema):
+                parts.append(codes)
+                people += own
+        if not parts:
+            raise InputError(f"{reader.where}: the table has no rows")
+        return parts, people
 
-    Raises:
-        InputError: a table cannot be read, or has no column for the person.
-    """
+    def _encoded(self, part: Part, schema: Schema) -> Iterator[tuple[Codes, list[bytes]]]:
+        where = self.reader.where
+        for rows in part.read():
+            if isinstance(rows, Columns):
+                columns = [list(pieces) for pieces in rows.pieces]
+                codes = schema.encode_pieces(
+                    columns[:-1], where=where, row_numbers=list, compiled=False
+                )
+                yield codes, _words(columns[-1])
+                continue
+            cells = rows.table if isinstance(rows, Chosen) else rows
+            if cells.num_rows:
+                codes = schema.encode(cells.select(list(schema.names)), where=where)
+                yield codes, _words(cells.column(self.person).chunks)
+
+
+class PeopleSource(Source):
+    """A `Source` of the rows that are kept, held in memory."""
 
     def __init__(
         self,
@@ -84,7 +104,7 @@ class PeopleSource(SnapshotSource):
     ) -> None:
         parts, people = list[Codes](), list[bytes]()
         for table in tables:
-            codes, own = in_some_way(table.reader, partial(read_people, table, schema))
+            codes, own = table.read(schema)
             parts += codes
             people += own
         rows = concatenate(parts)
@@ -110,18 +130,14 @@ class PeopleSource(SnapshotSource):
     def count(
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set; see `Source`."""
         return count(self._codes, sets, groups=groups)
-
-    def codes(self) -> Codes:
-        return self._codes
 
 
 def chosen(rows: Codes, people: Sequence[bytes], limit: PeopleLimit) -> NDArray[np.intp]:
     """Return the positions of the rows that are kept: `per_person` of each, `rows` of all."""
     cells = np.stack([column.astype("<u2") for column in rows.columns], axis=1)
     hashes = [
-        hashlib.blake2b(row.tobytes(), key=_key_of(limit.key, person)).digest()
+        hashlib.blake2b(row.tobytes(), key=_key_of(person, limit)).digest()
         for row, person in zip(cells, people, strict=True)
     ]
     order = sorted(range(rows.rows), key=lambda at: (people[at], hashes[at][:_HALF]))
@@ -148,38 +164,8 @@ def filled(kept: Codes, schema: Schema, limit: PeopleLimit) -> Codes:
     return concatenate([kept, schema.possible.repaired(public)])
 
 
-def _key_of(key: bytes, person: bytes) -> bytes:
-    return hashlib.blake2b(person, key=key, digest_size=32).digest()
-
-
-def read_people(table: PeopleTable, schema: Schema) -> tuple[list[Codes], list[bytes]]:
-    """Return the rows, and whose each of them is."""
-    reader = table.reader
-    if table.person not in reader.names:
-        raise InputError(f"{reader.where}: source.person: there is no column {table.person!r}")
-    parts, people = list[Codes](), list[bytes]()
-    for part in reader.parts([*schema.names, table.person]):
-        for codes, own in _encoded(part, schema, table):
-            parts.append(codes)
-            people += own
-    if not parts:
-        raise InputError(f"{reader.where}: the table has no rows")
-    return parts, people
-
-
-def _encoded(part: Part, schema: Schema, table: PeopleTable) -> Iterator[tuple[Codes, list[bytes]]]:
-    for rows in part.read():
-        if isinstance(rows, Columns):
-            columns = [list(pieces) for pieces in rows.pieces]
-            codes = schema.encode_pieces(
-                columns[:-1], where=table.reader.where, row_numbers=list, compiled=False
-            )
-            yield codes, _words(columns[-1])
-            continue
-        cells = rows.table if isinstance(rows, Chosen) else rows
-        if cells.num_rows:
-            codes = schema.encode(cells.select(list(schema.names)), where=table.reader.where)
-            yield codes, _words(cells.column(table.person).chunks)
+def _key_of(person: bytes, limit: PeopleLimit) -> bytes:
+    return hashlib.blake2b(person, key=limit.key, digest_size=32).digest()
 
 
 def _words(pieces: Iterable[pa.Array]) -> list[bytes]:

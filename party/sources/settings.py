@@ -42,7 +42,6 @@ that only its owner can read.
 from __future__ import annotations
 
 import datetime as dt
-import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,52 +51,29 @@ from typing import Any
 from common.errors import InputError
 from common.schema import Schema
 from common.schema.toml import Parser, a_table, date, read_table, text
-from party.sources.cells import Recoding
-from party.sources.condition import Condition
-from party.sources.kind import all_kinds
+from party.sources.cells import Condition, Recoding
+from party.sources.kind import SHAPE, all_kinds
 from party.sources.people import PeopleLimit, PeopleSource, PeopleTable
+from party.sources.reader import TableReader
 from party.sources.shape import Shape, ShapedReader
-from party.sources.source import HELD_BYTES, JoinedSource, Source, TableReader
+from party.sources.source import HELD_BYTES, JoinedSource, Source
 
-_FIELDS = frozenset(
-    {
-        "path",
-        "uri",
-        "uri_env",
-        "uri_file",
-        "table",
-        "query",
-        "where",
-        "columns",
-        "recode",
-        "person",
-        "as_of",
-    }
-)  # the others are the options of a kind
+# The other keys are the options of a kind.
+_FIELDS = SHAPE | {"path", "uri", "uri_env", "uri_file", "table", "query", "where"}
 _PARSERS: Mapping[str, Parser] = {"as_of": date, "columns": a_table, "recode": a_table}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
-    """A source that can be opened.
-
-    Attributes:
-        kind: how it is read.
-        address: a path, or a libpq URI. May hold a password, so it is not in the repr.
-        query: for databases.
-        options: what only some kinds know, such as the delimiter of a CSV file.
-        as_of: the date the data is of, if its owner gave one.
-        shape: what is done with the table before it is encoded.
-        person: the table's column that says whose row a row is; never an attribute.
-    """
+    """A source that can be opened."""
 
     kind: str
-    address: str
-    query: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
-    as_of: dt.date | None = None
+    address: str  # a path, or a libpq URI; may hold a password, so it is not in the repr
+    query: str = ""  # of a database
+    options: Mapping[str, str] = field(default_factory=dict)  # that only some kinds have
+    as_of: dt.date | None = None  # the date the data is of, if its owner gave one
     shape: Shape = field(default_factory=Shape)
-    person: str = ""
+    person: str = ""  # the table's column that says whose row a row is; never an attribute
 
     def __repr__(self) -> str:
         return f"SourceSettings(kind={self.kind!r}, query={self.query!r})"
@@ -106,11 +82,7 @@ class SourceSettings:
     def from_table(
         cls, table: Mapping[str, Any], *, folder: Path, environment: Mapping[str, str]
     ) -> SourceSettings:
-        """The settings in a `[source]` table.
-
-        Raises:
-            InputError: naming the key and what would do.
-        """
+        """Read a `[source]` table; InputError names the key and what would do."""
         known = all_kinds()
         if table.get("kind") not in known:
             raise InputError(
@@ -129,42 +101,21 @@ class SourceSettings:
             person=table.get("person", ""),
         )
 
-    def check(self) -> None:
-        """Look whether a file that is to be read can be; nothing is read.
-
-        Raises:
-            InputError: naming it.
-        """
-        if all_kinds()[self.kind].is_file and not os.access(self.address, os.R_OK):
-            missing = not Path(self.address).exists()
-            raise InputError(
-                f"{self.address}: {'is not there' if missing else 'cannot be read'}; the settings' "
-                "[source] says where the rows are"
-            )
-
     def check_readable(self) -> None:
         """Read the whole source once, without reference to a study.
 
         What is refused here is refused whatever a study asks for: a table that cannot be read at
         all. A source that passes gives codes to every study whose columns it has.
-
-        Raises:
-            InputError: naming what cannot be read, for the owner's terminal.
         """
         all_kinds()[self.kind].check_readable(self)
 
     def open(
         self, schema: Schema, *, held_bytes: int = HELD_BYTES, people: PeopleLimit | None = None
     ) -> Source:
-        """The source, read once.
+        """Read the source once; InputError if it cannot be read, or is not of the schema.
 
-        Args:
-            schema: the study's.
-            held_bytes: up to how many bytes of codes are held in memory.
-            people: what a study agreed about people; None if it is about rows.
-
-        Raises:
-            InputError: the table cannot be read, or is not of the schema.
+        Up to `held_bytes` of codes are held in memory. `people` is what a study agreed about
+        people; None if it protects rows.
         """
         self._check_person(schema)
         if people is not None:
@@ -172,11 +123,7 @@ class SourceSettings:
         return all_kinds()[self.kind].open(self, schema, held_bytes=held_bytes)
 
     def people(self, schema: Schema) -> PeopleTable:
-        """The table and its column of people.
-
-        Raises:
-            InputError: the settings name none.
-        """
+        """Return the table and its column of people; InputError if the settings name none."""
         self._check_person(schema)
         if not self.person:
             raise InputError(
@@ -186,18 +133,18 @@ class SourceSettings:
         # A database reads the columns of a schema only, and all of them without one.
         reader = self.reader(schema if all_kinds()[self.kind].reads_all else None)
         schema.check_columns(reader.names, where=reader.where)
-        return PeopleTable(reader, self.shape.called(self.person))
+        return PeopleTable(reader, self.shape.study_name(self.person))
 
     def _check_person(self, schema: Schema) -> None:
-        if self.person and self.person in map(self.shape.inside, schema.names):
+        if self.person and self.person in map(self.shape.own_name, schema.names):
             raise InputError(
                 f"source.person: {self.person!r} is an attribute of the study, and who a row is "
                 "must not be one: ask for a study without it"
             )
 
     def reader(self, schema: Schema | None) -> TableReader:
-        """The table in its shape; without a schema, all columns there are."""
-        reader = all_kinds()[self.kind].reader(self, self.shape.inner(schema))
+        """Return a reader of the table in its shape; without a schema, of all its columns."""
+        reader = all_kinds()[self.kind].reader(self, self.shape.in_own_names(schema))
         return ShapedReader(reader, self.shape) if self.shape else reader
 
 
@@ -211,10 +158,6 @@ class SeveralSources:
     def kind(self) -> str:
         return " and ".join(source.kind for source in self.sources)
 
-    def check(self) -> None:
-        for source in self.sources:
-            source.check()
-
     def check_readable(self) -> None:
         for source in self.sources:
             source.check_readable()
@@ -222,7 +165,7 @@ class SeveralSources:
     def open(
         self, schema: Schema, *, held_bytes: int = HELD_BYTES, people: PeopleLimit | None = None
     ) -> Source:
-        """The tables, each read once; every one has all columns of the schema."""
+        """Read every table once; each has all columns of the schema."""
         if people is not None:
             tables = [source.people(schema) for source in self.sources]
             return PeopleSource(tables, schema, people, as_of=None)
@@ -234,11 +177,7 @@ OwnersTable = SourceSettings | SeveralSources
 
 
 def owners_table(given: object, *, folder: Path, environment: Mapping[str, str]) -> OwnersTable:
-    """What `[source]`, or several `[[source]]`, say.
-
-    Raises:
-        InputError: naming the key and what would do.
-    """
+    """Read `[source]`, or several `[[source]]`; InputError names the key and what would do."""
     tables: list[Any] = given if isinstance(given, list) else [given]
     if not tables or not all(isinstance(table, dict) for table in tables):
         raise InputError("source: write [source], or [[source]] for each of several tables")

@@ -5,87 +5,58 @@ its `Snapshot` (row count and digest) is taken; the journal pins the digest for 
 that fits is held in memory as codes, one or two bytes a cell. A larger one is read again for every
 request, a part of it on every core, and checked while it is: if it is not the same table any more,
 the request is refused before its counts are used for anything.
+
+A database counts by itself (GROUP BY) where that is less work than fetching every row. It groups by
+raw values; the groups are then encoded like rows and weighted by their sizes, so the counts are
+those of the rows to the last unit.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from common.errors import InputError, PolicyError
+from common.errors import InputError, LocalError, PolicyError
 from common.marginals import count, count_streams, project
 from common.marginals.threads import map_in_threads, worker_count
 from common.schema import Codes, Schema
+from common.schema.attribute import Attribute, Listed
 from common.schema.codes import NO_GROUPS, Groups, concatenate
 from party.sources.fingerprint import SharedDigest
-from party.sources.grouping import Grouping, counted, is_cheaper
-from party.sources.parts import Chosen, Columns, Part, encoded
+from party.sources.reader import COUNT, Grouping, Part, TableReader, encoded, with_fallback
 
 HELD_BYTES = 1 << 28
-_Read = TypeVar("_Read")
+_FEWER = 8  # groups must be that much fewer than rows, or they might as well be fetched
+# In cells fetched, measured on PostgreSQL through a local socket; over a network a cell costs more.
+_SCAN = 1.1  # a row in one pass of GROUP BY
+_FINGERPRINT = 0.75  # a cell in the fingerprint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Which table a source gives.
-
-    Attributes:
-        rows: how many rows it has.
-        digest: the same for the same rows in any order, wherever they come from. A secret.
-        as_of: the date the data is of, where one is known; of several tables, of the oldest.
-        newest: the date of the newest of several tables, where it is another.
-        note: what became of the owner's rows. For the owner only.
-    """
+    """Which table a source gives."""
 
     rows: int
-    digest: str
-    as_of: dt.date | None
-    newest: dt.date | None = None
-    note: str = ""
+    digest: str  # the same for the same rows in any order, wherever they come from; a secret
+    as_of: dt.date | None  # the date of the data, where it is known; of several tables, the oldest
+    newest: dt.date | None = None  # the date of the newest of several tables, if it differs
+    note: str = ""  # what became of the owner's rows; for the owner only
 
 
-class Source(Protocol):
+class Source(ABC):
     """A party's rows in the study's domains. They never leave the party."""
 
-    @property
-    def snapshot(self) -> Snapshot:
-        """Which table this is."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-
-    def chunks(self) -> Iterator[Codes]:
-        """All rows, a chunk at a time, each time anew.
-
-        Raises:
-            PolicyError: after the last chunk at the latest, if the table is not the one of the
-                snapshot.
-        """
-
-    def count(
-        self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
-    ) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set, some attributes in groups of values."""
-
-    def codes(self) -> Codes:
-        """All rows at once."""
-
-
-class SnapshotSource:
-    """What every source has in common: the snapshot that it took when it was opened."""
-
-    _snapshot: Snapshot
+    _snapshot: Snapshot  # taken when the source is opened
 
     @property
     def snapshot(self) -> Snapshot:
@@ -93,128 +64,43 @@ class SnapshotSource:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self._snapshot.rows
+
+    @abstractmethod
+    def chunks(self) -> Iterator[Codes]:
+        """Yield all rows, a chunk at a time, each time anew.
+
+        Raises:
+            PolicyError: after the last chunk at the latest, if the table is not the one of the
+                snapshot.
+        """
+
+    @abstractmethod
+    def count(
+        self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
+    ) -> list[NDArray[np.int64]]:
+        """Return the contingency table of every attribute set, axes as given.
+
+        `groups` are of values: attributes that are in it are counted by groups.
+        """
+
+    def codes(self) -> Codes:
+        """Return all rows at once."""
+        chunks = list(self.chunks())
+        return chunks[0] if len(chunks) == 1 else concatenate(chunks)
 
 
 def data_changed(where: str) -> PolicyError:
-    """Why a source answers no more: it is not the table of its snapshot."""
+    """Explain why a source answers no more: it is not the table of its snapshot."""
     return PolicyError(
         f"{where}: the data changed during the study, and answers about two different tables "
         "protect neither. Restore the data as it was, or give the study up"
     )
 
 
-class TableReader(Protocol):
-    """Raw values from one place; not kept, not interpreted."""
-
-    @property
-    def where(self) -> str:
-        """The place, as it may stand in an error."""
-
-    @property
-    def as_of(self) -> dt.date | None:
-        """The date the data is of, if it is known."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Of all columns there are."""
-
-    def mark(self) -> str | None:
-        """Something cheap that changes whenever the table does; None if there is no such thing."""
-
-    def grouping(self) -> Grouping | None:
-        """The place's own way to count, if it has one."""
-
-    def parts(self, names: Sequence[str]) -> Iterator[Part]:
-        """The columns of these names, in parts of any size.
-
-        Raises:
-            InputError: the place cannot be read.
-            pyarrow.ArrowInvalid: it cannot be read in this way; see `read_slowly`. Both may come
-                from a part as well.
-        """
-
-    def read_slowly(self) -> bool:
-        """From now on read the same cells in a way that takes more; False if there is none.
-
-        Raises:
-            InputError: the schema is strict, and the rows are not those of a table.
-        """
-
-    def explain(self, error: pa.ArrowInvalid) -> InputError:
-        """What is wrong with a table that cannot be parsed."""
-
-    def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
-        """Rows as their owner finds them, for errors."""
-
-
-class PlainReader:
-    """What most readers have in common: one way to read, rows that count from 1, no counting."""
-
-    _names: Sequence[str]
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Of the columns there are."""
-        return self._names
-
-    def grouping(self) -> Grouping | None:
-        return None
-
-    def read_slowly(self) -> bool:
-        """There is one way to read it."""
-        return False
-
-    def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
-        """Rows count from 1."""
-        return [position + 1 for position in positions]
-
-
-def check_readable(reader: TableReader) -> None:
-    """Read every column once, and look at nothing.
-
-    Raises:
-        InputError: the table cannot be read, or has no rows, or two columns of the same name.
-    """
-    twice = [name for name, times in Counter(reader.names).items() if times > 1]
-    if twice:
-        raise InputError(f"{reader.where}: duplicate column {twice[0]!r}; names are unique")
-    if in_some_way(reader, lambda: sum(map(_rows_of, reader.parts(reader.names)))) == 0:
-        raise InputError(f"{reader.where}: the table has no rows")
-
-
-def _rows_of(part: Part) -> int:
-    rows = 0
-    for piece in part.read():
-        if not isinstance(piece, Columns):
-            rows += (piece.table if isinstance(piece, Chosen) else piece).num_rows
-            continue
-        rows += piece.rows
-        for column in piece.pieces:
-            deque(column, maxlen=0)
-    return rows
-
-
-def in_some_way(reader: TableReader, read: Callable[[], _Read]) -> _Read:
-    """What reading gives, slowly if it has to be."""
-    try:
-        try:
-            return read()
-        except pa.ArrowInvalid:
-            if not reader.read_slowly():
-                raise
-            return read()
-    except pa.ArrowInvalid as error:
-        raise reader.explain(error) from None
-
-
-class TableSource(SnapshotSource):
-    """A source over any reader; opening it reads the table once.
-
-    Raises:
-        InputError: the table cannot be read, or is not of the schema; row and cell are named.
-    """
+class TableSource(Source):
+    """A source over any reader; opening it reads the table once."""
 
     def __init__(
         self, reader: TableReader, schema: Schema, *, held_bytes: int = HELD_BYTES
@@ -224,7 +110,7 @@ class TableSource(SnapshotSource):
         self._everything = tuple(range(len(schema.attributes)))
         self._held: Codes | None = None
         self._fingerprint: str | None = None  # of a database that can count, once it is known
-        in_some_way(reader, lambda: self._open(held_bytes))
+        with_fallback(reader, lambda: self._open(held_bytes))
 
     def _open(self, held_bytes: int) -> None:
         """Read everything once: take the snapshot, and hold the codes while they fit."""
@@ -235,7 +121,7 @@ class TableSource(SnapshotSource):
         size = 0
 
         def read(part: Part) -> list[Codes]:
-            chunks = digest.following(self._encoded(schema, part, compiled=False))
+            chunks = digest.following(encoded(part, schema, self._reader, compiled=False))
             # Those of a part that is under way when the limit is passed are dropped later.
             return [chunk for chunk in chunks if held is not None]
 
@@ -255,7 +141,6 @@ class TableSource(SnapshotSource):
         )
 
     def chunks(self) -> Iterator[Codes]:
-        """All rows, a chunk at a time; see `Source`."""
         if self._held is not None:
             yield self._held
             return
@@ -263,7 +148,7 @@ class TableSource(SnapshotSource):
         with self._watching(schema) as digest:
 
             def read(part: Part) -> list[Codes]:
-                return list(digest.following(self._encoded(schema, part)))
+                return list(digest.following(encoded(part, schema, self._reader)))
 
             parts = self._reader.parts(schema.names)
             for chunks in map_in_threads(read, parts, worker_count(None)):
@@ -272,7 +157,6 @@ class TableSource(SnapshotSource):
     def count(
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set, axes as given; reads only what it needs."""
         if self._held is not None:
             return count(self._held, sets, groups=groups)
         if groups:
@@ -284,23 +168,23 @@ class TableSource(SnapshotSource):
         if self._fingerprint is not None:
             return self._count_groups(grouping, self._fingerprint, sets)
         # Which fingerprint the table of the snapshot has is learnt along with one look at all rows.
-        before = grouping.fingerprint()
+        before, _ = grouping([])
         tables = self._count_rows(sets)
-        if grouping.fingerprint() == before:
+        if grouping([])[0] == before:
             self._fingerprint = before
         return tables
 
     def _count_groups(
         self, grouping: Grouping, fingerprint: str, sets: Sequence[Sequence[int]]
     ) -> list[NDArray[np.int64]]:
-        """The same, counted where the rows are."""
+        """Count where the rows are."""
         wanted = sorted({tuple(sorted(each)) for each in sets})
         names = [[self._schema.names[position] for position in each] for each in wanted]
-        found, groups = grouping.groups(names)
+        found, groups = grouping(names)
         if found != fingerprint:
             raise data_changed(self._reader.where)
         tables = {
-            each: counted(table, self._schema, each, self._reader.where)
+            each: _counted(table, self._schema, each, where=self._reader.where)
             for each, table in zip(wanted, groups, strict=True)
         }
         return [
@@ -322,17 +206,14 @@ class TableSource(SnapshotSource):
         schema = self._columns(reading)
         with self._watching(schema) as digest:
             streams = (
-                partial(digest.following, self._encoded(schema, part))
+                partial(digest.following, encoded(part, schema, self._reader))
                 for part in self._reader.parts(schema.names)
             )
             return count_streams(streams, schema.sizes, inside, groups=grouped)
 
-    def codes(self) -> Codes:
-        return self._held if self._held is not None else concatenate(list(self.chunks()))
-
     @contextmanager
     def _watching(self, schema: Schema) -> Iterator[SharedDigest]:
-        """What is read inside is the table of the snapshot; no other leaves the block."""
+        """Refuse at the end of the block if what was read is not the table of the snapshot."""
         # A mark tells that the table is the same; without one every cell must be looked at.
         digest = SharedDigest(schema.sizes, rows_only=self._mark is not None)
         self._check_mark()
@@ -353,17 +234,44 @@ class TableSource(SnapshotSource):
             raise data_changed(self._reader.where)
 
     def _columns(self, positions: Sequence[int]) -> Schema:
-        """The attributes that are read, and no column to ignore; rules take all attributes."""
+        """Return the schema of the attributes that are read; rules take all attributes."""
         if len(positions) == len(self._everything):
             return replace(self._schema, ignore=())
         return Schema(tuple(self._schema.attributes[position] for position in positions))
 
-    def _encoded(self, schema: Schema, part: Part, *, compiled: bool = True) -> Iterator[Codes]:
-        reader = self._reader
-        return encoded(part, schema, reader.where, reader.row_numbers, compiled=compiled)
+
+def is_cheaper(schema: Schema, sets: Sequence[Sequence[int]], rows: int) -> bool:
+    """Guess whether grouping every set is less work than fetching every cell."""
+    wanted = {tuple(sorted(each)) for each in sets}
+    if COUNT in schema.names or not all(wanted):
+        return False
+    groups = sum(math.prod(_most_values(schema.attributes[a]) for a in each) for each in wanted)
+    width = len(schema.attributes)
+    return groups * _FEWER <= rows and _FINGERPRINT * width + _SCAN * len(wanted) < width
 
 
-class JoinedSource(SnapshotSource):
+def _most_values(attribute: Attribute) -> float:
+    """Return at most how many values the database sees; infinite for real numbers and times."""
+    if isinstance(attribute.domain, Listed):
+        return math.inf if attribute.other else attribute.size
+    if attribute.kind in ("real", "datetime") or attribute.clip or attribute.other:
+        return math.inf
+    return attribute.domain.high - attribute.domain.low + 1 + attribute.missing
+
+
+def _counted(
+    groups: pa.Table, schema: Schema, attributes: Sequence[int], *, where: str
+) -> NDArray[np.int64]:
+    """Return the contingency table of some attributes from their groups."""
+    part = Schema(tuple(schema.attributes[a] for a in attributes))
+    weights = groups.column(COUNT).to_numpy().astype(np.int64)
+    codes = part.encode(groups.drop_columns([COUNT]), where=where)
+    if codes.rows != len(weights):
+        raise LocalError(f"{len(weights)} sizes for {codes.rows} groups")
+    return count(codes, [range(len(attributes))], weights=weights)[0]
+
+
+class JoinedSource(Source):
     """A `Source` of several tables of one owner, one below the other."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
@@ -387,12 +295,8 @@ class JoinedSource(SnapshotSource):
     def count(
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:
-        """The contingency table of every attribute set: the sum of those of the tables."""
         counted = [source.count(sets, groups) for source in self._sources]
         return [
             np.sum(np.stack(tables), axis=0, dtype=np.int64)
             for tables in zip(*counted, strict=True)
         ]
-
-    def codes(self) -> Codes:
-        return concatenate([source.codes() for source in self._sources])

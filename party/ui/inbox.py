@@ -1,4 +1,4 @@
-"""What is in the owner's inbox: studies to decide about, with their reviews.
+"""The owner's inbox: studies to decide about, with their reviews.
 
 Studies come from files that the owner names, and from the curator, if it is asked. A review reads
 the owner's table, so it is made when it is looked at, and again when the owner approves: what is
@@ -18,7 +18,7 @@ from common.study.ids import StudyId
 from party.client.connection import ENDED, Connection
 from party.client.context import PartyContext
 from party.owner import decisions
-from party.owner.approvals import Decision
+from party.owner.decisions import Decision
 from party.owner.review import Review
 
 logger = logging.getLogger(__name__)
@@ -34,13 +34,13 @@ class OwnerInbox:
 
     def __init__(
         self,
-        house: PartyContext,
+        context: PartyContext,
         studies: Iterable[Study],
         *,
         dial: Callable[[], AbstractContextManager[Connection]] | None,
         node: Callable[[], str | None] = lambda: None,
     ) -> None:
-        self.house = house
+        self.context = context
         self._dial = dial
         self.node = node
         self._lock = threading.Lock()
@@ -50,17 +50,17 @@ class OwnerInbox:
         self.answer = "The curator was not asked yet."
 
     def studies(self) -> list[tuple[Study, Decision | None]]:
-        """Every study in the inbox, and what was decided."""
+        """List every study in the inbox, and what was decided."""
         with self._lock:
             found = list(self._studies.values())
-        return [(study, self.house.approvals.decision(study.digest)) for study in found]
+        return [(study, self.context.approvals.decision(study.digest)) for study in found]
 
     def study(self, digest: StudyId) -> Study | None:
         with self._lock:
             return self._studies.get(digest)
 
     def ask(self) -> None:
-        """Ask the curator what we are invited to; what it answered is in `answer`."""
+        """Ask the curator what we are invited to, and put what came of it into `answer`."""
         if self._dial is None or not self._asking.acquire(blocking=False):
             return
         try:
@@ -72,9 +72,9 @@ class OwnerInbox:
             self._asking.release()
 
     def _take(self, connection: Connection) -> None:
-        invited = connection.enrol(self.house.name, self.house.identity.public.encoded)
+        invited = connection.enrol(self.context.name, self.context.identity.public.encoded)
         for summary in invited[:MOST_STUDIES]:
-            if summary.state in ENDED and self.house.approvals.decision(summary.study) is None:
+            if summary.state in ENDED and self.context.approvals.decision(summary.study) is None:
                 with self._lock:  # there is nothing left to decide about
                     self._studies.pop(summary.study, None)
                 continue
@@ -82,7 +82,7 @@ class OwnerInbox:
                 continue
             try:
                 study = Study.from_toml(connection.fetch_study(summary.study), where="a study")
-                self.house.take_prior(study, connection)
+                self.context.take_prior(study, connection)
             except InputError as error:  # one that cannot be read hides no other
                 logger.warning("the curator sent what is not a study: %s", error)
                 continue
@@ -91,43 +91,38 @@ class OwnerInbox:
                 continue
             with self._lock:
                 self._studies[study.digest] = study
-        self.answer = f"The curator was asked at {self.house.clock():%H:%M:%S} UTC."
+        self.answer = f"The curator was asked at {self.context.clock():%H:%M:%S} UTC."
 
-    def review(self, study: Study) -> Review:
-        """A study through the owner's eyes; reads the owner's table."""
-        return self._review(study)[0]
-
-    def _review(self, study: Study) -> tuple[Review, str]:
-        source = self.house.open_source(study)
-        return self.house.review(study, source), source.snapshot.digest
+    def review(self, study: Study) -> tuple[Review, str]:
+        """Read the owner's table; return the review, and the digest of the rows it is about."""
+        source = self.context.open_source(study)
+        return self.context.review(study, source), source.snapshot.digest
 
     def approve(self, study: Study, *, shown_cost: str) -> None:
-        """The owner's yes, to what was shown; PolicyError if that is not true any more."""
-        seen, rows = self._review(study)
+        """Approve what was shown; PolicyError if the study costs something else by now."""
+        seen, rows = self.review(study)
         if str(seen.cost) != shown_cost:
             raise PolicyError(
                 f"the study costs epsilon {seen.cost} now, and {shown_cost} was shown; nothing was "
                 "decided. Review it again"
             )
-        decisions.approve(self.house.approvals, seen, at=self.house.now(), data_digest=rows)
+        decisions.approve(self.context.approvals, seen, at=self.context.now(), data_digest=rows)
 
     def decline(self, study: Study, *, reason: str) -> None:
-        """The owner's no, also to what was approved; PolicyError if it is over."""
-        house = self.house
+        """Decline a study, or withdraw from it; PolicyError if it is over."""
+        own = self.context
         decisions.decline(
-            study.digest, approvals=house.approvals, journal=house.journal, ledger=house.ledger,
-            reason=reason, at=house.now(),
+            study.digest, approvals=own.approvals, journal=own.journal, ledger=own.ledger,
+            reason=reason, at=own.now(),
         )  # fmt: skip
 
     def withdrawal_means(self, study: Study) -> str:
-        """What comes of withdrawing from a study that was approved; empty if that cannot be."""
-        house = self.house
-        decision = house.approvals.decision(study.digest)
+        """Say what comes of withdrawing from an approved study; empty if that cannot be."""
+        own = self.context
+        decision = own.approvals.decision(study.digest)
         if decision is None or not decision.approved:
             return ""
         try:
-            return decisions.withdrawal_means(
-                study.digest, journal=house.journal, ledger=house.ledger
-            )
+            return decisions.withdrawal_means(study.digest, journal=own.journal, ledger=own.ledger)
         except PolicyError:
             return ""

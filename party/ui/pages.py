@@ -8,7 +8,7 @@ from html import escape
 
 from common.privacy.spending import Spending
 from common.privacy.spending import fraction_words as shown
-from common.privacy.statement import Protection, suspicion
+from common.privacy.statement import Protection
 from common.service.web.pages import (
     Markup,
     badge,
@@ -22,12 +22,12 @@ from common.service.web.pages import (
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.wording import many
-from party.collection import Collected
 from party.journal import Departure, StudyRecord
 from party.ledger import Entry
-from party.owner.approvals import Decision
-from party.owner.decisions import in_words
-from party.owner.review import PlannedStep, Review
+from party.owner.decisions import Decision, in_words
+from party.owner.dry_run import PlannedStep
+from party.owner.review import Review
+from party.releases import Collected
 
 MOST_LINES = 200
 MOST_REASON = 500
@@ -44,7 +44,7 @@ def decision_badge(decision: Decision | None) -> Markup:
 
 
 def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
-    """Every study in the inbox, those to decide first."""
+    """List every study in the inbox, those to decide first."""
     if not studies:
         return paragraph("None. The curator has not invited us, or was not asked.", "quiet")
     rows: list[Row] = [
@@ -63,7 +63,7 @@ def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
 
 
 def standing(decision: Decision | None, process: str | None) -> list[Markup]:
-    """What was decided, above all else, and whether our node is there to tell it."""
+    """Show above all else what was decided, and whether our node runs to tell the curator."""
     if decision is None:
         return []
     told = f"<p>{decision_badge(decision).html} {escape(in_words(decision))}.</p>"
@@ -72,27 +72,22 @@ def standing(decision: Decision | None, process: str | None) -> list[Markup]:
 
 
 def review_sections(seen: Review) -> list[Markup]:
-    """What `parley party review` says."""
+    """Show what `parley party review` says."""
     protections = bullets([_protection(each) for each in seen.protections])
     return [
         section("What it is for", bullets(seen.purpose), identifier="purpose"),
-        section("What it costs", *_cost(seen), identifier="cost"),
+        section(
+            "What it costs",
+            paragraph(seen.price, "big"),
+            bullets(seen.cost_lines()),
+            identifier="cost",
+        ),
         section("What it is about", bullets(seen.about), bullets(seen.columns), identifier="about"),
         section("Who takes part", bullets(seen.members), identifier="members"),
         section("What it asks", _phases(seen.phases, seen.currency), identifier="asks"),
         section("What leaves the building", bullets(seen.leaves), identifier="leaves"),
         section("Who is protected from whom", protections, identifier="protections"),
         section("What is not promised", bullets(seen.limits), identifier="limits"),
-    ]
-
-
-def _cost(seen: Review) -> list[Markup]:
-    claimed = "" if seen.cost == seen.claimed else f" The study claims {shown(seen.claimed)}."
-    return [
-        paragraph(f"epsilon {shown(seen.cost)}{seen.at_delta}", "big"),
-        paragraph(f"for each of our rows: {suspicion(float(seen.cost))}.{claimed}"),
-        *([paragraph(seen.delta_means)] if seen.delta else []),
-        paragraph(f"{shown(seen.spent)} spent before; {shown(seen.left)} would be left."),
     ]
 
 
@@ -118,7 +113,7 @@ def decision_section(
     withdrawal_means: str,
     rows_changed: str = "",
 ) -> Markup:
-    """The two buttons; or what was decided, and the button to withdraw where that can be."""
+    """Show the two buttons; or what was decided, and a button to withdraw where one can."""
     here = f"/studies/{seen.digest}"
     if decision is not None:
         withdraw = [_no_form(here, csrf, "Withdraw", withdrawal_means)] if withdrawal_means else []
@@ -135,8 +130,8 @@ def decision_section(
         f'<form class="card" method="post" action="{here}/approve"><h3>Approve</h3>'
         f"{_hidden(csrf=csrf, cost=str(seen.cost))}"
         '<label class="check" for="sure"><input type="checkbox" id="sure" name="sure" value="yes" '
-        f"required> <span>Spend epsilon {escape(shown(seen.cost) + seen.at_delta)} of every row of "
-        "ours on it. What has left is not taken back.</span></label>"
+        f"required> <span>Spend {escape(seen.price)} of every row of ours on it. "
+        "What has left is not taken back.</span></label>"
         '<p><button type="submit">Approve this study</button></p></form>'
     )
     decline = _no_form(
@@ -149,7 +144,7 @@ def decision_section(
 
 
 def _no_form(here: str, csrf: str, word: str, means: str) -> Markup:
-    """The owner's no, before a yes or after it."""
+    """Return the form of the owner's no, before a yes or after it."""
     return Markup(
         f'<form class="card" method="post" action="{here}/decline"><h3>{word}</h3>'
         f"{_hidden(csrf=csrf)}<p>{escape(means)}</p>"
@@ -216,7 +211,7 @@ def transcript_section(departures: Sequence[Departure]) -> Markup:
 def attended_section(
     records: Sequence[StudyRecord], releases: Mapping[StudyId, Collected]
 ) -> Markup:
-    """The studies that our node took part in, with their releases to download."""
+    """List the studies that our node took part in, with their releases to download."""
     kinds = {"running": "busy", "finished": "good"}
     rows: list[Row] = [
         (
@@ -238,7 +233,7 @@ def attended_section(
 
 
 def release_cell(study: StudyId, release: Collected | None) -> Markup:
-    """The release to download, and whether we countersigned it."""
+    """Link the release to download, and say whether we countersigned it."""
     if release is None:
         return Markup("none here")
     if release.place is None:
@@ -249,7 +244,7 @@ def release_cell(study: StudyId, release: Collected | None) -> Markup:
 
 
 def node_section(process: str | None) -> Markup:
-    """Whether our node runs; without it nothing that is decided here takes effect."""
+    """Say whether our node runs; without it nothing that is decided here takes effect."""
     if process is not None:
         return Markup(f"<p>{badge('our node runs', 'good').html} {escape(process)}</p>")
     return Markup(

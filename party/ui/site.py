@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from http import HTTPStatus
 
 from common.errors import InputError, LocalError, ParleyError
@@ -29,6 +30,7 @@ from party.owner.decisions import rows_in_words
 from party.ui import pages
 from party.ui.inbox import OwnerInbox
 
+_OfStudy = Callable[[Study, Request, Session], Response]
 _STUDY = r"/studies/(?P<digest>[0-9a-f]{64})"
 _BACK = Markup('<nav aria-label="Back"><a href="/">All studies, ledger and transcript</a></nav>')
 
@@ -43,16 +45,21 @@ class OwnerPages:
         return [
             Route(method="GET", path="/", page=self._front),
             Route(method="POST", path="/ask", page=self._ask),
-            Route(method="GET", path=_STUDY, page=self._study),
             Route(method="GET", path=f"{_STUDY}/release.zip", page=self._release),
-            Route(method="POST", path=f"{_STUDY}/approve", page=self._approve),
-            Route(method="POST", path=f"{_STUDY}/decline", page=self._decline),
+            *(
+                Route(method=method, path=_STUDY + path, page=partial(self._of_study, act, trouble))
+                for method, path, act, trouble in (
+                    ("GET", "", self._study, "It cannot be reviewed."),
+                    ("POST", "/approve", self._approve, "It was not approved."),
+                    ("POST", "/decline", self._decline, "It was not declined."),
+                )
+            ),
         ]
 
     def _front(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        inbox, house = self._inbox, self._inbox.house
+        inbox, context = self._inbox, self._inbox.context
         try:
-            house.ledger.verify()
+            context.ledger.verify()
             complaint = ""
         except LocalError as error:
             complaint = str(error)
@@ -60,24 +67,24 @@ class OwnerPages:
         if inbox.asks:
             studies.append(pages.ask_form(session.csrf, answer=inbox.answer))
         return page(
-            f"Parley, for {house.name}",
+            f"Parley, for {context.name}",
             "Studies to decide about, what was spent, and what left. Only this machine sees this.",
             pages.node_section(inbox.node()),
             section("Studies", *studies, identifier="studies"),
-            pages.attended_section(house.journal.studies(), house.collection.all()),
+            pages.attended_section(context.journal.studies(), context.collection.all()),
             pages.ledger_section(
-                house.ledger.entries(),
-                spent=house.ledger.spending(),
-                cap=house.policy.epsilon_in_total,
-                head=house.ledger.head(),
+                context.ledger.entries(),
+                spent=context.ledger.spending(),
+                cap=context.policy.epsilon_in_total,
+                head=context.ledger.head(),
                 complaint=complaint,
             ),
-            pages.transcript_section(house.journal.sent_log()),
+            pages.transcript_section(context.journal.sent_log()),
             csrf=session.csrf,
         )
 
     def _release(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        found = self._inbox.house.collection.all().get(study_id(match["digest"]))
+        found = self._inbox.context.collection.all().get(study_id(match["digest"]))
         if found is None or found.place is None or not found.place.is_file():
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study here.")
         return download(found.place.name, pieces_of(found.place))
@@ -86,15 +93,26 @@ class OwnerPages:
         self._inbox.ask()
         return see_other("/")
 
-    def _study(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        study = self._found(match)
+    def _of_study(
+        self, act: _OfStudy, trouble: str,
+        request: Request, session: Session, match: Mapping[str, str],
+    ) -> Response:  # fmt: skip
+        """Do something about the study of an address, or say why that failed."""
+        study = self._inbox.study(study_id(match["digest"]))
         if study is None:
             return text(HTTPStatus.NOT_FOUND, "There is no such study in this inbox.")
         try:
-            seen = self._inbox.review(study)
+            return act(study, request, session)
         except ParleyError as error:
-            return self._trouble(session, study, "It cannot be reviewed.", error)
-        decision = self._inbox.house.approvals.decision(study.digest)
+            shown = page(
+                f"Study “{study.name}”", trouble, _BACK, paragraph(str(error), "trouble"),
+                csrf=session.csrf,
+            )  # fmt: skip
+            return Response(status=HTTPStatus.CONFLICT, body=shown.body)
+
+    def _study(self, study: Study, request: Request, session: Session) -> Response:
+        seen, _ = self._inbox.review(study)
+        decision = self._inbox.context.approvals.decision(study.digest)
         return page(
             f"Study “{study.name}”",
             f"As {seen.party} sees it. Nothing in this review comes from the curator.",
@@ -111,51 +129,31 @@ class OwnerPages:
                 session.csrf,
                 withdrawal_means=self._inbox.withdrawal_means(study),
                 rows_changed=rows_in_words(
-                    self._inbox.house.approvals.rows_changed_at(study.digest)
+                    self._inbox.context.approvals.rows_changed_at(study.digest)
                 ),
             ),
             csrf=session.csrf,
         )
 
-    def _approve(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        study, form = self._found(match), request.form()
-        if study is None:
-            return text(HTTPStatus.NOT_FOUND, "There is no such study in this inbox.")
-        try:
-            if form.get("sure") != "yes":
-                raise InputError("Tick the box to approve; nothing was decided.")
-            self._inbox.approve(study, shown_cost=form.get("cost", ""))
-        except ParleyError as error:
-            return self._trouble(session, study, "It was not approved.", error)
+    def _approve(self, study: Study, request: Request, session: Session) -> Response:
+        form = request.form()
+        if form.get("sure") != "yes":
+            raise InputError("Tick the box to approve; nothing was decided.")
+        self._inbox.approve(study, shown_cost=form.get("cost", ""))
         return see_other(request.path.rpartition("/")[0])
 
-    def _decline(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        study, form = self._found(match), request.form()
-        if study is None:
-            return text(HTTPStatus.NOT_FOUND, "There is no such study in this inbox.")
-        try:
-            self._inbox.decline(study, reason=form.get("reason", "")[: pages.MOST_REASON])
-        except ParleyError as error:
-            return self._trouble(session, study, "It was not declined.", error)
+    def _decline(self, study: Study, request: Request, session: Session) -> Response:
+        reason = request.form().get("reason", "")[: pages.MOST_REASON]
+        self._inbox.decline(study, reason=reason)
         return see_other(request.path.rpartition("/")[0])
-
-    def _found(self, match: Mapping[str, str]) -> Study | None:
-        return self._inbox.study(study_id(match["digest"]))
-
-    def _trouble(self, session: Session, study: Study, what: str, error: ParleyError) -> Response:
-        shown = page(
-            f"Study “{study.name}”", what, _BACK, paragraph(str(error), "trouble"),
-            csrf=session.csrf,
-        )  # fmt: skip
-        return Response(status=HTTPStatus.CONFLICT, body=shown.body)
 
 
 @contextmanager
 def serving_ui(inbox: OwnerInbox, *, port: int) -> Iterator[str]:
-    """Serve the owner's pages for the length of a block; the address to open."""
+    """Serve the owner's pages for the length of a block; yield the address to open."""
     token = secrets.token_urlsafe(32)
     site = Site(
-        title=f"Parley, for {inbox.house.name}",
+        title=f"Parley, for {inbox.context.name}",
         hosts=LOOPBACK,
         sessions=Sessions(token, now=time.monotonic),
         routes=OwnerPages(inbox).routes(),

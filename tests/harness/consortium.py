@@ -17,24 +17,23 @@ from common.service.clock import system_clock
 from common.service.database import Database
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.keyring import init_curator, init_party
+from common.wire.v1 import curator_pb2 as pb
 from curator.server.service import CuratorServer
 from curator.store.records import StudyState as CuratorState
 from curator.store.store import Store
 from curator.studies import Studies
 from parley.simulation.in_process import RowsInMemory
-from party.client.backoff import Backoff
 from party.client.connection import HungUpError
 from party.client.context import PartyContext
-from party.client.dialer import Address, Dialer
+from party.client.dialer import Address, Backoff, Dialer
 from party.client.session import Need, StudySession
 from party.client.sessions import SessionManager
-from party.collection import Collection
-from party.journal import Journal, StudyState
+from party.journal import Journal, Notes, StudyState
 from party.ledger import Ledger
-from party.notes import Notes
-from party.owner.approvals import Approvals
+from party.owner.decisions import Approvals
+from party.owner.dry_run import PlannedStep
 from party.owner.policy import Policy
-from party.owner.review import PlannedStep
+from party.releases import Collection
 from party.sources.source import Snapshot
 from tests.harness.roles import replayed
 from tests.harness.small_study import SIZES, EveryKindOfStep, make_study
@@ -235,6 +234,11 @@ def take_turn(session, connection, house, study):
     if need is Need.OVER:
         return session.ended() or StudyState.ABORTED
     return None if need is Need.NOTHING else session.turn(connection, summary)
+
+
+def status_of(connection, study):
+    """What the curator says of a study when a party asks for it."""
+    return connection._call("Status", pb.StatusRequest(study=study))
 
 
 def random_tables(names):

@@ -32,8 +32,7 @@ from curator.store.records import StudyState as CuratorState
 from curator.store.store import Store
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
-from party.owner.dry_run import rehearse
-from party.owner.review import PlannedStep
+from party.owner.dry_run import PlannedStep, dry_run
 from tests.harness import consortium as stage
 from tests.harness.consortium import Wrapped, wrapping
 from tests.harness.small_study import Sums
@@ -126,7 +125,7 @@ class Everybody(stage.Consortium):
     def _run_the_method(self):
         self.curator.begin = run_of
         for party in self.parties.values():
-            party.begin, party.forecast = run_of, partial(rehearse, begin=run_of)
+            party.begin, party.forecast = run_of, partial(dry_run, begin=run_of)
 
     def clear(self):
         for path in (*self.folder.glob("*.db*"), self.release, self.port_file, self.lost):

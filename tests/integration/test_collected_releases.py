@@ -17,9 +17,9 @@ from curator.app import curator_settings, open_store, propose
 from party import app as party_app
 from party.app import party_settings, source_settings
 from party.client.dialer import Dialer
-from party.collection import Collection
 from party.journal import Journal
 from party.owner import decisions
+from party.releases import Collection
 from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
 from tests.harness.deployed_folder import NORTH, serving

@@ -13,7 +13,7 @@ from common.study.signatures import approval_statement
 from common.wire import codec
 from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
-from party.owner.approvals import Decision
+from party.owner.decisions import Decision
 from tests.harness.consortium import Wrapped, wrapping
 
 NO = Decision(

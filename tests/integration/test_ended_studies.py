@@ -21,7 +21,7 @@ from curator.store.records import StudyState as CuratorState
 from curator.store.records import Word
 from curator.store.store import Store
 from party.journal import StudyState
-from party.owner.approvals import Decision
+from party.owner.decisions import Decision
 from tests.harness.consortium import (
     Consortium,
     Crash,

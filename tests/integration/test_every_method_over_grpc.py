@@ -18,7 +18,7 @@ from curator.context import Outcome
 from curator.publisher import fitted_study
 from curator.store.records import StudyState as CuratorState
 from party.journal import StudyState
-from party.owner.dry_run import rehearse
+from party.owner.dry_run import dry_run
 from tests.harness.consortium import NAMES, Consortium, in_process
 from tests.harness.run_script import chain_tables, schema_of, study_of
 from tests.unit.methods.subn_plus.test_descent import two_tables, two_trees
@@ -88,7 +88,7 @@ def gather(folder, key, method, profile, parties, mode, **changes):
     for party in consortium.parties.values():
         party.policy = replace(party.policy, aggregations=tuple(a.value for a in Aggregation))
         party.begin = run_of
-        party.forecast = partial(rehearse, begin=run_of)
+        party.forecast = partial(dry_run, begin=run_of)
     consortium.curator.start()
     consortium.curator.studies.propose(consortium.study)
     if needs_key(consortium.study):

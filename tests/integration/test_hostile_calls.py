@@ -24,6 +24,7 @@ from curator.server.admission import Kind
 from curator.server.service import CuratorServer
 from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
+from tests.harness.consortium import status_of
 from tests.harness.process_consortium import ProcessConsortium
 
 SERVICE = "/parley.v1.CuratorService/"
@@ -45,7 +46,7 @@ def dial(party, port=None):
 def status(consortium, name="east"):
     """A call of another party, which must be answered."""
     with consortium.parties[name].dial() as connection:
-        return connection.status(consortium.study.digest)
+        return status_of(connection, consortium.study.digest)
 
 
 def code_of(error):
@@ -171,7 +172,7 @@ def test_silent_calls_of_a_party_keep_no_other_party_out(gathering, silent):
             for call in ("Submit", "Status", "Work"):
                 for _ in range(20):
                     silent.open(channel, SERVICE + call)
-        assert status(consortium).state == "waiting for parties"
+        assert status(consortium).state == pb.STUDY_STATE_WAITING_FOR_PARTIES
         limits = admission.limits(200)
         kept = limits[Kind.SHORT].of_a_party + limits[Kind.WORK].of_a_party
         refused = in_order_of_their_end(silent.calls, SILENT_CALLS - kept)[: SILENT_CALLS - kept]
@@ -195,12 +196,12 @@ def test_revoking_a_certificate_ends_the_calls_made_with_it(consortium, silent):
         call = silent.open(channel, SERVICE + "Submit")
         waiting = pb.WorkRequest(study=consortium.study.digest, received=0).SerializeToString()
         work = channel.unary_stream(SERVICE + "Work")(waiting)
-        assert status(consortium, "north").state == "waiting for parties"
+        assert status(consortium, "north").state == pb.STUDY_STATE_WAITING_FOR_PARTIES
         fingerprint = certificates.fingerprint(north.ring.files.load().certificate)
         consortium.curator.ring.revoke(fingerprint, reason="stolen")
         assert code_of(call.exception(timeout=20)) is ErrorCode.UNAVAILABLE
         assert code_of(work.exception(timeout=20)) is ErrorCode.UNAVAILABLE
-    assert status(consortium).state == "waiting for parties"
+    assert status(consortium).state == pb.STUDY_STATE_WAITING_FOR_PARTIES
 
 
 def test_a_message_to_a_study_that_does_not_run_is_refused_at_its_first_frame(consortium, silent):
@@ -258,7 +259,7 @@ def test_connections_that_say_nothing_are_closed(consortium, monkeypatch):
             for _ in range(20)
         ]
         assert all(select.select([each], [], [], 20)[0] for each in strangers)
-        assert status(consortium).state == "waiting for parties"
+        assert status(consortium).state == pb.STUDY_STATE_WAITING_FOR_PARTIES
 
 
 class Limited:

@@ -11,7 +11,7 @@ from common.release.prior import Priors
 from curator.store.records import StudyState as CuratorState
 from parley.simulation.study import simulate
 from party.journal import StudyState
-from party.owner.dry_run import rehearse
+from party.owner.dry_run import dry_run
 from tests.harness.consortium import NAMES, Consortium, in_process
 from tests.harness.run_script import chain_tables, schema_of
 
@@ -44,7 +44,7 @@ def gather(folder, prior, offered):
     for name, party in consortium.parties.items():
         party.priors = Priors(folder / f"priors of {name}")
         party.begin = party.priors.begin
-        party.forecast = partial(rehearse, begin=party.begin)
+        party.forecast = partial(dry_run, begin=party.begin)
     consortium.curator.start()
     consortium.curator.studies.propose(consortium.study)
     return consortium

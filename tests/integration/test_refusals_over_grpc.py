@@ -4,6 +4,7 @@ import dataclasses
 import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
@@ -20,12 +21,13 @@ from common.wire.pki import certificates
 from curator.store.records import StudyState as CuratorState
 from party.client.dialer import Address, Dialer
 from party.journal import StudyState
-from party.owner.approvals import Decision
+from party.owner.decisions import Decision
 from tests.harness.consortium import (
     Party,
     Wrapped,
     enrolled,
     finish,
+    status_of,
     wrapping,
 )
 from tests.harness.small_study import SIZES, EveryKindOfStep
@@ -43,7 +45,7 @@ def test_a_study_nobody_proposed_is_unknown(gathering):
     north = consortium.parties["north"]
     assert refusal_of(lambda: north.attend(other)) is ErrorCode.STUDY_UNKNOWN
     with north.dial() as connection:
-        for call in (connection.fetch_study, connection.status):
+        for call in (connection.fetch_study, partial(status_of, connection)):
             assert refusal_of(lambda call=call: call(other.digest)) is ErrorCode.STUDY_UNKNOWN
 
 
@@ -235,7 +237,7 @@ def test_an_approval_signed_by_somebody_else_does_not_count(gathering):
         assert refusal_of(lambda: connection.approve(study.digest, forged)) is (
             ErrorCode.APPROVAL_INVALID
         )
-        assert set(connection.status(study.digest).waiting_for) == {"north", "east"}
+        assert set(status_of(connection, study.digest).waiting_for) == {"north", "east"}
 
 
 def test_a_policy_that_refuses_ends_the_study_for_everybody_without_a_charge(gathering):

@@ -10,7 +10,8 @@ from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema import Schema
 from common.schema.codes import concatenate
-from party.sources import SourceSettings, grouping, parts, source, sql
+from party.sources import SourceSettings, reader, source
+from party.sources.kinds import databases
 from tests.harness.cells import every_kind
 from tests.harness.people import schema_of
 
@@ -49,9 +50,9 @@ def server():
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Chunks smaller than the table of these tests."""
-    monkeypatch.setattr(parts, "CHUNK_ROWS", 1 << 14)
+    monkeypatch.setattr(reader, "CHUNK_ROWS", 1 << 14)
     options = {"postgresql": {"adbc.postgresql.batch_size_hint_bytes": 1 << 19}}
-    monkeypatch.setattr(sql, "_STATEMENT_OPTIONS", options)
+    monkeypatch.setattr(databases, "_STATEMENT_OPTIONS", options)
 
 
 def settings(server, *, uri=None, **table):
@@ -98,7 +99,7 @@ def grouped_only(monkeypatch, opened):
 
 
 def test_the_database_counts_to_the_last_unit(server, monkeypatch):
-    monkeypatch.setattr(grouping, "_SCAN", 0)
+    monkeypatch.setattr(source, "_SCAN", 0)
     opened = settings(server).open(SCHEMA, held_bytes=0)
     first = opened.count(GROUPED)  # learns the fingerprint along with the rows
     grouped_only(monkeypatch, opened)
@@ -109,8 +110,8 @@ def test_the_database_counts_to_the_last_unit(server, monkeypatch):
 
 
 def test_a_collation_that_merges_texts_does_not_merge_values(server, monkeypatch):
-    monkeypatch.setattr(grouping, "_SCAN", 0)
-    monkeypatch.setattr(grouping, "_FINGERPRINT", 0)
+    monkeypatch.setattr(source, "_SCAN", 0)
+    monkeypatch.setattr(source, "_FINGERPRINT", 0)
     server.execute(
         "CREATE COLLATION IF NOT EXISTS loose (provider = icu, locale = 'und-u-ks-level2', "
         "deterministic = false)",
@@ -183,7 +184,7 @@ def test_a_date_without_end_is_the_last_one(server):
 
 
 def test_a_change_is_noticed_by_the_database_that_counts(server, monkeypatch):
-    monkeypatch.setattr(grouping, "_SCAN", 0)
+    monkeypatch.setattr(source, "_SCAN", 0)
     opened = settings(server).open(SCHEMA, held_bytes=0)
     opened.count([(0,)])
     grouped_only(monkeypatch, opened)

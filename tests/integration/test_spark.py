@@ -19,7 +19,7 @@ from parley import PrivBayes
 from parley.models.spark_output import write_on_spark
 from party.sources import SourceSettings
 from party.sources.fingerprint import RowDigest
-from party.sources.spark import SparkSource, check_table, start_session, table_of
+from party.sources.kinds.spark import SparkSource, check_table, start_session, table_of
 from tests.harness.cells import TEXTS, every_kind
 from tests.harness.people import people as everybody
 from tests.harness.people import schema_of

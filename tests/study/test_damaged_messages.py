@@ -21,8 +21,7 @@ from common.study.steps import ChoiceStep
 from curator.effects import Send as SendToParty
 from curator.role import CuratorRole
 from parley.simulation.in_process import RowsInMemory
-from party.effects import Send
-from party.role import PartyRole
+from party.role import PartyRole, Send
 from tests.harness.roles import make_roles
 from tests.harness.run_script import chain_tables, study_of
 from tests.harness.small_study import EveryKindOfStep, Sums, make_study

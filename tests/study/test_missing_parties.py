@@ -34,8 +34,7 @@ from common.study.messages import (
 from common.study.sums import read_cells
 from curator.effects import Fail, Send
 from curator.role import State as CuratorState
-from party.effects import ChargeBudget
-from party.role import ALLOWED, State
+from party.role import ALLOWED, ChargeBudget, State
 from tests.harness.roles import make_roles
 from tests.harness.small_study import SIZES, Sums, make_study
 

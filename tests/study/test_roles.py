@@ -29,7 +29,7 @@ from curator import role as curator_role
 from curator.effects import Fail, Send
 from parley.simulation.in_process import run_study
 from party import role as party_role
-from party.effects import ChargeBudget
+from party.role import ChargeBudget
 from tests.harness import roles
 from tests.harness.small_study import EveryKindOfStep, make_study
 

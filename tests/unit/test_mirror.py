@@ -11,27 +11,24 @@ PACKAGES = ("common", "curator", "party", "parley")
 
 # Modules whose work only shows when others join in: roles, sums, services, releases.
 TESTED_IN = """
-integration/test_collected_releases: party/collecting party/collection
+integration/test_collected_releases: party/releases
 integration/test_demo: parley/cli/commands/demo parley/simulation/consortium
 integration/test_doctor: common/service/checks curator/checks party/checks
-integration/test_fetched_releases: curator/publisher party/fetching
+integration/test_fetched_releases: curator/publisher
 integration/test_hostile_calls: curator/server/admission curator/server/front
 integration/test_missing_parties_over_grpc: curator/live_role
 integration/test_refusals_over_grpc: curator/server/servicer
 protocol/reproductions/test_seats_taken_in_opposite_orders: party/client/context
   party/client/sessions
-integration/test_sources_postgresql: party/sources/sql
 integration/test_spark: parley/models/spark_output
 integration/test_streams: party/client/connection
-integration/test_study_over_bad_networks: party/client/dialer
 integration/test_study_over_grpc: curator/server/service
-integration/test_troubles_of_operators: party/client/rollback
 protocol/test_recoverable_sums: common/crypto/sums/recovery
 protocol/test_secure_sum: common/crypto/sums/plan common/crypto/sums/ring
   common/crypto/sums/secure_sum common/crypto/sums/words
 statistical/test_noise_audit_with_delta: common/privacy/promise
 study/test_damaged_messages: common/study/messages
-study/test_roles: curator/effects curator/role parley/simulation/in_process party/effects party/role
+study/test_roles: curator/effects curator/role parley/simulation/in_process party/role
 protocol/reproductions/test_results_told_differently: common/study/ids common/study/transcript
 unit/curator/test_node: curator/store/tables
 unit/curator/test_studies: curator/store/records

@@ -247,7 +247,7 @@ def _fetch_release(
     as_json: bool,
 ) -> None:
     from parley.cli.commands.verify import report  # slow to load: it derives a release again
-    from party.fetching import keep_release
+    from party.releases import keep_release
 
     if study.state != DONE:
         raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")

@@ -22,7 +22,7 @@ from party.client.context import PartyContext
 from party.journal import Journal
 from party.ledger import Ledger
 from party.owner import decisions
-from party.owner.approvals import Approvals
+from party.owner.decisions import Approvals
 from party.owner.review import Review
 
 
@@ -52,8 +52,7 @@ def approve(
         seen, rows = _seen(house, study, prior)
         if not yes and not seen.reasons_against:
             console.note(seen.text())
-            price = f"epsilon {seen.cost}{seen.at_delta}"
-            if not typer.confirm(f"Spend {price} of every row of ours on it?", err=True):
+            if not typer.confirm(f"Spend {seen.price} of every row of ours on it?", err=True):
                 raise InputError("not confirmed; nothing was decided")
         decisions.approve(house.approvals, seen, at=house.now(), data_digest=rows)
     cost = {"epsilon": str(seen.cost), "delta": str(seen.delta)}

@@ -1,20 +1,229 @@
-"""SQLite, DuckDB and PostgreSQL."""
+"""Tables in PostgreSQL, SQLite and DuckDB, through one library: ADBC, Apache Arrow's drivers.
+
+ADBC gives the result of a query as a stream of Arrow batches, without a Python object per row; from
+PostgreSQL by COPY in binary form, which the server streams. Nothing is ever written: the session is
+read-only where the database has read-only sessions.
+
+What a cell is read as follows from the declared type of its column, never from other cells. SQLite
+has no such types, and a cell of its own storage class in every row: there every cell is read as
+text. Elsewhere numbers, booleans, dates, times and bytes are read as such, and every other type as
+the text that the database makes of it. Rows and groups are read by the same expressions, so a cell
+has the same code in both.
+
+Where the database groups and counts, it also computes a fingerprint of the table, in the same
+transaction, by which a changed table is noticed.
+
+The password of a database never stands in the study, in the settings or on a command line. It comes
+from where libpq looks for it (PGPASSWORD, PGPASSFILE, a service file), or the whole address comes
+from an environment variable or from a file that only its owner can read.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+import adbc_driver_manager
+import pyarrow as pa
 
 from common.errors import InputError
 from common.files import read_private
 from common.schema import Schema
+from common.schema.columns import is_number
 from party.sources.kind import SHAPE, Kind, table_or_query
+from party.sources.reader import COUNT, Grouping, Part, TableReader, parts_of_stream
 from party.sources.settings import SourceSettings
-from party.sources.source import TableReader
 
+if TYPE_CHECKING:
+    import adbc_driver_manager.dbapi
+
+# In a URI, between colon and the last at sign before the path, or as a parameter; or in a list of
+# words and values.
+_PASSWORD = re.compile(r"://[^/@:]*:(?P<user>[^/]+)@|password\s*=\s*(?P<key>'[^']*'|[^&\s]+)")
 _HAS_PASSWORD = re.compile(r"://[^/@:]*:[^/@]+@|password\s*=")
+_STATEMENT_OPTIONS = {
+    "postgresql": {"adbc.postgresql.batch_size_hint_bytes": 1 << 22},
+    "sqlite": {"adbc.sqlite.query.batch_rows": 1 << 16},
+    "duckdb": {},
+}
+
+
+class SqlReader(TableReader):
+    """The rows of a query, a SELECT; without a schema all columns can be read."""
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        address: str,  # a libpq URI, or the path of a database file
+        query: str,
+        schema: Schema | None,
+        as_of: dt.date | None = None,
+    ) -> None:
+        self._kind = kind
+        self._address = address
+        self._query = query.strip().rstrip(";")
+        self._as_of = as_of
+        # Asking for no rows tells the names of the columns.
+        with self._running(f"SELECT * FROM ({self._query}) AS source LIMIT 0") as rows:  # noqa: S608  # the owner's own query
+            self._names = list[str](rows.schema.names)
+            self._cells = {field.name: _expression(kind, field) for field in rows.schema}
+        if schema is not None:
+            schema.check_columns(self._names, where=self.where)
+            self._names = list(schema.names)
+
+    @property
+    def where(self) -> str:
+        """The kind of database and the query, without the address."""
+        words = " ".join(self._query.split())
+        return f"{self._kind}: {words if len(words) <= 80 else words[:77] + '...'}"
+
+    def parts(self, names: Sequence[str]) -> Iterator[Part]:
+        return parts_of_stream(self._batches(names))
+
+    def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        columns = ", ".join(f"{self._cells[name]} AS {_quoted(name)}" for name in names)
+        with self._running(f"SELECT {columns} FROM ({self._query}) AS source") as rows:  # noqa: S608  # the owner's own query
+            yield from map(_plain, rows)
+
+    def explain(self, error: pa.ArrowInvalid) -> InputError:
+        return self._refused(error)
+
+    def grouping(self) -> Grouping | None:
+        """Count in the database: PostgreSQL and DuckDB have what it takes."""
+        return None if self._kind == "sqlite" else self.groups
+
+    def groups(self, sets: Sequence[Sequence[str]]) -> tuple[str, list[pa.Table]]:
+        """Group as `Grouping` says; one transaction sees one state of the table."""
+        statements = [
+            _group_statement(self._query, {name: self._cells[name] for name in names})
+            for names in sets
+        ]
+        statements.insert(0, _fingerprint_statement(self._kind, self._query, self._names))
+        with self._session() as cursor:
+            tables = [self._fetched(cursor, each) for each in statements]
+        return " ".join(str(column[0]) for column in tables[0].columns), tables[1:]
+
+    def _fetched(self, cursor: adbc_driver_manager.dbapi.Cursor, statement: str) -> pa.Table:
+        cursor.execute(statement)
+        with cursor.fetch_record_batch() as rows:
+            batches = [_plain(batch) for batch in rows]
+        return pa.Table.from_batches(batches)
+
+    @contextmanager
+    def _running(self, query: str) -> Iterator[pa.RecordBatchReader]:
+        """Stream the rows of a query, on a connection of its own."""
+        with self._session() as cursor:
+            cursor.execute(query)
+            yield cursor.fetch_record_batch()
+
+    @contextmanager
+    def _session(self) -> Iterator[adbc_driver_manager.dbapi.Cursor]:
+        """Open a connection that cannot write and sees one state of the database.
+
+        What the driver complains of inside of the block is refused as the database's answer.
+        """
+        options = _STATEMENT_OPTIONS[self._kind]
+        try:
+            with (
+                closing(_connect(self._kind, self._address)) as connection,
+                closing(connection.cursor(adbc_stmt_kwargs=options)) as cursor,
+            ):
+                if self._kind == "postgresql":
+                    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                yield cursor
+        except (adbc_driver_manager.Error, OSError, pa.ArrowInvalid) as error:
+            raise self._refused(error) from None
+
+    def _refused(self, error: Exception) -> InputError:
+        """Return the driver's complaint without secrets (libpq quotes what it reads)."""
+        words = str(error).strip().replace(self._address, "(address)")
+        for found in _PASSWORD.finditer(self._address):
+            secret = (found["user"] or found["key"]).strip("'")
+            for form in (secret, unquote(secret)):
+                words = words.replace(form, "(password)")
+        return InputError(
+            f"{self.where}: the database refused: {words}. Check the address, the right to read "
+            "and the query"
+        )
+
+
+def _connect(kind: str, address: str) -> adbc_driver_manager.dbapi.Connection:
+    """Open a connection, a read-only one where the database has them."""
+    # The drivers are slow to load.
+    import adbc_driver_manager.dbapi
+    import adbc_driver_postgresql.dbapi  # type: ignore[import-untyped]  # has no stubs
+    import adbc_driver_sqlite.dbapi
+
+    if kind == "postgresql":
+        connection: adbc_driver_manager.dbapi.Connection
+        connection = adbc_driver_postgresql.dbapi.connect(address)
+        return connection
+    if not Path(address).is_file():
+        raise FileNotFoundError(f"there is no file {address}")
+    if kind == "sqlite":
+        return adbc_driver_sqlite.dbapi.connect(f"file:{quote(address)}?mode=ro")
+    import adbc_driver_duckdb  # type: ignore[import-untyped]  # a part of duckdb
+
+    return adbc_driver_manager.dbapi.connect(
+        driver=adbc_driver_duckdb.driver_path(),
+        entrypoint="duckdb_adbc_init",
+        db_kwargs={"path": address, "access_mode": "READ_ONLY"},
+    )
+
+
+def _expression(kind: str, field: pa.Field) -> str:
+    """Return what is read of a column: something whose type its cells have no part in."""
+    column, held = _quoted(field.name), field.type
+    if kind == "sqlite":
+        # All 17 digits of a double; never NULL, or the driver would guess at the type of NULLs.
+        real = (
+            f"CASE typeof({column}) WHEN 'real' THEN printf('%!.17g', {column}) ELSE {column} END"
+        )
+        return f"ifnull(CAST({real} AS TEXT), '')"
+    if kind == "postgresql" and (pa.types.is_date(held) or pa.types.is_timestamp(held)):
+        # The driver's 64 bits overflow at infinity, and it would be before all times.
+        return f"CASE WHEN {column} > '9999-12-31' THEN '9999-12-31' ELSE {column} END"
+    times = pa.types.is_date(held) or pa.types.is_timestamp(held) or pa.types.is_time(held)
+    simple = pa.types.is_boolean(held) or pa.types.is_binary(held) or pa.types.is_dictionary(held)
+    if is_number(held) or times or simple:
+        return column
+    return f'{column}::text COLLATE "C"'  # a collation or a type may take different texts for equal
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return columns of the driver's own types as what they are stored in."""
+    columns = [c.storage if isinstance(c, pa.ExtensionArray) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _group_statement(query: str, keys: Mapping[str, str]) -> str:
+    """Return the statement that groups a query's rows by expressions, each under its name."""
+    shown = ", ".join(f"{key} AS {_quoted(name)}" for name, key in keys.items())
+    return (
+        f"SELECT {shown}, CAST(count(*) AS bigint) AS {_quoted(COUNT)} "  # noqa: S608  # the owner's own query
+        f"FROM ({query}) AS source GROUP BY {', '.join(str(n + 1) for n in range(len(keys)))}"
+    )
+
+
+def _fingerprint_statement(kind: str, query: str, names: Sequence[str]) -> str:
+    """Return the statement for the number of rows and two sums of their hashes, in any order."""
+    row = ", ".join(_quoted(name) for name in names)
+    if kind == "postgresql":
+        hashes = [f"hashtextextended(ROW({row})::text, {seed})::numeric" for seed in (1, 2)]
+    else:
+        hashes = [f"hash({row}, {seed})::hugeint" for seed in (1, 2)]
+    sums = ", ".join(f"CAST(sum({each}) AS varchar)" for each in hashes)
+    return f"SELECT CAST(count(*) AS varchar), {sums} FROM ({query}) AS source"  # noqa: S608  # the owner's own query
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 class Database(Kind):
@@ -30,10 +239,13 @@ class Database(Kind):
         return table_or_query(table, '"')
 
     def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
-        from party.sources.sql import SqlReader  # the drivers are slow to load
-
-        address, query = settings.address, settings.query
-        return SqlReader(self.name, address, query, schema, as_of=settings.as_of)
+        return SqlReader(
+            self.name,
+            address=settings.address,
+            query=settings.query,
+            schema=schema,
+            as_of=settings.as_of,
+        )
 
 
 class Server(Database):

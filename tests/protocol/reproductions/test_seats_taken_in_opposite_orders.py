@@ -11,12 +11,12 @@ import pytest
 
 from common.errors import InputError, LocalError, PolicyError
 from common.wire.catalogue import ErrorCode, WireError
+from common.wire.v1 import curator_pb2 as pb
 from curator.store.records import StudyState as CuratorState
-from party.client.connection import DONE
 from party.client.session import Limits
 from party.journal import StudyState
-from party.owner.approvals import Decision
-from tests.harness.consortium import Crash, Rows, Wrapped, wrapping
+from party.owner.decisions import Decision
+from tests.harness.consortium import Crash, Rows, Wrapped, status_of, wrapping
 
 YES = Decision(
     approved=True, epsilon=Fraction(100), reason="", decided_by="owner", decided_at="now"
@@ -196,7 +196,7 @@ class DyingUnacknowledged(Wrapped):
     """Dies when the study is over, before the curator hears that all of it arrived."""
 
     def acknowledge(self, study, received):
-        if self.connection.status(study).state == DONE:
+        if status_of(self.connection, study).state == pb.STUDY_STATE_DONE:
             raise Crash
         self.connection.acknowledge(study, received)
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from common.schema import Schema
-from party.sources import SourceSettings, parts
+from party.sources import SourceSettings, reader
 
 ROWS = 400
 SCHEMA = Schema.from_toml(
@@ -107,7 +107,7 @@ def originals(tmp_path_factory):
 def test_one_replaced_row_moves_two_counts_of_a_table(
     originals, tmp_path, monkeypatch, write, cells, row
 ):
-    monkeypatch.setattr(parts, "CHUNK_ROWS", 150)
+    monkeypatch.setattr(reader, "CHUNK_ROWS", 150)
     rows, expected = originals[write]
     found_rows, found = tables_of(write(replaced(frame(), row, **cells), tmp_path, "t"), tmp_path)
     assert found_rows == rows == ROWS

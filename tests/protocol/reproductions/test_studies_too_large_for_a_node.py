@@ -14,7 +14,7 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema, limits
 from common.study.document import Member, Study
-from party.owner.dry_run import rehearse
+from party.owner.dry_run import dry_run
 
 PEOPLE = {name: Identity.generate(SeededRandomSource(name)).public for name in "abc"}
 BINS = '[[attribute]]\nname = "a{}"\nkind = "integer"\nmin = 0\nmax = 65535\nbins = {}\n'
@@ -38,10 +38,10 @@ REHEARSE = """
 import json, resource, sys
 from common.methods.registry import run_of
 from common.study.document import Study
-from party.owner.dry_run import rehearse
+from party.owner.dry_run import dry_run
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 for text in json.load(sys.stdin):
-    assert len(rehearse(Study.from_toml(text), "a", begin=run_of)) > 1, text
+    assert len(dry_run(Study.from_toml(text), "a", begin=run_of)) > 1, text
 """
 
 
@@ -63,7 +63,7 @@ def test_a_step_that_nobody_could_send_is_refused_before_anything_is_made_for_it
     tracemalloc.start()
     try:
         with pytest.raises(PolicyError, match=r"'correlations': it asks for 4,[\d,]+ integers"):
-            rehearse(asked, "a", begin=run_of)
+            dry_run(asked, "a", begin=run_of)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -73,11 +73,11 @@ def test_a_step_that_nobody_could_send_is_refused_before_anything_is_made_for_it
 def test_a_plan_of_too_many_integers_in_all_is_refused(monkeypatch):
     monkeypatch.setattr("party.owner.dry_run.MOST_PLAN_CELLS", 10)
     with pytest.raises(PolicyError, match="all its steps ask for: at most 10"):
-        rehearse(study(SMALL), "a", begin=run_of)
+        dry_run(study(SMALL), "a", begin=run_of)
 
 
 def test_a_study_without_us_can_be_rehearsed():
-    steps = rehearse(study(SMALL, method="dp-subn", profile="paper"), "z", begin=run_of)
+    steps = dry_run(study(SMALL, method="dp-subn", profile="paper"), "z", begin=run_of)
     assert sum(step.cost for step in steps) == 0
 
 

@@ -20,10 +20,10 @@ from common.study.messages import (
     StudyOpened,
 )
 from common.wire import codec
-from party.effects import ChargeBudget, Send
 from party.journal import Journal
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket
+from party.role import ChargeBudget, Send
 
 STUDY = hashlib.sha256(b"a study").digest()
 STEPS = 3

@@ -8,11 +8,10 @@ from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
 from common.study.messages import ResultPublished, StudyFinished
 from common.wire import codec
-from party.countersigning import Books as OurBooks
-from party.countersigning import reasons_against
+from party.countersigning import Records, reasons_against
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
-from party.owner.approvals import Approvals, Decision
+from party.owner.decisions import Approvals, Decision
 from tests.harness.run_script import random_tables, study_of
 
 STUDY = study_of(random_tables((2, 3), (40, 50)))
@@ -63,7 +62,7 @@ class Books:
 
     def reasons(self, *, results=RESULTS, privacy=PRIVACY):
         return reasons_against(
-            STUDY, OurBooks(self.approvals, self.journal, self.ledger), party="p0",
+            STUDY, Records(self.approvals, self.journal, self.ledger), party="p0",
             results=results, privacy=privacy,
         )  # fmt: skip
 

@@ -7,7 +7,9 @@ import pytest
 from common.errors import LocalError, RemoteProtocolError
 from common.service.database import Database
 from common.study.messages import StudyAborted
-from party.journal import StudyState
+from party.journal import Notes, StudyState
+
+ONE, OTHER = bytes(32), bytes(31) + b"\1"
 
 
 def run(stage, messages=None):
@@ -117,3 +119,18 @@ def test_a_file_that_is_no_database_is_named(tmp_path):
     path.write_bytes(b"not a database at all, but long enough to be one" * 100)
     with pytest.raises(LocalError, match=r"cannot open .*x\.db"):
         Database(path).add_tables("CREATE TABLE t (x)")
+
+
+def test_the_last_word_about_each_study_is_kept_until_it_is_cleared(tmp_path):
+    with Database(tmp_path / "party.db") as file:
+        notes = Notes(file)
+        notes.write(ONE, "waits for the curator", at="noon")
+        notes.write(ONE, "counts", at="one")
+        notes.write(OTHER, "refused", at="two")
+    with Database(tmp_path / "party.db") as file:
+        notes = Notes(file)
+        assert notes.all() == {ONE: "counts (since one)", OTHER: "refused (since two)"}
+        notes.write(ONE, "", at="three")
+        assert list(notes.all()) == [OTHER]
+        notes.clear()
+        assert notes.all() == {}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from common.errors import LocalError, PolicyError
 from common.privacy.spending import rho_of
+from common.service.database import Database
 from party.ledger import Caps, Charge, Ledger
 
 CAPS = Caps(per_study=Fraction(1), in_total=Fraction(3, 2))
@@ -27,21 +28,21 @@ def charge(step="one-way", epsilon="1/4", study="s1"):
 
 @pytest.fixture
 def ledger(tmp_path):
-    opened = Ledger(tmp_path / "ledger.db")
+    opened = Ledger(Database(tmp_path / "ledger.db"))
     yield opened
-    opened.close()
+    opened._file.close()
 
 
 def test_a_charge_survives_reopening(tmp_path):
-    first = Ledger(tmp_path / "ledger.db")
+    first = Ledger(Database(tmp_path / "ledger.db"))
     assert first.charge(charge(), CAPS, "2026-01-01T00:00:00Z")
     head = first.head()
-    first.close()
-    again = Ledger(tmp_path / "ledger.db")
+    first._file.close()
+    again = Ledger(Database(tmp_path / "ledger.db"))
     assert again.spent() == Fraction(1, 4)
     assert again.head() == head
     again.verify()
-    again.close()
+    again._file.close()
 
 
 def test_the_same_step_is_charged_once(ledger):
@@ -124,7 +125,7 @@ def test_a_file_that_cannot_be_written_charges_nothing(tmp_path, ledger):
     )
 )
 def test_no_sequence_of_charges_passes_a_cap(tmp_path_factory, charges):
-    ledger = Ledger(tmp_path_factory.mktemp("ledger") / "ledger.db")
+    ledger = Ledger(Database(tmp_path_factory.mktemp("ledger") / "ledger.db"))
     for step, epsilon, study in charges:
         try:
             ledger.charge(charge(step, epsilon, study), CAPS, "t")
@@ -136,7 +137,7 @@ def test_no_sequence_of_charges_passes_a_cap(tmp_path_factory, charges):
     assert all(epsilon <= CAPS.per_study for epsilon in spent.values())
     assert ledger.spent() <= CAPS.in_total
     ledger.verify()
-    ledger.close()
+    ledger._file.close()
 
 
 DELTA = Fraction(1, 10**9)
@@ -153,26 +154,26 @@ def with_delta(step="a", study="s1", part=Fraction(1), delta=DELTA):
 
 
 def test_both_currencies_survive_reopening_and_are_in_the_chain(tmp_path):
-    first = Ledger(tmp_path / "ledger.db")
+    first = Ledger(Database(tmp_path / "ledger.db"))
     first.charge(with_delta(), BOTH, "t")
     first.charge(charge(study="s2"), BOTH, "t")
-    first.close()
+    first._file.close()
     with sqlite3.connect(tmp_path / "ledger.db") as file:
         assert file.execute("SELECT rho, delta FROM entry WHERE number = 1").fetchone() == (
             str(rho_of(Fraction(1), DELTA)), str(DELTA),
         )  # fmt: skip
-    again = Ledger(tmp_path / "ledger.db")
+    again = Ledger(Database(tmp_path / "ledger.db"))
     again.verify()
     assert again.spent("s1") == 1
     assert again.spending("s2").paid == Fraction(1, 4)
     assert again.spending(besides="s1") == again.spending("s2")
-    again.close()
+    again._file.close()
     with sqlite3.connect(tmp_path / "ledger.db") as file:
         file.execute("UPDATE entry SET rho = '1/100' WHERE number = 1")
-    changed = Ledger(tmp_path / "ledger.db")
+    changed = Ledger(Database(tmp_path / "ledger.db"))
     with pytest.raises(LocalError, match="entry 1"):
         changed.verify()
-    changed.close()
+    changed._file.close()
 
 
 def test_a_study_with_a_delta_may_spend_its_epsilon_and_no_more(ledger):
@@ -211,7 +212,7 @@ def test_rho_without_a_delta_is_no_charge(ledger):
 
 
 def test_a_year_has_a_cap_of_its_own_and_a_clock_set_back_finds_no_room_in_an_earlier_one(tmp_path):
-    ledger = Ledger(tmp_path / "ledger.db")
+    ledger = Ledger(Database(tmp_path / "ledger.db"))
     caps = Caps(per_study=Fraction(9), in_total=Fraction(9), in_year=Fraction(1))
 
     def charge(step, epsilon, at):
@@ -228,4 +229,4 @@ def test_a_year_has_a_cap_of_its_own_and_a_clock_set_back_finds_no_room_in_an_ea
     with pytest.raises(PolicyError, match="in 2027"):
         charge("3", Fraction(3, 4), "2025-06-01T00:00:00+00:00")
     assert ledger.spent() == Fraction(3, 2)
-    ledger.close()
+    ledger._file.close()

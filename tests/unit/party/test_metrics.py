@@ -4,9 +4,9 @@ from fractions import Fraction
 
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
+from party.app import party_samples
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
-from party.metrics import party_samples
 from tests.harness.consortium import authority
 
 NOW = "2026-01-01T00:00:00+00:00"

@@ -16,9 +16,9 @@ from common.privacy.randomness import SeededRandomSource
 from common.study.ids import StudyId
 from common.study.messages import PartyRefused, ShareSubmitted, StepOpened, StudyAborted
 from common.wire import codec
-from party.effects import Send
 from party.journal import StudyState
 from party.ledger import Caps
+from party.role import Send
 from tests.harness.forked import exit_code, fork
 
 STUDY = StudyId(hashlib.sha256(b"a study").digest())  # the study that the stage is set for

@@ -27,14 +27,13 @@ from common.wire.frames import Whole
 from party.client.connection import HungUpError, Summary
 from party.client.context import PartyContext
 from party.client.session import Need, StudySession
-from party.collection import Collection
-from party.journal import Journal
+from party.journal import Journal, Notes
 from party.ledger import Ledger
-from party.notes import Notes
 from party.owner import decisions
-from party.owner.approvals import Approvals
-from party.owner.dry_run import rehearse
+from party.owner.decisions import Approvals
+from party.owner.dry_run import dry_run
 from party.owner.policy import Policy
+from party.releases import Collection
 from party.sources import SourceSettings
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -143,7 +142,7 @@ def house_of(folder, database, *, table=TABLE, **changes):
         check_source=source.check_readable,
         open_source=lambda study: source.open(study.schema),
         begin=run_of,
-        forecast=lambda study, party: rehearse(study, party, begin=run_of),
+        forecast=lambda study, party: dry_run(study, party, begin=run_of),
         clock=lambda: NOW,
     )
 

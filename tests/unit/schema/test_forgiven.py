@@ -81,9 +81,9 @@ def test_partitions_forgive_where_they_are_told_to():
     schema = Schema(SCHEMA.attributes[:2])
     batch = pa.record_batch({"c0": ["a", "z"], "c1": [3, 30]})
     with pytest.raises(InputError, match="outside the domain"):
-        list(PartitionEncoder(schema.to_toml())([batch]))
-    (packed,) = PartitionEncoder(schema.to_toml(), forgiving=True)([batch])
+        list(PartitionEncoder(schema)([batch]))
+    (packed,) = PartitionEncoder(schema.forgiven())([batch])
     assert packed.to_pylist() == [{"c0": bytes([0, 0]), "c1": bytes([1, 4])}]
-    (cells,) = PartitionCounter(schema.to_toml(), ((0, 1),), forgiving=True)([batch])
+    (cells,) = PartitionCounter(schema.forgiven(), ((0, 1),))([batch])
     counted = {each["cell"]: each["count"] for each in cells.to_pylist() if each["cell"] >= 0}
     assert counted == {1: 1, 4: 1}

@@ -8,23 +8,26 @@ import pytest
 
 from common.errors import InputError
 from common.service import backup
+from common.service.database import Database
 from party.ledger import Caps, Charge, Ledger
 
 
 def test_a_backup_beside_a_writer_is_of_one_moment(tmp_path):
     path, stopping = tmp_path / "party.db", threading.Event()
     caps = Caps(per_study=Fraction(10**6), in_total=Fraction(10**6))
-    Ledger(path).close()
+    with Database(path) as database:
+        Ledger(database)
 
     def write():
-        ledger, number = Ledger(path), 0
+        database, number = Database(path), 0
+        ledger = Ledger(database)
         while not stopping.is_set() and number < 5000:
             number += 1
             step = Charge(
                 study="s", study_name="s", step=str(number), mechanism="m", epsilon=Fraction(1)
             )
             ledger.charge(step, caps, "now")
-        ledger.close()
+        database.close()
 
     writing = threading.Thread(target=write)
     writing.start()
@@ -32,10 +35,10 @@ def test_a_backup_beside_a_writer_is_of_one_moment(tmp_path):
         seen = []
         for number in range(5):
             with backup.snapshot(path) as copy:
-                ledger = Ledger(copy)
-                ledger.verify()
-                seen.append(len(ledger.entries()))
-                ledger.close()
+                with Database(copy) as database:
+                    ledger = Ledger(database)
+                    ledger.verify()
+                    seen.append(len(ledger.entries()))
                 out = tmp_path / f"{number}.tar"
                 backup.write(copy, out=out, role="party", at="now", software="parley")
     finally:

@@ -25,7 +25,7 @@ from common.methods.registry import cautions_of, method_of, run_of
 from common.study.accounting import account, statement_of
 from common.study.document import Study
 from common.study.steps import ChoiceStep, SumStep
-from party.owner.dry_run import rehearse
+from party.owner.dry_run import dry_run
 from tests.harness.run_script import chain_tables, drive, random_tables, study_of, with_settings
 
 BITS = (2,) * 16
@@ -209,7 +209,7 @@ def test_an_owner_reviews_the_bound():
     """What the dry run adds up to is the bound, but for a turn that draws no parents."""
     study = bits_study(profile="paper")
     for name in ("p0", "p1", "p2"):
-        steps = rehearse(study, name, begin=run_of)
+        steps = dry_run(study, name, begin=run_of)
         assert sum((step.cost for step in steps), Fraction(0)) == bound(study)[name]
 
 

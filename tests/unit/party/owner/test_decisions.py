@@ -1,5 +1,6 @@
 """An owner's yes is for what was shown; a no ends it, and says what it has cost."""
 
+import dataclasses
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -10,11 +11,20 @@ from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
-from party.owner.approvals import Approvals, Decision
-from party.owner.decisions import approve, decline, in_words, rows_in_words, withdrawal_means
+from party.owner.decisions import (
+    Approvals,
+    Decision,
+    approve,
+    decline,
+    in_words,
+    rows_in_words,
+    withdrawal_means,
+)
 
 STUDY = bytes(32)
 NOW, LATER = "2026-11-17T10:00:00+00:00", "2026-11-18T10:00:00+00:00"
+YES = Decision(approved=True, epsilon=Fraction(1, 3), decided_at=NOW)
+NO = Decision(approved=False, decided_at=LATER)
 
 
 def review(*reasons):
@@ -100,3 +110,37 @@ def test_undecided_and_other_rows_are_said_in_words():
         withdrawn_at=LATER,
     )  # fmt: skip
     assert in_words(withdrawn).endswith("withdrawn on 2026-11-18 10:00:00 UTC")
+
+
+@pytest.fixture
+def approvals(tmp_path):
+    database = Database(tmp_path / "party.db")
+    yield Approvals(database)
+    database.close()
+
+
+def test_nothing_is_decided_by_itself(approvals):
+    assert approvals.decision(STUDY) is None
+
+
+def test_a_decision_is_kept_to_the_fraction(approvals):
+    approvals.decide(STUDY, YES)
+    approvals.decide(STUDY, dataclasses.replace(YES, decided_at=LATER))
+    assert approvals.decision(STUDY) == YES, "the first one counts"
+
+
+def test_a_no_is_not_taken_back(approvals):
+    approvals.decide(STUDY, NO)
+    with pytest.raises(PolicyError, match="was declined on 2026-11-18"):
+        approvals.decide(STUDY, YES)
+    assert approvals.decision(STUDY) == NO
+
+
+def test_a_no_after_a_yes_withdraws_it_for_good_and_both_are_remembered(approvals):
+    approvals.decide(STUDY, YES)
+    for at in (LATER, "2026-11-19T10:00:00+00:00"):
+        approvals.decide(STUDY, dataclasses.replace(NO, reason="a doubt", decided_at=at))
+    withdrawn = dataclasses.replace(YES, approved=False, reason="a doubt", withdrawn_at=LATER)
+    assert approvals.decision(STUDY) == withdrawn
+    with pytest.raises(PolicyError, match="was withdrawn on 2026-11-18"):
+        approvals.decide(STUDY, YES)

@@ -9,7 +9,7 @@ from common.crypto.sums.plan import Aggregation
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from parley.simulation.in_process import run_study
-from party.owner.dry_run import rehearse
+from party.owner.dry_run import dry_run
 from tests.harness.run_script import chain_tables, identities_of, random_tables, study_of
 
 TABLES = random_tables((2, 3, 2, 2), (40, 50, 60))
@@ -21,7 +21,7 @@ def test_the_rehearsed_cost_is_that_of_the_study(method, profile):
     study = study_of(TABLES, method=method, profile=profile, aggregation=Aggregation.CLEAR)
     run = run_study(study, run_of, TABLES, identities_of(TABLES), source=SeededRandomSource("run"))
     for party in TABLES:
-        rehearsed = rehearse(study, party, begin=run_of)
+        rehearsed = dry_run(study, party, begin=run_of)
         assert len(rehearsed) == len(run.steps)
         cost = sum((step.cost for step in rehearsed), Fraction(0))
         spent = sum((charge.epsilon for charge in run.charges[party]), Fraction(0))
@@ -37,13 +37,13 @@ def test_what_a_rehearsal_shows_is_enough_where_the_cost_depends_on_what_is_foun
     )
     run = run_study(study, run_of, tables, identities_of(tables), source=SeededRandomSource("r"))
     for turn, party in enumerate(tables):
-        cost = sum(step.cost for step in rehearse(study, party, begin=run_of))
+        cost = sum(step.cost for step in dry_run(study, party, begin=run_of))
         assert cost <= 4 + (parties - 1 - turn), "nothing is counted twice"
         assert cost >= sum(charge.epsilon for charge in run.charges[party])
 
 
 def test_a_rehearsal_is_the_same_every_time():
     study = study_of(TABLES)
-    assert rehearse(study, "p0", begin=run_of) == rehearse(study, "p0", begin=run_of)
+    assert dry_run(study, "p0", begin=run_of) == dry_run(study, "p0", begin=run_of)
     other = dataclasses.replace(study, epsilon=Fraction(1, 2))
-    assert rehearse(other, "p0", begin=run_of) != rehearse(study, "p0", begin=run_of)
+    assert dry_run(other, "p0", begin=run_of) != dry_run(study, "p0", begin=run_of)

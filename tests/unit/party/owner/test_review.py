@@ -19,9 +19,9 @@ from common.study.criteria import read_criteria
 from common.study.document import Member, Study
 from common.study.requests import TableRequest
 from common.study.steps import ChoiceStep, SumStep
-from party.owner.dry_run import rehearse
+from party.owner.dry_run import PlannedStep, dry_run, fewest_owners, planned
 from party.owner.policy import SAMPLE, Circumstances, Policy
-from party.owner.review import PlannedStep, fewest_owners, planned, review
+from party.owner.review import review
 from tests.harness.run_script import identities_of, random_tables, study_of
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
@@ -78,7 +78,7 @@ def test_a_joint_choice_is_told_apart_from_one_of_our_own(choices, joint):
     tables = random_tables((2, 4, 3), [50, 60])
     settings = (("choices", choices), ("divisions", 2), ("target", "a0"))
     study = study_of(tables, method="distdiffgen", settings=settings)
-    steps = rehearse(study, "p0", begin=run_of)
+    steps = dry_run(study, "p0", begin=run_of)
     around = Circumstances(
         party="p0", identity=study.members[0].identity, fewest_owners=fewest_owners(steps),
         rows=50, data_as_of=dt.date(2025, 1, 1), cost=Spending.of(Fraction(1)),
@@ -93,8 +93,9 @@ def test_a_joint_choice_is_told_apart_from_one_of_our_own(choices, joint):
 def test_criteria_and_their_part_of_the_cost_are_shown_before_approval():
     wanted = read_criteria([{"share": "a = true", "within": "2 %"}])
     told = reviewed(criteria=wanted, criteria_epsilon=Fraction(1, 20)).text()
-    assert "epsilon 1/20 (about 0.05) of the cost tells how good the model is" in told
+    assert "Of the cost, epsilon 1/20 (about 0.05) tells how good the model is:" in told
     assert "criterion: share of a = true within 2 %" in told
+    assert "It reads 1 column of ours, and no other:\n    a: false, true\n" in told
     assert "criterion" not in reviewed().text()
 
 
@@ -110,20 +111,20 @@ def test_the_text_says_cost_queries_departures_and_verdict():
     text = reviewed().text()
     for part in (
         "epsilon 3/4 (about 0.75) for each of our rows",
-        "1 spent before; 9/4 (about 2.25) would be left",
-        "it publishes 6,000 synthetic rows and the model they are drawn from: method subn+",
-        "it reads 1 column of ours, and no other:",
+        "Earlier studies spent 1; 9/4 (about 2.25) would be left",
+        "It publishes 6,000 synthetic rows and the model they are drawn from: method subn+",
+        "It reads 1 column of ours, and no other:",
         "a: false, true",
         f"a (us): 2,000 rows, identity {PEOPLE['a'].fingerprint}",
         f"b: 2,000 rows, identity {PEOPLE['b'].fingerprint}",
         "structure: epsilon 1/2 (about 0.5), 4 tables of 16 cells in all",
         "edges: epsilon 1/2 (about 0.5), 1 choice of our own",
         "4 tables of counts (16 integers) with noise in them, encrypted",
-        "never: a row, an exact count",
+        "Never: a row, an exact count",
         "a suspicion of 50 % about a row can become about 68 % at most",
-        "a person with two rows, both ours or one of another owner, pays twice: epsilon 3/2",
+        "A person with two rows, both ours or one of another owner, pays twice: epsilon 3/2",
         "a row that was in all of ours will have paid epsilon 7/4 (about 1.75)",
-        "we can withdraw until the study is over",
+        "We can withdraw until the study is over",
         "Our policy allows it",
     ):
         assert part in text
@@ -168,7 +169,7 @@ def test_the_json_is_plain_and_holds_everything():
 
 
 def test_a_study_that_asks_nothing_says_so():
-    assert reviewed(steps=[], cost=Fraction(0)).leaves[0].startswith("our number of rows")
+    assert reviewed(steps=[], cost=Fraction(0)).leaves[0].startswith("Our number of rows")
 
 
 def test_a_signature_that_the_policy_does_not_look_at_is_called_so():
@@ -200,7 +201,7 @@ TABLES = random_tables((2, 2, 2, 2), (4000, 4000, 4000))
 
 def rehearsed(**changes):
     study = study_of(TABLES, epsilon=Fraction(3, 4), key_bits=3072, **changes)
-    steps = rehearse(study, "p1", begin=run_of)
+    steps = dry_run(study, "p1", begin=run_of)
     around = Circumstances(
         party="p1", identity=identities_of(TABLES)["p1"].public, rows=4000,
         fewest_owners=fewest_owners(steps), data_as_of=dt.date(2025, 1, 1),

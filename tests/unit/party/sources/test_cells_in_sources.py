@@ -17,7 +17,8 @@ from common.errors import InputError
 from common.marginals import count
 from common.schema import Schema, tables
 from common.schema.codes import concatenate
-from party.sources import SourceSettings, files, parts, source, sql
+from party.sources import SourceSettings, reader, source
+from party.sources.kinds import databases, files
 from tests.harness.cells import DATE, EDGED, SPELLED, TEXTS, WHOLE, WORDS, every_kind, schema_of
 
 ANY = "other = true\nmissing = true\n"
@@ -67,10 +68,10 @@ def assert_as_alone(place, columns, folder, texts=SOME):
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Batches of a few rows: cells of one column are in several."""
-    monkeypatch.setattr(parts, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(reader, "CHUNK_ROWS", 7)
     monkeypatch.setattr(files, "_BATCH_ROWS", 7)
-    options = {**sql._STATEMENT_OPTIONS, "sqlite": {"adbc.sqlite.query.batch_rows": 3}}
-    monkeypatch.setattr(sql, "_STATEMENT_OPTIONS", options)
+    options = {**databases._STATEMENT_OPTIONS, "sqlite": {"adbc.sqlite.query.batch_rows": 3}}
+    monkeypatch.setattr(databases, "_STATEMENT_OPTIONS", options)
 
 
 @pytest.fixture

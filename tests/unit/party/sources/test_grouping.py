@@ -8,8 +8,8 @@ import pytest
 from common.errors import PolicyError
 from common.marginals import count
 from common.schema import Schema
-from party.sources import grouping, parts
-from party.sources.grouping import is_cheaper
+from party.sources import reader, source
+from party.sources.source import is_cheaper
 from tests.harness.people import ROWS
 from tests.unit.party.sources.scaled import SCHEMA, SETS, assert_same, opened, people
 
@@ -28,13 +28,13 @@ def database(tmp_path):
 
 @pytest.fixture
 def cheap_groups(monkeypatch):
-    monkeypatch.setattr(grouping, "_FEWER", 1)
-    monkeypatch.setattr(grouping, "_SCAN", 0)
-    monkeypatch.setattr(grouping, "_FINGERPRINT", 0)
+    monkeypatch.setattr(source, "_FEWER", 1)
+    monkeypatch.setattr(source, "_SCAN", 0)
+    monkeypatch.setattr(source, "_FINGERPRINT", 0)
 
 
 def test_duckdb_counts_to_the_last_unit(tmp_path, database, cheap_groups, monkeypatch):
-    monkeypatch.setattr(parts, "CHUNK_ROWS", 700)
+    monkeypatch.setattr(reader, "CHUNK_ROWS", 700)
     source = opened(tmp_path, {"kind": "duckdb", "path": "d.duckdb", "table": "people"})
     expected = count(SCHEMA.encode(people()), SETS)
     assert_same(source.count(SETS), expected)

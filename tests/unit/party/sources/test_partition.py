@@ -36,7 +36,7 @@ def test_partitions_add_up_to_the_table(groups, cuts, size):
     frame = people(300)
     bounds = [0, *sorted(cuts), 300]
     sets = [(), (0,), *combinations(range(4), 2), (2, 0, 3)]
-    counter = PartitionCounter(SCHEMA.to_toml(), tuple(sets), groups)
+    counter = PartitionCounter(SCHEMA, tuple(sets), groups)
     outputs = [
         output
         for low, high in pairwise(bounds)
@@ -52,7 +52,7 @@ def test_partitions_add_up_to_the_table(groups, cuts, size):
 
 def test_encoded_partitions_come_back_as_codes(monkeypatch):
     monkeypatch.setattr(partition, "CHUNK_ROWS", 400)
-    encoder = PartitionEncoder(SCHEMA.to_toml())
+    encoder = PartitionEncoder(SCHEMA)
     rows = list(encoder(batches(positional(people()), 100)))
     assert len(rows) > 1
     codes = [unpacked([c[0].as_py() for c in row.columns], SCHEMA) for row in rows]

@@ -11,7 +11,7 @@ import pytest
 
 from common.errors import InputError
 from common.schema import Schema
-from party.sources import parts, source
+from party.sources import reader, source
 from party.sources.settings import owners_table
 from tests.unit.party.sources.shaped import ROWS, as_csv, as_sqlite, expected, frame
 
@@ -70,9 +70,9 @@ WRITERS = [*FILES, as_sqlite, as_duckdb]
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(parts, "CHUNK_ROWS", 17)
+    monkeypatch.setattr(reader, "CHUNK_ROWS", 17)
     monkeypatch.setattr("common.schema.formats._BLOCK_ROWS", 11)
-    monkeypatch.setattr("party.sources.files._BATCH_ROWS", 7)
+    monkeypatch.setattr("party.sources.kinds.files._BATCH_ROWS", 7)
 
 
 def opened(table, folder, schema=SCHEMA, held=1 << 20, **extra):
@@ -134,7 +134,7 @@ def test_the_rows_of_several_tables_take_part(tmp_path):
     second = {**as_parquet(frame(2), tmp_path), "as_of": dt.date(2024, 1, 1)}
     shape = {"columns": COLUMNS, "recode": RECODE}
     both = owners_table([{**first, **shape}, {**second, **shape}], folder=tmp_path, environment={})
-    both.check()
+
     both.check_readable()
     place = both.open(SCHEMA)
     assert both.kind == "csv and parquet"

@@ -14,9 +14,10 @@ import pytest
 from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema.codes import concatenate
-from party.sources import SourceSettings, TableSource, files, parts, sql
-from party.sources.files import CsvReader, ParquetReader
+from party.sources import SourceSettings, TableSource, reader
 from party.sources.fingerprint import RowDigest
+from party.sources.kinds import databases, files
+from party.sources.kinds.files import CsvReader, ParquetReader
 from party.sources.source import JoinedSource
 from tests.harness.people import ROWS, people, schema_of
 
@@ -58,12 +59,12 @@ WRITERS = [as_csv, as_parquet, as_sqlite, as_duckdb]
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Chunks smaller than the tables of these tests."""
-    monkeypatch.setattr(parts, "CHUNK_ROWS", 512)
+    monkeypatch.setattr(reader, "CHUNK_ROWS", 512)
     monkeypatch.setattr(files, "_BATCH_ROWS", 200)
     monkeypatch.setattr(files, "_PART_ROWS", 1000)
     monkeypatch.setattr(files, "_BLOCK_BYTES", 1 << 13)
-    options = {**sql._STATEMENT_OPTIONS, "sqlite": {"adbc.sqlite.query.batch_rows": 300}}
-    monkeypatch.setattr(sql, "_STATEMENT_OPTIONS", options)
+    options = {**databases._STATEMENT_OPTIONS, "sqlite": {"adbc.sqlite.query.batch_rows": 300}}
+    monkeypatch.setattr(databases, "_STATEMENT_OPTIONS", options)
 
 
 @pytest.fixture(params=WRITERS, ids=lambda writer: writer.__name__[3:])

@@ -9,13 +9,12 @@ from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
 from parley.simulation.in_process import RowsInMemory
 from party.client.context import PartyContext
-from party.collection import Collection
-from party.journal import Journal
+from party.journal import Journal, Notes
 from party.ledger import Ledger
-from party.notes import Notes
-from party.owner.approvals import Approvals
+from party.owner.decisions import Approvals
+from party.owner.dry_run import PlannedStep
 from party.owner.policy import Policy
-from party.owner.review import PlannedStep
+from party.releases import Collection
 from party.sources.source import Snapshot
 from tests.harness.small_study import EveryKindOfStep, make_study
 

@@ -7,8 +7,7 @@ import pytest
 from common.crypto.key_files import load_identity
 from common.wire.pki.certificates import fingerprint
 from common.wire.pki.keyring import Keyring, init_curator
-from party.journal import StudyState
-from party.notes import Notes
+from party.journal import Notes, StudyState
 from tests.harness.deployed_folder import NORTH, POLICY, books_of_north, spend
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from common.privacy.randomness import SeededRandomSource
 from common.wire.catalogue import ErrorCode, WireError
-from party.client.backoff import Backoff
+from party.client.dialer import Backoff
 
 
 def backoff(attempts=100):

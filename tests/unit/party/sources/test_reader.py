@@ -1,5 +1,7 @@
 """Parts of a table: no row is lost or named wrongly, however it is cut."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,11 +11,16 @@ from hypothesis import strategies as st
 from common.errors import InputError
 from common.schema import Schema
 from common.schema.codes import concatenate
-from party.sources import parts
-from party.sources.parts import Chosen, Columns, Part, encoded
+from party.sources import reader
+from party.sources.reader import Chosen, Columns, Part, encoded
 from tests.harness.people import people
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "x"\nkind = "integer"\nmin = 0\nmax = 9\n')
+
+
+def place(first=0):
+    """What encoding needs of a reader."""
+    return SimpleNamespace(where="people.csv", row_numbers=lambda rows: [r + first for r in rows])
 
 
 def table(*cells):
@@ -24,7 +31,7 @@ def test_merging_keeps_every_row_of_every_batch():
     frame = people(100)
     whole = pa.Table.from_pandas(frame[["age"]])
     batches = whole.to_batches(max_chunksize=7)
-    merged = list(parts.merged(iter([*batches, batches[0].slice(0, 0)]), 30))
+    merged = list(reader.merged(iter([*batches, batches[0].slice(0, 0)]), 30))
     assert [part.num_rows for part in merged] == [35, 35, 30]
     assert pa.concat_tables(merged).equals(whole)
 
@@ -33,13 +40,13 @@ def test_merging_keeps_every_row_of_every_batch():
 def test_a_stream_is_cut_into_parts_that_follow_each_other(batches, least):
     stream = [pa.record_batch({"x": pa.array(own, pa.int64())}) for own in batches]
     found = []
-    for merged in parts.merged(stream, least):
+    for merged in reader.merged(stream, least):
         assert merged.num_rows
         found.append(merged)
     assert all(own.num_rows >= least for own in found[:-1])
     cells = [cell for own in found for cell in own["x"].to_pylist()]
     assert cells == [cell for own in batches for cell in own]
-    firsts = [part.first_row for part in parts.parts_of_stream(stream)]
+    firsts = [part.first_row for part in reader.parts_of_stream(stream)]
     assert firsts == [0][: len(firsts)]  # small tables are one part
 
 
@@ -53,7 +60,7 @@ def test_every_form_of_rows_is_encoded_in_order():
             Columns(2, [[pa.array([4]), pa.array([5])]]),
         ],
     )
-    codes = list(encoded(part, SCHEMA, "people.csv", lambda rows: rows))
+    codes = list(encoded(part, SCHEMA, place()))
     assert concatenate(codes).columns[0].tolist() == [1, 2, 3, 4, 5]
 
 
@@ -70,12 +77,4 @@ def test_every_form_of_rows_is_encoded_in_order():
 def test_a_refused_cell_is_named_by_its_row_of_the_file(rows, number, compiled):
     """Rows that were read and not chosen count; a file's numbers begin two below its header."""
     with pytest.raises(InputError, match=rf"people\.csv.*row {number + 2}: 77"):
-        list(
-            encoded(
-                Part(100, lambda: rows),
-                SCHEMA,
-                "people.csv",
-                lambda places: [place + 2 for place in places],
-                compiled=compiled,
-            )
-        )
+        list(encoded(Part(100, lambda: rows), SCHEMA, place(first=2), compiled=compiled))

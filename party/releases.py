@@ -1,0 +1,198 @@
+"""The releases of finished studies: fetched, verified, countersigned, and remembered.
+
+A node does by itself what `parley party fetch --release` and `parley party countersign` do by hand,
+and sends the curator its signature. A release that cannot be relied on is not kept. A release that
+our own records contradict is kept and not countersigned. Either way the owner is told.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from common.errors import InputError, ParleyError, PolicyError
+from common.files import make_private_folder
+from common.release.progress import Reporter, silent
+from common.service.database import Database
+from common.study.ids import StudyId, short_id
+from common.wire.catalogue import WireError
+from party.client.connection import Connection
+from party.journal import Journal, StudyState
+
+if TYPE_CHECKING:
+    from common.release.verify import Verified
+    from party.client.context import PartyContext
+
+logger = logging.getLogger(__name__)
+
+MOST_BYTES = 4_000_000_000
+_MOST_NAME = 40
+_FETCHED_FOR = dt.timedelta(days=30)  # after the end of a study; later, by hand
+_TABLES = """
+CREATE TABLE IF NOT EXISTS collected (
+    study BLOB PRIMARY KEY,
+    place TEXT NOT NULL,
+    countersigned INTEGER NOT NULL,
+    problem TEXT NOT NULL,
+    at TEXT NOT NULL
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """A release that was fetched, or why it was not kept or not countersigned."""
+
+    place: Path | None  # the .zip; None if none was kept
+    countersigned: bool = False  # whether our signature is in it
+    problem: str = ""  # for the owner's eyes; empty if there is none
+
+    def text(self) -> str:
+        if self.place is None:
+            return f"not kept: {self.problem}"
+        signed = "countersigned" if self.countersigned else f"NOT countersigned: {self.problem}"
+        return f"{self.place}, {signed}"
+
+
+class Collection:
+    """The table of releases that were asked for, in the party's file."""
+
+    def __init__(self, database: Database) -> None:
+        self._file = database
+        database.add_tables(_TABLES)
+
+    def note(self, study: StudyId, collected: Collected, *, at: str) -> None:
+        place = "" if collected.place is None else str(collected.place)
+        with self._file.transaction():
+            self._file.write(
+                "INSERT OR REPLACE INTO collected VALUES (?, ?, ?, ?, ?)",
+                (study, place, int(collected.countersigned), collected.problem, at),
+            )
+
+    def all(self) -> Mapping[StudyId, Collected]:
+        rows = self._file.rows("SELECT study, place, countersigned, problem FROM collected")
+        return {
+            StudyId(study): Collected(
+                place=Path(place) if place else None, countersigned=bool(signed), problem=problem
+            )
+            for study, place, signed, problem in rows
+        }
+
+    def due(self, journal: Journal, *, now: dt.datetime) -> list[StudyId]:
+        """List the studies that finished lately and were not asked about yet, oldest first."""
+        known = self.all()
+        return [
+            record.study
+            for record in journal.studies()
+            if record.state is StudyState.FINISHED
+            and record.study not in known
+            and record.ended_at is not None
+            and now - dt.datetime.fromisoformat(record.ended_at) < _FETCHED_FOR
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collector:
+    """Fetches releases for a node."""
+
+    context: PartyContext
+    folder: Path  # where the .zip files go
+    countersigns: bool  # whether to countersign what our records confirm
+    dial: Callable[[], AbstractContextManager[Connection]]  # opens a connection to the curator
+
+    def due(self) -> list[StudyId]:
+        return self.context.collection.due(self.context.journal, now=self.context.clock())
+
+    def collect(self, study: StudyId) -> None:
+        """Fetch, verify and countersign one release.
+
+        Raises:
+            WireError: the curator cannot be reached, or does not give it now; try again.
+        """
+        collected = self._collect(study)
+        self.context.collection.note(study, collected, at=self.context.now())
+        level = logging.WARNING if collected.problem else logging.INFO
+        logger.log(level, "study %s: release %s", short_id(study), collected.text())
+        self.context.alert(study, "release", words=collected.text())
+
+    def _collect(self, study: StudyId) -> Collected:
+        from common.release.verify import verify  # slow to load: it derives a release again
+        from party.countersigning import vouch
+
+        target = self._target(study)
+        try:
+            make_private_folder(self.folder)
+            if target.exists():  # a node that died before it noted this
+                found = verify(target, unsigned=True)
+                found.require()
+            else:
+                with self.dial() as connection:
+                    pieces = connection.fetch_release(study)
+                    found = keep_release(pieces, study, target, most_bytes=MOST_BYTES)
+        except WireError:
+            raise
+        except ParleyError as error:
+            return Collected(place=None, problem=str(error))
+        if not self.countersigns:
+            return Collected(place=target, problem="the settings say so")
+        try:
+            signature = vouch(target, found, self.context)
+        except PolicyError as error:
+            return Collected(place=target, problem=str(error))
+        with self.dial() as connection:
+            connection.countersign(study, signature.signature)
+        return Collected(place=target, countersigned=True)
+
+    def _target(self, study: StudyId) -> Path:
+        record = self.context.journal.record(study)
+        name = "" if record is None else re.sub(r"\W+", "-", record.name).strip("-")[:_MOST_NAME]
+        return self.folder / f"{name or 'study'}-{short_id(study)}.zip"
+
+
+def keep_release(
+    pieces: Iterable[bytes],
+    study: StudyId,
+    target: Path,
+    *,
+    most_bytes: int,
+    allow_other_version: bool = False,
+    tell: Reporter = silent,
+) -> Verified:
+    """Write what the curator sends, if it is a release of that study and can be relied on.
+
+    The release vouches for itself: its manifest has the digest of every file, its signatures are of
+    the manifest, and its model follows from the study and the results. A release that another
+    version of parley made is not derived again, so it is taken only if that is allowed. Nothing is
+    at the target if this fails.
+
+    Raises:
+        InputError: it is too large, is not to be relied on, or is of another study.
+        OtherVersionError: another version of parley made it.
+    """
+    from common.release import folder as release
+    from common.release.verify import verify
+
+    with release.new_file(target) as scratch:
+        size = 0
+        with scratch.open("wb") as stream:
+            for piece in pieces:
+                size += len(piece)
+                if size > most_bytes:
+                    raise InputError(
+                        f"the release has more than {most_bytes:,} bytes; raise --most-gb "
+                        "if you have room for it. Nothing was kept"
+                    )
+                stream.write(piece)
+        # The sender is known, and the owner's own records decide about the countersignature.
+        read = verify(scratch, unsigned=True, tell=tell)
+        found = replace(read, where=f"{target}, as the curator sent it,")
+        found.require(allow_other_version=allow_other_version)
+        if found.checked.manifest.study != study.hex():
+            raise InputError("the curator sent the release of another study; nothing was kept")
+    return replace(found, where=str(target))

@@ -1,0 +1,223 @@
+"""Readers of tables: raw values from one place, in parts that threads can read apart.
+
+A reader hands out parts in order. What must happen in order (parsing a CSV file, taking rows from a
+database) happens when a part is handed out. What need not (decoding a row group) happens when the
+part is read, usually by a thread that then encodes and counts its rows.
+
+Values are not kept and not interpreted here; `party.sources.source` turns them into counts.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from common.errors import InputError
+from common.schema import Codes, Schema
+from common.schema.encoder import NumbersFrom, RowNumbers
+
+CHUNK_ROWS = 1 << 17  # about as many are encoded at a time
+_SURELY_LARGE = 1 << 20  # so many rows take as long to encode as numba takes to load
+_Read = TypeVar("_Read")
+
+Grouping = Callable[[Sequence[Sequence[str]]], tuple[str, list[pa.Table]]]
+"""Groups the rows of a database by sets of columns: its fingerprint, which changes whenever a row
+does, and the groups of every set with their sizes in the column `COUNT`, all in one transaction."""
+COUNT = "count of rows"  # no attribute's name: attributes with it are not pushed down
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Rows that are decoded while they are encoded: a column's values never leave the cache."""
+
+    rows: int
+    # Of every column, in the order of the schema; to be taken once, in that order.
+    pieces: Iterable[Iterable[pa.Array]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Some of the rows that were read."""
+
+    table: pa.Table  # the chosen rows; there may be none
+    positions: NDArray[np.int64]  # where they were among the rows that were read
+    read: int  # how many rows were read
+
+    def numbers(self, row_numbers: RowNumbers) -> RowNumbers:
+        """Turn positions among the chosen rows into row numbers."""
+        return lambda places: row_numbers(self.positions[list(places)].tolist())
+
+
+Rows: TypeAlias = pa.Table | Columns | Chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive rows of a table."""
+
+    first_row: int  # the position in the table of the part's first row
+    read: Callable[[], Iterable[Rows]]  # gives the rows, in order; called once, from any thread
+
+
+class TableReader(ABC):
+    """Raw values from one place.
+
+    What is not abstract fits most places: one way to read, no way to count, rows that count from 1.
+    """
+
+    _names: Sequence[str]
+    _as_of: dt.date | None
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """The place, as it may stand in an error."""
+
+    @property
+    def as_of(self) -> dt.date | None:
+        """The date the data is of, if it is known."""
+        return self._as_of
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of all columns."""
+        return self._names
+
+    def mark(self) -> str | None:
+        """Return something cheap that changes whenever the table does; None if only rows tell."""
+        return None
+
+    def grouping(self) -> Grouping | None:
+        """Return the place's own way to count, if it has one."""
+        return None
+
+    @abstractmethod
+    def parts(self, names: Sequence[str]) -> Iterator[Part]:
+        """Yield the columns of these names, in parts of any size.
+
+        Raises:
+            InputError: the place cannot be read.
+            pyarrow.ArrowInvalid: it cannot be read in this way; see `read_slowly`. Both may come
+                from a part as well.
+        """
+
+    def read_slowly(self) -> bool:
+        """Switch to a slower way to read the same cells; False if there is none.
+
+        Raises:
+            InputError: the schema is strict, and the rows are not those of a table.
+        """
+        return False
+
+    @abstractmethod
+    def explain(self, error: pa.ArrowInvalid) -> InputError:
+        """Say what is wrong with a table that cannot be parsed."""
+
+    def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
+        """Return the numbers by which the owner finds rows, for errors."""
+        return [position + 1 for position in positions]
+
+
+def check_readable(reader: TableReader) -> None:
+    """Read every column once, and look at nothing.
+
+    Raises:
+        InputError: the table cannot be read, or has no rows, or two columns of the same name.
+    """
+    twice = [name for name, times in Counter(reader.names).items() if times > 1]
+    if twice:
+        raise InputError(f"{reader.where}: duplicate column {twice[0]!r}; names are unique")
+    if with_fallback(reader, lambda: sum(map(_rows_of, reader.parts(reader.names)))) == 0:
+        raise InputError(f"{reader.where}: the table has no rows")
+
+
+def _rows_of(part: Part) -> int:
+    rows = 0
+    for piece in part.read():
+        if not isinstance(piece, Columns):
+            rows += (piece.table if isinstance(piece, Chosen) else piece).num_rows
+            continue
+        rows += piece.rows
+        for column in piece.pieces:
+            deque(column, maxlen=0)
+    return rows
+
+
+def with_fallback(reader: TableReader, read: Callable[[], _Read]) -> _Read:
+    """Read a table, slowly if the quick way fails."""
+    try:
+        try:
+            return read()
+        except pa.ArrowInvalid:
+            if not reader.read_slowly():
+                raise
+            return read()
+    except pa.ArrowInvalid as error:
+        raise reader.explain(error) from None
+
+
+def encoded(
+    part: Part, schema: Schema, reader: TableReader, *, compiled: bool = True
+) -> Iterator[Codes]:
+    """Yield the rows of a part as codes.
+
+    Without `compiled` machine code encodes from the millionth row on, when the table is known to be
+    large; with it, from the first.
+
+    Raises:
+        InputError: naming the place, the row and the cell that the schema refuses.
+    """
+    before, where = part.first_row, reader.where
+    for rows in part.read():
+        quick = compiled or before >= _SURELY_LARGE
+        numbers = NumbersFrom(before, reader.row_numbers)
+        if isinstance(rows, Chosen):
+            before += rows.read
+            if rows.table.num_rows:
+                chosen = rows.numbers(numbers)
+                yield schema.encode(rows.table, where=where, row_numbers=chosen, compiled=quick)
+        elif isinstance(rows, Columns):
+            before += rows.rows
+            yield schema.encode_pieces(
+                rows.pieces, where=where, row_numbers=numbers, compiled=quick
+            )
+        else:
+            before += rows.num_rows
+            yield schema.encode(rows, where=where, row_numbers=numbers, compiled=quick)
+
+
+def parts_of_stream(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
+    """Yield the parts of a table that has to be read from its beginning to its end."""
+    before = 0
+    for table in merged(batches, CHUNK_ROWS):
+        yield Part(before, partial(iter, (table,)))
+        before += table.num_rows
+
+
+def merged(batches: Iterable[pa.RecordBatch], least_rows: int) -> Iterator[pa.Table]:
+    """Join batches until they are worth a pass of the encoder; drop empty ones."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+        if rows >= least_rows:
+            yield _one_table(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield _one_table(waiting)
+
+
+def _one_table(batches: list[pa.RecordBatch]) -> pa.Table:
+    table = pa.Table.from_batches(batches)
+    return table if len(batches) == 1 else table.unify_dictionaries()
