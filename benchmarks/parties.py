@@ -50,8 +50,7 @@ from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from common.study.document import Member, Study
 from common.study.messages import ShareSubmitted, ToCurator, ToParty, message_bytes
-from curator.effects import Effect, Send
-from curator.role import CuratorRole
+from curator.role import CuratorRole, Effect, Send
 from parley.simulation.in_process import RowsInMemory
 from parley.simulation.population import demo_schema_toml, make_population
 from party.effects import ChargeBudget

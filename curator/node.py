@@ -1,15 +1,15 @@
-"""The shell that runs the curator's role of one study: store, then send; after a crash the same.
+"""The shell that runs the curator's role of one study: store, then send.
 
 A party's message is given to the role, and what comes of it is stored in ONE transaction: the
 message, and the messages it causes to the parties. The server sends from there. After a crash the
-role is rebuilt by a replay of the stored messages: see `common.service.durable.role`.
+role is rebuilt by a replay of the stored messages: see `common.service.durable`.
 
 `StudyFinished` says that the release is made, so it is queued when it is: between the last result
 and the release the study is PUBLISHING, and a crash there makes the release again.
 
 A party charges its ledger when a step is opened, so the message that opens a step is held back
-until every owner of the step is online: what one owner pays must not wait for another that is gone.
-It is held in the store, in the transaction of the message that caused it.
+until every owner of the step is online: no owner pays for a step that waits for an absent one. It
+is held in the store, in the transaction of the message that caused it.
 
 What fails for want of room or files is tried again, with growing pauses.
 
@@ -37,7 +37,6 @@ from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.messages import (
     MOST_TEXT,
-    Message,
     PartyRefused,
     StepOpened,
     StudyAborted,
@@ -48,11 +47,9 @@ from common.study.messages import (
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, StudyContext
-from curator.effects import Effect, Fail, Finish, Send
 from curator.live_role import DECLARED, effect_names, live_role, make_key
-from curator.opening import StepOpening
-from curator.progress import chosen_links
-from curator.role import CuratorRole
+from curator.role import CuratorRole, Effect, Fail, Finish, Send
+from curator.steps import StepOpening, chosen_links
 from curator.store.records import Record, StudyState, Word
 from curator.waiting import Pause, Waiting
 
@@ -88,10 +85,10 @@ class StudyNode:
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        """The parties whose next word would bring the study on."""
-        if self.record.state is StudyState.WAITING:
-            approved = self._store.approvals(self.digest)
-            return tuple(name for name in self.names if name not in approved)
+        """The parties that the study waits for."""
+        record = self.record
+        if record.state is StudyState.WAITING:
+            return self._store.not_approved_by(record)
         return self._waiting.names
 
     @property
@@ -102,7 +99,7 @@ class StudyNode:
     def resume(self) -> None:
         """Go on where the last process or a failure stopped; after a failure, not at every call.
 
-        A study that is at work goes on already, and is left alone.
+        A study that is at work is left alone.
         """
         with self._free_within(0) as free:
             try:
@@ -113,7 +110,7 @@ class StudyNode:
 
     @contextmanager
     def _free_within(self, wait_s: float) -> Iterator[bool]:
-        """Have the study to oneself for a block, if it is not at work for longer than that."""
+        """Lock the study for a block; yield whether it could be locked in time."""
         free = self._lock.acquire(timeout=wait_s)
         try:
             yield free
@@ -139,7 +136,7 @@ class StudyNode:
             self._store.note_cause(self.digest, "")
 
     def _fail(self, what: str, error: Exception) -> None:
-        """Say why the study does not go on now, and pause."""
+        """Record why the study does not go on now, and pause."""
         self._pause.lengthen()
         defect = None if isinstance(error, ParleyError | OSError) else error
         logger.error("study %s: %s: %s", short_id(self.digest), what, error, exc_info=defect)
@@ -173,7 +170,7 @@ class StudyNode:
             self._around.changed(self.digest, self.names)
 
     def approve(self, party: str, signature: bytes) -> StudyState:
-        """A party's owner approved; the last approval starts the study."""
+        """Take in the approval of a party's owner; the last approval starts the study."""
         identity = next(m.identity for m in self.study.members if m.name == party)
         try:
             approval.require(study=self.digest, party=party, signature=signature, identity=identity)
@@ -190,7 +187,7 @@ class StudyNode:
             return self.record.state
 
     def decline(self, party: str, *, reason: str) -> StudyState:
-        """A party's owner does not approve, or does not any more.
+        """Take in that a party's owner declines, or withdraws an approval.
 
         A study under way that may miss the party goes on without it; any other ends.
 
@@ -213,27 +210,27 @@ class StudyNode:
         return self.record.state
 
     def abort(self, cause: str) -> None:
-        """The operator gives the study up; nothing happens if it is over.
+        """End the study for the operator, unless it is over.
 
-        Nor while it is at work, which may take long: the request stays in the store, and whoever
-        looks there has other studies to see to and comes again.
+        A study at work, which may take long, is not waited for: the request stays in the store, and
+        the curator looks there every second.
         """
         with self._free_within(_ABORT_WAIT_S) as free:
             if free and not self.record.state.over:
                 self._end_early(StudyState.FAILED, cause)
 
     def declare_missing(self, party: str) -> bool:
-        """Go on without a party for good, or end the study if it cannot; whether this was done.
+        """Go on without a party for good, or end a study that cannot; return whether it was done.
 
-        Not while the study is at work, which may take long, nor unless a step is open: ask again
-        later. A party that was declared missing before is no trouble.
+        It is not done while the study is at work, which may take long, or while no step is open:
+        ask again later. A party that was declared missing before changes nothing.
 
         Raises:
             InputError: the study has no such party.
             LocalError: the store could not be written; nothing changed.
         """
         if party not in self.names:
-            raise InputError(f"{party!r} is not a party of study {short_id(self.digest)}")
+            raise InputError(f"study {short_id(self.digest)}: it has no party {party!r}")
         with self._free_within(_ABORT_WAIT_S) as free:
             if not free or self.record.state is not StudyState.RUNNING:
                 return False
@@ -242,7 +239,7 @@ class StudyNode:
         return True
 
     def can_miss(self, parties: int) -> bool:
-        """Whether the study could go on now without so many parties more."""
+        """Return whether the study could go on now without so many parties more."""
         with self._free_within(_ABORT_WAIT_S) as free:
             if not free or self.record.state is not StudyState.RUNNING or not self.study.may_miss:
                 return False
@@ -310,7 +307,9 @@ class StudyNode:
                 self._keep(party, sequence, body, effects)
                 if links := chosen_links(self.study, step, message) if effects else ():
                     self._store.note_links(self.digest, number, links)
-                self._note(message, len(body), party, sent=True)
+                self._store.traffic.note(
+                    message, len(body), party=party, sent=True, phase="", at=self._around.clock()
+                )
                 ending = StudyState.REFUSED if refused else StudyState.FAILED
                 waiting = self._execute(role, effects, ending)
         self._waiting = waiting
@@ -341,7 +340,7 @@ class StudyNode:
         self._around.changed(self.digest, self.names)
 
     def _end_if_expired(self) -> None:
-        """End a study that not all parties approved by the last day on which they might."""
+        """End a study that not all parties approved by its last day."""
         today = self._around.clock().astimezone(dt.UTC).date()
         if self.record.state is StudyState.WAITING and self.study.expired(today):
             self._end_early(
@@ -351,7 +350,7 @@ class StudyNode:
             )
 
     def _execute(self, role: CuratorRole, effects: list[Effect], ending: StudyState) -> Waiting:
-        """Write the effects down in order, in the caller's transaction; who is waited for then."""
+        """Write the effects down in order, in the caller's transaction; return who is awaited."""
         digest, encoded = self.digest, lru_cache(1)(codec.TO_PARTY.encode)  # of one to all, once
         step = role.current_step
         phase = step.phase if step else ""
@@ -364,10 +363,8 @@ class StudyNode:
                     continue  # is queued when the release is made
                 case Send(message=StepOpened()):
                     opening = encoded(effect.message)  # the same to all, and the last to each
-                case Send():
-                    body = encoded(effect.message)
-                    self._store.outbox.add(digest, effect.to, body)
-                    self._note(effect.message, len(body), effect.to, sent=False, phase=phase)
+                case Send(message=message):
+                    self._around.queue(message, encoded(message), [effect.to], phase=phase)
                 case Finish():
                     number = role.step_number
                     self._store.move(digest, StudyState.PUBLISHING, step=number, phase="")
@@ -406,8 +403,8 @@ class StudyNode:
             try:
                 if self.record.state is StudyState.PUBLISHING:
                     place = self._around.publish(self._outcome(self._current()))
-                    told = StudyFinished(study=self.digest)
-                    self._finish(StudyState.DONE, told, place=str(place))
+                    finished = StudyFinished(study=self.digest)
+                    self._finish(StudyState.DONE, finished, place=str(place))
             except Exception as error:  # noqa: BLE001  # tried again
                 self._fail("the release cannot be made", error)
             finally:
@@ -425,32 +422,23 @@ class StudyNode:
 
     def _end_early(self, state: StudyState, cause: str) -> None:
         cause = cause[:MOST_TEXT]  # a party's own reason may be as long as a message's can be
-        told = StudyAborted(study=self.digest, reason=cause)
-        self._finish(state, told, cause=cause)
+        self._finish(state, StudyAborted(study=self.digest, reason=cause), cause=cause)
 
     def _finish(
-        self, state: StudyState, told: ToParty, *, cause: str = "", place: str = ""
+        self, state: StudyState, last: ToParty, *, cause: str = "", place: str = ""
     ) -> None:
-        body = codec.TO_PARTY.encode(told)
+        """Close the study; `last` is the last message to every party."""
+        body = codec.TO_PARTY.encode(last)
         with self._store.transaction():
-            for name in self.names:
-                self._store.outbox.add(self.digest, name, body)
-                self._note(told, len(body), name, sent=False)
+            self._around.queue(last, body, self.names)
             self._store.end(self.digest, state, cause=cause, place=place, at=self._around.now())
         self._role.forget()
         self._waiting = Waiting()
         logger.info("study %s: %s", short_id(self.digest), state.value)
         self._around.changed(self.digest, self.names)
 
-    def _note(
-        self, message: Message, size: int, party: str, *, sent: bool, phase: str = ""
-    ) -> None:
-        self._store.traffic.note(
-            message, size, party=party, sent=sent, phase=phase, at=self._around.clock()
-        )
-
     def _current(self) -> CuratorRole:
-        """The role, rebuilt from the store after a crash."""
+        """Return the role, rebuilt from the store after a crash."""
         rebuilt = not self._role.is_built
         role = self._role.current()
         if rebuilt:

@@ -2,12 +2,14 @@
 
 It opens one step after the other, relays sealed envelopes it cannot read, takes what is submitted
 to it, and publishes each step's noisy result to every party. It learns noisy sums and nothing else:
-the only thing it ever decrypts is the full product of a sum.
+the only thing it ever decrypts is the full product of a sum. Its shell, `curator.node`, carries out
+the effects that it returns, in their order.
 """
 
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from typing import assert_never
 
 from common.crypto.paillier.keys import PrivateKey
@@ -41,9 +43,31 @@ from common.study.messages import (
     message_digest,
 )
 from common.study.script import ScriptRun
-from common.study.steps import ChoiceStep, Model, Step, step_digest
+from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep, step_digest
 from common.study.sums import encode_result, needs_key, sum_plan_of
-from curator.effects import Effect, Fail, Finish, Send
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """Send a message to one party."""
+
+    to: str
+    message: ToParty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Every step has its result: make the release."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fail:
+    """The study ends without a release."""
+
+    reason: str
+
+
+Effect = Send | Finish | Fail
 
 
 class State(enum.Enum):
@@ -151,13 +175,13 @@ class CuratorRole:
         return tuple(sorted({name for name, _ in self._missing_chunks}))
 
     def model(self) -> Model:
-        """What was learnt; only after `Finish`."""
+        """Return what was learnt; only after `Finish`."""
         if self.state is not State.FINISHED:
             raise LocalError(f"there is no model yet: the curator waits for {self.state.value}")
         return self._run.model()
 
     def start(self) -> list[Effect]:
-        """Every party has approved: open the study."""
+        """Open the study: every party has approved."""
         if self.state is not State.AWAITING_START:
             raise LocalError("the study was started before")
         key = b"" if self._private_key is None else self._private_key.public_key.to_bytes()
@@ -224,11 +248,9 @@ class CuratorRole:
         return [*told, Fail(reason=reason)]
 
     def declare_missing(self, party: str, *, why: str = "") -> list[Effect]:
-        """Go on without a party, for the rest of the study; end the study if it cannot.
+        """Go on without a party for the rest of the study, or end a study that cannot.
 
-        A party that was declared missing before changes nothing.
-
-        `why` is what is known about it besides: that it withdrew.
+        A party that was declared missing before changes nothing. `why` says that it withdrew.
         """
         if party not in self._names or self.state not in _IN_A_STEP:
             raise LocalError(f"{party!r} cannot be declared missing: no step is open for it")
@@ -255,7 +277,7 @@ class CuratorRole:
     def _take_word(
         self, sender: str, message: KeysDealt | ListSigned | MasksRevealed
     ) -> list[Effect]:
-        """One party's word in a round of a recoverable sum."""
+        """Take one party's message in a round of a recoverable sum."""
         if sender not in self._pending or self._recoverable is None:
             raise RemoteProtocolError(
                 f"a {type(message).__name__} of {sender!r} is not expected in step {message.step}"
@@ -271,7 +293,7 @@ class CuratorRole:
         return self._next_round()
 
     def _next_round(self) -> list[Effect]:
-        """The next round of a recoverable sum, if no party that is left is awaited."""
+        """Begin the next round of a recoverable sum, unless it waits for a party."""
         if self._recoverable is None or self._pending or self._missing_chunks:
             return []
         match self.state:
@@ -399,9 +421,7 @@ class CuratorRole:
             self.state = State.FINISHED
             return [*self._to_all(StudyFinished(study=self._study.digest)), Finish()]
         self.state = State.COLLECTING
-        opening = b""
-        if not isinstance(step, ChoiceStep):
-            opening = self._begin_sum(step)
+        opening = b"" if isinstance(step, ChoiceStep) else self._begin_sum(step)
         opened = StepOpened(
             study=self._study.digest,
             step=self._number,
@@ -411,9 +431,7 @@ class CuratorRole:
         )
         return self._to_all(opened)
 
-    def _begin_sum(self, step: Step) -> bytes:
-        if isinstance(step, ChoiceStep):
-            raise LocalError("a choice is not summed")
+    def _begin_sum(self, step: SumStep | ReplaceStep) -> bytes:
         key = None if self._private_key is None else self._private_key.public_key
         plan = sum_plan_of(self._study, self._number, step, key, history=self._history.digest)
         self._open_plan, self._listed = plan, self.gone

@@ -1,9 +1,9 @@
-"""A copy of a service's state in one file: taken beside a running service, restored into none.
+"""Backups of a service's state: taken while the service runs, restored where it does not.
 
-The file is an uncompressed tar of the state file, as SQLite's backup gives it at one moment, and of
-`backup.json`, which says what it is. It holds keys of running studies: its mode is 0600.
+A backup is an uncompressed tar of the state file, as SQLite's backup gives it at one moment, and of
+`backup.json`, which describes it. It holds keys of running studies: its mode is 0600.
 
-A state never goes backwards: a copy is restored only where there is no state that can be read.
+A state never goes backwards: a backup is restored only where there is no state that can be read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a backup is."""
+    """The description of a backup."""
 
     role: str  # curator or party
     state: str  # the name of the state file in it
@@ -46,11 +46,11 @@ class About:
 
 @contextmanager
 def snapshot(state: Path) -> Iterator[Path]:
-    """A copy of a state file at one moment, for the length of a block; services may be writing.
+    """Copy a state file at one moment, for the length of a block; services may be writing.
 
     Raises:
-        InputError: it cannot be read.
-        LocalError: it is damaged.
+        InputError: there is no state file.
+        LocalError: the state cannot be copied, or is damaged.
     """
     if not state.is_file():
         raise InputError(f"{state}: there is no state to back up. Is this the service's folder?")
@@ -99,7 +99,7 @@ def write(copy: Path, *, out: Path, role: str, at: str, software: str, head: str
 
 
 def read_about(file: Path) -> About:
-    """What a backup is; InputError if it is none, or of another format."""
+    """Read the description of a backup; InputError if it is none, or of another format."""
     with _opened(file) as tar:
         told = _content(tar, _ABOUT).read(_MOST_ABOUT)
         about = About(**json.loads(told))
@@ -128,9 +128,9 @@ def _content(tar: tarfile.TarFile, name: str) -> IO[bytes]:
 
 @contextmanager
 def restored(file: Path, about: About, folder: Path) -> Iterator[Path]:
-    """Put the state of a backup into a folder when the block ends well; yields it before.
+    """Yield the state of a backup; put it into a folder when the block ends well.
 
-    The caller is alone in the folder. A state that cannot be read is kept beside it.
+    The caller is alone in the folder. A damaged state is kept beside it.
 
     Raises:
         InputError: the folder has a state that can be read, or the backup is damaged.

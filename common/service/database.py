@@ -61,7 +61,7 @@ class Database:
         self._check_version()
 
     def _check_version(self) -> None:
-        """Leave alone what another version of this program has written."""
+        """Refuse a file that another version of this program has written."""
         # One statement sees one state of the file, whatever another process is just making of it.
         ((written, tables),) = self.rows(
             "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version"
@@ -105,7 +105,7 @@ class Database:
         return True
 
     def check_at_start(self) -> None:
-        """Refuse to run on a damaged file; of a large one, what there is time for is read."""
+        """Refuse a damaged file; of a large file, only a part is read."""
         if not self.check(within_s=_START_S):
             logger.warning(
                 "%s: not all of it was checked for damage in %d s. Run `parley doctor`, which "
@@ -125,7 +125,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of the block's changes on disk, or none; inside another transaction, part of that.
+        """Write all changes of a block, or none; inside another transaction, as part of that.
 
         Raises:
             LocalError: the file cannot be written, for example because the disk is full.
@@ -162,7 +162,7 @@ class Database:
         self._connection.execute(statement, values)
 
     def rows(self, query: str, values: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query; LocalError if the file cannot be read."""
+        """Return the rows of a query; LocalError if the file cannot be read."""
         try:
             with self._lock:
                 return self._connection.execute(query, values).fetchall()

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from common.service.log_limits import RateLimit
+from common.service.process import RateLimit
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.peers import Peer, Revocations

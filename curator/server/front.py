@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from common.service.log_limits import RateLimit
+from common.service.process import RateLimit
 from common.wire.catalogue import ErrorCode, WireError, classify
 from common.wire.pki.peers import Peer
 from curator.metrics import CallCounter

@@ -10,7 +10,7 @@ import typer
 
 from common.crypto.identities.files import AskPassphrase
 from common.errors import InputError
-from common.service.passphrase import asking, given_passphrase
+from common.service.settings import asking, given_passphrase
 
 
 def passphrase_in(file: Path | None) -> AskPassphrase:

@@ -13,8 +13,8 @@ from common.crypto.identities.files import load_identity
 from common.crypto.paillier.blinding import PowerBlinder
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
-from common.service.clock import system_clock
 from common.service.database import Database
+from common.service.process import system_clock
 from common.wire.catalogue import ErrorCode, WireError
 from curator.server.service import CuratorServer
 from curator.store.records import StudyState as CuratorState

@@ -1,6 +1,6 @@
 """A curator's keys, and those of the parties that it gave a certificate."""
 
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.wire.pki.keyring import init_curator, init_party
 
 LOOPBACK = ("127.0.0.1",)

@@ -19,8 +19,8 @@ from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
-from common.service.clock import system_clock
 from common.service.database import Database
+from common.service.process import system_clock
 from common.study.document import Member, Study
 from curator.app import CuratorSettings, open_store, propose
 from curator.store.records import StudyState as CuratorState

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.study import approval
 from common.wire.catalogue import ErrorCode, WireError
 from curator.store.records import StudyState as CuratorState

@@ -9,8 +9,8 @@ import pytest
 
 from common.privacy.randomness import OsRandomSource
 from common.release.verify import verify
-from common.service.clock import system_clock
 from common.service.database import Database
+from common.service.process import system_clock
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
 from curator.app import curator_settings, open_store, propose

@@ -13,8 +13,8 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 )
 
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
-from common.service.clock import system_clock
 from common.service.database import Database
+from common.service.process import system_clock
 from common.wire import tls
 from curator.server.service import CuratorServer
 from parley.cli.main import main

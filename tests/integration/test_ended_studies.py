@@ -11,12 +11,12 @@ import pytest
 
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import OsRandomSource
-from common.service.clock import system_clock
 from common.service.database import Database
+from common.service.process import system_clock
 from common.study import approval
 from common.study.document import Study
 from common.study.transcript import SETTING_UP
-from curator.presence import ONLINE_FOR
+from curator.context import ONLINE_FOR
 from curator.store.records import StudyState as CuratorState
 from curator.store.records import Word
 from curator.store.store import Store

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from common.crypto.identities.files import load_identity
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.certificates import Role

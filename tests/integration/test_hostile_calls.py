@@ -10,7 +10,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.study import approval
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, received

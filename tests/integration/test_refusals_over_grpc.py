@@ -9,8 +9,8 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError, RemoteProtocolError
-from common.service.clock import system_clock
-from common.service.durable.messages import Outgoing
+from common.service.durable import Outgoing
+from common.service.process import system_clock
 from common.study import approval
 from common.study.messages import ShareSubmitted
 from common.study.requests import TableRequest

@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 
-from common.service.clock import stamp, system_clock
-from common.service.version import software
+from common.service.process import software, stamp, system_clock
 from common.wire.pki.certificates import Role
-from curator import backup as curator_backup
+from curator import operations
 from curator.app import curator_settings
 from parley.cli import console
 from parley.cli.commands import new_app
@@ -40,7 +39,7 @@ def backup(
     at = stamp(system_clock())
     if role is Role.CURATOR:
         settings = curator_settings(config, os.environ).values
-        about = curator_backup.back_up(settings, out, at=at, software=software())
+        about = operations.back_up(settings, out, at=at, software=software())
     else:
         own = party_settings(config, os.environ).values
         about = party_backup.back_up(own, out, at=at, software=software())

@@ -16,7 +16,7 @@ from common.files import write_new
 from common.methods.registry import run_of
 from common.release.folder import cautions_of
 from common.release.prior import read_prior
-from common.service.clock import stamp, system_clock
+from common.service.process import stamp, system_clock
 from common.study.document import Study
 from common.wording import moment
 from curator import app as curator_app
@@ -28,7 +28,6 @@ from curator.operations import (
     find_record,
     last_calls,
     member_of,
-    not_approved_by,
 )
 from curator.store.records import Record
 from curator.waiting import approvals_in_words, how_long, in_words, waited
@@ -151,7 +150,7 @@ def status(
     settings = curator_settings(config, os.environ).values
     with open_store(settings) as store:
         record = find_record(store, study)
-        waiting = not_approved_by(store, record)
+        waiting = store.not_approved_by(record)
         phases = store.traffic.phases(record.study)
         calls = last_calls(store, record)
         waits = store.awaited(record.study)

@@ -12,7 +12,7 @@ import typer
 from common.errors import InputError
 from common.schema import Schema
 from common.service.checks import Finding
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.study.document import Study
 from common.wire.pki.certificates import Role
 from curator.app import curator_settings

@@ -13,9 +13,7 @@ import typer
 from common.errors import InputError, ParleyError, PolicyError
 from common.files import write_new
 from common.release import folder as releases
-from common.service.clock import system_clock
-from common.service.process import log_to, stopping_on_signals
-from common.service.version import software
+from common.service.process import log_to, software, stopping_on_signals, system_clock
 from common.study.document import Study
 from common.study.ids import StudyId
 from common.wire.catalogue import WireError

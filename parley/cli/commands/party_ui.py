@@ -11,9 +11,7 @@ from typing import Annotated
 
 import typer
 
-from common.service.clock import system_clock
-from common.service.process import log_to, running_in, stopping_on_signals
-from common.service.version import software
+from common.service.process import log_to, running_in, software, stopping_on_signals, system_clock
 from common.study.document import Study
 from parley.cli import console
 from parley.cli.options import Config

@@ -11,8 +11,8 @@ import typer
 
 from common.errors import InputError
 from common.service.backup import About, read_about
-from common.service.clock import stamp, system_clock
-from curator import backup as curator_backup
+from common.service.process import stamp, system_clock
+from curator import operations
 from curator.app import curator_settings
 from parley.cli import console
 from parley.cli.commands import new_app
@@ -62,6 +62,6 @@ def _restored(file: Path, about: About, config: Path | None) -> Sequence[str]:
     at = stamp(system_clock())
     if about.role == "curator":
         settings = curator_settings(config, os.environ).values
-        return [each.name for each in curator_backup.restore(settings, file, about, at=at)]
+        return [each.name for each in operations.restore(settings, file, about, at=at)]
     own = party_settings(config, os.environ).values
     return [each.name for each in party_backup.restore(own, file, about, at=at)]

@@ -9,7 +9,7 @@ from common.study.messages import PartyRefused, StepOpened, StudyAborted
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wording import moment
-from curator.presence import ONLINE_FOR
+from curator.context import ONLINE_FOR
 from curator.store.records import StudyState, Word
 from curator.waiting import in_words
 from tests.harness.small_study import make_study
