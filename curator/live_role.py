@@ -22,16 +22,16 @@ _KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier k
 
 
 def live_role(
-    digest: StudyId, study: Callable[[], Study], around: StudyContext
+    digest: StudyId, study: Callable[[], Study], context: StudyContext
 ) -> DurableRole[CuratorRole]:
     """Return the role of a study, whose text is read when the role is first needed."""
-    store = around.store
+    store = context.store
 
     def begin(source_of: SourceOfStep) -> CuratorRole:
         agreed = study()
         key = store.paillier_key(digest) if needs_key(agreed) else None
         return CuratorRole(
-            study=agreed, run=around.begin(agreed), private_key=key, source_of=source_of
+            study=agreed, run=context.begin(agreed), private_key=key, source_of=source_of
         )
 
     def feed(role: CuratorRole, message: Received) -> list[str]:

@@ -61,13 +61,13 @@ _ABORT_WAIT_S = 0.2
 class StudyNode:
     """One study at the curator. Threads may share it."""
 
-    def __init__(self, digest: StudyId, names: tuple[str, ...], around: StudyContext) -> None:
+    def __init__(self, digest: StudyId, names: tuple[str, ...], context: StudyContext) -> None:
         self.digest, self.names = digest, names
-        self._around = around
-        self._store = around.store
+        self._context = context
+        self._store = context.store
         self._lock = threading.RLock()
         self._study: Study | None = None
-        self._role = live_role(digest, lambda: self.study, around)
+        self._role = live_role(digest, lambda: self.study, context)
         self._waiting = Waiting()
         self._pause = Pause()
         self._publishing = False
@@ -149,7 +149,7 @@ class StudyNode:
 
     def called(self, party: str) -> None:
         """Note a call of one of the parties: a step may have waited for it."""
-        self._around.presence.saw(party, self._around.clock())
+        self._context.presence.saw(party, self._context.clock())
         if self.holds_a_step:
             self.open_step()
 
@@ -167,7 +167,7 @@ class StudyNode:
                 waiting = self._note_waiting(role, absent)
             self._waiting = waiting
         if not absent:
-            self._around.changed(self.digest, self.names)
+            self._context.changed(self.digest, self.names)
 
     def approve(self, party: str, signature: bytes) -> StudyState:
         """Take in the approval of a party's owner; the last approval starts the study."""
@@ -181,7 +181,7 @@ class StudyNode:
             if state in (StudyState.REFUSED, StudyState.FAILED):
                 raise WireError(ErrorCode.STUDY_CLOSED, state.value)
             with self._store.transaction():
-                self._store.approve(self.digest, party, signature, at=self._around.now())
+                self._store.approve(self.digest, party, signature, at=self._context.now())
             self.called(party)
             self._start_when_all_approved()
             return self.record.state
@@ -206,7 +206,7 @@ class StudyNode:
                 self._go_on_without(party, word)
             else:
                 self._end_early(StudyState.REFUSED, f"party {party!r} {word}")
-        self._around.changed(self.digest, self.names)
+        self._context.changed(self.digest, self.names)
         return self.record.state
 
     def abort(self, cause: str) -> None:
@@ -235,7 +235,7 @@ class StudyNode:
             if not free or self.record.state is not StudyState.RUNNING:
                 return False
             self._go_on_without(party)
-        self._around.changed(self.digest, self.names)
+        self._context.changed(self.digest, self.names)
         return True
 
     def can_miss(self, parties: int) -> bool:
@@ -243,7 +243,7 @@ class StudyNode:
         with self._free_within(_ABORT_WAIT_S) as free:
             if not free or self.record.state is not StudyState.RUNNING or not self.study.may_miss:
                 return False
-            return len(self._current().gone) + parties <= self.study.may_miss
+            return len(self._current().missing) + parties <= self.study.may_miss
 
     def _go_on_without(self, party: str, why: str = "") -> None:
         role = self._current()
@@ -279,13 +279,13 @@ class StudyNode:
             if self._store.inbox.is_duplicate(digest, party, sequence=sequence, body=body):
                 return
             self.require_running()
-            if party in self._current().gone:
+            if party in self._current().missing:
                 raise WireError(ErrorCode.STUDY_CLOSED, f"{party!r} was declared missing")
             effects = self._take_in(party, sequence, body, codec.TO_CURATOR.decode(body))
             if self.record.state is StudyState.PUBLISHING:
                 self._publish_later()
         # Only a party that is sent something is woken: with K parties most messages cause none.
-        self._around.changed(digest, [e.to for e in effects if isinstance(e, Send)])
+        self._context.changed(digest, [e.to for e in effects if isinstance(e, Send)])
 
     def require_running(self) -> None:
         """Raise OUT_OF_TURN or STUDY_CLOSED unless the study takes new messages now."""
@@ -308,7 +308,7 @@ class StudyNode:
                 if links := chosen_links(self.study, step, message) if effects else ():
                     self._store.note_links(self.digest, number, links)
                 self._store.traffic.note(
-                    message, len(body), party=party, sent=True, phase="", at=self._around.clock()
+                    message, len(body), party=party, sent=True, phase="", at=self._context.clock()
                 )
                 ending = StudyState.REFUSED if refused else StudyState.FAILED
                 waiting = self._execute(role, effects, ending)
@@ -318,7 +318,7 @@ class StudyNode:
     def _keep(self, sender: str, sequence: int, body: bytes, effects: list[Effect]) -> None:
         self._store.inbox.add(
             self.digest, sender, sequence=sequence, body=body, effects=effect_names(effects),
-            at=self._around.now(),
+            at=self._context.now(),
         )  # fmt: skip
 
     def _start_when_all_approved(self) -> None:
@@ -337,11 +337,11 @@ class StudyNode:
                 waiting = self._execute(role, effects, StudyState.FAILED)
         self._waiting = waiting
         logger.info("study %s: every party approved, it begins", short_id(self.digest))
-        self._around.changed(self.digest, self.names)
+        self._context.changed(self.digest, self.names)
 
     def _end_if_expired(self) -> None:
         """End a study that not all parties approved by its last day."""
-        today = self._around.clock().astimezone(dt.UTC).date()
+        today = self._context.clock().astimezone(dt.UTC).date()
         if self.record.state is StudyState.WAITING and self.study.expired(today):
             self._end_early(
                 StudyState.FAILED,
@@ -364,13 +364,13 @@ class StudyNode:
                 case Send(message=StepOpened()):
                     opening = encoded(effect.message)  # the same to all, and the last to each
                 case Send(message=message):
-                    self._around.queue(message, encoded(message), [effect.to], phase=phase)
+                    self._context.queue(message, encoded(message), [effect.to], phase=phase)
                 case Finish():
                     number = role.step_number
                     self._store.move(digest, StudyState.PUBLISHING, step=number, phase="")
                 case Fail():
                     self._store.end(
-                        digest, ending, cause=effect.reason, place="", at=self._around.now()
+                        digest, ending, cause=effect.reason, place="", at=self._context.now()
                     )
                 case _:
                     assert_never(effect)
@@ -382,7 +382,7 @@ class StudyNode:
         return self._note_waiting(role, absent)
 
     def _opening(self, role: CuratorRole) -> StepOpening:
-        return StepOpening(self.study, role, self._around)
+        return StepOpening(self.study, role, self._context)
 
     def _note_waiting(self, role: CuratorRole, absent: tuple[str, ...]) -> Waiting:
         """Note whom the study waits for now, in the caller's transaction."""
@@ -391,18 +391,18 @@ class StudyNode:
             word=Word.CALL if absent else Word.ANSWER,
             names=absent or role.waiting_for,
         )
-        return waiting.note(self._store, self.digest, self._waiting, at=self._around.now())
+        return waiting.note(self._store, self.digest, self._waiting, at=self._context.now())
 
     def _publish_later(self) -> None:
         self._publishing = True
-        self._around.later(self._publish)
+        self._context.later(self._publish)
 
     def _publish(self) -> None:
         """Make the release, tell every party, close the study."""
         with self._lock:
             try:
                 if self.record.state is StudyState.PUBLISHING:
-                    place = self._around.publish(self._outcome(self._current()))
+                    place = self._context.publish(self._outcome(self._current()))
                     finished = StudyFinished(study=self.digest)
                     self._finish(StudyState.DONE, finished, place=str(place))
             except Exception as error:  # noqa: BLE001  # tried again
@@ -430,12 +430,12 @@ class StudyNode:
         """Close the study; `last` is the last message to every party."""
         body = codec.TO_PARTY.encode(last)
         with self._store.transaction():
-            self._around.queue(last, body, self.names)
-            self._store.end(self.digest, state, cause=cause, place=place, at=self._around.now())
+            self._context.queue(last, body, self.names)
+            self._store.end(self.digest, state, cause=cause, place=place, at=self._context.now())
         self._role.forget()
         self._waiting = Waiting()
         logger.info("study %s: %s", short_id(self.digest), state.value)
-        self._around.changed(self.digest, self.names)
+        self._context.changed(self.digest, self.names)
 
     def _current(self) -> CuratorRole:
         """Return the role, rebuilt from the store after a crash."""

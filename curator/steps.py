@@ -31,10 +31,9 @@ class StepOpening:
     The message is held in the store while an owner of the step is not online.
     """
 
-    def __init__(self, study: Study, role: CuratorRole, around: StudyContext) -> None:
-        self._study, self._role, self._around = study, role, around
-        self._store = around.store
-        self._left = tuple(m.name for m in study.members if m.name not in role.gone)
+    def __init__(self, study: Study, role: CuratorRole, context: StudyContext) -> None:
+        self._study, self._role, self._context = study, role, context
+        self._store = context.store
 
     def now_or_later(self, step: Step, body: bytes) -> tuple[str, ...]:
         """Open a step, or hold it; return the owners it is held for."""
@@ -59,12 +58,12 @@ class StepOpening:
 
     def absent(self, step: Step) -> tuple[str, ...]:
         """Return the parties of a step that are left and not online."""
-        return self._around.absent(name for name in step.parties if name in self._left)
+        return self._context.absent(name for name in step.parties if name in self._role.left)
 
     def _open(self, step: Step, body: bytes) -> None:
         opened = codec.TO_PARTY.decode(body)
-        self._around.queue(opened, body, self._left, phase=step.phase)
-        number, at = self._role.step_number, self._around.now()
+        self._context.queue(opened, body, self._role.left, phase=step.phase)
+        number, at = self._role.step_number, self._context.now()
         self._store.note_step(self._study.digest, step_record(self._study, number, step, at=at))
 
 

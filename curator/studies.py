@@ -38,7 +38,7 @@ class Studies:
     ) -> None:
         self.store, self._prior_of = store, prior_of
         self.presence = Presence()
-        self.around = StudyContext(
+        self.context = StudyContext(
             store=store, presence=self.presence, begin=begin, publish=publish, clock=clock,
             later=later, changed=self.wake,
         )  # fmt: skip
@@ -61,7 +61,7 @@ class Studies:
         with self._news:
             fresh = [study for study in under_way if study not in self._nodes]
             for study in fresh:
-                self._nodes[study] = StudyNode(study, self.store.members(study), self.around)
+                self._nodes[study] = StudyNode(study, self.store.members(study), self.context)
             nodes = dict(self._nodes)
             self._found += len(fresh)
         for study, node in nodes.items():
@@ -83,20 +83,20 @@ class Studies:
 
     def propose(self, study: Study) -> StudyNode:
         """Offer a study to its parties; to repeat this is harmless."""
-        self.store.propose(study, at=self.around.now())
+        self.store.propose(study, at=self.context.now())
         self.open()
         return self.node(study.digest, study.members[0].name)
 
     def enrol(self, party: str, *, identity: bytes, software: str) -> None:
         """Note a party's identity and software; on disk only when they changed."""
         if self._introduced.get(party) != (identity, software):
-            at = self.around.now()
+            at = self.context.now()
             self.store.enrol(party, identity=identity, software=software, at=at)
             self._introduced[party] = (identity, software)
 
     def called(self, party: str) -> None:
         """Note a call of a party; steps that waited for it are opened."""
-        if not self.presence.saw(party, self.around.clock()):
+        if not self.presence.saw(party, self.context.clock()):
             return
         with self._news:
             held = [node for node in self._nodes.values() if node.holds_a_step]
@@ -139,7 +139,7 @@ class Studies:
         with self._news:
             node = self._nodes.get(study)
             if node is None and (names := self.store.members(study)):
-                node = StudyNode(study, names, self.around)
+                node = StudyNode(study, names, self.context)
                 if not node.record.state.over:
                     self._nodes[study] = node
         return node
@@ -165,12 +165,12 @@ class Studies:
         party: str,
         *,
         after: int,
-        gone: Callable[[], bool],
-        patience_s: float,
+        cancelled: Callable[[], bool],
+        look_every_s: float,
     ) -> Outgoing | None:
         """Wait for the first message to a party after a number.
 
-        Return None when the study is over and has no more, or when the party is gone.
+        Return None when the study is over and has no more, or when its call is cancelled.
 
         Raises:
             WireError: UNAVAILABLE: the curator is shutting down.
@@ -178,7 +178,7 @@ class Studies:
         place = (node.digest, party)
         with self._news:
             news = self._waiting.setdefault(place, threading.Condition(self._news))
-            while not gone():
+            while not cancelled():
                 if self._closed:
                     raise WireError(ErrorCode.UNAVAILABLE, "shutting down")
                 # In this order: a study that is over has its last message in the queue.
@@ -186,5 +186,5 @@ class Studies:
                 queued = self.store.outbox.next(node.digest, party, after=after)
                 if queued is not None or over:
                     return queued
-                news.wait(patience_s)
+                news.wait(look_every_s)
         return None

@@ -52,7 +52,7 @@ class Upkeep:
 
     def look(self) -> None:
         """Do whatever is due."""
-        now = self._studies.around.clock()
+        now = self._studies.context.clock()
         self._go_on_as_asked()
         self._limit_waiting(now)
         if abs(now - self._calls_written) >= WRITE_CALLS_EVERY:
@@ -100,7 +100,7 @@ class Upkeep:
         words = f"it waits for {names} since {moment(since)}"
         late = " is overdue" if event == OVERDUE else ""
         logger.warning("study %s%s: %s", short_id(study), late, words)
-        store.add_alert(study, event, words=words, at=self._studies.around.now())
+        store.add_alert(study, event, words=words, at=self._studies.context.now())
 
     def _go_on_without(self, study: StudyId, now: dt.datetime) -> bool:
         """Declare the overdue parties missing, if the study can do without them."""

@@ -216,6 +216,6 @@ class Dashboard:
         if not self._reader.members(study):
             return text(HTTPStatus.NOT_FOUND, "There is no such study here.")
         logger.warning("study %s is given up at the dashboard", match["digest"][:16])
-        studies.store.ask_to_abort(study, "given up at the dashboard", at=studies.around.now())
+        studies.store.ask_to_abort(study, "given up at the dashboard", at=studies.context.now())
         studies.open()
         return see_other("/")

@@ -1,8 +1,8 @@
-"""The front of every call: who it is, may it, what does it say; then the answer, or a refusal.
+"""The front of every call: it identifies, admits and decodes, then answers or refuses.
 
-gRPC is given handlers that take streams of bytes, whatever the contract says of a method. Left to
-itself it waits, in a thread that is counted nowhere, for the one message of a call; and a message
-that it cannot decode keeps its call, and its memory, for ever. On the wire there is no difference.
+gRPC is given handlers that take streams of bytes, whatever the contract says of a method. By itself
+gRPC waits, in a thread that is counted nowhere, for the one message of a call; and a message that
+it cannot decode keeps its call, and its memory, for ever. On the wire there is no difference.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def one(parse: Callable[[bytes], _Request]) -> Callable[..., _Request]:
 class Front:
     """Makes gRPC handlers of methods that take requests and an admitted call.
 
-    `identify` says who makes a call; it raises a WireError for a caller that may not.
+    `identify` returns the party that makes a call, or raises a WireError.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Front:
     def _under_way(
         self, name: str, context: grpc.ServicerContext, kind: Kind
     ) -> Iterator[AdmittedCall]:
-        """Surround a call: whatever goes wrong in it is logged, and refused by its code."""
+        """Surround a call: an error in it is logged, and refused by its code."""
         party = ""
         try:
             peer = self._identify(context)
@@ -120,7 +120,7 @@ class Front:
     def _refuse(
         self, name: str, party: str, error: Exception, context: grpc.ServicerContext
     ) -> NoReturn:
-        """Log what went wrong, and end the call with its code and nothing else."""
+        """Log an error, and end the call with its code and nothing else."""
         refusal = classify(error)
         defect = refusal.code is ErrorCode.INTERNAL
         level = logging.INFO if refusal.detail == _BROKEN_OFF else logging.WARNING

@@ -83,7 +83,10 @@ class CuratorServer:
         )
         self.calls = CallCounter()
         front = Front(self._admission, servicer.identify, self.calls)
-        handlers = [_curator_handler(front, servicer), _health_handler(front, self._is_serving)]
+        handlers = [
+            _curator_handler(front, servicer),
+            _health_handler(front, lambda: self._serving),
+        ]
         if reflection:
             handlers.append(_reflection_handler(front))
         self._server.add_generic_rpc_handlers(handlers)
@@ -113,9 +116,6 @@ class CuratorServer:
         self._threads.shutdown(wait=True)
         logger.info("stopped")
 
-    def _is_serving(self) -> bool:
-        return self._serving
-
     def _watch(self) -> None:
         while not self._stopped.wait(_LOOK_EVERY_S):
             try:
@@ -144,7 +144,7 @@ def _reflection_handler(front: Front) -> grpc.GenericRpcHandler:
 
 
 def _health_handler(front: Front, serving: Callable[[], bool]) -> grpc.GenericRpcHandler:
-    """The standard health service, grpc.health.v1: `Check` and nothing else.
+    """Serve the standard health service, grpc.health.v1: `Check` and nothing else.
 
     Its two messages are a text and a number in field 1, which is what protobuf's own StringValue
     and Int32Value are on the wire; so no further package and no generated code is needed. `Watch`

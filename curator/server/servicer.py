@@ -1,6 +1,6 @@
-"""The calls of a party: each is identified, decoded, given to one function, and encoded.
+"""The calls of a party: each is given to one function, and its answer encoded.
 
-Who calls is what the certificate says. `curator.server.front` surrounds every method: it admits the
+The certificate says which party calls. `curator.server.front` surrounds every method: it admits the
 call, decodes its requests, and turns what is raised here into a refusal.
 """
 
@@ -35,7 +35,7 @@ from curator.studies import Studies
 logger = logging.getLogger(__name__)
 
 PROTOCOL = 1
-_PATIENCE_S = 20.0  # a party that vanished is noticed, at the latest, after so long
+_LOOK_EVERY_S = 20.0  # a party that vanished is noticed, at the latest, after so long
 _STATES = {
     StudyState.WAITING: pb.STUDY_STATE_WAITING_FOR_PARTIES,
     StudyState.RUNNING: pb.STUDY_STATE_RUNNING,
@@ -68,7 +68,7 @@ class CuratorServicer:
         self._clock, self._software = clock, software
 
     def Enrol(self, request: pb.EnrolRequest, call: AdmittedCall) -> pb.EnrolResponse:
-        """Introductions, and the studies of this party."""
+        """Introduce a party; return its studies."""
         peer = call.peer
         if request.protocol != PROTOCOL:
             raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {request.protocol}")
@@ -89,19 +89,19 @@ class CuratorServicer:
         return pb.FetchStudyResponse(document=self._studies.store.document(node.digest))
 
     def Approve(self, request: pb.ApproveRequest, call: AdmittedCall) -> pb.ApproveResponse:
-        """The owner's signature under a study."""
+        """Take the owner's signature under a study."""
         node, peer = self._node(request, call)
         state = node.approve(peer.name, request.signature)
         logger.info("party %s approved study %s", peer.name, short_id(node.digest))
         return pb.ApproveResponse(state=_STATES[state])
 
     def Decline(self, request: pb.DeclineRequest, call: AdmittedCall) -> pb.DeclineResponse:
-        """The owner does not approve."""
+        """Take the owner's refusal of a study."""
         node, peer = self._node(request, call)
         return pb.DeclineResponse(state=_STATES[node.decline(peer.name, reason=request.reason)])
 
     def Work(self, request: pb.WorkRequest, call: AdmittedCall) -> Iterator[pb.WorkResponse]:
-        """Messages to this party until the study is over."""
+        """Stream the messages to this party until the study is over."""
         node, peer = self._node(request, call)
         self._acknowledge(node, peer.name, request.received)
         # A party waits once for a study: a newer stream, after a reconnect, ends the older one.
@@ -120,8 +120,8 @@ class CuratorServicer:
                 node,
                 call.peer.name,
                 after=after,
-                gone=lambda: not call.context.is_active(),
-                patience_s=_PATIENCE_S,
+                cancelled=lambda: not call.context.is_active(),
+                look_every_s=_LOOK_EVERY_S,
             )
             if queued is None:
                 return
@@ -133,7 +133,7 @@ class CuratorServicer:
     def Acknowledge(
         self, request: pb.AcknowledgeRequest, call: AdmittedCall
     ) -> pb.AcknowledgeResponse:
-        """What the party has on disk need not be kept for it."""
+        """Drop what the party has on disk."""
         node, peer = self._node(request, call)
         self._acknowledge(node, peer.name, request.received)
         return pb.AcknowledgeResponse()
@@ -149,7 +149,7 @@ class CuratorServicer:
         store.acknowledge(digest, party, newest)
 
     def Submit(self, requests: Iterator[pb.SubmitRequest], call: AdmittedCall) -> pb.SubmitResponse:
-        """Messages of this party, each stored before the next is looked at."""
+        """Take messages of this party; each is stored before the next is looked at."""
         node: StudyNode | None = None
         assembler: Assembler | None = None
         for request in requests:
@@ -192,7 +192,7 @@ class CuratorServicer:
     def FetchRelease(
         self, request: pb.FetchReleaseRequest, call: AdmittedCall
     ) -> Iterator[pb.FetchReleaseResponse]:
-        """The release of a study that is done, or the prior of any, piece by piece."""
+        """Stream the release of a study that is done, or the prior of any."""
         node, peer = self._node(request, call)
         if request.prior:
             yield from self._pieces(
@@ -221,7 +221,7 @@ class CuratorServicer:
     def Countersign(
         self, request: pb.CountersignRequest, call: AdmittedCall
     ) -> pb.CountersignResponse:
-        """A party's signature under the release of a study that is done."""
+        """Take a party's signature under the release of a study that is done."""
         node, peer = self._node(request, call)
         record = node.record
         if record.folder is None:
@@ -241,7 +241,7 @@ class CuratorServicer:
         return pb.CountersignResponse()
 
     def identify(self, context: grpc.ServicerContext) -> Peer:
-        """Who makes a call; WireError for a caller that may not."""
+        """Return the party that makes a call; WireError for a caller that may not."""
         # gRPC's stubs say that a property has one value; it has a list of them.
         properties = cast(Mapping[str, Iterable[bytes]], context.auth_context())
         peer = identify(properties, self._revocations, at=self._clock())

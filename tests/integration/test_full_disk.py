@@ -97,7 +97,7 @@ def test_a_full_disk_at_the_last_approval_only_delays_the_study(gathering, small
     curator.start()
     node = curator.studies.propose(consortium.study)
     approve(consortium.parties["east"], consortium.study)
-    working = curator.studies.around.store.move
+    working = curator.studies.context.store.move
     ballast = []
 
     def fill_first(*arguments, **named):
@@ -105,7 +105,7 @@ def test_a_full_disk_at_the_last_approval_only_delays_the_study(gathering, small
             ballast.append(fill(small_disk))
         working(*arguments, **named)
 
-    curator.studies.around.store.move = fill_first
+    curator.studies.context.store.move = fill_first
     with pytest.raises(WireError, match="INTERNAL"):
         approve(north, consortium.study)
     curator.studies.open()  # as a running curator does every second

@@ -13,9 +13,9 @@ At the curator:                          At a party:
 Private keys are made where they are used, have mode 0600, and leave the folder in no operation. The
 authority's key and the identity may be under a passphrase as well; the keys for connections never
 are, so that a service can start by itself. No file is overwritten but by a rotation or a change of
-passphrase, and each is written whole or not at all. A rotation puts the
-new key beside the old one (`.next.key`) until its certificate is there; the old certificate stays
-valid until it expires, so nothing has to happen at the same moment on two machines.
+passphrase, and each is written whole or not at all. A rotation puts the new key beside the old one
+(`.next.key`) until its certificate is there; the old certificate stays valid until it expires, so
+nothing has to happen at the same moment on two machines.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Keyring:
 
     @classmethod
     def open(cls, folder: Path) -> Keyring:
-        """The keyring in a folder; InputError if there is none."""
+        """Return the keyring in a folder; InputError if there is none."""
         for role in Role:
             if (folder / f"{role}.key").exists():
                 return cls(folder, role)
@@ -109,15 +109,15 @@ class Keyring:
         return self._authority_key.exists()
 
     def certificate(self) -> x509.Certificate | None:
-        """The certificate in use, if there is one yet."""
+        """Return the certificate in use, if there is one yet."""
         return _first(self.files.certificate)
 
     def authority(self) -> x509.Certificate | None:
-        """The consortium's authority, if it is known here yet."""
+        """Return the consortium's authority, if it is known here yet."""
         return _first(self.files.authority)
 
     def issued(self) -> list[x509.Certificate]:
-        """Every certificate issued here, by the holder's name."""
+        """List the certificates issued here, by the holder's name."""
         paths = (self.folder / "issued").glob("*.pem")
         found = [parse_certificates(read(path), where=path)[0] for path in sorted(paths)]
         return sorted(found, key=lambda one: certificates.subject_of(one).name)
@@ -157,7 +157,7 @@ class Keyring:
     def protect(self, *, old: AskPassphrase, new: str | None) -> list[Path]:
         """Put the identity and the authority's key under another passphrase, or under none.
 
-        The key for connections stays as it is: a service reads it whenever it connects.
+        The key for connections has none: a service reads it whenever it connects.
         """
         content = {}
         if self.identity.exists():
@@ -172,7 +172,7 @@ class Keyring:
     def rotate(
         self, *, now: datetime, passphrase: AskPassphrase = no_passphrase
     ) -> x509.Certificate | None:
-        """Make a new key; the new certificate if it could be issued here, else None: ask for it."""
+        """Make a new key; return its certificate, or None if another authority must issue it."""
         current = self.certificate()
         if current is None:
             raise InputError(f"{self.files.certificate}: there is no certificate to rotate yet")
@@ -190,7 +190,7 @@ class Keyring:
         return certificate
 
     def accept(self, chain: bytes, *, where: Path, now: datetime) -> x509.Certificate:
-        """Take a certificate into use. Running it again after an interruption does no harm.
+        """Take a certificate into use; after an interruption, repeat it.
 
         Raises:
             InputError: the certificate is for none of the keys here, or not the authority's.
@@ -227,7 +227,7 @@ class Keyring:
             )
 
     def revoke(self, fingerprint: str, *, reason: str) -> bool:
-        """Put a certificate on the revocation list; false if it is there already."""
+        """Put a certificate on the revocation list; return False if it is there already."""
         text = (
             read(self.revoked).decode(errors="replace") if self.revoked.exists() else peers.HEADER
         )
@@ -283,7 +283,7 @@ def init_party(folder: Path, name: str, *, passphrase: str | None = None) -> Key
 
 
 def init_identity(folder: Path, *, passphrase: str | None = None) -> PublicIdentity:
-    """Make an identity in a folder; its public half is written beside it."""
+    """Make an identity in a folder, with its public half beside it."""
     identity = Identity.generate(OsRandomSource())
     save_identity(folder / _IDENTITY, identity, passphrase=passphrase)
     write_new(folder / _PUBLIC_IDENTITY, base64.b64encode(identity.public.encoded) + b"\n")
@@ -310,5 +310,5 @@ def _new_ring(folder: Path, subject: Subject) -> Keyring:
 
 
 def _first(path: Path) -> x509.Certificate | None:
-    """The certificate in a file, if it is there yet."""
+    """Read the certificate in a file, if it is there yet."""
     return parse_certificates(read(path), where=path)[0] if path.exists() else None
