@@ -31,6 +31,7 @@ from typing import assert_never
 
 from cryptography.exceptions import InvalidSignature
 
+from common.crypto.identities.identity import PublicIdentity
 from common.errors import InputError, ParleyError
 from common.study import approval
 from common.study.document import Study
@@ -78,6 +79,9 @@ class StudyNode:
         if self._study is None:
             self._study = self._store.study(self.digest)
         return self._study
+
+    def identity_of(self, party: str) -> PublicIdentity:
+        return next(member.identity for member in self.study.members if member.name == party)
 
     @property
     def record(self) -> Record:
@@ -171,7 +175,7 @@ class StudyNode:
 
     def approve(self, party: str, signature: bytes) -> StudyState:
         """Take in the approval of a party's owner; the last approval starts the study."""
-        identity = next(m.identity for m in self.study.members if m.name == party)
+        identity = self.identity_of(party)
         try:
             approval.require(study=self.digest, party=party, signature=signature, identity=identity)
         except InvalidSignature:

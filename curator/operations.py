@@ -45,7 +45,9 @@ def find_record(store: Store, wanted: str) -> Record:
     ]
     if len(found) != 1:
         many = "more than one study" if found else "no study"
-        raise InputError(f"{many} here is {wanted!r}; see `parley curator study list`")
+        raise InputError(
+            f"{wanted!r}: {many} here has this name or digest. See `parley curator study list`"
+        )
     return found[0]
 
 
@@ -80,9 +82,11 @@ def abort(
         InputError: the study is over, or the reason cannot be sent.
     """
     if record.state.over:
-        raise InputError(f"study {record.name!r} is over: {record.state.value}")
+        raise InputError(f"study {record.name!r}: it is over: {record.state.value}")
     if not 0 < len(reason) <= MOST_REASON or not reason.isprintable():
-        raise InputError(f"--reason: one line of up to {MOST_REASON} characters; parties read it")
+        raise InputError(
+            f"--reason: write one line of up to {MOST_REASON} characters. Parties read it"
+        )
     store.ask_to_abort(record.study, reason, at=at)
     _wait_until(lambda: store.record(record.study).state.over, wait_s, sleep)
     return store.record(record.study)

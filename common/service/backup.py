@@ -24,7 +24,7 @@ from typing import IO
 
 from common.errors import InputError, LocalError
 from common.files import flush, make_private_folder
-from common.service.database import Database
+from common.service.database import Database, make_private
 
 _ABOUT = "backup.json"
 _MOST_ABOUT = 1 << 16
@@ -56,7 +56,7 @@ def snapshot(state: Path) -> Iterator[Path]:
         raise InputError(f"{state}: there is no state to back up. Is this the service's folder?")
     with tempfile.TemporaryDirectory(prefix=".backup.", dir=state.parent) as scratch:
         copy = Path(scratch) / state.name
-        os.close(os.open(copy, os.O_CREAT | os.O_RDWR, 0o600))
+        make_private(copy)
         try:
             with (
                 closing(sqlite3.connect(f"{state.absolute().as_uri()}?mode=rw", uri=True)) as live,
@@ -89,9 +89,9 @@ def write(copy: Path, *, out: Path, role: str, at: str, software: str, head: str
         os.link(scratch, out)
         flush(out.parent)
     except FileExistsError:
-        raise InputError(f"{out} exists; nothing is overwritten") from None
+        raise InputError(f"{out}: it exists, and nothing is overwritten. Name another") from None
     except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror}") from error
+        raise InputError(f"{out}: cannot be written: {error.strerror}") from error
     finally:
         if scratch is not None:
             scratch.unlink(missing_ok=True)
@@ -140,7 +140,7 @@ def restored(file: Path, about: About, folder: Path) -> Iterator[Path]:
     _refuse_readable(place)
     with tempfile.TemporaryDirectory(prefix=".restore.", dir=folder) as scratch:
         copy = Path(scratch) / about.state
-        os.close(os.open(copy, os.O_CREAT | os.O_RDWR, 0o600))
+        make_private(copy)
         _unpack(file, about, copy)
         yield copy
         flush(copy)
@@ -159,8 +159,8 @@ def _refuse_readable(place: Path) -> None:
     except (InputError, LocalError):
         return  # damaged: it is kept aside
     raise InputError(
-        f"{place}: there is a state that can be read, and every backup is older than it. A state "
-        "never goes backwards; restore into another folder, or only if this file is lost or damaged"
+        f"{place}: this state can be read, and every backup is older. A state never goes "
+        "backwards: restore into another folder, or only if this file is lost or damaged"
     )
 
 

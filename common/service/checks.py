@@ -82,7 +82,7 @@ def disk(folder: Path) -> str:
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror}") from error
     if free < _LEAST_FREE_BYTES:
-        raise InputError(f"{folder}: only {free / 1e9:.1f} GB free; make room for at least 1 GB")
+        raise InputError(f"{folder}: only {free / 1e9:.1f} GB free. Make room for at least 1 GB")
     return f"{folder}: {free / 1e9:.0f} GB free"
 
 
@@ -109,6 +109,6 @@ def clock(files: CredentialFiles, now: datetime) -> str:
     if now < authority.not_valid_before_utc:
         raise InputError(
             f"it is {now:%Y-%m-%d %H:%M} here, before the consortium's authority was made "
-            f"({authority.not_valid_before_utc:%Y-%m-%d %H:%M}): set the clock"
+            f"({authority.not_valid_before_utc:%Y-%m-%d %H:%M}). Set the clock"
         )
     return f"{now:%Y-%m-%d %H:%M} UTC"

@@ -47,7 +47,7 @@ class Database:
         self._lock = threading.RLock()
         try:
             if not read_only:
-                _make_private(path)
+                make_private(path)
             # Autocommit; transactions are begun explicitly, and take the write lock at once. A read
             # lets go of the file when it is done.
             self._connection = sqlite3.connect(
@@ -70,10 +70,11 @@ class Database:
             self.add_tables(f"PRAGMA user_version={_VERSION};")
         elif written != _VERSION:
             self._connection.close()
+            which = "a later" if written > _VERSION else "an earlier"
             raise InputError(
-                f"{self.path} was written by {'a later' if written > _VERSION else 'an earlier'} "
-                f"version of parley: its tables are of version {written}, and this program knows "
-                f"{_VERSION}. Nothing was changed; run the version that wrote it"
+                f"{self.path}: it was written by {which} version of parley. Its tables are of "
+                f"version {written}, and this program knows {_VERSION}. Nothing was changed; run "
+                "the version that wrote it"
             )
 
     def add_tables(self, tables: str) -> None:
@@ -101,7 +102,7 @@ class Database:
                 self._connection.set_progress_handler(None, 0)
         if found != "ok":
             found = " ".join(found.split())
-            raise LocalError(f"{self.path} is damaged ({found}); {_REMEDIES['damaged']}")
+            raise LocalError(f"{self.path}: it is damaged ({found}). {_REMEDIES['damaged']}")
         return True
 
     def check_at_start(self) -> None:
@@ -142,9 +143,9 @@ class Database:
             except sqlite3.Error as error:
                 self._roll_back()
                 raise LocalError(
-                    f"{self.path} could not be written ({error}); nothing was charged and nothing "
-                    "was sent. Make room or repair the disk, then start again: the study goes on "
-                    "from here"
+                    f"{self.path}: it could not be written ({error}). Nothing was charged and "
+                    "nothing was sent. Make room or repair the disk, then start again: the study "
+                    "goes on from here"
                 ) from error
             except BaseException:
                 self._roll_back()
@@ -171,11 +172,11 @@ class Database:
 
 
 _REMEDIES = {
-    "damaged": "stop the service, keep the file aside, and put its newest copy in its place; "
+    "damaged": "Stop the service, keep the file aside, and put its newest copy in its place; "
     "docs/operations.md, under Backups, says what an older copy forgets",
-    "full": "make room on the disk, then start again",
-    "read-only": "let the service's user write to the file and its folder",
-    "locked": "another process holds it: find that and end it",
+    "full": "Make room on the disk, then start again",
+    "read-only": "Let the service's user write to the file and its folder",
+    "locked": "Another process holds it: find that and end it",
 }
 _CAUSES = {
     sqlite3.SQLITE_CORRUPT: "damaged",
@@ -191,19 +192,19 @@ def _remedy(error: Exception) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to it
     return _REMEDIES.get(
         _CAUSES.get(code, ""),
-        "look at the file, its folder and the disk, and let no other program use it",
+        "Look at the file, its folder and the disk, and let no other program use it",
     )
 
 
 def _unreadable(path: Path, error: Exception) -> str:
-    return f"{path} could not be read ({error}); {_remedy(error)}"
+    return f"{path}: it could not be read ({error}). {_remedy(error)}"
 
 
 def _words(path: Path, error: Exception) -> str:
-    return f"cannot open {path}: {error}; {_remedy(error)}"
+    return f"{path}: it cannot be opened ({error}). {_remedy(error)}"
 
 
-def _make_private(path: Path) -> None:
-    """Create the file with mode 0600 before SQLite would create it with another."""
+def make_private(path: Path) -> None:
+    """Create a file with mode 0600, before SQLite would create it with another mode."""
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

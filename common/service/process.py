@@ -204,7 +204,7 @@ def _lock(file: int, folder: Path, service: str) -> None:
         _take(file)
     except BlockingIOError:
         raise InputError(
-            f"another {service} runs on the folder {folder} ({_holder(file)}): stop that one "
+            f"{folder}: another {service} runs on this folder ({_holder(file)}). Stop that one "
             "first, or give this one a folder of its own"
         ) from None
     except OSError as error:

@@ -90,7 +90,7 @@ def read_settings(
     ):
         for key, value in found.items():
             if key not in origins:
-                raise InputError(f"{where}: unknown setting {key!r}; known: {', '.join(origins)}")
+                raise InputError(f"{where}: unknown setting {key!r}. Known: {', '.join(origins)}")
             values[key] = _converted(value, types[key], f"{where}: {key}", folder)
             origins[key] = where
     missing = [
@@ -99,8 +99,8 @@ def read_settings(
         if field.default is dataclasses.MISSING and field.name not in values
     ]
     if missing:
-        where = "name the settings file with --config" if file is None else f"write it into {file}"
-        raise InputError(f"{missing[0]} is not set: {where}, or set {prefix}{missing[0].upper()}")
+        where = "Name the settings file with --config" if file is None else f"Write it into {file}"
+        raise InputError(f"{missing[0]} is not set. {where}, or set {prefix}{missing[0].upper()}")
     try:
         return Settings(kind(**values), origins, further)
     except InputError as error:  # begins with the key
@@ -174,7 +174,7 @@ def asking(file: Path | None, environment: Mapping[str, str]) -> AskPassphrase:
         given = given_passphrase(file, environment)
         if given is None:
             raise InputError(
-                f"it is under a passphrase; name a file that has it (passphrase_file), or set "
+                "it is under a passphrase. Name a file that has it (passphrase_file), or set "
                 f"{PASSPHRASE}"
             )
         return given

@@ -69,35 +69,29 @@ class Front:
     ) -> None:
         self._admission, self._identify, self._calls = admission, identify, calls
 
-    def answering(
-        self, name: str, read: Reader, method: Callable[[Any, AdmittedCall], Message], kind: Kind
-    ) -> grpc.RpcMethodHandler[Any, Any]:
-        """Make a handler of a method that answers with one message."""
-
-        def answer(frames: Iterator[bytes], context: grpc.ServicerContext) -> Message:
-            with self._under_way(name, context, kind) as call:
-                return method(read(frames, call), call)
-
-        return grpc.stream_unary_rpc_method_handler(
-            answer, request_deserializer=None, response_serializer=_serialize
-        )
-
-    def streaming(
+    def handler(
         self,
         name: str,
         read: Reader,
-        method: Callable[[Any, AdmittedCall], Iterator[Message]],
-        kind: Kind,
+        method: Callable[[Any, AdmittedCall], Any],
+        *,
+        streams: bool,
+        kind: Kind = Kind.SHORT,
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        """Make a handler of a method that answers with a stream."""
+        """Make a handler of a method that answers with one message, or streams its answer."""
 
-        def answer(frames: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Message]:
+        def answer(frames: Iterator[bytes], context: grpc.ServicerContext) -> Message:
+            with self._under_way(name, context, kind) as call:
+                answered: Message = method(read(frames, call), call)
+            return answered
+
+        def stream(frames: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Message]:
             with self._under_way(name, context, kind) as call:
                 yield from method(read(frames, call), call)
 
-        return grpc.stream_stream_rpc_method_handler(
-            answer, request_deserializer=None, response_serializer=_serialize
-        )
+        if streams:
+            return grpc.stream_stream_rpc_method_handler(stream, None, _serialize)
+        return grpc.stream_unary_rpc_method_handler(answer, None, _serialize)
 
     @contextlib.contextmanager
     def _under_way(

@@ -7,10 +7,10 @@ call, decodes its requests, and turns what is raised here into a refusal.
 from __future__ import annotations
 
 import datetime as dt
-import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol, cast
+from itertools import chain
+from typing import cast
 
 import grpc
 
@@ -46,12 +46,6 @@ _STATES = {
 }
 
 
-class _OfStudy(Protocol):
-    """A request about one study."""
-
-    study: bytes
-
-
 class CuratorServicer:
     """What a party asks of the curator."""
 
@@ -85,31 +79,31 @@ class CuratorServicer:
     def FetchStudy(
         self, request: pb.FetchStudyRequest, call: AdmittedCall
     ) -> pb.FetchStudyResponse:
-        node, _ = self._node(request, call)
+        node = self._node(request.study, call)
         return pb.FetchStudyResponse(document=self._studies.store.document(node.digest))
 
     def Approve(self, request: pb.ApproveRequest, call: AdmittedCall) -> pb.ApproveResponse:
         """Take the owner's signature under a study."""
-        node, peer = self._node(request, call)
-        state = node.approve(peer.name, request.signature)
-        logger.info("party %s approved study %s", peer.name, short_id(node.digest))
+        node, party = self._node(request.study, call), call.peer.name
+        state = node.approve(party, request.signature)
+        logger.info("party %s approved study %s", party, short_id(node.digest))
         return pb.ApproveResponse(state=_STATES[state])
 
     def Decline(self, request: pb.DeclineRequest, call: AdmittedCall) -> pb.DeclineResponse:
         """Take the owner's refusal of a study."""
-        node, peer = self._node(request, call)
-        return pb.DeclineResponse(state=_STATES[node.decline(peer.name, reason=request.reason)])
+        node = self._node(request.study, call)
+        state = node.decline(call.peer.name, reason=request.reason)
+        return pb.DeclineResponse(state=_STATES[state])
 
     def Work(self, request: pb.WorkRequest, call: AdmittedCall) -> Iterator[pb.WorkResponse]:
         """Stream the messages to this party until the study is over."""
-        node, peer = self._node(request, call)
-        self._acknowledge(node, peer.name, request.received)
+        node, party = self._node(request.study, call), call.peer.name
+        self._acknowledge(node, party, request.received)
         # A party waits once for a study: a newer stream, after a reconnect, ends the older one.
         self._admission.take_over(call, node.digest)
-        wake = functools.partial(self._studies.wake, node.digest, [peer.name])
-        call.context.add_callback(wake)
-        with self._studies.presence.listening(peer.name):
-            node.called(peer.name)  # again: an older stream may have ended meanwhile
+        call.context.add_callback(lambda: self._studies.wake(node.digest, [party]))
+        with self._studies.presence.listening(party):
+            node.called(party)  # again: an older stream may have ended meanwhile
             yield from self._messages(node, request.received, call)
 
     def _messages(
@@ -134,8 +128,7 @@ class CuratorServicer:
         self, request: pb.AcknowledgeRequest, call: AdmittedCall
     ) -> pb.AcknowledgeResponse:
         """Drop what the party has on disk."""
-        node, peer = self._node(request, call)
-        self._acknowledge(node, peer.name, request.received)
+        self._acknowledge(self._node(request.study, call), call.peer.name, request.received)
         return pb.AcknowledgeResponse()
 
     def _acknowledge(self, node: StudyNode, party: str, newest: int) -> None:
@@ -150,11 +143,15 @@ class CuratorServicer:
 
     def Submit(self, requests: Iterator[pb.SubmitRequest], call: AdmittedCall) -> pb.SubmitResponse:
         """Take messages of this party; each is stored before the next is looked at."""
-        node: StudyNode | None = None
-        assembler: Assembler | None = None
-        for request in requests:
-            if node is None or assembler is None:
-                node, assembler = self._submission(request, call)
+        first = next(requests, None)
+        if first is None:
+            raise WireError(ErrorCode.FIELD_MISSING, "an empty submission")
+        node = self._node(first.study, call)
+        # A party submits once at a time for a study, as it waits once for work.
+        self._admission.take_over(call, node.digest)
+        party, inbox = call.peer.name, self._studies.store.inbox
+        assembler = Assembler(stored=inbox.newest(node.digest, party))
+        for request in chain([first], requests):
             if request.study != node.digest:
                 raise WireError(ErrorCode.FIELD_INVALID, "two studies in one call")
             if request.frame.sequence == assembler.latest:
@@ -162,25 +159,13 @@ class CuratorServicer:
             self._admission.hold(call, len(request.frame.payload))
             whole = assembler.add(request)
             if whole is not None:
-                node.receive(call.peer.name, whole.sequence, whole.data)
+                node.receive(party, whole.sequence, whole.data)
                 call.held = 0
-        if node is None or assembler is None:
-            raise WireError(ErrorCode.FIELD_MISSING, "an empty submission")
         assembler.finish()
-        stored = self._studies.store.inbox.newest(node.digest, call.peer.name)
-        return pb.SubmitResponse(submitted=stored)
-
-    def _submission(
-        self, first: pb.SubmitRequest, call: AdmittedCall
-    ) -> tuple[StudyNode, Assembler]:
-        node = self._studies.node(StudyId(first.study), call.peer.name)
-        # A party submits once at a time for a study, as it waits once for work.
-        self._admission.take_over(call, node.digest)
-        stored = self._studies.store.inbox.newest(node.digest, call.peer.name)
-        return node, Assembler(stored=stored)
+        return pb.SubmitResponse(submitted=inbox.newest(node.digest, party))
 
     def Status(self, request: pb.StatusRequest, call: AdmittedCall) -> pb.StatusResponse:
-        node, _ = self._node(request, call)
+        node = self._node(request.study, call)
         record = node.record
         return pb.StatusResponse(
             state=_STATES[record.state],
@@ -193,11 +178,10 @@ class CuratorServicer:
         self, request: pb.FetchReleaseRequest, call: AdmittedCall
     ) -> Iterator[pb.FetchReleaseResponse]:
         """Stream the release of a study that is done, or the prior of any."""
-        node, peer = self._node(request, call)
+        node = self._node(request.study, call)
         if request.prior:
-            yield from self._pieces(
-                pieces_of(self._studies.prior(node.study), most=strict.MOST_FRAME_BYTES), call
-            )
+            prior = self._studies.prior(node.study)
+            yield from self._pieces(pieces_of(prior, most=strict.MOST_FRAME_BYTES), call)
             return
         record = node.record
         if record.state is not StudyState.DONE:
@@ -206,7 +190,7 @@ class CuratorServicer:
         if folder is None:
             raise WireError(ErrorCode.INTERNAL, f"the release is not in {record.place} any more")
         yield from self._pieces(zip_pieces(FolderContents(folder)), call)
-        logger.info("party %s has the release of %s", peer.name, short_id(node.digest))
+        logger.info("party %s has the release of %s", call.peer.name, short_id(node.digest))
 
     def _pieces(
         self, pieces: Iterator[bytes], call: AdmittedCall
@@ -222,22 +206,22 @@ class CuratorServicer:
         self, request: pb.CountersignRequest, call: AdmittedCall
     ) -> pb.CountersignResponse:
         """Take a party's signature under the release of a study that is done."""
-        node, peer = self._node(request, call)
-        record = node.record
-        if record.folder is None:
-            raise WireError(ErrorCode.OUT_OF_TURN, f"no release here: {record.state.value}")
+        node, party = self._node(request.study, call), call.peer.name
+        folder = node.record.folder
+        if folder is None:
+            raise WireError(ErrorCode.OUT_OF_TURN, f"no release here: {node.record.state.value}")
         made = Signature(
             role=SignerRole.PARTY,
-            name=peer.name,
-            identity=next(m.identity for m in node.study.members if m.name == peer.name),
+            name=party,
+            identity=node.identity_of(party),
             signature=request.signature,
         )
         try:
-            made.require(read(record.folder / MANIFEST))
+            made.require(read(folder / MANIFEST))
         except InputError as error:
             raise WireError(ErrorCode.APPROVAL_INVALID, str(error)) from None
-        add_signature(record.folder, made)
-        logger.info("party %s countersigned %s", peer.name, short_id(node.digest))
+        add_signature(folder, made)
+        logger.info("party %s countersigned %s", party, short_id(node.digest))
         return pb.CountersignResponse()
 
     def identify(self, context: grpc.ServicerContext) -> Peer:
@@ -248,8 +232,8 @@ class CuratorServicer:
         self._studies.called(peer.name)
         return peer
 
-    def _node(self, request: _OfStudy, call: AdmittedCall) -> tuple[StudyNode, Peer]:
-        return self._studies.node(StudyId(request.study), call.peer.name), call.peer
+    def _node(self, study: bytes, call: AdmittedCall) -> StudyNode:
+        return self._studies.node(StudyId(study), call.peer.name)
 
 
 def _summary(study: Summary) -> pb.StudySummary:

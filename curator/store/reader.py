@@ -115,7 +115,7 @@ class StoreReader:
     def record(self, study: StudyId) -> Record:
         rows = self._file.rows(f"{_RECORDS} WHERE study = ?", (study,))
         if not rows:
-            raise InputError(f"there is no study {short_id(study)} here")
+            raise InputError(f"study {short_id(study)}: there is no study of this digest here")
         return _record(rows[0])
 
     def records(self) -> list[Record]:

@@ -176,7 +176,7 @@ class Store(StoreReader):
                 f"{MOST_STUDY_BYTES:,} can be sent. Use fewer values in its schema"
             )
         if Study.from_toml(document).digest != study.digest:
-            raise LocalError(f"study {study.name!r} does not survive being written down")
+            raise LocalError(f"study {study.name!r}: its text means another study")
         with self._file.transaction():
             self._file.write(
                 "INSERT INTO study VALUES (?, ?, ?, ?, 0, '', '', '', ?, NULL) "

@@ -33,5 +33,5 @@ def gathering(tmp_path, paillier_key):
 
 @pytest.fixture
 def consortium(gathering):
-    """A curator, two parties, and a study that was proposed to them."""
+    """Start a curator and two parties, and propose a study to them."""
     return gathering(2)

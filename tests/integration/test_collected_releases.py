@@ -49,7 +49,7 @@ def join(place, name, port, study, **changes):
 
 @pytest.fixture
 def done(place, written):
-    """A study that ran to its end; north countersigned by itself, east was told not to."""
+    """Run a study to its end; north countersigned by itself, east was told not to."""
     hub = curator_settings(place.folder / "hub" / "curator.toml", {}).values
     propose(hub, written, clock=system_clock)
     with serving(hub) as port:

@@ -86,14 +86,14 @@ def wait_for(condition):
 
 
 def withdraw(party, study):
-    """As the command does it, in another process."""
+    """Withdraw as the command does, in another process."""
     with party.house() as house:
         house.approvals.decide(study.digest, NO)
 
 
 @contextlib.contextmanager
 def joined(party):
-    """A node that looks again for the owner's decisions, as `parley party join` does."""
+    """Make a node that looks again for decisions, as `parley party join` does."""
     endings = {}
 
     def attend():

@@ -26,7 +26,7 @@ POLICY = '[budget]\nepsilon_per_study = "9"\nepsilon_in_total = "9"\n'
 
 @pytest.fixture
 def server(consortium, request):
-    """Another server on the same studies, with settings of its own."""
+    """Start another server on the same studies, with settings of its own."""
     curator = consortium.curator
     changes = {"clock": system_clock, "software": "parley"} | request.param
     made = CuratorServer(

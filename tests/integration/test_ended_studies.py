@@ -32,7 +32,7 @@ from tests.harness.consortium import (
 
 
 def ask_to_abort(consortium, reason):
-    """As the command does it: another process, on the same file."""
+    """Ask as the command does: in another process, on the same file."""
     database = Database(consortium.curator.folder / "curator.db")
     Store(database, OsRandomSource()).ask_to_abort(consortium.study.digest, reason, at="now")
     database.close()
@@ -206,7 +206,7 @@ def test_a_node_that_stops_blames_nobody(consortium, caplog):
 
 
 def test_the_log_tells_a_quiet_study_from_beginning_to_end(consortium, caplog):
-    """A node that says nothing for hours looks dead; one that repeats itself is no help."""
+    """Log a quiet study, and repeat nothing: a silent node looks dead."""
     north, east = consortium.parties.values()
     north.policy = dataclasses.replace(north.policy, automatic=False)
     with caplog.at_level(logging.INFO, "party"), north.house() as house:

@@ -32,7 +32,7 @@ class Hub:
         return open_store(self.settings)
 
     def finish(self):
-        """As after the last result; the folder of the release."""
+        """Finish a study as after its last result; return the folder of the release."""
         made = publish(
             outcome_of(self.study), self.settings.releases.absolute(),
             signer=curator_signer(self.settings.keys, lambda path: ""),

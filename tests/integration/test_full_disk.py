@@ -17,7 +17,7 @@ _KIB = 1024
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of its own that a test can fill; skipped, visibly, where none may be made."""
+    """Mount a file system that a test can fill; skip, visibly, where this is not allowed."""
     place = tmp_path / "small disk"
     place.mkdir()
     try:

@@ -43,7 +43,7 @@ def dial(party, port=None):
 
 
 def status(consortium, name="east"):
-    """A call of another party, which must be answered."""
+    """Make a call of another party, which must be answered."""
     with consortium.parties[name].dial() as connection:
         return connection.status(consortium.study.digest)
 
@@ -53,7 +53,7 @@ def code_of(error):
 
 
 def refusal_of(channel, call, *messages):
-    """The code that a call with these bytes is refused with."""
+    """Return the code that a call with these bytes is refused with."""
     with pytest.raises(grpc.RpcError) as caught:
         list(channel.stream_stream(call)(iter(messages), timeout=20))
     return code_of(caught.value)
@@ -90,7 +90,7 @@ def silent():
 
 
 def begin(consortium):
-    """Every party approves, so that the study runs."""
+    """Approve for every party, so that the study runs."""
     digest = consortium.study.digest
     for name, party in consortium.parties.items():
         with party.dial() as connection:
@@ -100,7 +100,7 @@ def begin(consortium):
 
 
 def frames(study, mebibytes=4):
-    """The calls that bring a message of that size."""
+    """Return the calls that bring a message of that size."""
     return [
         pb.SubmitRequest(study=study.digest, frame=frame).SerializeToString()
         for frame in split(bytes(mebibytes * strict.MIB), sequence=1)

@@ -120,7 +120,7 @@ def issue(
     """
     subject = subject_of(request)
     if not _proves_its_key(request):
-        raise InputError(f"the request of {subject.name!r} is not signed by its own P-256 key")
+        raise InputError(f"{subject.name!r}: the request is not signed by its own P-256 key")
     if authority.public_key() != authority_key.public_key():
         raise InputError("the authority's key does not belong to the authority's certificate")
     if last > authority.not_valid_after_utc:
@@ -267,7 +267,7 @@ def _builder(
     last: datetime,
 ) -> x509.CertificateBuilder:
     if not first < last:
-        raise InputError(f"a certificate's last day, {last:%Y-%m-%d}, is after its first")
+        raise InputError(f"last day {last:%Y-%m-%d}: it must be after the first, {first:%Y-%m-%d}")
     return (
         x509.CertificateBuilder()
         .subject_name(title)

@@ -66,8 +66,8 @@ class CredentialFiles:
         key = parse_key(key_pem, where=self.key)
         if key.public_key() != chain[0].public_key():
             raise InputError(
-                f"{self.key} is not the key of the certificate {self.certificate}; if a rotation "
-                "was interrupted, run `parley keys accept` again"
+                f"{self.key}: not the key of the certificate {self.certificate}. If a rotation was "
+                "interrupted, run `parley keys accept` again"
             )
         return Credentials(
             key_pem=Secret(key_pem),
@@ -165,7 +165,7 @@ def parse_key(
         wrong = "the passphrase is wrong, or it is damaged" if sealed else "not a PEM private key"
         raise InputError(f"{where}: {wrong}") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise InputError(f"{where}: not an elliptic-curve key; make one with `parley keys init`")
+        raise InputError(f"{where}: not an elliptic-curve key. Make one with `parley keys init`")
     return key
 
 

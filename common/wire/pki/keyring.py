@@ -71,7 +71,7 @@ class Keyring:
         for role in Role:
             if (folder / f"{role}.key").exists():
                 return cls(folder, role)
-        raise InputError(f"{folder}: there are no keys here; make some with `parley keys init`")
+        raise InputError(f"{folder}: there are no keys here. Make some with `parley keys init`")
 
     @property
     def files(self) -> CredentialFiles:
@@ -222,8 +222,8 @@ class Keyring:
             write_new(self.files.authority, data)
         elif read(self.files.authority) != data:
             raise InputError(
-                f"{self.files.authority} is another authority than {where}; if the consortium "
-                "really has a new one, move the old file away first"
+                f"{self.files.authority}: another authority than {where}. If the consortium really "
+                "has a new one, move the old file away first"
             )
 
     def revoke(self, fingerprint: str, *, reason: str) -> bool:
@@ -236,7 +236,7 @@ class Keyring:
         line = f"{fingerprint}  # {reason}"
         text += line.rstrip("# ") + "\n"
         if fingerprint not in peers.parse_revocations(text, self.revoked):
-            raise InputError(f"not a SHA-256 fingerprint: {fingerprint!r}")
+            raise InputError(f"{fingerprint!r}: not a SHA-256 fingerprint")
         replace(self.revoked, text.encode())
         return True
 
@@ -301,7 +301,7 @@ def _new_ring(folder: Path, subject: Subject) -> Keyring:
         raise InputError(f"{folder}: cannot be used: {error.strerror}") from error
     if taken:
         raise InputError(
-            f"{folder}: not empty ({taken[0]}); keys are made in a folder of their own"
+            f"{folder}: not empty ({taken[0]}). Keys are made in a folder of their own"
         )
     folder.chmod(0o700)
     write_new(ring.files.key, key_pem(key), mode=0o600)

@@ -70,7 +70,7 @@ def stage(quick_folder, identities, rows):
 
 @pytest.fixture
 def ring(tmp_path):
-    """The curator's keys."""
+    """Make the curator's keys."""
     return authority(tmp_path / "hub")
 
 
@@ -147,7 +147,7 @@ def shown(stage, ring, tmp_path, caplog):
 
 
 def document(page, state=None):
-    """What the stream of events says; once its only study is in that state."""
+    """Return the newest event; wait until the only study is in that state."""
     request = f"GET /events HTTP/1.1\r\nHost: {page.client.host}\r\nCookie: {page.client.cookie}"
     with socket.create_connection(("127.0.0.1", page.port), timeout=30) as line:
         line.sendall(f"{request}\r\n\r\n".encode())
@@ -173,7 +173,7 @@ HOUR = dt.timedelta(hours=1)
 
 
 def end_one(stage, tables):
-    """A study with its release; no party acknowledges it by itself."""
+    """Make a study with its release; no party acknowledges it by itself."""
     studies = stage.studies()
     node = start(stage, studies)
     Parties(stage.study, stage.identities, tables, node, stage.store).run()
@@ -198,7 +198,7 @@ def start(stage, studies):
 
 
 def queues(stage):
-    """Every message to every party, by its digest."""
+    """Return every message to every party, by its digest."""
     return stage.database.rows("SELECT recipient, sequence, digest FROM outgoing ORDER BY 1, 2")
 
 

@@ -25,13 +25,13 @@ WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
 
 
 def run_through(stage, tables):
-    """A steady run: everything that the parties said."""
+    """Run a study to its end; return everything that the parties sent."""
     node = start(stage, stage.studies())
     return Parties(stage.study, stage.identities, tables, node, stage.store).run()
 
 
 def play(stage, studies, said):
-    """As the parties would: everything again from the beginning."""
+    """Do as the parties would: send everything again from the beginning."""
     node = start(stage, studies)
     for name, sequence, body in said:
         if not node.record.state.over:
@@ -240,7 +240,7 @@ def test_a_study_that_has_begun_outlives_its_last_day(stage):
 
 
 def last_words(stage):
-    """The first message in each party's queue."""
+    """Return the first message in each party's queue."""
     for name in ("north", "east"):
         yield name, stage.store.outbox.next(stage.study.digest, name, after=0)
 

@@ -109,7 +109,7 @@ class Failing:
 
 
 def look(studies, times):
-    """As a running curator does every second."""
+    """Look, as a running curator does every second."""
     for _ in range(times):
         studies.open()
 
@@ -184,7 +184,7 @@ def test_a_release_under_way_is_not_begun_a_second_time(stage, tables):
 
 
 def forget_how_to_read(stage, study):
-    """As a later version may: its text is not one that this version allows."""
+    """Do as a later version may: write a text that this version does not allow."""
     with stage.database.transaction():
         stage.database.write(
             "UPDATE study SET document = replace(document, 'method = ', 'method = \"gone\" #') "

@@ -17,7 +17,7 @@ from tests.unit.curator.conftest import NOW, Parties, queues, share, start
 
 
 def messages(stage, party):
-    """Everything in a party's queue."""
+    """Return everything in a party's queue."""
     found, after = [], 0
     while (queued := stage.store.outbox.next(stage.study.digest, party, after=after)) is not None:
         found.append(codec.TO_PARTY.decode(queued.body))
@@ -26,7 +26,7 @@ def messages(stage, party):
 
 
 def opened(stage, party):
-    """The steps that a party may be charged for."""
+    """Return the steps that a party may be charged for."""
     return [each.step for each in messages(stage, party) if isinstance(each, StepOpened)]
 
 

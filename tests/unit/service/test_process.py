@@ -125,7 +125,7 @@ def test_a_folder_has_one_service_until_that_is_killed(tmp_path):
     with child:
         assert child.stdout.readline() == b"running\n"
         with (
-            pytest.raises(InputError, match="another curator runs on the folder") as refusal,
+            pytest.raises(InputError, match="another curator runs on this folder") as refusal,
             alone_in(folder, service="curator"),
         ):
             pass

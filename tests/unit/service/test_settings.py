@@ -102,11 +102,13 @@ def test_tables_of_others_are_handed_on(tmp_path):
 
 
 def test_without_a_file_the_message_says_how_to_name_one(tmp_path):
-    with pytest.raises(InputError, match="folder is not set: name the settings file with --config"):
+    with pytest.raises(
+        InputError, match=r"folder is not set\. Name the settings file with --config"
+    ):
         read()
     file = tmp_path / "x.toml"
     file.write_text('name = "a"\n')
-    with pytest.raises(InputError, match=r"write it into .*x\.toml, or set PARLEY_X_FOLDER"):
+    with pytest.raises(InputError, match=r"Write it into .*x\.toml, or set PARLEY_X_FOLDER"):
         read(file)
 
 

@@ -72,7 +72,7 @@ def test_bytes_are_those_of_the_messages(stage, tables, shown):
 
 
 def test_nothing_secret_is_in_the_document(stage, tables, shown):
-    """No message, no result, no key, no signature: in none of the ways that text can carry them."""
+    """Look for messages, results, keys and signatures, in every way that text can carry them."""
     page = shown()
     page.client.log_in(page.token)
     node = begin(page, stage)

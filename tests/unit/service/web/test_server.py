@@ -89,7 +89,7 @@ def serving(application=lambda request: text(200, "here"), **settings):
     with contextlib.ExitStack() as lines, server.running() as port:
 
         def dribble(address="127.0.0.1", begun=ASKED[:5]):
-            """A connection that is never done with its request."""
+            """Open a connection that is never done with its request."""
             line = socket.create_connection(
                 ("127.0.0.1", port), timeout=30, source_address=(address, 0)
             )
@@ -186,7 +186,7 @@ def test_ip_6_is_spoken():
 
 @pytest.fixture
 def connect():
-    """Makes connections; each is the server's end of a pair whose other end says if it is open."""
+    """Make connections; of each, return the server's end and the client's."""
     with ExitStack() as closing:
 
         def make():
@@ -231,7 +231,7 @@ def test_a_request_that_has_arrived_keeps_its_place_until_it_is_answered(connect
 
 
 def test_a_connection_under_tls_is_closed_where_it_is_now(connect):
-    """The handshake puts another object around the connection; that one is closed."""
+    """Close the object that the handshake puts around the connection."""
     places = Places(1)
     place = places.enter(connect()[0], "one")
     ours, theirs = connect()
