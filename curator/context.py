@@ -94,7 +94,7 @@ class StudyContext:
     store: Store
     presence: Presence
     begin: Callable[[Study], ScriptRun]  # begins a fresh copy of a study's script
-    # Makes the release and returns where it is; made again after a crash, it is the same.
+    # Makes the release and returns where it is; after a crash it makes an equal release.
     publish: Callable[[Outcome], Path]
     clock: Clock  # the time, for the records
     # Runs something after the call that asked for it was answered.

@@ -230,7 +230,7 @@ class StudyNode:
         ask again later. A party that was declared missing before changes nothing.
 
         Raises:
-            InputError: the study has no such party.
+            InputError: the study does not have the party.
             LocalError: the store could not be written; nothing changed.
         """
         if party not in self.names:
@@ -328,7 +328,7 @@ class StudyNode:
     def _start_when_all_approved(self) -> None:
         if self.record.state is not StudyState.WAITING:
             return
-        # Of the study itself: one that cannot be read is seen before its last approval.
+        # Read from the study itself: an unreadable study is noticed before its last approval.
         members = {member.name for member in self.study.members}
         if members - set(self._store.approvals(self.digest)):
             return

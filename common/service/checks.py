@@ -28,7 +28,7 @@ class Finding:
     check: str  # what was looked at
     ok: bool  # whether a study can be run
     words: str  # what was found, and what to do about it
-    warning: bool = False  # whether an operator should look at it all the same
+    warning: bool = False  # whether an operator should look at it nevertheless
 
 
 class Concern(Exception):  # not an error: the check passed

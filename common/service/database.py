@@ -55,8 +55,7 @@ class Database:
                 isolation_level=None, check_same_thread=False, timeout=_BUSY_S,
             )  # fmt: skip
         except (OSError, sqlite3.Error) as error:
-            raise InputError(_words(path, error)) from error
-
+            raise InputError(_explained(path, "cannot be opened", error)) from error
         self.add_tables("".join(f"PRAGMA {pragma};" for pragma in _PRAGMAS))
         self._check_version()
 
@@ -83,7 +82,7 @@ class Database:
             self._connection.executescript(tables)
         except sqlite3.Error as error:
             self._connection.close()
-            raise InputError(_words(self.path, error)) from error
+            raise InputError(_explained(self.path, "cannot be opened", error)) from error
 
     def check(self, *, within_s: float = math.inf) -> bool:
         """Read the whole file, unless that takes too long; LocalError if it is damaged."""
@@ -95,9 +94,9 @@ class Database:
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
                     return False
-                raise LocalError(_unreadable(self.path, error)) from error
+                raise LocalError(_explained(self.path, "could not be read", error)) from error
             except sqlite3.Error as error:
-                raise LocalError(_unreadable(self.path, error)) from error
+                raise LocalError(_explained(self.path, "could not be read", error)) from error
             finally:
                 self._connection.set_progress_handler(None, 0)
         if found != "ok":
@@ -168,7 +167,7 @@ class Database:
             with self._lock:
                 return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            raise LocalError(_unreadable(self.path, error)) from error
+            raise LocalError(_explained(self.path, "could not be read", error)) from error
 
 
 _REMEDIES = {
@@ -177,6 +176,7 @@ _REMEDIES = {
     "full": "Make room on the disk, then start again",
     "read-only": "Let the service's user write to the file and its folder",
     "locked": "Another process holds it: find that and end it",
+    "unknown": "Look at the file, its folder and the disk, and let no other program use it",
 }
 _CAUSES = {
     sqlite3.SQLITE_CORRUPT: "damaged",
@@ -188,20 +188,10 @@ _CAUSES = {
 }
 
 
-def _remedy(error: Exception) -> str:
+def _explained(path: Path, problem: str, error: Exception) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to it
-    return _REMEDIES.get(
-        _CAUSES.get(code, ""),
-        "Look at the file, its folder and the disk, and let no other program use it",
-    )
-
-
-def _unreadable(path: Path, error: Exception) -> str:
-    return f"{path}: it could not be read ({error}). {_remedy(error)}"
-
-
-def _words(path: Path, error: Exception) -> str:
-    return f"{path}: it cannot be opened ({error}). {_remedy(error)}"
+    cause = _CAUSES.get(code, "unknown")
+    return f"{path}: it {problem} ({error}). {_REMEDIES[cause]}"
 
 
 def make_private(path: Path) -> None:

@@ -4,7 +4,7 @@
         ...
 
 Samples are collected when they are asked for. The endpoint has no access control, so it is
-off unless it is given an address; give it one that only the monitoring can reach.
+off unless it is given an address; give it an address that only the monitoring can reach.
 """
 
 from __future__ import annotations

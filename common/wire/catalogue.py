@@ -74,7 +74,7 @@ class ErrorCode(enum.IntEnum):
     )
     CERTIFICATE_UNTRUSTED = (
         10, _Status.UNAUTHENTICATED,
-        "The certificate is not one that this consortium issued to a party.",
+        "The certificate was not issued to a party by this consortium.",
         "Compare the authority's fingerprint on both sides with `parley keys show`.",
     )
     CERTIFICATE_EXPIRED = (
@@ -108,7 +108,7 @@ class ErrorCode(enum.IntEnum):
         "Compare the identity's fingerprint with the study's.",
     )
     OUT_OF_TURN = (
-        18, _Status.FAILED_PRECONDITION, "The message is not one that may be sent now.",
+        18, _Status.FAILED_PRECONDITION, "The message may not be sent now.",
         "Look at the logs of both sides; nothing was changed by it.",
     )
     REFUSED = (

@@ -69,7 +69,7 @@ class Assembler:
         """Check the call that brings the next frame; return the message with its last frame.
 
         Raises:
-            WireError: the frame is not one that can come next. The stream is then of no more use.
+            WireError: the frame cannot come next. The stream is then of no more use.
         """
         strict.check(call)
         frame = call.frame

@@ -166,7 +166,7 @@ class Admission:
         now = time.monotonic()
         with self._lock:
             calls = [call for call in self._calls if call.ended is None]
-            # gRPC closes a call that is cancelled; one that it does not close is forgotten here.
+            # gRPC closes a cancelled call; a call that it does not close is forgotten here.
             self._calls -= {c for c in self._calls if c.handled and c.ended is not None}
         for call in calls:
             why = self._reason_to_end(call, now)

@@ -1,6 +1,6 @@
 """The part of the curator's store that only reads, and never its secrets.
 
-The service reads through its own connection. The dashboard has one that cannot write, so it never
+The service reads through its own connection. The dashboard's connection cannot write, so it never
 holds the lock of the service, and a mistake in it changes nothing. Every read is short: SQLite lets
 a writer wait for a reader. Keys, messages and signatures are never selected here.
 """

@@ -96,7 +96,7 @@ class Feed:
                 made = self._make()
             except ParleyError as error:  # a busy store; there is another look soon
                 logger.warning("no news this time: %s", error)
-            except Exception:  # a defect; a page that stands still would look like one that lives
+            except Exception:  # a defect, which a page that stands still would hide
                 logger.exception("no news this time")
             else:
                 self._take(made)

@@ -70,8 +70,8 @@ class WebServer:
     ) -> None:
         host, _, port = listen.rpartition(":")
         try:
-            family = _Server6 if ":" in host else _Server
-            self._server = family((host.strip("[]"), int(port)), application, tls, most_connections)
+            address = (host.strip("[]"), int(port))
+            self._server = _Server(address, application, tls, most_connections)
         except (OSError, ValueError, OverflowError) as error:
             raise InputError(f"{name}: cannot listen on {listen!r}: {error}") from error
         self.port = int(self._server.server_address[1])
@@ -171,6 +171,7 @@ class _Server(ThreadingHTTPServer):
     ) -> None:
         self.application, self._tls = application, tls
         self._places = Places(most_connections)
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # inherited
@@ -211,10 +212,6 @@ class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
         """Log what kept a connection from getting a thread."""
         logger.exception("a connection could not be served")
-
-
-class _Server6(_Server):
-    address_family = socket.AF_INET6
 
 
 class _Bounded(io.RawIOBase):

@@ -20,6 +20,7 @@ from common.service.process import (
     RateLimit,
     alone_in,
     check_level,
+    logging_failures,
     running_in,
     software,
     stamp,
@@ -245,3 +246,12 @@ def test_the_memory_is_bounded(clock):
     for number in range(3000):
         limit.filter(logging.LogRecord("a", logging.INFO, "", 0, f"{number}", None, None))
     assert len(limit._kinds) <= 1000
+
+
+def test_what_is_tried_again_is_logged_and_a_defect_is_raised(caplog):
+    logger = logging.getLogger("tried")
+    with logging_failures(logger, "study %s cannot go on", "ab"):
+        raise InputError("the disk is full: 100 %")
+    assert caplog.messages == ["study ab cannot go on: the disk is full: 100 %"]
+    with pytest.raises(ZeroDivisionError), logging_failures(logger, "never"):
+        raise ZeroDivisionError
