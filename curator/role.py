@@ -2,8 +2,8 @@
 
 It opens one step after the other, relays sealed envelopes it cannot read, takes what is submitted
 to it, and publishes each step's noisy result to every party. It learns noisy sums and nothing else:
-the only thing it ever decrypts is the full product of a sum. Its shell, `curator.node`, carries out
-the effects that it returns, in their order.
+the only thing it ever decrypts is the full product of a sum. Its shell, `curator.session`, carries
+out the effects that it returns, in their order.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from common.study.ids import StudyId, short_id
 from common.study.script import ScriptRun
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, Presence, StudyContext
-from curator.node import StudyNode
+from curator.session import StudySession
 from curator.store.records import Summary
 from curator.store.store import Store
 
@@ -42,7 +42,7 @@ class Studies:
             store=store, presence=self.presence, begin=begin, publish=publish, clock=clock,
             later=later, changed=self.wake,
         )  # fmt: skip
-        self._nodes: dict[StudyId, StudyNode] = {}
+        self._sessions: dict[StudyId, StudySession] = {}
         self._introduced = {
             name: (party.identity, party.software) for name, party in store.parties().items()
         }
@@ -59,33 +59,33 @@ class Studies:
         """
         under_way = self.store.under_way()
         with self._news:
-            fresh = [study for study in under_way if study not in self._nodes]
+            fresh = [study for study in under_way if study not in self._sessions]
             for study in fresh:
-                self._nodes[study] = StudyNode(study, self.store.members(study), self.context)
-            nodes = dict(self._nodes)
+                self._sessions[study] = StudySession(study, self.store.members(study), self.context)
+            sessions = dict(self._sessions)
             self._found += len(fresh)
-        for study, node in nodes.items():
-            if study not in under_way and node.record.state.over:
+        for study, session in sessions.items():
+            if study not in under_way and session.record.state.over:
                 self._forget(study)
             elif reason := under_way.get(study):
                 # The request stays in the store if this fails, and the other studies go on.
                 with logging_failures(logger, "study %s cannot be ended now", short_id(study)):
-                    node.abort(f"ended by the curator's operator: {reason}")
+                    session.abort(f"ended by the curator's operator: {reason}")
             else:
-                node.resume()
+                session.resume()
 
     def _forget(self, study: StudyId) -> None:
         """Keep nothing in memory of a study that is over."""
         with self._news:
-            self._nodes.pop(study, None)
+            self._sessions.pop(study, None)
             for place in [place for place in self._waiting if place[0] == study]:
                 self._waiting.pop(place).notify_all()
 
-    def propose(self, study: Study) -> StudyNode:
+    def propose(self, study: Study) -> StudySession:
         """Offer a study to its parties; to repeat this is harmless."""
         self.store.propose(study, at=self.context.now())
         self.open()
-        return self.node(study.digest, study.members[0].name)
+        return self.session(study.digest, study.members[0].name)
 
     def enrol(self, party: str, *, identity: bytes, software: str) -> None:
         """Note a party's identity and software; on disk only when they changed."""
@@ -99,12 +99,12 @@ class Studies:
         if not self.presence.saw(party, self.context.clock()):
             return
         with self._news:
-            held = [node for node in self._nodes.values() if node.holds_a_step]
-        for node in held:
-            if party in node.names:
+            held = [session for session in self._sessions.values() if session.holds_a_step]
+        for session in held:
+            if party in session.names:
                 # The call is about something else, so it does not fail.
-                with logging_failures(logger, "study %s", short_id(node.digest)):
-                    node.open_step()
+                with logging_failures(logger, "study %s", short_id(session.digest)):
+                    session.open_step()
 
     def summaries(self, party: str, *, with_ended: bool) -> list[Summary]:
         """List the studies of a party, newest first; read again only when something changed.
@@ -120,12 +120,12 @@ class Studies:
             known = self._listed[party] = (version, found)
         return known[1]
 
-    def node(self, study: StudyId, party: str) -> StudyNode:
+    def session(self, study: StudyId, party: str) -> StudySession:
         """Return a study of the party; STUDY_UNKNOWN if it lists others or does not exist."""
-        node = self.known(study)
-        if node is None or party not in node.names:
+        session = self.known(study)
+        if session is None or party not in session.names:
             raise WireError(ErrorCode.STUDY_UNKNOWN, f"{short_id(study)} for {party!r}")
-        return node
+        return session
 
     def prior(self, study: Study) -> Path:
         """Return the release that a study builds on; OUT_OF_TURN if there is none here."""
@@ -134,15 +134,15 @@ class Studies:
             raise WireError(ErrorCode.OUT_OF_TURN, "no prior here")
         return path
 
-    def known(self, study: StudyId) -> StudyNode | None:
+    def known(self, study: StudyId) -> StudySession | None:
         """Return a study, if there is one; a study that is over is not kept in memory."""
         with self._news:
-            node = self._nodes.get(study)
-            if node is None and (names := self.store.members(study)):
-                node = StudyNode(study, names, self.context)
-                if not node.record.state.over:
-                    self._nodes[study] = node
-        return node
+            session = self._sessions.get(study)
+            if session is None and (names := self.store.members(study)):
+                session = StudySession(study, names, self.context)
+                if not session.record.state.over:
+                    self._sessions[study] = session
+        return session
 
     def wake(self, study: StudyId, parties: Iterable[str]) -> None:
         """Wake the threads that wait for messages to these parties, and no others."""
@@ -161,7 +161,7 @@ class Studies:
 
     def next_message(
         self,
-        node: StudyNode,
+        session: StudySession,
         party: str,
         *,
         after: int,
@@ -175,15 +175,15 @@ class Studies:
         Raises:
             WireError: UNAVAILABLE: the curator is shutting down.
         """
-        place = (node.digest, party)
+        place = (session.digest, party)
         with self._news:
             news = self._waiting.setdefault(place, threading.Condition(self._news))
             while not cancelled():
                 if self._closed:
                     raise WireError(ErrorCode.UNAVAILABLE, "shutting down")
                 # In this order: a study that is over has its last message in the queue.
-                over = node.record.state.over
-                queued = self.store.outbox.next(node.digest, party, after=after)
+                over = session.record.state.over
+                queued = self.store.outbox.next(session.digest, party, after=after)
                 if queued is not None or over:
                     return queued
                 news.wait(look_every_s)

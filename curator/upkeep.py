@@ -71,9 +71,9 @@ class Upkeep:
         """Go on without the parties that the operator declared missing."""
         store = self._studies.store
         for study, party in store.asked_to_miss():
-            node = self._studies.known(study)
+            session = self._studies.known(study)
             try:
-                if node is None or node.record.state.over or node.declare_missing(party):
+                if session is None or session.record.state.over or session.declare_missing(party):
                     store.drop_missing(study, party)
             except ParleyError as error:  # such as: no step is open. It is tried again
                 logger.warning("study %s: %s", short_id(study), error)
@@ -104,24 +104,24 @@ class Upkeep:
 
     def _go_on_without(self, study: StudyId, now: dt.datetime) -> bool:
         """Declare the overdue parties missing, if the study can do without them."""
-        node = self._studies.known(study)
+        session = self._studies.known(study)
         late = [
             each.party
             for each in self._studies.store.awaited(study)
             if waited(each.since, now) > self._limits.deadline
         ]
         with logging_failures(logger, "study %s cannot go on now", short_id(study)):
-            if node is not None and late and node.can_miss(len(late)):
-                return all(node.declare_missing(party) for party in late)
+            if session is not None and late and session.can_miss(len(late)):
+                return all(session.declare_missing(party) for party in late)
         return False
 
     def _end(self, study: StudyId, since: str) -> None:
-        node = self._studies.known(study)
-        if node is None:
+        session = self._studies.known(study)
+        if session is None:
             return
-        waits = f"it waits for {', '.join(node.waiting_for)} since {moment(since)}"
+        waits = f"it waits for {', '.join(session.waiting_for)} since {moment(since)}"
         with logging_failures(logger, "study %s cannot be ended now", short_id(study)):
-            node.abort(f"ended by the curator's step_deadline_s: {waits}")
+            session.abort(f"ended by the curator's step_deadline_s: {waits}")
 
 
 class Alerting:

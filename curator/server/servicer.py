@@ -27,8 +27,8 @@ from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, split
 from common.wire.pki.peers import Peer, Revocations, identify
 from common.wire.v1 import curator_pb2 as pb
-from curator.node import StudyNode
 from curator.server.admission import Admission, AdmittedCall
+from curator.session import StudySession
 from curator.store.records import StudyState, Summary
 from curator.studies import Studies
 
@@ -79,39 +79,39 @@ class CuratorServicer:
     def FetchStudy(
         self, request: pb.FetchStudyRequest, call: AdmittedCall
     ) -> pb.FetchStudyResponse:
-        node = self._node(request.study, call)
-        return pb.FetchStudyResponse(document=self._studies.store.document(node.digest))
+        session = self._session(request.study, call)
+        return pb.FetchStudyResponse(document=self._studies.store.document(session.digest))
 
     def Approve(self, request: pb.ApproveRequest, call: AdmittedCall) -> pb.ApproveResponse:
         """Take the owner's signature under a study."""
-        node, party = self._node(request.study, call), call.peer.name
-        state = node.approve(party, request.signature)
-        logger.info("party %s approved study %s", party, short_id(node.digest))
+        session, party = self._session(request.study, call), call.peer.name
+        state = session.approve(party, request.signature)
+        logger.info("party %s approved study %s", party, short_id(session.digest))
         return pb.ApproveResponse(state=_STATES[state])
 
     def Decline(self, request: pb.DeclineRequest, call: AdmittedCall) -> pb.DeclineResponse:
         """Take the owner's refusal of a study."""
-        node = self._node(request.study, call)
-        state = node.decline(call.peer.name, reason=request.reason)
+        session = self._session(request.study, call)
+        state = session.decline(call.peer.name, reason=request.reason)
         return pb.DeclineResponse(state=_STATES[state])
 
     def Work(self, request: pb.WorkRequest, call: AdmittedCall) -> Iterator[pb.WorkResponse]:
         """Stream the messages to this party until the study is over."""
-        node, party = self._node(request.study, call), call.peer.name
-        self._acknowledge(node, party, request.received)
+        session, party = self._session(request.study, call), call.peer.name
+        self._acknowledge(session, party, request.received)
         # A party waits once for a study: a newer stream, after a reconnect, ends the older one.
-        self._admission.take_over(call, node.digest)
-        call.context.add_callback(lambda: self._studies.wake(node.digest, [party]))
+        self._admission.take_over(call, session.digest)
+        call.context.add_callback(lambda: self._studies.wake(session.digest, [party]))
         with self._studies.presence.listening(party):
-            node.called(party)  # again: an older stream may have ended meanwhile
-            yield from self._messages(node, request.received, call)
+            session.called(party)  # again: an older stream may have ended meanwhile
+            yield from self._messages(session, request.received, call)
 
     def _messages(
-        self, node: StudyNode, after: int, call: AdmittedCall
+        self, session: StudySession, after: int, call: AdmittedCall
     ) -> Iterator[pb.WorkResponse]:
         while True:
             queued = self._studies.next_message(
-                node,
+                session,
                 call.peer.name,
                 after=after,
                 cancelled=lambda: not call.context.is_active(),
@@ -128,11 +128,11 @@ class CuratorServicer:
         self, request: pb.AcknowledgeRequest, call: AdmittedCall
     ) -> pb.AcknowledgeResponse:
         """Drop what the party has on disk."""
-        self._acknowledge(self._node(request.study, call), call.peer.name, request.received)
+        self._acknowledge(self._session(request.study, call), call.peer.name, request.received)
         return pb.AcknowledgeResponse()
 
-    def _acknowledge(self, node: StudyNode, party: str, newest: int) -> None:
-        store, digest = self._studies.store, node.digest
+    def _acknowledge(self, session: StudySession, party: str, newest: int) -> None:
+        store, digest = self._studies.store, session.digest
         if newest > store.outbox.newest(digest, party):
             raise WireError(
                 ErrorCode.OUT_OF_ORDER,
@@ -146,51 +146,51 @@ class CuratorServicer:
         first = next(requests, None)
         if first is None:
             raise WireError(ErrorCode.FIELD_MISSING, "an empty submission")
-        node = self._node(first.study, call)
+        session = self._session(first.study, call)
         # A party submits once at a time for a study, as it waits once for work.
-        self._admission.take_over(call, node.digest)
+        self._admission.take_over(call, session.digest)
         party, inbox = call.peer.name, self._studies.store.inbox
-        assembler = Assembler(stored=inbox.newest(node.digest, party))
+        assembler = Assembler(stored=inbox.newest(session.digest, party))
         for request in chain([first], requests):
-            if request.study != node.digest:
+            if request.study != session.digest:
                 raise WireError(ErrorCode.FIELD_INVALID, "two studies in one call")
             if request.frame.sequence == assembler.latest:
-                node.require_running()
+                session.require_running()
             self._admission.hold(call, len(request.frame.payload))
             whole = assembler.add(request)
             if whole is not None:
-                node.receive(party, whole.sequence, whole.data)
+                session.receive(party, whole.sequence, whole.data)
                 call.held = 0
         assembler.finish()
-        return pb.SubmitResponse(submitted=inbox.newest(node.digest, party))
+        return pb.SubmitResponse(submitted=inbox.newest(session.digest, party))
 
     def Status(self, request: pb.StatusRequest, call: AdmittedCall) -> pb.StatusResponse:
-        node = self._node(request.study, call)
-        record = node.record
+        session = self._session(request.study, call)
+        record = session.record
         return pb.StatusResponse(
             state=_STATES[record.state],
             step=record.step,
             cause=record.cause[:MOST_TEXT],
-            waiting_for=node.waiting_for,
+            waiting_for=session.waiting_for,
         )
 
     def FetchRelease(
         self, request: pb.FetchReleaseRequest, call: AdmittedCall
     ) -> Iterator[pb.FetchReleaseResponse]:
         """Stream the release of a study that is done, or the prior of any."""
-        node = self._node(request.study, call)
+        session = self._session(request.study, call)
         if request.prior:
-            prior = self._studies.prior(node.study)
+            prior = self._studies.prior(session.study)
             yield from self._pieces(pieces_of(prior, most=strict.MOST_FRAME_BYTES), call)
             return
-        record = node.record
+        record = session.record
         if record.state is not StudyState.DONE:
             raise WireError(ErrorCode.OUT_OF_TURN, f"no release yet: {record.state.value}")
         folder = record.folder
         if folder is None:
             raise WireError(ErrorCode.INTERNAL, f"the release is not in {record.place} any more")
         yield from self._pieces(zip_pieces(FolderContents(folder)), call)
-        logger.info("party %s has the release of %s", call.peer.name, short_id(node.digest))
+        logger.info("party %s has the release of %s", call.peer.name, short_id(session.digest))
 
     def _pieces(
         self, pieces: Iterator[bytes], call: AdmittedCall
@@ -206,14 +206,14 @@ class CuratorServicer:
         self, request: pb.CountersignRequest, call: AdmittedCall
     ) -> pb.CountersignResponse:
         """Take a party's signature under the release of a study that is done."""
-        node, party = self._node(request.study, call), call.peer.name
-        folder = node.record.folder
+        session, party = self._session(request.study, call), call.peer.name
+        folder = session.record.folder
         if folder is None:
-            raise WireError(ErrorCode.OUT_OF_TURN, f"no release here: {node.record.state.value}")
+            raise WireError(ErrorCode.OUT_OF_TURN, f"no release here: {session.record.state.value}")
         made = Signature(
             role=SignerRole.PARTY,
             name=party,
-            identity=node.identity_of(party),
+            identity=session.identity_of(party),
             signature=request.signature,
         )
         try:
@@ -221,7 +221,7 @@ class CuratorServicer:
         except InputError as error:
             raise WireError(ErrorCode.APPROVAL_INVALID, str(error)) from None
         add_signature(folder, made)
-        logger.info("party %s countersigned %s", party, short_id(node.digest))
+        logger.info("party %s countersigned %s", party, short_id(session.digest))
         return pb.CountersignResponse()
 
     def identify(self, context: grpc.ServicerContext) -> Peer:
@@ -232,8 +232,8 @@ class CuratorServicer:
         self._studies.called(peer.name)
         return peer
 
-    def _node(self, study: bytes, call: AdmittedCall) -> StudyNode:
-        return self._studies.node(StudyId(study), call.peer.name)
+    def _session(self, study: bytes, call: AdmittedCall) -> StudySession:
+        return self._studies.session(StudyId(study), call.peer.name)
 
 
 def _summary(study: Summary) -> pb.StudySummary:

@@ -8,7 +8,7 @@ both services.
 When a study ends, its secrets go: the Paillier key, the keys of its steps, what the parties sent.
 A queue stays until its party has acknowledged it, at most `KEEP_QUEUES` after the end.
 
-Not here: what messages mean, and when a study starts. `curator.node` knows.
+Not here: what messages mean, and when a study starts. `curator.session` knows.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def test_an_aborted_study_ends_for_a_party_at_work_and_its_charge_stays(consorti
     consortium.curator.studies.open()  # as a running curator does every second
     attending.join(timeout=30)
     assert ends == [StudyState.ABORTED]
-    record = consortium.node.record
+    record = consortium.session.record
     assert record.state is CuratorState.FAILED
     assert record.cause == "ended by the curator's operator: the schema was wrong"
     with north.house() as house:
@@ -85,7 +85,7 @@ def test_an_owner_who_is_still_thinking_is_not_waited_for_when_the_study_ends(co
     north.policy = dataclasses.replace(north.policy, automatic=False)
 
     def meanwhile(seconds):
-        consortium.node.abort("too late")
+        consortium.session.abort("too late")
         return False
 
     north.stopping.wait = meanwhile
@@ -131,7 +131,7 @@ def test_a_party_that_comes_back_when_its_queue_is_gone_hears_that_the_study_end
     digest = consortium.study.digest
     with pytest.raises(Crash):
         north.attend(consortium.study, dial=wrapping(north, Dying))
-    consortium.node.abort("enough")
+    consortium.session.abort("enough")
     store.drop_queues(ended_before="9999")
     assert store.outbox.next(digest, "north", after=0) is None
     with north.dial() as connection:
@@ -159,7 +159,7 @@ def test_a_party_that_is_told_nonsense_ends_the_study_for_everybody(consortium):
         north.attend(consortium.study, dial=wrapping(north, Lying))
     other.join(timeout=30)
     assert ends == [StudyState.ABORTED]
-    record = consortium.node.record
+    record = consortium.session.record
     assert record.state is CuratorState.REFUSED
     assert "party 'north' refused" in record.cause
     assert "not one that the approved study allows" in record.cause

@@ -96,7 +96,7 @@ def begin(consortium):
         with party.dial() as connection:
             statement = approval.statement(study=digest, party=name)
             connection.approve(digest, party.identity.sign(statement))
-    assert consortium.node.record.state is StudyState.RUNNING
+    assert consortium.session.record.state is StudyState.RUNNING
 
 
 def frames(study, mebibytes=4):
@@ -208,7 +208,7 @@ def test_a_message_to_a_study_that_does_not_run_is_refused_at_its_first_frame(co
     with dial(consortium.parties["north"]) as channel:
         call = silent.open(channel, SERVICE + "Submit", first)
         assert code_of(call.exception(timeout=20)) is ErrorCode.OUT_OF_TURN
-        consortium.node.abort("enough")
+        consortium.session.abort("enough")
         call = silent.open(channel, SERVICE + "Submit", first)
         assert code_of(call.exception(timeout=20)) is ErrorCode.STUDY_CLOSED
 

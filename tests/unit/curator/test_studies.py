@@ -37,7 +37,7 @@ def test_studies_that_are_over_are_not_read_when_a_curator_starts_or_is_polled(
     monkeypatch.setattr(Study, "from_toml", lambda *a, **k: read.append(a) or reading(*a, **k))
     studies = stage.studies()
     assert names(studies, with_ended=True) == ["test"]
-    assert studies.node(stage.study.digest, "north").record.state is StudyState.DONE
+    assert studies.session(stage.study.digest, "north").record.state is StudyState.DONE
     studies.open()
     assert read == []
 
@@ -73,8 +73,8 @@ def test_a_poll_writes_nothing_and_reads_when_something_changed(stage):
     assert asked == []
     studies.enrol("north", identity=b"n", software="parley 2")
     assert {n: p.software for n, p in stage.store.parties().items()} == {"north": "parley 2"}
-    node = studies.node(stage.study.digest, "north")
-    node.approve("north", stage.signature("north"))
+    session = studies.session(stage.study.digest, "north")
+    session.approve("north", stage.signature("north"))
     (listed,) = studies.summaries("north", with_ended=False)
     assert listed.approved
     again = stage.studies()
@@ -86,12 +86,12 @@ def test_a_poll_writes_nothing_and_reads_when_something_changed(stage):
 def test_what_is_over_is_not_kept_in_memory(stage, tables):
     studies = end_one(stage, tables)
     studies.open()
-    assert studies._nodes == {}
+    assert studies._sessions == {}
     other = make_study(stage.identities, {"north": 40, "east": 50}, name="next")
     studies.propose(other)
-    assert set(studies._nodes) == {other.digest}
+    assert set(studies._sessions) == {other.digest}
     assert studies.propose(stage.study).record.state is StudyState.DONE
-    assert set(studies._nodes) == {other.digest}
+    assert set(studies._sessions) == {other.digest}
 
 
 class Failing:
@@ -117,68 +117,68 @@ def look(studies, times):
 def test_a_study_whose_start_failed_at_the_last_approval_begins_by_itself(stage, tables):
     plan = Failing(3, LocalError("unable to open database file"), EveryKindOfStep)
     studies = stage.studies(begin=plan)
-    node = studies.propose(stage.study)
-    node.approve("north", stage.signature("north"))
+    session = studies.propose(stage.study)
+    session.approve("north", stage.signature("north"))
     with pytest.raises(LocalError, match="unable to open"):
-        node.approve("east", stage.signature("east"))
-    assert node.record.state is StudyState.WAITING
-    assert node.waiting_for == (), "for no party, so no party's call will start it"
+        session.approve("east", stage.signature("east"))
+    assert session.record.state is StudyState.WAITING
+    assert session.waiting_for == (), "for no party, so no party's call will start it"
     look(studies, 1)
-    assert node.record.cause == (
+    assert session.record.cause == (
         "the study cannot go on: unable to open database file. The curator tries again by itself"
     )
     look(studies, 10)
-    assert (node.record.state, node.record.cause) == (StudyState.RUNNING, "")
-    Parties(stage.study, stage.identities, tables, node, stage.store).run()
-    assert node.record.state is StudyState.DONE
+    assert (session.record.state, session.record.cause) == (StudyState.RUNNING, "")
+    Parties(stage.study, stage.identities, tables, session, stage.store).run()
+    assert session.record.state is StudyState.DONE
 
 
 def test_a_release_that_failed_is_made_by_itself_with_growing_pauses(stage, tables):
     publish = Failing(6, OSError("No space left on device"), lambda outcome: Path("release"))
     studies = stage.studies(publish=publish)
-    node = start(stage, studies)
-    parties = Parties(stage.study, stage.identities, tables, node, stage.store)
-    while node.record.state is StudyState.RUNNING:
+    session = start(stage, studies)
+    parties = Parties(stage.study, stage.identities, tables, session, stage.store)
+    while session.record.state is StudyState.RUNNING:
         for answer in parties.step():
-            node.receive(*answer)
-    assert node.record.state is StudyState.PUBLISHING
-    assert node.record.cause == (
+            session.receive(*answer)
+    assert session.record.state is StudyState.PUBLISHING
+    assert session.record.cause == (
         "the release cannot be made: No space left on device. The curator tries again by itself"
     )
     look(studies, 100)
     assert publish.tried == 6, "after 2, 4, 8, 16, 32 looks"
     look(studies, 100)
     assert publish.tried == 7
-    assert (node.record.state, node.record.cause) == (StudyState.DONE, "")
+    assert (session.record.state, session.record.cause) == (StudyState.DONE, "")
 
 
 def test_a_full_disk_that_cannot_even_hold_the_cause_is_got_over(stage, tables, monkeypatch):
     publish = Failing(1, OSError("No space left on device"), lambda outcome: Path("release"))
     studies = stage.studies(publish=publish)
-    node = start(stage, studies)
+    session = start(stage, studies)
     with monkeypatch.context() as patch:
         patch.setattr(stage.store, "note_cause", Failing(9, LocalError("full"), None))
-        parties = Parties(stage.study, stage.identities, tables, node, stage.store)
-        while node.record.state is StudyState.RUNNING:
+        parties = Parties(stage.study, stage.identities, tables, session, stage.store)
+        while session.record.state is StudyState.RUNNING:
             for answer in parties.step():
-                node.receive(*answer)
-    assert (node.record.state, node.record.cause) == (StudyState.PUBLISHING, "")
+                session.receive(*answer)
+    assert (session.record.state, session.record.cause) == (StudyState.PUBLISHING, "")
     look(studies, 2)
-    assert node.record.state is StudyState.DONE
+    assert session.record.state is StudyState.DONE
 
 
 def test_a_release_under_way_is_not_begun_a_second_time(stage, tables):
     tasks = []
     studies = stage.studies(later=tasks.append)
-    node = start(stage, studies)
-    parties = Parties(stage.study, stage.identities, tables, node, stage.store)
-    while node.record.state is StudyState.RUNNING:
+    session = start(stage, studies)
+    parties = Parties(stage.study, stage.identities, tables, session, stage.store)
+    while session.record.state is StudyState.RUNNING:
         for answer in parties.step():
-            node.receive(*answer)
+            session.receive(*answer)
     look(studies, 5)
     (task,) = tasks
     task()
-    assert node.record.state is StudyState.DONE
+    assert session.record.state is StudyState.DONE
     look(studies, 5)
     assert len(tasks) == 1
 
@@ -193,11 +193,11 @@ def forget_how_to_read(stage, study):
 
 
 def test_an_ended_study_that_cannot_be_read_stops_nothing(stage, tables):
-    node = start(stage, stage.studies())
-    Parties(stage.study, stage.identities, tables, node, stage.store).run()
+    session = start(stage, stage.studies())
+    Parties(stage.study, stage.identities, tables, session, stage.store).run()
     forget_how_to_read(stage, stage.study)
     studies = stage.studies()
-    ended = studies.node(stage.study.digest, "north")
+    ended = studies.session(stage.study.digest, "north")
     assert ended.record.state is StudyState.DONE
     (listed,) = studies.summaries("north", with_ended=False)
     assert (listed.study, listed.state) == (stage.study.digest, StudyState.DONE)
@@ -208,7 +208,7 @@ def test_an_ended_study_that_cannot_be_read_stops_nothing(stage, tables):
 def test_an_open_study_that_cannot_be_read_is_marked_and_the_others_go_on(stage, caplog):
     studies = stage.studies()
     studies.propose(stage.study)
-    node = studies.propose(make_study(stage.identities, {"north": 40, "east": 50}, name="next"))
+    session = studies.propose(make_study(stage.identities, {"north": 40, "east": 50}, name="next"))
     unreadable = stage.study
     forget_how_to_read(stage, unreadable)
     with caplog.at_level(logging.ERROR):
@@ -218,7 +218,7 @@ def test_an_open_study_that_cannot_be_read_is_marked_and_the_others_go_on(stage,
     assert unreadable.digest.hex()[:16] in record.cause
     assert "'test'" in record.cause, "by name"
     assert unreadable.digest.hex()[:16] in caplog.text
-    stage.study = node.study
+    stage.study = session.study
     assert start(stage, studies).record.state is StudyState.RUNNING
     studies.open()  # as while it runs
     assert {each.name for each in studies.summaries("east", with_ended=False)} == {"test", "next"}

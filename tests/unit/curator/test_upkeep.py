@@ -35,7 +35,7 @@ def called(store):
 
 def test_an_overdue_study_is_said_once_measured_and_ended_only_if_asked(stage, ring, caplog):
     studies = stage.studies()
-    node = start(stage, studies)
+    session = start(stage, studies)
     label = stage.study.digest.hex()[:16]
     upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR, end_overdue=False))
     with caplog.at_level(logging.WARNING):
@@ -55,10 +55,10 @@ def test_an_overdue_study_is_said_once_measured_and_ended_only_if_asked(stage, r
         f"study {label} is overdue: it waits for east, north since {moment(NOW.isoformat())}"
     ]
     assert samples(stage, ring.files)["parley_curator_overdue_studies", None] == 1
-    assert node.record.state is StudyState.RUNNING
+    assert session.record.state is StudyState.RUNNING
     Upkeep(studies, WaitingLimits(deadline=HOUR, end_overdue=True)).look()
-    assert node.record.state is StudyState.FAILED
-    assert "it waits for east, north since" in node.record.cause
+    assert session.record.state is StudyState.FAILED
+    assert "it waits for east, north since" in session.record.cause
     assert samples(stage, ring.files) == {("parley_curator_overdue_studies", None): 0}
 
 
@@ -98,10 +98,10 @@ def test_a_queue_that_is_never_acknowledged_goes_after_a_while(stage, tables):
 
 def test_an_open_study_keeps_its_queue_however_old_it_is(stage):
     studies = stage.studies()
-    node = start(stage, studies)
+    session = start(stage, studies)
     stage.now += 10 * KEEP_QUEUES
     Upkeep(studies, WaitingLimits(deadline=20 * KEEP_QUEUES, end_overdue=True)).look()
-    assert node.record.state is StudyState.RUNNING
+    assert session.record.state is StudyState.RUNNING
     assert stage.store.outbox.next(stage.study.digest, "east", after=0) is not None
 
 

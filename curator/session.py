@@ -13,10 +13,10 @@ is held in the store, in the transaction of the message that caused it.
 
 What fails for want of room or files is tried again, with growing pauses.
 
-    node = StudyNode(digest, names, ...)
-    node.resume()                              # goes on where a crash or a failure stopped it
-    node.approve("north", signature)           # the last approval starts the study
-    node.receive("north", 1, body)             # for every message, in order; duplicates do no harm
+    session = StudySession(digest, names, ...)
+    session.resume()                       # goes on where a crash or a failure stopped it
+    session.approve("north", signature)    # the last approval starts the study
+    session.receive("north", 1, body)      # for every message, in order; duplicates do no harm
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ logger = logging.getLogger(__name__)
 _ABORT_WAIT_S = 0.2
 
 
-class StudyNode:
+class StudySession:
     """One study at the curator. Threads may share it."""
 
     def __init__(self, digest: StudyId, names: tuple[str, ...], context: StudyContext) -> None:
