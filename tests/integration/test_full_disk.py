@@ -49,11 +49,11 @@ def test_a_full_disk_under_the_ledger_charges_and_sends_nothing_until_there_is_r
         filled, place = ballast, small_disk
 
     living, north.dial = north.dial, wrapping(north, FillingThis)
-    with pytest.raises(LocalError, match=r"full.*nothing was charged and nothing was sent"):
+    with pytest.raises(LocalError, match=r"full.*Nothing was charged and nothing was sent"):
         north.attend(consortium.study)
     north.dial = living
     for _ in range(2):  # however often it is tried
-        with pytest.raises(LocalError, match="nothing was charged"):
+        with pytest.raises(LocalError, match="Nothing was charged"):
             north.attend(consortium.study)
     ballast[0].unlink()
     with north.house() as house:
