@@ -23,8 +23,8 @@ from benchmarks.measuring import keep, show
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
-from common.service.clock import system_clock
 from common.service.database import Database
+from common.service.process import system_clock
 from common.study.document import Study
 from common.wire.pki.credentials import CredentialFiles
 from curator.store.store import Store

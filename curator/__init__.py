@@ -1,1 +1,1 @@
-"""What the curator runs. Nothing here ever sees a row, or a count without its noise."""
+"""The code that the curator runs. It never sees a row, or a count without its noise."""

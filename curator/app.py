@@ -1,4 +1,4 @@
-"""The curator put together: settings in, a running server out. Nothing is wired anywhere else.
+"""The curator put together: it makes a running server of settings. All wiring is here.
 
 with stopping_on_signals() as stopping:
     serve(settings, publish=make_release, stopping=stopping, clock=..., software=...)
@@ -15,28 +15,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.errors import ParleyError
 from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
 from common.release.prior import Priors
 from common.service.alerts import Hook, check_webhook
-from common.service.clock import Clock, stamp
 from common.service.database import Database
 from common.service.metrics import serving_metrics
-from common.service.passphrase import given_passphrase
-from common.service.process import alone_in, check_level
+from common.service.process import Clock, alone_in, check_level, logging_failures, stamp
 from common.service.settings import (
     Settings,
     check_address,
     check_seconds,
     check_whole,
+    given_passphrase,
     read_settings,
 )
 from common.study.document import Study
-from common.study.script import ScriptRun
 from common.wire.pki.certificates import Role, expiry_warning
 from common.wire.pki.credentials import CredentialFiles, ExpiryWatch
-from curator.alerting import Alerting
 from curator.context import Outcome
 from curator.dashboard.serving import Place, serving_dashboard
 from curator.dashboard.site import Service
@@ -44,7 +40,7 @@ from curator.metrics import curator_samples
 from curator.server.service import CuratorServer
 from curator.store.store import Store
 from curator.studies import Studies
-from curator.upkeep import Upkeep, WaitingLimits
+from curator.upkeep import Alerting, Upkeep, WaitingLimits
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +72,7 @@ class CuratorSettings:
         step_warning_s: how long a step may wait for parties before the log and the hooks say so.
         end_overdue: whether an overdue study ends; what it cost so far stays charged.
         webhook: an address that is sent a JSON object (POST) when a study waits, is overdue, is
-            done, refused or failed; empty for none.
+            done, is refused or failed; empty for none.
         on_event: a program that is given the same object on its standard input.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
@@ -124,7 +120,7 @@ class CuratorSettings:
 
     @property
     def dashboard_place(self) -> Place | None:
-        """Where the dashboard is; None if there is none."""
+        """The address and the files of the dashboard; None if there is none."""
         if not self.dashboard:
             return None
         return Place(
@@ -136,7 +132,7 @@ class CuratorSettings:
         )
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work before anything is opened."""
+        """Refuse settings that cannot work, before anything is opened."""
         check_address("listen", self.listen)
         check_address("dashboard_listen", self.dashboard_listen)
         if self.metrics:
@@ -153,7 +149,7 @@ class CuratorSettings:
 def curator_settings(
     file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object] | None = None
 ) -> Settings[CuratorSettings]:
-    """Defaults, then the settings file, then `PARLEY_CURATOR_*`, then flags."""
+    """Read defaults, then the settings file, then `PARLEY_CURATOR_*`, then flags."""
     return read_settings(
         CuratorSettings, prefix=PREFIX, file=file, environment=environment, flags=flags or {}
     )
@@ -161,7 +157,7 @@ def curator_settings(
 
 @contextmanager
 def open_store(settings: CuratorSettings) -> Iterator[Store]:
-    """The curator's state, open for the length of a block."""
+    """Open the curator's state for the length of a block."""
     make_private_folder(settings.folder)
     passphrase = given_passphrase(settings.passphrase_file, {})
     with Database(settings.folder / STORE) as database:
@@ -176,7 +172,7 @@ def propose(settings: CuratorSettings, study: Study, *, clock: Clock) -> None:
 
 
 def priors(settings: CuratorSettings) -> Priors:
-    """The earlier releases that studies build on."""
+    """Return the earlier releases that studies build on."""
     return Priors(settings.folder / "priors")
 
 
@@ -188,12 +184,11 @@ def serve(
     clock: Clock,
     software: str,
     started: Callable[[int], None] = lambda port: None,
-    begin: Callable[[Study], ScriptRun] | None = None,
 ) -> None:
     """Run a curator until it is told to stop.
 
-    `publish` makes the release of a study that has every result, and says where it is. `started` is
-    called with the port when calls are taken.
+    `publish` makes the release of a study that has every result, and returns where it is. `started`
+    is called with the port when calls are taken.
 
     Raises:
         InputError: the address, the keys or the state cannot be used, or another curator has it.
@@ -210,13 +205,14 @@ def serve(
     ):
         known = priors(settings)
         studies = Studies(
-            store, begin=begin or known.begin, publish=publish, clock=clock, prior_of=known.path,
+            store, begin=known.begin, publish=publish, clock=clock, prior_of=known.path,
             later=lambda task: background.submit(task).add_done_callback(_log_failure),
         )  # fmt: skip
         store.check_at_start()
         studies.open()
+        upkeep = Upkeep(studies, settings.waiting_limits)
         hook = Hook(webhook=settings.webhook, command=settings.on_event)
-        upkeep = Upkeep(studies, settings.waiting_limits, alerting=Alerting(store, hook, alerts))
+        alerting = Alerting(store, hook, alerts)
         server = CuratorServer(
             studies,
             files=files,
@@ -237,16 +233,20 @@ def serve(
             with _watched(settings, watched):
                 watch = ExpiryWatch(clock)
                 while not stopping.wait(_LOOK_EVERY_S):
-                    _look(studies, upkeep)
+                    with logging_failures(logger, "looking after the studies"):
+                        studies.open()
+                        upkeep.look()
+                        alerting.look(clock())
                     watch.look(files)
         finally:
             server.stop(grace_s=settings.grace_s)
-            _write_calls(upkeep)
+            with logging_failures(logger, "when parties called last is not on disk"):
+                upkeep.write_calls()
 
 
 @contextmanager
 def _watched(settings: CuratorSettings, service: Service) -> Iterator[None]:
-    """With the metrics and the dashboard that the settings ask for."""
+    """Serve the metrics and the dashboard that the settings ask for."""
     store, calls, files = service.studies.store, service.calls, service.files
     with (
         serving_metrics(
@@ -260,25 +260,8 @@ def _watched(settings: CuratorSettings, service: Service) -> Iterator[None]:
         yield
 
 
-def _look(studies: Studies, upkeep: Upkeep) -> None:
-    """See to what a command wrote into the file, and to what is due; a failure stops nothing."""
-    try:
-        studies.open()
-        upkeep.look()
-    except ParleyError as error:
-        logger.error("looking for new studies: %s", error)
-
-
-def _write_calls(upkeep: Upkeep) -> None:
-    """Before the end; a full disk does not change how the service ends."""
-    try:
-        upkeep.write_calls()
-    except ParleyError as error:
-        logger.error("when parties called last is not on disk: %s", error)
-
-
 def _log_failure(done: Future[None]) -> None:
-    """The boundary of the background: what fails there is a defect, and must not pass unseen."""
+    """Log what a task in the background raised: a defect, which must not pass unseen."""
     error = done.exception()
     if error is not None:
         logger.error("a task in the background failed", exc_info=error)

@@ -1,4 +1,4 @@
-"""Is a curator ready for a study? One finding for every thing that can stop one."""
+"""The checks of `parley doctor curator`: a finding for everything that can stop a study."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 
 from common.errors import InputError
-from common.files import read
 from common.service import checks
 from common.service.checks import (
     Concern,
@@ -23,12 +22,10 @@ from common.service.checks import (
     running,
     state_folder,
 )
-from common.service.clock import Clock
-from common.service.process import running_in
-from common.service.version import software
-from common.wire.pki import peers
+from common.service.process import Clock, running_in, software
 from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
+from common.wire.pki.peers import listed_in
 from common.wording import many
 from curator.app import CuratorSettings, open_store
 from curator.server.servicer import PROTOCOL
@@ -42,7 +39,7 @@ _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 def examine_curator(
     settings: CuratorSettings, *, clock: Clock, monitored: bool = False
 ) -> Iterator[Finding]:
-    """Everything a curator needs; if it is monitored, that it runs, too."""
+    """Check everything a curator needs; if it is monitored, also that it runs."""
     files = CredentialFiles.in_folder(settings.keys, Role.CURATOR)
     yield found("version", lambda: f"{software()}, protocol {PROTOCOL}")
     yield found("clock", lambda: checks.clock(files, clock()))
@@ -60,8 +57,7 @@ def examine_curator(
 
 
 def _revocations(path: Path) -> str:
-    listed = peers.parse_revocations(read(path).decode(errors="replace"), path)
-    return f"{many(len(listed), 'certificate')} revoked"
+    return f"{many(len(listed_in(path)), 'certificate')} revoked"
 
 
 def _studies(settings: CuratorSettings) -> str:
@@ -71,7 +67,7 @@ def _studies(settings: CuratorSettings) -> str:
 
 
 def _parties(settings: CuratorSettings) -> str:
-    """Who called, with which version: another than ours may speak another protocol."""
+    """Compare the versions of the parties that called with ours."""
     with open_store(settings) as store:
         seen = {name: party.software for name, party in store.parties().items()}
     other = [f"{name!r} runs {version}" for name, version in seen.items() if version != software()]
@@ -81,7 +77,7 @@ def _parties(settings: CuratorSettings) -> str:
 
 
 def _waiting(settings: CuratorSettings, now: datetime) -> str:
-    """Whom the studies under way wait for; a concern once one of them is overdue."""
+    """Look for studies that are stopped or overdue."""
     with open_store(settings) as store:
         under_way = [record for record in store.records() if not record.state.over]
         stopped = [f"{record.name!r}: {record.cause}" for record in under_way if record.cause]
@@ -97,7 +93,7 @@ def _waiting(settings: CuratorSettings, now: datetime) -> str:
 
 
 def _address(settings: CuratorSettings, files: CredentialFiles) -> str:
-    """Whether the port can be had, or is had by the curator that runs on our folder."""
+    """Check that the port is free, or has the curator that runs on our folder."""
     host, _, port = settings.listen.rpartition(":")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -117,7 +113,7 @@ def _address(settings: CuratorSettings, files: CredentialFiles) -> str:
 
 
 def _answers(host: str, port: int, files: CredentialFiles) -> bool:
-    """Whether a handshake with the address shows our own certificate."""
+    """Return whether a handshake with the address shows our own certificate."""
     credentials = files.load()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False  # the certificate itself is compared

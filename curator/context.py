@@ -1,19 +1,78 @@
-"""What the studies of one curator share, and what they come to."""
+"""What the studies of one curator share: the store, the clock, and which parties are online."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import datetime as dt
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.service.clock import Clock, stamp
+from common.service.process import Clock, stamp
 from common.study.document import Study
 from common.study.ids import StudyId
+from common.study.messages import ToParty
 from common.study.script import ScriptRun
 from common.study.steps import Model, Step
 from common.study.transcript import Phases
-from curator.presence import Presence
 from curator.store.store import Store
+
+ONLINE_FOR = dt.timedelta(seconds=60)  # after a call; a node calls every few seconds
+
+
+class Presence:
+    """When each party called last, and which parties are connected. Threads may share it.
+
+    It is about now, so it is kept in memory. A party is online while it waits for work, and for a
+    minute after a call. A node that dies hangs up: then its party is offline until it calls again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen: dict[str, dt.datetime] = {}
+        self._streams: Counter[str] = Counter()
+        self._hung_up: set[str] = set()
+
+    def saw(self, party: str, at: dt.datetime) -> bool:
+        """Note that a party made a call; return whether it was offline before."""
+        with self._lock:
+            away = not self._is_online(party, at)
+            self._seen[party] = at
+            self._hung_up.discard(party)
+            return away
+
+    @contextmanager
+    def listening(self, party: str) -> Iterator[None]:
+        """Count a party as waiting for work, for the length of a block."""
+        with self._lock:
+            self._streams[party] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._streams[party] -= 1
+                if not self._streams[party]:
+                    self._hung_up.add(party)
+
+    def seen(self) -> Mapping[str, dt.datetime]:
+        """Return when each party called last, since the curator started."""
+        with self._lock:
+            return dict(self._seen)
+
+    def online(self, at: dt.datetime) -> frozenset[str]:
+        with self._lock:
+            known = self._seen.keys() | self._streams.keys()
+            return frozenset(name for name in known if self._is_online(name, at))
+
+    def _is_online(self, party: str, at: dt.datetime) -> bool:
+        if self._streams[party]:
+            return True
+        seen = self._seen.get(party)
+        if seen is None or party in self._hung_up:
+            return False
+        return abs(at - seen) < ONLINE_FOR  # also when the clock was set back since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +94,7 @@ class StudyContext:
     store: Store
     presence: Presence
     begin: Callable[[Study], ScriptRun]  # begins a fresh copy of a study's script
-    # Makes the release and says where it is; made again after a crash, it is the same.
+    # Makes the release and returns where it is; after a crash it makes an equal release.
     publish: Callable[[Outcome], Path]
     clock: Clock  # the time, for the records
     # Runs something after the call that asked for it was answered.
@@ -45,10 +104,20 @@ class StudyContext:
     changed: Callable[[StudyId, Iterable[str]], None]
 
     def now(self) -> str:
-        """The time as records have it."""
+        """Return the time as records have it."""
         return stamp(self.clock())
 
     def absent(self, parties: Iterable[str]) -> tuple[str, ...]:
-        """Those of the parties that are not online."""
+        """Return those of the parties that are not online."""
         online = self.presence.online(self.clock())
         return tuple(name for name in parties if name not in online)
+
+    def queue(
+        self, message: ToParty, body: bytes, parties: Iterable[str], *, phase: str = ""
+    ) -> None:
+        """Queue and count a message, whose bytes are `body`, in the caller's transaction."""
+        for party in parties:
+            self.store.outbox.add(message.study, party, body)
+            self.store.traffic.note(
+                message, len(body), party=party, sent=False, phase=phase, at=self.clock()
+            )

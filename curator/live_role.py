@@ -1,4 +1,4 @@
-"""A study's role as the curator's store brings it back."""
+"""The role of a study, which the curator's store brings back after a crash."""
 
 from __future__ import annotations
 
@@ -6,34 +6,32 @@ from collections.abc import Callable
 
 from common.crypto.paillier.keys import generate_key_pair
 from common.privacy.randomness import KeyedRandomSource, SourceOfStep
-from common.service.durable.messages import Received
-from common.service.durable.role import DurableRole
+from common.service.durable import DurableRole, Received
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.sums import needs_key
 from common.wire import codec
 from curator.context import StudyContext
-from curator.effects import Effect, Send
-from curator.role import CuratorRole
+from curator.role import CuratorRole, Effect, Send
 from curator.store.store import Store
 
 DECLARED = ""
-"""The sender, in the store, of the curator's own word that a party is missing; no party's name."""
+"""The sender, in the store, of the curator's own note that a party is missing; no party's name."""
 
 _KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier key
 
 
 def live_role(
-    digest: StudyId, study: Callable[[], Study], around: StudyContext
+    digest: StudyId, study: Callable[[], Study], context: StudyContext
 ) -> DurableRole[CuratorRole]:
-    """The role of a study; its text is read when the role is first needed."""
-    store = around.store
+    """Return the role of a study, whose text is read when the role is first needed."""
+    store = context.store
 
     def begin(source_of: SourceOfStep) -> CuratorRole:
         agreed = study()
         key = store.paillier_key(digest) if needs_key(agreed) else None
         return CuratorRole(
-            study=agreed, run=around.begin(agreed), private_key=key, source_of=source_of
+            study=agreed, run=context.begin(agreed), private_key=key, source_of=source_of
         )
 
     def feed(role: CuratorRole, message: Received) -> list[str]:
@@ -64,13 +62,13 @@ def make_key(study: Study, store: Store) -> None:
 
 
 def declaration(body: bytes) -> tuple[str, str]:
-    """The party that was declared missing, and why, from the curator's own word in the store."""
+    """Read the party that was declared missing, and why, from the curator's note in the store."""
     party, _, why = body.decode().partition("\n")
     return party, why
 
 
 def effect_names(effects: list[Effect]) -> list[str]:
-    """What a replay must come to again: the kinds of effects, not their bytes."""
+    """Name the effects for a comparison after a replay: their kinds, not their bytes."""
     return [
         f"send {type(effect.message).__name__} to {effect.to}"
         if isinstance(effect, Send)

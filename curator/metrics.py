@@ -1,4 +1,4 @@
-"""What a curator's operator watches: studies by state, calls by outcome, the certificate's end."""
+"""The metrics of a curator: studies by state, calls by outcome, waits, the certificate's end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CallCounter:
         self._calls: Counter[tuple[str, str]] = Counter()
 
     def add(self, method: str, *, outcome: str) -> None:
-        """One more call; the outcome is a code of the catalogue, or OK."""
+        """Count a call; the outcome is a code of the catalogue, or OK."""
         with self._lock:
             self._calls[method, outcome] += 1
 
@@ -32,7 +32,7 @@ class CallCounter:
             return sorted(self._calls.items())
 
     def samples(self) -> list[Sample]:
-        """One for every method and outcome that occurred."""
+        """Return a sample for each method and outcome that occurred."""
         return [
             Sample(
                 name="parley_curator_calls_total",

@@ -1,4 +1,8 @@
-"""Studies from the curator operator's side: parties as a command line names them, and states."""
+"""What the commands of a curator's operator do with the curator's state, beside a running curator.
+
+A study that was running in a backup cannot go on from it. The parties have messages that the backup
+does not know of, so a curator that is restored ends the study when it is started, and tells them.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,14 @@ from pathlib import Path
 
 from common.crypto.key_files import load_public_identity
 from common.errors import InputError
+from common.privacy.randomness import OsRandomSource
+from common.service import backup
+from common.service.backup import About
+from common.service.database import Database
+from common.service.process import alone_in
 from common.study.document import Member
 from common.study.ids import StudyId
+from curator.app import STORE, CuratorSettings
 from curator.live_role import DECLARED, declaration
 from curator.store.records import Record, StudyState
 from curator.store.store import Store
@@ -18,7 +28,7 @@ _LOOK_EVERY_S = 0.2
 
 
 def member_of(written: str) -> Member:
-    """A party from NAME:ROWS:FILE, where the file is its identity.pub."""
+    """Read a party from NAME:ROWS:FILE, where the file is its identity.pub."""
     parts = written.split(":", 2)
     if len(parts) != 3 or not parts[1].isdecimal():
         raise InputError(f"--party {written!r}: expected NAME:ROWS:FILE, as north:10000:north.pub")
@@ -26,16 +36,23 @@ def member_of(written: str) -> Member:
     return Member(name=name, rows=int(rows), identity=load_public_identity(Path(path)))
 
 
-def not_approved_by(store: Store, record: Record) -> tuple[str, ...]:
-    """The parties whose approval a study waits for."""
-    if record.state is not StudyState.WAITING:
-        return ()
-    approved = store.approvals(record.study)
-    return tuple(name for name in store.members(record.study) if name not in approved)
+def find_record(store: Store, wanted: str) -> Record:
+    """Return the one study of that name or digest; InputError if there are none or more."""
+    found = [
+        record
+        for record in store.records()
+        if record.name == wanted or record.study.hex().startswith(wanted.lower())
+    ]
+    if len(found) != 1:
+        many = "more than one study" if found else "no study"
+        raise InputError(
+            f"{wanted!r}: {many} here has this name or digest. See `parley curator study list`"
+        )
+    return found[0]
 
 
 def last_calls(store: Store, record: Record) -> dict[str, str]:
-    """When each party of a study that is not over called last; empty for one that never did."""
+    """Return when each party of a study under way called last; "" for a party that never did."""
     if record.state.over:
         return {}
     seen = {name: party.seen_at for name, party in store.parties().items()}
@@ -43,7 +60,7 @@ def last_calls(store: Store, record: Record) -> dict[str, str]:
 
 
 def declared(store: Store, study: StudyId) -> dict[str, str]:
-    """The parties that a study under way goes on without, and what is known about why."""
+    """Return the parties that a study under way goes on without, and what is known about why."""
     return dict(map(declaration, store.inbox.bodies(study, DECLARED)))
 
 
@@ -56,24 +73,22 @@ def abort(
     wait_s: float,
     sleep: Callable[[float], None],
 ) -> Record:
-    """Ask the curator to end a study, and wait a while for it to do so; where it stands then.
+    """Ask the curator to end a study, and wait a while; return the study's record then.
 
-    The request is in the curator's file: one that runs finds it within a second, one that does not
+    The request is in the curator's file: a running curator finds it within a second, and another
     ends the study when it is started.
 
     Raises:
         InputError: the study is over, or the reason cannot be sent.
     """
     if record.state.over:
-        raise InputError(f"study {record.name!r} is over: {record.state.value}")
+        raise InputError(f"study {record.name!r}: it is over: {record.state.value}")
     if not 0 < len(reason) <= MOST_REASON or not reason.isprintable():
-        raise InputError(f"--reason: one line of up to {MOST_REASON} characters; parties read it")
+        raise InputError(
+            f"--reason: write one line of up to {MOST_REASON} characters. Parties read it"
+        )
     store.ask_to_abort(record.study, reason, at=at)
-    for _ in range(round(wait_s / _LOOK_EVERY_S)):
-        now = store.record(record.study)
-        if now.state.over:
-            return now
-        sleep(_LOOK_EVERY_S)
+    _wait_until(lambda: store.record(record.study).state.over, wait_s, sleep)
     return store.record(record.study)
 
 
@@ -86,7 +101,7 @@ def declare_missing(
     wait_s: float,
     sleep: Callable[[float], None],
 ) -> bool:
-    """Ask the curator to go on without an owner, and wait a while; whether it has by then."""
+    """Ask the curator to go on without an owner, and wait a while; return whether it has."""
     study = store.study(record.study)
     names = [member.name for member in study.members]
     if owner not in names:
@@ -104,21 +119,38 @@ def declare_missing(
             f"study {record.name!r}: it does not run ({record.state.value}), so no owner is missing"
         )
     store.ask_to_miss(record.study, owner, at=at)
+    return _wait_until(lambda: (record.study, owner) not in store.asked_to_miss(), wait_s, sleep)
+
+
+def _wait_until(done: Callable[[], bool], wait_s: float, sleep: Callable[[float], None]) -> bool:
     for _ in range(round(wait_s / _LOOK_EVERY_S)):
-        if (record.study, owner) not in store.asked_to_miss():
+        if done():
             return True
         sleep(_LOOK_EVERY_S)
     return False
 
 
-def find_record(store: Store, wanted: str) -> Record:
-    """The one study of that name or digest; InputError if there are none or more."""
-    found = [
-        record
-        for record in store.records()
-        if record.name == wanted or record.study.hex().startswith(wanted.lower())
-    ]
-    if len(found) != 1:
-        many = "more than one study" if found else "no study"
-        raise InputError(f"{many} here is {wanted!r}; see `parley curator study list`")
-    return found[0]
+def back_up(settings: CuratorSettings, out: Path, *, at: str, software: str) -> About:
+    """Copy the state of a curator, which may be running; LocalError if it is damaged."""
+    with backup.snapshot(settings.folder / STORE) as copy:
+        return backup.write(copy, out=out, role="curator", at=at, software=software)
+
+
+def restore(settings: CuratorSettings, file: Path, about: About, *, at: str) -> list[Record]:
+    """Put a backup into the folder of a curator that does not run; return the studies it ends.
+
+    Raises:
+        InputError: the curator runs, the folder has a state that can be read, or the backup is
+            damaged.
+    """
+    with (
+        alone_in(settings.folder, service="curator"),
+        backup.restored(file, about, settings.folder) as copy,
+        Database(copy) as database,
+    ):
+        store = Store(database, OsRandomSource())
+        running = [each for each in store.records() if each.state is StudyState.RUNNING]
+        for record in running:
+            reason = f"the curator was restored from a backup of {about.taken_at}"
+            store.ask_to_abort(record.study, reason, at=at)
+    return running

@@ -1,4 +1,4 @@
-"""The release of a deployed study: what the curator learnt, as the folder that is published."""
+"""The publisher: it makes the release of a deployed study from what the curator learnt."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def publish(
     signer: Signer | None = None,
     priors: Priors | None = None,
 ) -> Path:
-    """Make the release of a study in a folder of its own; one that is there already is kept.
+    """Make the release of a study in a folder of its own; a release that is there is kept.
 
     Raises:
         InputError: the folder cannot be written.
@@ -52,7 +52,7 @@ def publish(
 
 
 def curator_signer(keys: Path, passphrase: AskPassphrase) -> Signer | None:
-    """The curator as a signer of releases: the name in its certificate, the identity beside it."""
+    """Return the curator as a signer: the name in its certificate, the identity beside it."""
     ring = Keyring(keys, Role.CURATOR)
     if not ring.identity.exists():
         logger.warning(
@@ -71,13 +71,13 @@ def curator_signer(keys: Path, passphrase: AskPassphrase) -> Signer | None:
 
 
 def folder_name(study: Study) -> str:
-    """The study's name for people, and enough of its digest to tell it from all others."""
+    """Join the study's name for people with enough of its digest to be unique."""
     words = re.sub(r"\W+", "-", study.name).strip("-")[:_MOST_NAME]
     return f"{words or 'study'}-{short_id(study.digest)}"
 
 
 def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> FittedStudy:
-    """What a study released, with its privacy statement."""
+    """Return what a study released, with its privacy statement."""
     study = outcome.study
     accountant = account(study, outcome.steps)
     statement = statement_of(

@@ -1,4 +1,4 @@
-"""A study made from an earlier one: next year's, or the same without an owner that is gone.
+"""A study made from an earlier one: for another year, or without an owner that left.
 
 A revision is another document with another digest, so every owner reviews and approves it anew; no
 approval of the earlier study counts for it.
@@ -29,7 +29,7 @@ def revised(
     epsilon: Fraction | None = None,
     prior: str = "",
 ) -> Study:
-    """An unsigned study that differs from an earlier one in what is given.
+    """Return an unsigned study that differs from an earlier one in what is given.
 
     `prior` is the digest of the release to build on.
 
@@ -61,7 +61,7 @@ def revised(
 
 
 def next_name(earlier: str, year: int) -> str:
-    """The name of next year's study: the year in it is the next one, or it gets this year's."""
+    """Name next year's study: the year in the name grows by one, or this year is added."""
     found = _YEAR.search(earlier)
     if found is None:
         return f"{earlier} {year}"
@@ -69,7 +69,7 @@ def next_name(earlier: str, year: int) -> str:
 
 
 def changes(earlier: Study, later: Study) -> list[str]:
-    """What is different, a line each."""
+    """List what is different, a line each."""
     plain = [
         f"{field.name}: {_shown(before)} -> {_shown(after)}"
         for field in fields(Study)

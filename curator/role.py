@@ -2,12 +2,14 @@
 
 It opens one step after the other, relays sealed envelopes it cannot read, takes what is submitted
 to it, and publishes each step's noisy result to every party. It learns noisy sums and nothing else:
-the only thing it ever decrypts is the full product of a sum.
+the only thing it ever decrypts is the full product of a sum. Its shell, `curator.session`, carries
+out the effects that it returns, in their order.
 """
 
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from typing import assert_never
 
 from common.crypto.paillier.keys import PrivateKey
@@ -41,9 +43,31 @@ from common.study.messages import (
     message_digest,
 )
 from common.study.script import ScriptRun
-from common.study.steps import ChoiceStep, Model, Step, step_digest
+from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep, step_digest
 from common.study.sums import encode_result, needs_key, sum_plan_of
-from curator.effects import Effect, Fail, Finish, Send
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """Send a message to one party."""
+
+    to: str
+    message: ToParty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Every step has its result: make the release."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fail:
+    """The study ends without a release."""
+
+    reason: str
+
+
+Effect = Send | Finish | Fail
 
 
 class State(enum.Enum):
@@ -99,13 +123,13 @@ class CuratorRole:
         self._results: list[bytes] = []
         self._sum: SumCurator | None = None
         self._recoverable: RecoverableCurator | None = None
-        self._gone: set[str] = set()  # declared missing: out for the rest of the study
+        self._missing: set[str] = set()  # declared missing: out for the rest of the study
         self._listed: tuple[str, ...] = ()  # missing in the newest sum
         self._pending: set[str] = set()  # whose word a round of a recoverable sum waits for
         self._open_plan: SumPlan
-        self._missing_chunks: set[tuple[str, int]] = set()
-        self._missing_relays: dict[str, int] = {}
-        self._missing_seeds: set[str] = set()
+        self._awaited_chunks: set[tuple[str, int]] = set()
+        self._awaited_relays: dict[str, int] = {}
+        self._awaited_seeds: set[str] = set()
         self._seen: set[tuple[str, bytes]] = set()
 
     @property
@@ -129,13 +153,18 @@ class CuratorRole:
         return self._run.made
 
     @property
-    def gone(self) -> tuple[str, ...]:
+    def missing(self) -> tuple[str, ...]:
         """The parties that were declared missing, in the order of the study."""
-        return tuple(name for name in self._names if name in self._gone)
+        return tuple(name for name in self._names if name in self._missing)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The parties that were not declared missing, in the order of the study."""
+        return tuple(name for name in self._names if name not in self._missing)
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        """Whose message would bring the study on."""
+        """The parties whose message the study waits for."""
         if self.state is State.AWAITING_SEEDS:
             return self._names[:1]
         step = self.current_step
@@ -145,19 +174,19 @@ class CuratorRole:
             return ()
         if self.state in _ROUNDS:
             return tuple(sorted(self._pending))
-        for name, missing in self._missing_relays.items():
-            if missing:
+        for name, awaited in self._awaited_relays.items():
+            if awaited:
                 return (name,)  # nothing reaches the parties after it in the ring
-        return tuple(sorted({name for name, _ in self._missing_chunks}))
+        return tuple(sorted({name for name, _ in self._awaited_chunks}))
 
     def model(self) -> Model:
-        """What was learnt; only after `Finish`."""
+        """Return what was learnt; only after `Finish`."""
         if self.state is not State.FINISHED:
             raise LocalError(f"there is no model yet: the curator waits for {self.state.value}")
         return self._run.model()
 
     def start(self) -> list[Effect]:
-        """Every party has approved: open the study."""
+        """Open the study: every party has approved."""
         if self.state is not State.AWAITING_START:
             raise LocalError("the study was started before")
         key = b"" if self._private_key is None else self._private_key.public_key.to_bytes()
@@ -165,7 +194,7 @@ class CuratorRole:
         effects = self._to_all(StudyOpened(study=self._study.digest, public_key=key))
         others = self._names[1:]
         if self._private_key is not None and self._study.noise is Noise.ONE_SHARE and others:
-            self._missing_seeds = set(others)
+            self._awaited_seeds = set(others)
             self.state = State.AWAITING_SEEDS
             return effects
         return effects + self._open_next()
@@ -174,7 +203,7 @@ class CuratorRole:
         """Consume one message; return effects in the order they must happen."""
         if sender not in self._names:
             raise RemoteProtocolError(f"{sender!r} is not a party of this study")
-        if sender in self._gone:
+        if sender in self._missing:
             raise RemoteProtocolError(
                 f"{sender!r} was declared missing and is out for the rest of the study: its "
                 f"{type(message).__name__} is refused"
@@ -224,38 +253,36 @@ class CuratorRole:
         return [*told, Fail(reason=reason)]
 
     def declare_missing(self, party: str, *, why: str = "") -> list[Effect]:
-        """Go on without a party, for the rest of the study; end the study if it cannot.
+        """Go on without a party for the rest of the study, or end a study that cannot.
 
-        A party that was declared missing before changes nothing.
-
-        `why` is what is known about it besides: that it withdrew.
+        A party that was declared missing before changes nothing. `why` says that it withdrew.
         """
         if party not in self._names or self.state not in _IN_A_STEP:
             raise LocalError(f"{party!r} cannot be declared missing: no step is open for it")
-        if party in self._gone:
+        if party in self._missing:
             return []
         word = why or f"is missing in step {self._number}"
         return self._do_without(party, f"party {party!r} {word}")
 
     def _do_without(self, party: str, reason: str) -> list[Effect]:
         allowed = self._study.may_miss
-        if len(self._gone) == allowed:
-            also = f"; {', '.join(self.gone)} went missing before" if self._gone else ""
+        if len(self._missing) == allowed:
+            also = f"; {', '.join(self.missing)} went missing before" if self._missing else ""
             return self.abort(f"{reason}{also}. The study can do without {allowed} (may_miss)")
         told = (
             f"this party was declared missing in step {self._number} and is out for the rest of "
             f"the study; what it sent stays charged. The curator's reason: {reason}"
         )
-        self._gone.add(party)
+        self._missing.add(party)
         self._pending.discard(party)
-        self._missing_chunks = {each for each in self._missing_chunks if each[0] != party}
+        self._awaited_chunks = {each for each in self._awaited_chunks if each[0] != party}
         out = StudyAborted(study=self._study.digest, reason=told[:MOST_TEXT])
         return [Send(to=party, message=out), *self._next_round()]
 
     def _take_word(
         self, sender: str, message: KeysDealt | ListSigned | MasksRevealed
     ) -> list[Effect]:
-        """One party's word in a round of a recoverable sum."""
+        """Take one party's message in a round of a recoverable sum."""
         if sender not in self._pending or self._recoverable is None:
             raise RemoteProtocolError(
                 f"a {type(message).__name__} of {sender!r} is not expected in step {message.step}"
@@ -271,8 +298,8 @@ class CuratorRole:
         return self._next_round()
 
     def _next_round(self) -> list[Effect]:
-        """The next round of a recoverable sum, if no party that is left is awaited."""
-        if self._recoverable is None or self._pending or self._missing_chunks:
+        """Begin the next round of a recoverable sum, unless it waits for a party."""
+        if self._recoverable is None or self._pending or self._awaited_chunks:
             return []
         match self.state:
             case State.AWAITING_KEYS:
@@ -288,9 +315,9 @@ class CuratorRole:
 
     def _relay_keys(self, recoverable: RecoverableCurator) -> list[Effect]:
         plan, study = self._open_plan, self._study.digest
-        absent = tuple(name for name in plan.parties if name in self._gone)
+        absent = tuple(name for name in plan.parties if name in self._missing)
         relayed = recoverable.relay(absent)
-        self._missing_chunks = {(name, chunk) for name in relayed for chunk in range(plan.chunks)}
+        self._awaited_chunks = {(name, chunk) for name in relayed for chunk in range(plan.chunks)}
         self.state = State.COLLECTING
         return [
             Send(
@@ -324,7 +351,7 @@ class CuratorRole:
                     payload=recoverable.signatures_for(name),
                 ),
             )
-            for name in self._left
+            for name in self.left
         ]
 
     def _finish_sum(self, taker: SumCurator | RecoverableCurator) -> list[Effect]:
@@ -336,11 +363,7 @@ class CuratorRole:
         return self._publish(encode_result(total))
 
     def _await(self, state: State) -> None:
-        self.state, self._pending = state, set(self._left)
-
-    @property
-    def _left(self) -> tuple[str, ...]:
-        return tuple(name for name in self._names if name not in self._gone)
+        self.state, self._pending = state, set(self.left)
 
     def _relay(self, sender: str, message: EnvelopePosted) -> list[Effect]:
         if message.recipient not in self._names or message.recipient == sender:
@@ -351,25 +374,25 @@ class CuratorRole:
             study=message.study, step=message.step, sender=sender, envelope=message.envelope
         )
         effects: list[Effect] = [Send(to=message.recipient, message=relayed)]
-        if self._missing_relays.get(sender):
-            self._missing_relays[sender] -= 1
+        if self._awaited_relays.get(sender):
+            self._awaited_relays[sender] -= 1
         if self.state is State.AWAITING_SEEDS:
-            self._missing_seeds.discard(message.recipient)
-            if not self._missing_seeds:
+            self._awaited_seeds.discard(message.recipient)
+            if not self._awaited_seeds:
                 effects += self._open_next()
         return effects
 
     def _collect(self, sender: str, message: ShareSubmitted) -> list[Effect]:
         taker = self._sum or self._recoverable
-        if (sender, message.chunk) not in self._missing_chunks or taker is None:
+        if (sender, message.chunk) not in self._awaited_chunks or taker is None:
             raise RemoteProtocolError(
                 f"chunk {message.chunk} of {sender!r} is not expected in step {message.step}"
             )
         taker.accept(
             ContributionSubmitted(sender=sender, chunk=message.chunk, payload=message.payload)
         )
-        self._missing_chunks.discard((sender, message.chunk))
-        if self._missing_chunks:
+        self._awaited_chunks.discard((sender, message.chunk))
+        if self._awaited_chunks:
             return []
         if self._sum is None:
             return self._next_round()
@@ -393,30 +416,26 @@ class CuratorRole:
         return self._to_all(published) + self._open_next()
 
     def _open_next(self) -> list[Effect]:
-        self._run.leave_out(self._gone)
+        self._run.leave_out(self._missing)
         step = self._run.step()
         if step is None:
             self.state = State.FINISHED
             return [*self._to_all(StudyFinished(study=self._study.digest)), Finish()]
         self.state = State.COLLECTING
-        opening = b""
-        if not isinstance(step, ChoiceStep):
-            opening = self._begin_sum(step)
+        opening = b"" if isinstance(step, ChoiceStep) else self._begin_sum(step)
         opened = StepOpened(
             study=self._study.digest,
             step=self._number,
             digest=step_digest(self._history.digest, self._number, step),
             opening=opening,
-            missing=self.gone,
+            missing=self.missing,
         )
         return self._to_all(opened)
 
-    def _begin_sum(self, step: Step) -> bytes:
-        if isinstance(step, ChoiceStep):
-            raise LocalError("a choice is not summed")
+    def _begin_sum(self, step: SumStep | ReplaceStep) -> bytes:
         key = None if self._private_key is None else self._private_key.public_key
         plan = sum_plan_of(self._study, self._number, step, key, history=self._history.digest)
-        self._open_plan, self._listed = plan, self.gone
+        self._open_plan, self._listed = plan, self.missing
         if plan.may_miss:
             identities = {member.name: member.identity for member in self._study.members}
             self._recoverable = RecoverableCurator(plan, identities)
@@ -426,13 +445,13 @@ class CuratorRole:
             plan, private_key=self._private_key, source=self._source_of(self._number)
         )
         submitters = [name for name in plan.parties if plan.successor(name) is None]
-        self._missing_chunks = {
+        self._awaited_chunks = {
             (name, chunk) for name in submitters for chunk in range(plan.chunks)
         }
-        self._missing_relays = {
+        self._awaited_relays = {
             name: plan.chunks for name in plan.parties if name not in submitters
         }
         return self._sum.selector or b""
 
     def _to_all(self, message: ToParty) -> list[Effect]:
-        return [Send(to=name, message=message) for name in self._left]
+        return [Send(to=name, message=message) for name in self.left]

@@ -1,4 +1,4 @@
-"""Every study of a curator, side by side, and who waits for news of them."""
+"""Every study of a curator, and the parties that wait for messages of them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from common.errors import ParleyError
-from common.service.clock import Clock
-from common.service.durable.messages import Outgoing
+from common.service.durable import Outgoing
+from common.service.process import Clock, logging_failures
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.script import ScriptRun
 from common.wire.catalogue import ErrorCode, WireError
-from curator.context import Outcome, StudyContext
-from curator.node import StudyNode
-from curator.presence import Presence
+from curator.context import Outcome, Presence, StudyContext
+from curator.session import StudySession
 from curator.store.records import Summary
 from curator.store.store import Store
 
@@ -40,11 +38,11 @@ class Studies:
     ) -> None:
         self.store, self._prior_of = store, prior_of
         self.presence = Presence()
-        self.around = StudyContext(
+        self.context = StudyContext(
             store=store, presence=self.presence, begin=begin, publish=publish, clock=clock,
             later=later, changed=self.wake,
         )  # fmt: skip
-        self._nodes: dict[StudyId, StudyNode] = {}
+        self._sessions: dict[StudyId, StudySession] = {}
         self._introduced = {
             name: (party.identity, party.software) for name, party in store.parties().items()
         }
@@ -55,101 +53,99 @@ class Studies:
         self._closed = False
 
     def open(self) -> None:
-        """Take in what commands wrote into the store, and see to the studies under way.
+        """Take up new studies, end those that the operator gave up, try again those that failed.
 
-        New studies are taken up, those that the operator gave up end, and those that failed are
-        tried again. Studies that are over are not looked at.
+        Commands write studies and requests into the store. Studies that are over are not looked at.
         """
         under_way = self.store.under_way()
         with self._news:
-            fresh = [study for study in under_way if study not in self._nodes]
+            fresh = [study for study in under_way if study not in self._sessions]
             for study in fresh:
-                self._nodes[study] = StudyNode(study, self.store.members(study), self.around)
-            nodes = dict(self._nodes)
+                self._sessions[study] = StudySession(study, self.store.members(study), self.context)
+            sessions = dict(self._sessions)
             self._found += len(fresh)
-        for study, node in nodes.items():
-            if study not in under_way and node.record.state.over:
+        for study, session in sessions.items():
+            if study not in under_way and session.record.state.over:
                 self._forget(study)
             elif reason := under_way.get(study):
-                _end(node, f"ended by the curator's operator: {reason}")
+                # The request stays in the store if this fails, and the other studies go on.
+                with logging_failures(logger, "study %s cannot be ended now", short_id(study)):
+                    session.abort(f"ended by the curator's operator: {reason}")
             else:
-                node.resume()
+                session.resume()
 
     def _forget(self, study: StudyId) -> None:
         """Keep nothing in memory of a study that is over."""
         with self._news:
-            self._nodes.pop(study, None)
+            self._sessions.pop(study, None)
             for place in [place for place in self._waiting if place[0] == study]:
                 self._waiting.pop(place).notify_all()
 
-    def propose(self, study: Study) -> StudyNode:
-        """Offer a study to its parties; again is harmless."""
-        self.store.propose(study, at=self.around.now())
+    def propose(self, study: Study) -> StudySession:
+        """Offer a study to its parties; to repeat this is harmless."""
+        self.store.propose(study, at=self.context.now())
         self.open()
-        return self.node(study.digest, study.members[0].name)
+        return self.session(study.digest, study.members[0].name)
 
     def enrol(self, party: str, *, identity: bytes, software: str) -> None:
-        """Note who calls, with the identity that it offers; on disk only if it is another."""
+        """Note a party's identity and software; on disk only when they changed."""
         if self._introduced.get(party) != (identity, software):
-            at = self.around.now()
+            at = self.context.now()
             self.store.enrol(party, identity=identity, software=software, at=at)
             self._introduced[party] = (identity, software)
 
     def called(self, party: str) -> None:
         """Note a call of a party; steps that waited for it are opened."""
-        if not self.presence.saw(party, self.around.clock()):
+        if not self.presence.saw(party, self.context.clock()):
             return
         with self._news:
-            held = [node for node in self._nodes.values() if node.holds_a_step]
-        for node in held:
-            if party in node.names:
-                try:
-                    node.open_step()
-                except ParleyError as error:  # the call is about something else
-                    logger.error("study %s: %s", short_id(node.digest), error)
+            held = [session for session in self._sessions.values() if session.holds_a_step]
+        for session in held:
+            if party in session.names:
+                # The call is about something else, so it does not fail.
+                with logging_failures(logger, "study %s", short_id(session.digest)):
+                    session.open_step()
 
     def summaries(self, party: str, *, with_ended: bool) -> list[Summary]:
-        """The studies that list a party, newest first.
-
-        Asked for again and again, they are read when something changed.
+        """List the studies of a party, newest first; read again only when something changed.
 
         `with_ended` adds those that ended and that the party has acknowledged.
         """
         if with_ended:
             return self.store.summaries(party, with_settled=True, most=MOST_LISTED)
-        version = (self.store.version, self._found)  # as it is before they are read
+        version = (self.store.version, self._found)  # before they are read
         known = self._listed.get(party)
         if known is None or known[0] != version:
             found = self.store.summaries(party, with_settled=False, most=MOST_LISTED)
             known = self._listed[party] = (version, found)
         return known[1]
 
-    def node(self, study: StudyId, party: str) -> StudyNode:
-        """A study that lists the party; STUDY_UNKNOWN whether it lists others or does not exist."""
-        node = self.known(study)
-        if node is None or party not in node.names:
+    def session(self, study: StudyId, party: str) -> StudySession:
+        """Return a study of the party; STUDY_UNKNOWN if it lists others or does not exist."""
+        session = self.known(study)
+        if session is None or party not in session.names:
             raise WireError(ErrorCode.STUDY_UNKNOWN, f"{short_id(study)} for {party!r}")
-        return node
+        return session
 
     def prior(self, study: Study) -> Path:
-        """Where the release is that a study builds on; OUT_OF_TURN if there is none here."""
+        """Return the release that a study builds on; OUT_OF_TURN if there is none here."""
         path = self._prior_of(study)
         if path is None or not path.is_file():
             raise WireError(ErrorCode.OUT_OF_TURN, "no prior here")
         return path
 
-    def known(self, study: StudyId) -> StudyNode | None:
-        """A study under way, or one that is over, which is not kept in memory."""
+    def known(self, study: StudyId) -> StudySession | None:
+        """Return a study, if there is one; a study that is over is not kept in memory."""
         with self._news:
-            node = self._nodes.get(study)
-            if node is None and (names := self.store.members(study)):
-                node = StudyNode(study, names, self.around)
-                if not node.record.state.over:
-                    self._nodes[study] = node
-        return node
+            session = self._sessions.get(study)
+            if session is None and (names := self.store.members(study)):
+                session = StudySession(study, names, self.context)
+                if not session.record.state.over:
+                    self._sessions[study] = session
+        return session
 
     def wake(self, study: StudyId, parties: Iterable[str]) -> None:
-        """Have these parties look again, if they wait; no other thread is disturbed."""
+        """Wake the threads that wait for messages to these parties, and no others."""
         with self._news:
             for party in parties:
                 waiting = self._waiting.get((study, party))
@@ -157,7 +153,7 @@ class Studies:
                     waiting.notify_all()
 
     def close(self) -> None:
-        """Send every waiting party away."""
+        """Refuse every waiting party."""
         with self._news:
             self._closed = True
             for waiting in self._waiting.values():
@@ -165,37 +161,30 @@ class Studies:
 
     def next_message(
         self,
-        node: StudyNode,
+        session: StudySession,
         party: str,
         *,
         after: int,
-        gone: Callable[[], bool],
-        patience_s: float,
+        cancelled: Callable[[], bool],
+        look_every_s: float,
     ) -> Outgoing | None:
-        """The first message to a party after a number, waited for.
+        """Wait for the first message to a party after a number.
 
-        None when the study is over and has no more, or when the party is gone.
+        Return None when the study is over and has no more, or when its call is cancelled.
 
         Raises:
             WireError: UNAVAILABLE: the curator is shutting down.
         """
-        place = (node.digest, party)
+        place = (session.digest, party)
         with self._news:
             news = self._waiting.setdefault(place, threading.Condition(self._news))
-            while not gone():
+            while not cancelled():
                 if self._closed:
                     raise WireError(ErrorCode.UNAVAILABLE, "shutting down")
                 # In this order: a study that is over has its last message in the queue.
-                over = node.record.state.over
-                queued = self.store.outbox.next(node.digest, party, after=after)
+                over = session.record.state.over
+                queued = self.store.outbox.next(session.digest, party, after=after)
                 if queued is not None or over:
                     return queued
-                news.wait(patience_s)
+                news.wait(look_every_s)
         return None
-
-
-def _end(node: StudyNode, cause: str) -> None:
-    try:
-        node.abort(cause)
-    except ParleyError as error:  # the request stays in the store, and the others go on
-        logger.error("study %s cannot be ended now: %s", short_id(node.digest), error)

@@ -1,4 +1,4 @@
-"""Whom a study waits for, and when to try again what failed."""
+"""The parties that a study waits for, and pauses between attempts at what failed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_LOOKS = 300  # between two attempts; the curator looks every second
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Whom a running study waits for in a step, and for what."""
+    """The parties that a running study waits for in a step, and for what."""
 
     step: int = 0
     word: Word = Word.ANSWER
@@ -29,9 +29,9 @@ class Waiting:
         return cls(step=step, word=Word.CALL if held else Word.ANSWER, names=names)
 
     def note(self, store: Store, study: StudyId, before: Waiting, *, at: str) -> Waiting:
-        """Write down what is different from before, in the caller's transaction.
+        """Record what is different from before, in the caller's transaction.
 
-        With many parties an answer changes one line, and leaves the others' times as they are.
+        With many parties an answer changes one line, and leaves the times of the others.
         """
         same = (self.step, self.word) == (before.step, before.word)
         store.stop_waiting_for(study, _without(before.names, self.names if same else ()))
@@ -53,7 +53,7 @@ class Pause:
     looks: int = 0
 
     def is_over(self) -> bool:
-        """Whether to try now; counts a look."""
+        """Count a look; return whether to try now."""
         self.looks += 1
         return self.looks >= min(_MOST_LOOKS, 1 << min(self.failures, 10))
 
@@ -70,7 +70,7 @@ def waited(since: str, now: dt.datetime) -> dt.timedelta:
 
 
 def how_long(wait: dt.timedelta) -> str:
-    """A wait in the largest unit that it fills twice."""
+    """Write a wait in the largest unit that it fills twice."""
     seconds = max(0, int(wait.total_seconds()))
     for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size:
@@ -79,7 +79,7 @@ def how_long(wait: dt.timedelta) -> str:
 
 
 def approvals_in_words(names: Sequence[str], *, since: str, until: dt.date | None) -> str:
-    """Whose approval a study waits for, since when, and what ends the wait; empty if no one's."""
+    """Say whose approval a study waits for, since when, and what ends the wait; "" if none."""
     if not names:
         return ""
     last = f"until {until} (UTC), its last day" if until else "without a last day (expires)"
@@ -87,7 +87,7 @@ def approvals_in_words(names: Sequence[str], *, since: str, until: dt.date | Non
 
 
 def in_words(awaited: Sequence[Awaited], *, step: int) -> str:
-    """Whom a running study waits for, for people; empty if for no party.
+    """Say whom a running study waits for; "" if for no party.
 
     `step` is how many steps have their result.
     """

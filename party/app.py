@@ -23,13 +23,12 @@ from common.privacy.randomness import OsRandomSource
 from common.privacy.secret import Secret
 from common.release.prior import Priors
 from common.service.alerts import Hook, check_webhook
-from common.service.clock import Clock
 from common.service.database import Database
 from common.service.metrics import Sample, certificate_gauge, gauge, serving_metrics
-from common.service.passphrase import asking
-from common.service.process import alone_in, check_level
+from common.service.process import Clock, alone_in, check_level
 from common.service.settings import (
     Settings,
+    asking,
     check_address,
     check_seconds,
     check_whole,

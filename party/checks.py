@@ -17,9 +17,8 @@ from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.service import checks
 from common.service.checks import Concern, Finding, certificate, found, running, state_folder
-from common.service.clock import Clock
 from common.service.database import Database
-from common.service.version import software
+from common.service.process import Clock, software
 from common.study.document import Member, Study
 from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.credentials import CredentialFiles

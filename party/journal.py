@@ -25,8 +25,7 @@ from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 from common.privacy.secret import Secret
 from common.service.database import Database
-from common.service.durable.messages import Inbox, Outbox, Outgoing, Received
-from common.service.durable.role import StepKeys
+from common.service.durable import Inbox, Outbox, Outgoing, Received, StepKeys
 from common.service.traffic import TrafficLog
 from common.study.ids import StudyId, short_id
 

@@ -5,7 +5,7 @@ answers down in ONE transaction. Only when that is on disk does anything leave. 
 transaction leaves no trace but the keys of steps, so the same message finds the same randomness; a
 crash after it leaves the answers in the outbox, to be sent unchanged.
 
-After a crash the role is rebuilt by a replay of the journal: see `common.service.durable.role`.
+After a crash the role is rebuilt by a replay of the journal: see `common.service.durable`.
 
     node = PartyNode(ticket, ..., send=client.submit)
     node.resume()                    # sends again what is not acknowledged
@@ -20,9 +20,8 @@ from dataclasses import asdict, dataclass
 
 from common.errors import PolicyError, RemoteProtocolError
 from common.privacy.randomness import SourceOfStep
-from common.service.clock import Clock, stamp
-from common.service.durable.messages import Outgoing, Received
-from common.service.durable.role import DurableRole
+from common.service.durable import DurableRole, Outgoing, Received
+from common.service.process import Clock, stamp
 from common.study.ids import StudyId
 from common.study.messages import (
     EnvelopePosted,

@@ -1,1 +1,1 @@
-"""What a long-running process needs: database, settings, signals, metrics, web pages."""
+"""The parts of a long-running process: database, settings, signals, metrics, web pages."""

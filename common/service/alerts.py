@@ -1,8 +1,8 @@
-"""Telling an operator of an event: a webhook, a command, or both.
+"""Tells an operator of an event by a webhook, a command, or both.
 
-A webhook is sent the event as one JSON object (POST). A command is run without a shell and has the
-same object on its standard input: `sendmail`, a pager, a script. Events hold public facts only: the
-study, what happened, whom it waits for.
+A webhook is sent the event as one JSON object (POST). A command is run without a shell and is given
+the object on its standard input: `sendmail`, a pager, a script. Events hold public facts only: the
+study, what happened, which parties it waits for.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Hook:
         return bool(self.webhook) or self.command is not None
 
     def tell(self, event: Event) -> None:
-        """Hand an event over; LocalError, without the address or the event, if it is not taken."""
+        """Hand an event over; a LocalError, if it is not taken, names neither address nor event."""
         body = json.dumps(dict(event), ensure_ascii=False).encode()
         if self.webhook:
             self._post(body)

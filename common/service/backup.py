@@ -1,9 +1,9 @@
-"""A copy of a service's state in one file: taken beside a running service, restored into none.
+"""Backups of a service's state: taken while the service runs, restored where it does not.
 
-The file is an uncompressed tar of the state file, as SQLite's backup gives it at one moment, and of
-`backup.json`, which says what it is. It holds keys of running studies: its mode is 0600.
+A backup is an uncompressed tar of the state file, as SQLite's backup gives it at one moment, and of
+`backup.json`, which describes it. It holds keys of running studies: its mode is 0600.
 
-A state never goes backwards: a copy is restored only where there is no state that can be read.
+A state never goes backwards: a backup is restored only where there is no state that can be read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import IO
 
 from common.errors import InputError, LocalError
 from common.files import flush, make_private_folder
-from common.service.database import Database
+from common.service.database import Database, make_private
 
 _ABOUT = "backup.json"
 _MOST_ABOUT = 1 << 16
@@ -33,7 +33,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a backup is."""
+    """The description of a backup."""
 
     role: str  # curator or party
     state: str  # the name of the state file in it
@@ -46,17 +46,17 @@ class About:
 
 @contextmanager
 def snapshot(state: Path) -> Iterator[Path]:
-    """A copy of a state file at one moment, for the length of a block; services may be writing.
+    """Copy a state file at one moment, for the length of a block; services may be writing.
 
     Raises:
-        InputError: it cannot be read.
-        LocalError: it is damaged.
+        InputError: there is no state file.
+        LocalError: the state cannot be copied, or is damaged.
     """
     if not state.is_file():
         raise InputError(f"{state}: there is no state to back up. Is this the service's folder?")
     with tempfile.TemporaryDirectory(prefix=".backup.", dir=state.parent) as scratch:
         copy = Path(scratch) / state.name
-        os.close(os.open(copy, os.O_CREAT | os.O_RDWR, 0o600))
+        make_private(copy)
         try:
             with (
                 closing(sqlite3.connect(f"{state.absolute().as_uri()}?mode=rw", uri=True)) as live,
@@ -89,9 +89,9 @@ def write(copy: Path, *, out: Path, role: str, at: str, software: str, head: str
         os.link(scratch, out)
         flush(out.parent)
     except FileExistsError:
-        raise InputError(f"{out} exists; nothing is overwritten") from None
+        raise InputError(f"{out}: it exists, and nothing is overwritten. Name another") from None
     except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror}") from error
+        raise InputError(f"{out}: cannot be written: {error.strerror}") from error
     finally:
         if scratch is not None:
             scratch.unlink(missing_ok=True)
@@ -99,7 +99,7 @@ def write(copy: Path, *, out: Path, role: str, at: str, software: str, head: str
 
 
 def read_about(file: Path) -> About:
-    """What a backup is; InputError if it is none, or of another format."""
+    """Read the description of a backup; InputError if it is none, or of another format."""
     with _opened(file) as tar:
         told = _content(tar, _ABOUT).read(_MOST_ABOUT)
         about = About(**json.loads(told))
@@ -128,9 +128,9 @@ def _content(tar: tarfile.TarFile, name: str) -> IO[bytes]:
 
 @contextmanager
 def restored(file: Path, about: About, folder: Path) -> Iterator[Path]:
-    """Put the state of a backup into a folder when the block ends well; yields it before.
+    """Yield the state of a backup; put it into a folder when the block ends well.
 
-    The caller is alone in the folder. A state that cannot be read is kept beside it.
+    The caller is alone in the folder. A damaged state is kept beside it.
 
     Raises:
         InputError: the folder has a state that can be read, or the backup is damaged.
@@ -140,7 +140,7 @@ def restored(file: Path, about: About, folder: Path) -> Iterator[Path]:
     _refuse_readable(place)
     with tempfile.TemporaryDirectory(prefix=".restore.", dir=folder) as scratch:
         copy = Path(scratch) / about.state
-        os.close(os.open(copy, os.O_CREAT | os.O_RDWR, 0o600))
+        make_private(copy)
         _unpack(file, about, copy)
         yield copy
         flush(copy)
@@ -159,8 +159,8 @@ def _refuse_readable(place: Path) -> None:
     except (InputError, LocalError):
         return  # damaged: it is kept aside
     raise InputError(
-        f"{place}: there is a state that can be read, and every backup is older than it. A state "
-        "never goes backwards; restore into another folder, or only if this file is lost or damaged"
+        f"{place}: this state can be read, and every backup is older. A state never goes "
+        "backwards: restore into another folder, or only if this file is lost or damaged"
     )
 
 

@@ -1,7 +1,6 @@
-"""What the checks of both services share: `parley doctor` asks whether a service is ready.
+"""The checks that both services share: `parley doctor` asks whether a service is ready.
 
-A check never raises: what it would raise is what it has to say. Nothing here needs a study to be
-under way.
+A finding is made of what a check returns or raises. No check needs a study to be under way.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from common.errors import InputError, ParleyError
 from common.files import make_private_folder
 from common.service.process import most_open_files, running_in
 from common.wire.pki.certificates import Role, expiry_warning, subject_of
-from common.wire.pki.credentials import CredentialFiles, Credentials
+from common.wire.pki.credentials import CredentialFiles
 
 _LEAST_FREE_BYTES = 1 << 30
 _FEW_OPEN_FILES = 4096
@@ -24,16 +23,16 @@ _FEW_OPEN_FILES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one check found."""
+    """The result of one check."""
 
     check: str  # what was looked at
     ok: bool  # whether a study can be run
     words: str  # what was found, and what to do about it
-    warning: bool = False  # whether an operator should look at it all the same
+    warning: bool = False  # whether an operator should look at it nevertheless
 
 
 class Concern(Exception):  # not an error: the check passed
-    """Nothing that stops a study, and yet not as it should be."""
+    """Something that stops no study, and yet an operator should look at it."""
 
 
 def found(check: str, look: Callable[[], str]) -> Finding:
@@ -47,8 +46,8 @@ def found(check: str, look: Callable[[], str]) -> Finding:
 
 
 def certificate(files: CredentialFiles, role: Role, now: datetime) -> str:
-    """Who the certificate names, and until when it holds."""
-    credentials: Credentials = files.load()
+    """Check the certificate; say whom it names, and until when."""
+    credentials = files.load()
     credentials.check(role=role, at=now)
     certificate = credentials.certificate
     warning = expiry_warning(certificate, at=now)
@@ -59,7 +58,10 @@ def certificate(files: CredentialFiles, role: Role, now: datetime) -> str:
 
 
 def open_files() -> str:
-    """Every connection needs one, those of strangers too; the curator raises its own soft limit."""
+    """Check the hard limit of open files; the curator raises its own soft limit.
+
+    Every connection takes one, also without a certificate.
+    """
     most = most_open_files()
     if most < _FEW_OPEN_FILES:
         raise Concern(
@@ -70,7 +72,7 @@ def open_files() -> str:
 
 
 def disk(folder: Path) -> str:
-    """Room, and that we may write; the folder is made if it is missing, as the service would."""
+    """Check that a folder has room and can be written; make it, as the service would."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".doctor"
@@ -80,12 +82,12 @@ def disk(folder: Path) -> str:
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror}") from error
     if free < _LEAST_FREE_BYTES:
-        raise InputError(f"{folder}: only {free / 1e9:.1f} GB free; make room for at least 1 GB")
+        raise InputError(f"{folder}: only {free / 1e9:.1f} GB free. Make room for at least 1 GB")
     return f"{folder}: {free / 1e9:.0f} GB free"
 
 
 def state_folder(folder: Path) -> str:
-    """Room for the state, in a folder that other users of the machine cannot enter."""
+    """Check the room for the state, in a folder that other users cannot enter."""
     make_private_folder(folder)
     words = disk(folder)
     if folder.stat().st_mode & 0o007:
@@ -107,6 +109,6 @@ def clock(files: CredentialFiles, now: datetime) -> str:
     if now < authority.not_valid_before_utc:
         raise InputError(
             f"it is {now:%Y-%m-%d %H:%M} here, before the consortium's authority was made "
-            f"({authority.not_valid_before_utc:%Y-%m-%d %H:%M}): set the clock"
+            f"({authority.not_valid_before_utc:%Y-%m-%d %H:%M}). Set the clock"
         )
     return f"{now:%Y-%m-%d %H:%M} UTC"

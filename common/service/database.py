@@ -47,7 +47,7 @@ class Database:
         self._lock = threading.RLock()
         try:
             if not read_only:
-                _make_private(path)
+                make_private(path)
             # Autocommit; transactions are begun explicitly, and take the write lock at once. A read
             # lets go of the file when it is done.
             self._connection = sqlite3.connect(
@@ -55,13 +55,12 @@ class Database:
                 isolation_level=None, check_same_thread=False, timeout=_BUSY_S,
             )  # fmt: skip
         except (OSError, sqlite3.Error) as error:
-            raise InputError(_words(path, error)) from error
-
+            raise InputError(_explained(path, "cannot be opened", error)) from error
         self.add_tables("".join(f"PRAGMA {pragma};" for pragma in _PRAGMAS))
         self._check_version()
 
     def _check_version(self) -> None:
-        """Leave alone what another version of this program has written."""
+        """Refuse a file that another version of this program has written."""
         # One statement sees one state of the file, whatever another process is just making of it.
         ((written, tables),) = self.rows(
             "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version"
@@ -70,10 +69,11 @@ class Database:
             self.add_tables(f"PRAGMA user_version={_VERSION};")
         elif written != _VERSION:
             self._connection.close()
+            which = "a later" if written > _VERSION else "an earlier"
             raise InputError(
-                f"{self.path} was written by {'a later' if written > _VERSION else 'an earlier'} "
-                f"version of parley: its tables are of version {written}, and this program knows "
-                f"{_VERSION}. Nothing was changed; run the version that wrote it"
+                f"{self.path}: it was written by {which} version of parley. Its tables are of "
+                f"version {written}, and this program knows {_VERSION}. Nothing was changed; run "
+                "the version that wrote it"
             )
 
     def add_tables(self, tables: str) -> None:
@@ -82,7 +82,7 @@ class Database:
             self._connection.executescript(tables)
         except sqlite3.Error as error:
             self._connection.close()
-            raise InputError(_words(self.path, error)) from error
+            raise InputError(_explained(self.path, "cannot be opened", error)) from error
 
     def check(self, *, within_s: float = math.inf) -> bool:
         """Read the whole file, unless that takes too long; LocalError if it is damaged."""
@@ -94,18 +94,18 @@ class Database:
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
                     return False
-                raise LocalError(_unreadable(self.path, error)) from error
+                raise LocalError(_explained(self.path, "could not be read", error)) from error
             except sqlite3.Error as error:
-                raise LocalError(_unreadable(self.path, error)) from error
+                raise LocalError(_explained(self.path, "could not be read", error)) from error
             finally:
                 self._connection.set_progress_handler(None, 0)
         if found != "ok":
             found = " ".join(found.split())
-            raise LocalError(f"{self.path} is damaged ({found}); {_REMEDIES['damaged']}")
+            raise LocalError(f"{self.path}: it is damaged ({found}). {_REMEDIES['damaged']}")
         return True
 
     def check_at_start(self) -> None:
-        """Refuse to run on a damaged file; of a large one, what there is time for is read."""
+        """Refuse a damaged file; of a large file, only a part is read."""
         if not self.check(within_s=_START_S):
             logger.warning(
                 "%s: not all of it was checked for damage in %d s. Run `parley doctor`, which "
@@ -125,7 +125,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of the block's changes on disk, or none; inside another transaction, part of that.
+        """Write all changes of a block, or none; inside another transaction, as part of that.
 
         Raises:
             LocalError: the file cannot be written, for example because the disk is full.
@@ -142,9 +142,9 @@ class Database:
             except sqlite3.Error as error:
                 self._roll_back()
                 raise LocalError(
-                    f"{self.path} could not be written ({error}); nothing was charged and nothing "
-                    "was sent. Make room or repair the disk, then start again: the study goes on "
-                    "from here"
+                    f"{self.path}: it could not be written ({error}). Nothing was charged and "
+                    "nothing was sent. Make room or repair the disk, then start again: the study "
+                    "goes on from here"
                 ) from error
             except BaseException:
                 self._roll_back()
@@ -162,20 +162,21 @@ class Database:
         self._connection.execute(statement, values)
 
     def rows(self, query: str, values: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query; LocalError if the file cannot be read."""
+        """Return the rows of a query; LocalError if the file cannot be read."""
         try:
             with self._lock:
                 return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            raise LocalError(_unreadable(self.path, error)) from error
+            raise LocalError(_explained(self.path, "could not be read", error)) from error
 
 
 _REMEDIES = {
-    "damaged": "stop the service, keep the file aside, and put its newest copy in its place; "
+    "damaged": "Stop the service, keep the file aside, and put its newest copy in its place; "
     "docs/operations.md, under Backups, says what an older copy forgets",
-    "full": "make room on the disk, then start again",
-    "read-only": "let the service's user write to the file and its folder",
-    "locked": "another process holds it: find that and end it",
+    "full": "Make room on the disk, then start again",
+    "read-only": "Let the service's user write to the file and its folder",
+    "locked": "Another process holds it: find that and end it",
+    "unknown": "Look at the file, its folder and the disk, and let no other program use it",
 }
 _CAUSES = {
     sqlite3.SQLITE_CORRUPT: "damaged",
@@ -187,23 +188,13 @@ _CAUSES = {
 }
 
 
-def _remedy(error: Exception) -> str:
+def _explained(path: Path, problem: str, error: Exception) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to it
-    return _REMEDIES.get(
-        _CAUSES.get(code, ""),
-        "look at the file, its folder and the disk, and let no other program use it",
-    )
+    cause = _CAUSES.get(code, "unknown")
+    return f"{path}: it {problem} ({error}). {_REMEDIES[cause]}"
 
 
-def _unreadable(path: Path, error: Exception) -> str:
-    return f"{path} could not be read ({error}); {_remedy(error)}"
-
-
-def _words(path: Path, error: Exception) -> str:
-    return f"cannot open {path}: {error}; {_remedy(error)}"
-
-
-def _make_private(path: Path) -> None:
-    """Create the file with mode 0600 before SQLite would create it with another."""
+def make_private(path: Path) -> None:
+    """Create a file with mode 0600, before SQLite would create it with another mode."""
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

@@ -4,7 +4,7 @@
         ...
 
 Samples are collected when they are asked for. The endpoint has no access control, so it is
-off unless it is given an address; give it one that only the monitoring can reach.
+off unless it is given an address; give it an address that only the monitoring can reach.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Literal
 
 from common.errors import ParleyError
-from common.service.log_limits import RateLimit
+from common.service.process import RateLimit
 from common.service.web.exchange import Request, Response, text
 from common.service.web.server import WebServer
 from common.wire.pki.credentials import CredentialFiles
@@ -41,12 +41,12 @@ class Sample:
 
 
 def gauge(name: str, value: float, words: str, labels: Mapping[str, str] | None = None) -> Sample:
-    """A figure that goes up and down; `words` are its help."""
+    """Make a figure that goes up and down; `words` are its help."""
     return Sample(name=name, help=words, kind="gauge", value=value, labels=labels or {})
 
 
 def certificate_gauge(files: CredentialFiles) -> Sample:
-    """When a service has to have a new certificate."""
+    """Measure when a service has to have a new certificate."""
     return gauge(
         "parley_certificate_expires_seconds",
         files.load().certificate.not_valid_after_utc.timestamp(),
@@ -55,7 +55,7 @@ def certificate_gauge(files: CredentialFiles) -> Sample:
 
 
 def render(samples: Iterable[Sample]) -> str:
-    """The text: samples of one name together, under its help and kind."""
+    """Write samples of one name together, under its help and kind."""
     lines: dict[str, list[str]] = {}
     for sample in samples:
         head = [f"# HELP {sample.name} {sample.help}", f"# TYPE {sample.name} {sample.kind}"]
@@ -70,7 +70,7 @@ def _escaped(words: str) -> str:
 
 
 def metrics_server(listen: str, collect: Callable[[], Iterable[Sample]]) -> WebServer:
-    """A server that answers GET /metrics in threads of its own."""
+    """Make a server that answers GET /metrics in threads of its own."""
 
     def answer(request: Request) -> Response:
         if (request.method, request.path) != ("GET", "/metrics"):

@@ -1,4 +1,7 @@
-"""What a long-running process needs besides its work: a folder to itself, logs, a clean stop."""
+"""What a long-running process needs besides its work.
+
+A clock, logs, a folder to itself, enough open files, and a clean stop.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from common.errors import InputError
+from common.errors import InputError, ParleyError
 from common.files import make_private_folder
 from common.wording import harmless
 
@@ -27,13 +31,35 @@ LEVELS = ("debug", "info", "warning", "error")
 LOCK = "running.lock"
 ENOUGH_OPEN_FILES = 1 << 16
 _LOCK_TRIES, _LOCK_PAUSE_S = 5, 0.05  # `running_in` holds the lock for a moment
+_MOST_KINDS = 1000
+
+
+Clock = Callable[[], dt.datetime]
+
+
+def system_clock() -> dt.datetime:
+    """Return the time. It is read here only, and handed to whatever needs it."""
+    return dt.datetime.now(dt.UTC)
+
+
+def stamp(at: dt.datetime) -> str:
+    """Write a time as records have it."""
+    return at.astimezone(dt.UTC).isoformat(timespec="seconds")
+
+
+def software() -> str:
+    """Return the name and version that we tell the other side."""
+    try:
+        return f"parley {metadata.version('parley')}"
+    except metadata.PackageNotFoundError:  # run from a checkout
+        return "parley"
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line.
+    """Writes one JSON object a line.
 
-    Of an exception only its kind and where it happened are written: its text may quote data. Who
-    logs an error says in the message what may be known of it.
+    Of an exception only its kind and where it happened are written: its text may quote data. The
+    message of the record says what may be known of the exception.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -64,14 +90,55 @@ def log_to(stream: TextIO = sys.stderr, *, level: str = "INFO") -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
+@contextlib.contextmanager
+def logging_failures(logger: logging.Logger, what: str, *names: str) -> Iterator[None]:
+    """Log an error of a block instead of raising it: the block is tried again later."""
+    try:
+        yield
+    except ParleyError as error:
+        logger.error(f"{what}: %s", *names, error)  # `what` is a format itself
+
+
+class RateLimit(logging.Filter):
+    """Lets so many records of a kind pass in a second; the next one says how many did not.
+
+    For lines that a caller can provoke at will. A kind is a logger, a level, and the `kind` of the
+    record (`extra={"kind": ...}`) or else its message without the arguments.
+    """
+
+    def __init__(
+        self, *, per_second: float = 5, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__()
+        self._pause_s, self._clock = 1 / per_second, clock
+        self._lock = threading.Lock()
+        # When one of a kind passed last, and how many were held since.
+        self._kinds: dict[tuple[str, int, object], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        kind = (record.name, record.levelno, getattr(record, "kind", record.msg))
+        now = self._clock()
+        with self._lock:
+            if len(self._kinds) >= _MOST_KINDS and kind not in self._kinds:
+                self._kinds.clear()
+            passed, held = self._kinds.get(kind, (float("-inf"), 0))
+            if now - passed < self._pause_s:
+                self._kinds[kind] = (passed, held + 1)
+                return False
+            self._kinds[kind] = (now, 0)
+        if held:
+            record.msg, record.args = f"{record.getMessage()} ({held} more like this)", None
+        return True
+
+
 def most_open_files() -> int:
-    """How many files and connections this process could have open, of those it can use."""
+    """Return how many files and connections this process could have open and use."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return ENOUGH_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, ENOUGH_OPEN_FILES)
 
 
 def raise_open_files() -> int:
-    """Have as many files and connections as the hard limit allows and we can use; how many."""
+    """Allow as many open files and connections as we can use; return how many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most_open_files()
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -83,13 +150,12 @@ def raise_open_files() -> int:
 def alone_in(folder: Path, *, service: str) -> Iterator[None]:
     """Be the only service that runs on a state folder, for the length of a block.
 
-    Two of them would each believe what it has in memory and answer for itself. Commands that read
-    the folder or leave a request in it for the service are no second service, and need not ask.
-    The lock is the kernel's, on an open file: it goes with the process, however that ends, and the
-    file that stays behind means nothing.
+    Two services would each trust what they have in memory. Commands that read the folder, or leave
+    a request in it for the service, need no lock. The lock is the kernel's, on an open file: it
+    goes with the process, however that ends, and the file that stays behind means nothing.
 
     Raises:
-        InputError: another one runs there, or the folder cannot be used.
+        InputError: another service runs there, or the folder cannot be used.
     """
     try:
         make_private_folder(folder)
@@ -104,7 +170,7 @@ def alone_in(folder: Path, *, service: str) -> Iterator[None]:
 
 
 def running_in(folder: Path) -> str | None:
-    """The number of the process that runs on a state folder, as words; None if none does."""
+    """Name the process that runs on a state folder; None if none does."""
     try:
         file = os.open(folder / LOCK, os.O_RDONLY)
     except OSError:
@@ -112,12 +178,16 @@ def running_in(folder: Path) -> str | None:
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = os.read(file, 20).decode(errors="replace").strip()
-        return f"process {holder}" if holder.isdecimal() else "a process"
+        return _holder(file)
     else:
         return None
     finally:
         os.close(file)
+
+
+def _holder(file: int) -> str:
+    number = os.read(file, 20).decode(errors="replace").strip()
+    return f"process {number}" if number.isdecimal() else "a process"
 
 
 def _take(file: int) -> None:
@@ -133,11 +203,9 @@ def _lock(file: int, folder: Path, service: str) -> None:
     try:
         _take(file)
     except BlockingIOError:
-        holder = os.read(file, 20).decode(errors="replace").strip()
-        known = f" (process {holder})" if holder.isdecimal() else ""
         raise InputError(
-            f"another {service} runs on the folder {folder}{known}: stop that one first, or give "
-            "this one a folder of its own"
+            f"{folder}: another {service} runs on this folder ({_holder(file)}). Stop that one "
+            "first, or give this one a folder of its own"
         ) from None
     except OSError as error:
         raise InputError(
@@ -151,13 +219,13 @@ def _lock(file: int, folder: Path, service: str) -> None:
 
 @contextlib.contextmanager
 def stopping_on_signals(*, with_stdin: bool = False) -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set, for the length of a block; in the main thread only.
+    """Yield an event that SIGTERM and SIGINT set; in the main thread only.
 
     SIGHUP is ignored meanwhile: a log rotation sends it, or a terminal that closes, and a service
     has no log file to open again.
 
-    `with_stdin` sets it as well when standard input ends: so a process that is not to outlive its
-    parent, however that dies, is given the reading end of a pipe from it.
+    `with_stdin` sets the event as well when standard input ends. A process that must not outlive
+    its parent, however the parent dies, is given the reading end of a pipe from it.
     """
     stopping = threading.Event()
     if with_stdin:

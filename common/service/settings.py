@@ -1,8 +1,8 @@
 """Settings of a service: defaults, then a TOML file, then the environment, then flags.
 
-A service's settings are a frozen dataclass. Each value remembers where it came from, so that
-`config show` can say so. A key that the service does not know is an error wherever it is written: a
-misspelt limit that is silently ignored is no limit.
+A service's settings are a frozen dataclass. The origin of each value is kept for `config show`. A
+key that the service does not know is an error wherever it is written: a misspelt limit that is
+silently ignored is no limit.
 
     settings = read_settings(
         CuratorSettings, prefix="PARLEY_CURATOR_", file=path, environment=os.environ, flags={}
@@ -10,7 +10,8 @@ misspelt limit that is silently ignored is no limit.
     settings.values.listen            # "0.0.0.0:7443"
     settings.origins["listen"]        # "PARLEY_CURATOR_LISTEN"
 
-Paths in a file are relative to it. Secrets are not settings: a setting may name a file with one.
+Paths in a file are relative to it. Secrets are not settings: a passphrase comes from a file that a
+setting names, or from the environment, never from a flag.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_type_hints
 
+from common.crypto.key_files import AskPassphrase
 from common.errors import InputError
+from common.files import read_private_key
 from common.schema.toml import parse_toml, text_of
 
 DEFAULT = "default"
+PASSPHRASE = "PARLEY_PASSPHRASE"  # noqa: S105  # the name of the variable
 LEAST_S, MOST_S = 0.001, 86_400.0  # of a duration: a loop without a pause, and a day
 MOST_PORT = 65_535
 _ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
@@ -49,7 +53,7 @@ class Settings(Generic[Kind]):
     tables: Mapping[str, Any]
 
     def lines(self) -> list[str]:
-        """For people: every setting, its value, and where it came from."""
+        """List every setting, its value, and its origin."""
         return [
             f"{key} = {getattr(self.values, key)}  # {origin}"
             for key, origin in self.origins.items()
@@ -68,14 +72,11 @@ def read_settings(
     """Put the settings together.
 
     A flag that is None was not given. `tables` names further tables that the file may have.
-
-    Raises:
-        InputError: naming the place, the key, and what would do.
     """
     types = get_type_hints(kind)
     values: dict[str, Any] = {}
     origins = {field.name: DEFAULT for field in dataclasses.fields(kind)}
-    document = {} if file is None else _document(file)
+    document = {} if file is None else _read(file)
     further = {name: document.pop(name) for name in tables if name in document}
     variables = {
         name.removeprefix(prefix).lower(): text
@@ -89,7 +90,7 @@ def read_settings(
     ):
         for key, value in found.items():
             if key not in origins:
-                raise InputError(f"{where}: unknown setting {key!r}; known: {', '.join(origins)}")
+                raise InputError(f"{where}: unknown setting {key!r}. Known: {', '.join(origins)}")
             values[key] = _converted(value, types[key], f"{where}: {key}", folder)
             origins[key] = where
     missing = [
@@ -98,8 +99,8 @@ def read_settings(
         if field.default is dataclasses.MISSING and field.name not in values
     ]
     if missing:
-        where = "name the settings file with --config" if file is None else f"write it into {file}"
-        raise InputError(f"{missing[0]} is not set: {where}, or set {prefix}{missing[0].upper()}")
+        where = "Name the settings file with --config" if file is None else f"Write it into {file}"
+        raise InputError(f"{missing[0]} is not set. {where}, or set {prefix}{missing[0].upper()}")
     try:
         return Settings(kind(**values), origins, further)
     except InputError as error:  # begins with the key
@@ -108,7 +109,7 @@ def read_settings(
 
 
 def check_seconds(key: str, value: float, *, most: float = MOST_S) -> None:
-    """Refuse a duration that is not finite, or is too short or too long to wait for."""
+    """Refuse a duration that is not finite, too short, or too long."""
     if not (math.isfinite(value) and LEAST_S <= value <= most):
         raise InputError(
             f"{key}: {value} is not a usable duration. Set {LEAST_S} to {most:.0f} seconds"
@@ -121,7 +122,7 @@ def check_whole(key: str, value: int, *, most: int) -> None:
 
 
 def check_address(key: str, value: str, *, least_port: int = 0) -> None:
-    """Refuse what is not `host:port`; a server may take port 0, which stands for a free one."""
+    """Refuse what is not `host:port`; to a server, port 0 is any free port."""
     match = _ADDRESS.fullmatch(value)
     if match is None or not least_port <= int(match[1]) <= MOST_PORT:
         raise InputError(
@@ -130,7 +131,7 @@ def check_address(key: str, value: str, *, least_port: int = 0) -> None:
         )
 
 
-def _document(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> dict[str, Any]:
     document = text_of(file)
     try:
         return parse_toml(document)
@@ -139,7 +140,7 @@ def _document(file: Path) -> dict[str, Any]:
 
 
 def _converted(value: object, kind: object, where: str, folder: Path) -> object:
-    """A value as its field has it; texts of the environment are read as what the field is."""
+    """Convert a value to the type of its field; the environment has texts only."""
     if kind in (Path, Path | None):
         if isinstance(value, str | Path) and str(value):
             return folder / value
@@ -156,3 +157,26 @@ def _converted(value: object, kind: object, where: str, folder: Path) -> object:
     if type(value) is not kind:
         raise InputError(f"{where}: expected {getattr(kind, '__name__', kind)}, got {value!r}")
     return value
+
+
+def given_passphrase(file: Path | None, environment: Mapping[str, str]) -> str | None:
+    """Return the first line of the file, which must be private, or the variable."""
+    if file is None:
+        return environment.get(PASSPHRASE)
+    lines = read_private_key(file).decode(errors="replace").splitlines()
+    return lines[0] if lines else ""
+
+
+def asking(file: Path | None, environment: Mapping[str, str]) -> AskPassphrase:
+    """Return a function that looks for the passphrase when a key turns out to need one."""
+
+    def ask() -> str:
+        given = given_passphrase(file, environment)
+        if given is None:
+            raise InputError(
+                "it is under a passphrase. Name a file that has it (passphrase_file), or set "
+                f"{PASSPHRASE}"
+            )
+        return given
+
+    return ask

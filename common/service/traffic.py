@@ -1,6 +1,6 @@
-"""What a study took: rounds, seconds, and bytes per phase and party, counted where it is run.
+"""The traffic of a study: rounds, seconds, and bytes per phase and party.
 
-Both services count in the transaction that takes a message in or lets it out, so a crash neither
+Both services count in the transaction that takes a message in or sends it, so a crash neither
 loses a message nor counts it twice. A message belongs to the phase of its step; what belongs to no
 step is part of setting up. Times are by this side's clock, from a step's opening to its result.
 """
@@ -84,14 +84,14 @@ class TrafficLog:
         )
 
     def newest_step(self, study: StudyId) -> int:
-        """The number of the last step that was opened; 0 before the first."""
+        """Return the number of the last step that was opened; 0 before the first."""
         ((newest,),) = self._file.rows(
             "SELECT MAX(0, COALESCE(MAX(step), 0)) FROM step_time WHERE study = ?", (study,)
         )
         return int(newest)
 
     def phases(self, study: StudyId) -> Phases:
-        """What a study took so far, phase by phase, in the order of their first steps."""
+        """Return what a study took so far, phase by phase, in the order of their first steps."""
         found = {SETTING_UP: PhaseTraffic()}
         phase_of: dict[int, str] = {}
         for step, phase, opened, closed in self._file.rows(

@@ -1,8 +1,8 @@
 """The error catalogue: every reason for refusing a call, and all that a peer may learn about it.
 
 An error is a code and a private detail. The code travels (as a gRPC status and a trailer); the
-detail stays in the log of the side that refused. The words a peer reads come from this catalogue,
-and from its own copy of it: a text that arrives over the network is never shown.
+detail stays in the log of the side that refused. The words that a peer reads come from its own copy
+of this catalogue: a text that arrives over the network is never shown.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ErrorCode(enum.IntEnum):
     )
     CERTIFICATE_UNTRUSTED = (
         10, _Status.UNAUTHENTICATED,
-        "The certificate is not one that this consortium issued to a party.",
+        "The certificate was not issued to a party by this consortium.",
         "Compare the authority's fingerprint on both sides with `parley keys show`.",
     )
     CERTIFICATE_EXPIRED = (
@@ -108,7 +108,7 @@ class ErrorCode(enum.IntEnum):
         "Compare the identity's fingerprint with the study's.",
     )
     OUT_OF_TURN = (
-        18, _Status.FAILED_PRECONDITION, "The message is not one that may be sent now.",
+        18, _Status.FAILED_PRECONDITION, "The message may not be sent now.",
         "Look at the logs of both sides; nothing was changed by it.",
     )
     REFUSED = (
@@ -143,13 +143,13 @@ class WireError(RemoteProtocolError):
         self.code, self.detail = code, detail
 
     def trailer(self) -> tuple[tuple[str, bytes], ...]:
-        """The trailing metadata that carries the code."""
+        """Return the trailing metadata that carries the code."""
         detail = errors_pb2.ErrorDetail(code=f"ERROR_CODE_{self.code.name}")
         return ((TRAILER, detail.SerializeToString()),)
 
 
 def classify(error: Exception) -> WireError:
-    """Any exception as an error of the catalogue; what is not ours is an internal failure."""
+    """Turn an exception into an error of the catalogue; a defect is an internal failure."""
     match error:
         case WireError():
             return error
@@ -164,7 +164,7 @@ def classify(error: Exception) -> WireError:
 def received(
     status: grpc.StatusCode, metadata: Iterable[tuple[str, str | bytes]] | None
 ) -> WireError:
-    """The error a peer's refusal stands for: by its trailer, or else by its status.
+    """Return the error of a peer's refusal, by its trailer or else by its status.
 
     The text of the status is the peer's, so it is not used.
     """

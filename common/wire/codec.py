@@ -73,26 +73,23 @@ class Codec(Generic[_Kind]):
             raise WireError(ErrorCode.VERSION_MISMATCH, f"encoding {envelope.encoding}")
         field = envelope.WhichOneof("message")  # `parse` refuses an envelope without one
         body, kind = getattr(envelope, field), self.kinds[field]
+        values = {key: getattr(body, key) for key in _keys(kind)}
+        for key, value in values.items():
+            if body.DESCRIPTOR.fields_by_name[key].is_repeated:
+                values[key] = tuple(value)
         try:
-            return kind(study=envelope.study, **{key: _value(body, key) for key in _keys(kind)})
+            return kind(study=envelope.study, **values)
         except RemoteProtocolError as error:  # the message's own checks
             raise WireError(ErrorCode.FIELD_INVALID, str(error)) from error
 
 
-def _value(body: Message, name: str) -> Any:  # noqa: ANN401  # what the field has
-    """A field as messages have it: a list is a tuple there."""
-    value = getattr(body, name)
-    repeated = body.DESCRIPTOR.fields_by_name[name].is_repeated
-    return tuple(value) if repeated else value
-
-
 def _field(kind: type) -> str:
-    """The field of an envelope that holds a kind of message: step_opened for StepOpened."""
+    """Name the field of an envelope that holds a kind of message: step_opened for StepOpened."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
 def _keys(kind: type[Any]) -> list[str]:
-    """The fields that the message's own part of the envelope holds, by the same names."""
+    """Name the fields of a message that its own part of the envelope holds."""
     return [field.name for field in fields(kind) if field.name != "study"]
 
 

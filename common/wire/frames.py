@@ -33,7 +33,7 @@ class Whole:
 
 
 def split(data: bytes, *, sequence: int) -> Iterator[Frame]:
-    """The frames of one message, in order; made one at a time."""
+    """Yield the frames of one message, in order."""
     size = strict.MOST_FRAME_BYTES
     if not 0 < len(data) <= strict.MOST_MESSAGE_BYTES or sequence < 1:
         raise LocalError(f"message {sequence} of {len(data):,} bytes cannot be sent")
@@ -66,10 +66,10 @@ class Assembler:
         self._payloads: list[bytes] = []
 
     def add(self, call: SubmitRequest | WorkResponse) -> Whole | None:
-        """Check the call that brings the next frame; the message, if it is its last.
+        """Check the call that brings the next frame; return the message with its last frame.
 
         Raises:
-            WireError: the frame is not one that can come next. The stream is then of no more use.
+            WireError: the frame cannot come next. The stream is then of no more use.
         """
         strict.check(call)
         frame = call.frame
@@ -88,7 +88,7 @@ class Assembler:
         return Whole(sequence=self._sequence, data=data)
 
     def finish(self) -> None:
-        """The stream ended; WireError if that is within a message."""
+        """Take note that the stream ended; WireError if that is within a message."""
         if self._payloads:
             raise WireError(ErrorCode.OUT_OF_ORDER, f"message {self._sequence} is incomplete")
 

@@ -53,7 +53,7 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
 def parse(kind: type[AnyMessage], data: bytes, *, most: int = MOST_CALL_BYTES) -> AnyMessage:
-    """The message in some bytes, checked; WireError names what is wrong with it."""
+    """Return the message in some bytes, checked; WireError names what is wrong with it."""
     if len(data) > most:
         raise WireError(ErrorCode.TOO_LARGE, f"{len(data):,} bytes, at most {most:,}")
     message = decode(kind, data)
@@ -62,7 +62,7 @@ def parse(kind: type[AnyMessage], data: bytes, *, most: int = MOST_CALL_BYTES) -
 
 
 def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
-    """The message in some bytes, as protobuf reads it: of a contract that is not ours."""
+    """Return the message in some bytes, of a contract that is not ours, unchecked."""
     message = kind()
     try:
         message.ParseFromString(data)
@@ -74,10 +74,7 @@ def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
 def check(message: Message, *, size: int | None = None) -> None:
     """Refuse a message that is not whole, holds unknown fields, or passes a limit.
 
-    `size` is that of its bytes, where they are at hand.
-
-    Raises:
-        WireError: naming the field and what is wrong with it.
+    `size` is that of its bytes, where they are at hand. A WireError names the field.
     """
     known = _check(message)
     size = message.ByteSize() if size is None else size
@@ -91,7 +88,7 @@ def check(message: Message, *, size: int | None = None) -> None:
 
 
 def _check(message: Message) -> int:
-    """The bytes that the known fields take; refuses what is missing or not allowed."""
+    """Return the bytes that the known fields take; refuse what is missing or not allowed."""
     descriptor, size = message.DESCRIPTOR, 0
     for choice in descriptor.oneofs:
         if message.WhichOneof(choice.name) is None and len(choice.fields) > 1:

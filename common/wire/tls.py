@@ -46,8 +46,6 @@ SERVER_OPTIONS: Options = (
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.so_reuseport", 0),  # a second curator on the same port is an error, not a coin toss
 )
-
-
 _CLOSED = (
     "it closed the connection at once. Either its clock is wrong, so that our certificate seems "
     "expired or not valid yet: have its operator run `parley doctor curator`. Or it trusts another "
@@ -69,8 +67,6 @@ _SIGNS = (  # of what is in the way, in what gRPC says of it
     ("timed out", "it does not answer: a firewall that drops, or the wrong address?"),
     ("Deadline Exceeded", "it does not answer in time"),
 )
-
-
 _DISTRUSTED = (  # why a certificate of the curator's does not do
     ("has expired", "it has expired, and the operator must renew it; or our clock is wrong"),
     ("not yet valid", "it is not valid yet; is our clock wrong, or the curator's?"),
@@ -78,28 +74,27 @@ _DISTRUSTED = (  # why a certificate of the curator's does not do
 
 
 def server_options(*, open_files: int) -> Options:
-    """How a server listens, if its process may have so many files and connections open."""
+    """Return how a server listens whose process may have so many files open."""
     most = max(open_files - _FILES_OF_OUR_OWN, open_files // 2)
     return (*SERVER_OPTIONS, ("grpc.max_allowed_incoming_connections", most))
 
 
 def server_credentials(files: CredentialFiles) -> grpc.ServerCredentials:
-    """A server's credentials that follow their files; every client must show a certificate.
+    """Make a server's credentials that follow their files; a client must show a certificate.
 
     Raises:
         InputError: the files cannot be used now. Later on, the last good ones stay in use.
     """
-    followed = Followed(files, _configuration)
+
+    def configuration(now: Credentials) -> grpc.ServerCertificateConfiguration:
+        pair = (now.key_pem.reveal(), now.chain_pem)
+        return grpc.ssl_server_certificate_configuration([pair], now.authority_pem)
+
+    followed = Followed(files, configuration)
     return grpc.dynamic_ssl_server_credentials(
         followed.current,
         followed.fresh,  # type: ignore[arg-type]  # None is "no change"; gRPC's stubs lack it
         require_client_authentication=True,
-    )
-
-
-def _configuration(credentials: Credentials) -> grpc.ServerCertificateConfiguration:
-    return grpc.ssl_server_certificate_configuration(
-        [(credentials.key_pem.reveal(), credentials.chain_pem)], credentials.authority_pem
     )
 
 
@@ -110,7 +105,7 @@ def channel_credentials(credentials: Credentials) -> grpc.ChannelCredentials:
 
 
 def channel_options(*, proxy: str | None) -> Options:
-    """How a client dials, through a proxy or directly."""
+    """Return how a client dials, through a proxy or directly."""
     way: Options = (
         (("grpc.enable_http_proxy", 0),) if proxy is None else (("grpc.http_proxy", proxy),)
     )
@@ -118,7 +113,7 @@ def channel_options(*, proxy: str | None) -> Options:
 
 
 def proxy_from(environment: Mapping[str, str], *, host: str) -> str | None:
-    """The proxy to reach a host through, by the usual variables; None to dial directly."""
+    """Return the proxy to reach a host through, by the usual variables; None to dial directly."""
     proxy, exceptions = (
         environment.get(name.upper()) or environment.get(name, "")
         for name in ("https_proxy", "no_proxy")
@@ -135,15 +130,15 @@ def proxy_from(environment: Mapping[str, str], *, host: str) -> str | None:
 def explain(
     error: grpc.RpcError, mine: Credentials | None, *, at: datetime, target: str
 ) -> WireError:
-    """What a failed call means, for a party: the peer's word, or what can be told from here.
+    """Explain a failed call to a party: by the peer's refusal, or by what can be seen from here.
 
-    A server that refuses a certificate during the handshake says no more than a closed connection,
-    so that case is told by looking at our own certificate.
+    A server that refuses a certificate during the handshake closes the connection without a word,
+    so that case is recognised by a look at our own certificate.
     """
     trailer = cast(Iterable[tuple[str, str | bytes]] | None, error.trailing_metadata())
-    told = received(error.code(), trailer)
-    if told.code is not ErrorCode.UNAVAILABLE:
-        return told
+    refusal = received(error.code(), trailer)
+    if refusal.code is not ErrorCode.UNAVAILABLE:
+        return refusal
     details = error.details() or ""
     if "Hostname Verification" in details:
         return WireError(ErrorCode.CURATOR_UNTRUSTED, f"{target}: it is for other addresses")
@@ -159,6 +154,6 @@ def explain(
     except WireError as own:
         return own
     if any(key == TRAILER for key, _ in trailer or ()):
-        return told
-    meaning = next((words for sign, words in _SIGNS if sign in details), details or told.detail)
+        return refusal
+    meaning = next((words for sign, words in _SIGNS if sign in details), details or refusal.detail)
     return WireError(ErrorCode.UNAVAILABLE, f"{target}: {meaning}")

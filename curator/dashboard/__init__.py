@@ -1,1 +1,1 @@
-"""A page for the curator's operator: what the studies do now. It reads; nothing else by default."""
+"""A page for the curator's operator: what the studies do now. By default it only reads."""

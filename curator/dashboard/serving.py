@@ -1,4 +1,4 @@
-"""The dashboard put together: address, TLS, token, operators; started and stopped with the service.
+"""The dashboard behind an address: TLS, token and operators; it starts and stops with the service.
 
 On a loopback address it speaks plain HTTP, for a browser on the same machine or at the end of a
 tunnel. On any other address, or when operators log in by certificate, it speaks TLS 1.3 with the
@@ -21,7 +21,6 @@ from pathlib import Path
 from cryptography import x509
 
 from common.errors import InputError
-from common.files import read
 from common.service.database import Database
 from common.service.web.server import WebServer
 from common.service.web.sessions import Sessions, token_in
@@ -30,7 +29,7 @@ from common.wire.catalogue import WireError
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.credentials import CredentialFiles, Credentials, Followed
-from common.wire.pki.peers import Revocations, parse_revocations
+from common.wire.pki.peers import Revocations, listed_in
 from curator.dashboard.site import Dashboard, Service
 from curator.store.reader import StoreReader
 
@@ -38,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class Operators:
-    """Client certificates that may log in: listed by fingerprint, of the consortium, not revoked.
+    """Client certificates of the consortium that may log in: listed, and not revoked.
 
     The list has SHA-256 fingerprints, one per line, and is read again for every visitor.
     """
@@ -48,10 +47,10 @@ class Operators:
     ) -> None:
         self._path, self._revocations, self._clock = path, revocations, clock
         if path is not None:
-            self._listed(path)  # refuses a list that cannot be read before it is relied on
+            listed_in(path)  # refuses a list that cannot be read before it is relied on
 
     def holder_of(self, certificate: bytes) -> str | None:
-        """The fingerprint of a certificate, verified by TLS, that may come in."""
+        """Return the fingerprint of a certificate that may log in; TLS has verified it."""
         try:
             found = x509.load_der_x509_certificate(certificate)
             certificates.verify_holder(found, role=Role.PARTY, at=self._clock())
@@ -61,22 +60,19 @@ class Operators:
         return fingerprint if self.admits(fingerprint) else None
 
     def admits(self, fingerprint: str) -> bool:
-        """Whether the certificate is on the list, and not revoked."""
+        """Return whether the certificate is on the list, and not revoked."""
         if self._path is None:
             return False
         try:
             self._revocations.refuse(fingerprint)
-            return fingerprint in self._listed(self._path)
+            return fingerprint in listed_in(self._path)
         except (InputError, WireError) as error:
             logger.warning("a certificate was not let in: %s", error)
             return False
 
-    def _listed(self, path: Path) -> frozenset[str]:
-        return parse_revocations(read(path).decode("utf-8", "replace"), path)
-
 
 class BrowserTls:
-    """Gives the context of this moment; TLS 1.3 only. InputError if there can be none now."""
+    """Returns the TLS 1.3 context of this moment; InputError if there can be none now."""
 
     def __init__(self, files: CredentialFiles) -> None:
         self._files = files
@@ -121,7 +117,7 @@ class Place:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
+    """Return whether an address is reached from this machine only."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -134,12 +130,13 @@ def serving_dashboard(place: Place | None, service: Service) -> Iterator[None]:
     if place is None:
         yield
         return
+    named = subject_of(service.files.load().certificate).hosts if place.secure else ()
     operators = Operators(place.operators, Revocations(place.revoked), service.clock)
     with Database(place.store, read_only=True) as database:
         dashboard = Dashboard(service, StoreReader(database))
         site = Site(
             title="Parley curator",
-            hosts=_hosts(place, service),
+            hosts=[*LOOPBACK, *named, place.host],
             sessions=Sessions(token_in(place.token), now=time.monotonic),
             routes=dashboard.routes(),
             assets=dashboard.assets(),
@@ -158,8 +155,3 @@ def serving_dashboard(place: Place | None, service: Service) -> Iterator[None]:
                 scheme, place.listen.rpartition(":")[0], port, place.token,
             )  # fmt: skip
             yield
-
-
-def _hosts(place: Place, service: Service) -> list[str]:
-    named = subject_of(service.files.load().certificate).hosts if place.secure else ()
-    return [*LOOPBACK, *named, place.host]

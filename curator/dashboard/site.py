@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -17,7 +18,7 @@ from common.errors import InputError
 from common.release.archive import zip_pieces
 from common.release.contents import FolderContents
 from common.release.folder import cautions_of
-from common.service.clock import Clock
+from common.service.process import Clock
 from common.service.web.exchange import Request, Response, download, see_other, text
 from common.service.web.feed import Feed
 from common.service.web.pages import Asset, Markup, asset, page
@@ -26,12 +27,12 @@ from common.service.web.site import Route
 from common.study.document import Study
 from common.study.ids import StudyId, study_id
 from common.wire.pki.credentials import CredentialFiles
-from curator.dashboard.advice import troubles
 from curator.dashboard.snapshot import (
     StudyView,
     UnreadableStudy,
     spent_by_party,
     study_document,
+    troubles,
     unreadable_document,
 )
 from curator.metrics import CallCounter
@@ -62,7 +63,7 @@ class Service:
 
 
 class Dashboard:
-    """The pages behind the door."""
+    """The pages of the dashboard."""
 
     def __init__(self, service: Service, reader: StoreReader) -> None:
         self._service, self._reader = service, reader
@@ -85,11 +86,11 @@ class Dashboard:
         return routes
 
     def assets(self) -> Mapping[str, Asset]:
-        """Files that need no session."""
+        """Return the files that need no session."""
         return {"/dashboard.js": asset("curator.dashboard", "dashboard.js")}
 
     def document(self) -> bytes:
-        """Everything, as one line of JSON; made again only when something may have changed."""
+        """Return the snapshot as one line of JSON, made again when something may have changed."""
         now = self._service.clock()
         calls = tuple(self._service.calls.counted())
         news = (self._reader.data_version(), calls, int(now.timestamp()) // _REFRESH_S)
@@ -131,24 +132,21 @@ class Dashboard:
         )
 
     def _parties(self, views: list[StudyView], online: frozenset[str]) -> list[dict[str, object]]:
-        seen = self._service.studies.presence.seen()
-        spent = spent_by_party(views)
-        known = self._reader.parties()
-        names = sorted(known.keys() | {m.name for view in views for m in view.study.members})
+        known, spent = self._reader.parties(), spent_by_party(views)
+        seen_at = {name: party.seen_at for name, party in known.items()}
+        for name, at in self._service.studies.presence.seen().items():
+            seen_at[name] = at.isoformat(timespec="seconds")
+        studies = Counter(member.name for view in views for member in view.study.members)
         return [
             {
                 "name": name,
                 "online": name in online,
-                "seen_at": seen[name].isoformat(timespec="seconds")
-                if name in seen
-                else known[name].seen_at
-                if name in known
-                else None,
+                "seen_at": seen_at.get(name),
                 "software": known[name].software if name in known else "",
                 "spent": spent.get(name, "0"),
-                "studies": sum(name in {m.name for m in view.study.members} for view in views),
+                "studies": studies[name],
             }
-            for name in names
+            for name in sorted(known.keys() | studies.keys())
         ]
 
     def _study(
@@ -169,7 +167,7 @@ class Dashboard:
         )
 
     def _cautions(self, place: Path) -> list[str]:
-        """Of a release, which never changes: read once."""
+        """Return the cautions of a release; read once, because a release never changes."""
         if place not in self._read:
             try:
                 self._read[place] = cautions_of(place)
@@ -213,11 +211,11 @@ class Dashboard:
         return Response(kind="image/svg+xml", body=(place / _PICTURE).read_bytes())
 
     def _abort(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        """As `parley curator study abort` does: asked for durably, then done."""
+        """Write the request down and end the study, as `parley curator study abort` does."""
         study, studies = study_id(match["digest"]), self._service.studies
         if not self._reader.members(study):
             return text(HTTPStatus.NOT_FOUND, "There is no such study here.")
         logger.warning("study %s is given up at the dashboard", match["digest"][:16])
-        studies.store.ask_to_abort(study, "given up at the dashboard", at=studies.around.now())
+        studies.store.ask_to_abort(study, "given up at the dashboard", at=studies.context.now())
         studies.open()
         return see_other("/")

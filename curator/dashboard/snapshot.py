@@ -1,27 +1,40 @@
 """The studies of this moment as plain values, for the page to draw.
 
 Epsilons are texts of exact fractions, and their sums are made here, of fractions: the page adds
-nothing up. What is in it: the agreed study, who approved, steps with their costs, sizes of
-messages. What is not: messages, results, keys, counts.
+nothing up. A snapshot holds the agreed study, who approved, steps with their costs, sizes of
+messages, and advice for the operator. It holds no messages, results, keys or counts.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 
 from common.privacy.spending import Spending, short
 from common.study.document import Study
+from common.wire.catalogue import ErrorCode
 from common.wording import many
-from curator.dashboard.advice import UNREADABLE_ADVICE, advice
-from curator.progress import StepRecord
-from curator.store.records import Awaited, Record, StepBytes, StudyState
+from curator.store.records import Awaited, Record, StepBytes, StepRecord, StudyState
 from curator.waiting import approvals_in_words, how_long, in_words, waited
 
 Document = dict[str, object]
+
+_SPENT = "What the steps so far cost stays spent in the parties' ledgers."
+_UNREADABLE = (
+    "The other studies go on. Look at this one with the version of parley that it was offered with."
+)
+_KINDS = {
+    StudyState.WAITING: "busy",
+    StudyState.RUNNING: "busy",
+    StudyState.PUBLISHING: "busy",
+    StudyState.DONE: "good",
+    StudyState.REFUSED: "bad",
+    StudyState.FAILED: "bad",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +51,7 @@ class StudyView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableStudy:
-    """A study whose text this version of the program cannot read; `problem` says why."""
+    """A study whose text this version of the program cannot read, and why."""
 
     record: Record
     problem: str
@@ -54,7 +67,7 @@ def study_document(
     has_picture: bool,
     cautions: Sequence[str],
 ) -> Document:
-    """One study; `cautions` are what users of its release must know first."""
+    """Return the values of a study; `cautions` are what users of its release must know first."""
     study, record, awaited = view.study, view.record, _awaited(view)
     return {
         **_standing(record, has_release=has_release),
@@ -82,7 +95,7 @@ def study_document(
 
 
 def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Document:
-    """What can be said of a study that this version cannot read."""
+    """Return the values of a study that this version cannot read."""
     unknown = ("method", "profile", "aggregation", "epsilon", "delta", "budget")
     return {
         **_standing(study.record, has_release=has_release),
@@ -91,7 +104,7 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
         "kind": "bad",
         "overdue": False,
         "cause": study.problem,
-        "advice": UNREADABLE_ADVICE,
+        "advice": _UNREADABLE,
         "waits_for": "",
         "currency": "epsilon",
         "rows": 0,
@@ -105,7 +118,7 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
 
 
 def _standing(record: Record, *, has_release: bool) -> Document:
-    """What is known of every study, readable or not."""
+    """Return what is known of every study, readable or not."""
     return {
         "digest": record.study.hex(),
         "name": record.name,
@@ -116,18 +129,8 @@ def _standing(record: Record, *, has_release: bool) -> Document:
     }
 
 
-_KINDS = {
-    StudyState.WAITING: "busy",
-    StudyState.RUNNING: "busy",
-    StudyState.PUBLISHING: "busy",
-    StudyState.DONE: "good",
-    StudyState.REFUSED: "bad",
-    StudyState.FAILED: "bad",
-}
-
-
 def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, str]:
-    """What all studies together cost every party so far, steps under way included; in words."""
+    """Say what all studies together cost each party so far, steps under way included."""
     spent: dict[str, list[Spending]] = {}
     for view in views:
         for step in view.steps:
@@ -140,7 +143,7 @@ def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, str]:
 
 
 def _awaited(view: StudyView) -> Mapping[str, str]:
-    """The parties whose next word would bring a study on, and since when."""
+    """Return the parties that a study waits for, and since when."""
     record = view.record
     if record.state is StudyState.WAITING:
         return {name: record.proposed_at for name in _names(view) if name not in view.approvals}
@@ -182,7 +185,7 @@ def _party(
 
 
 def _budget(steps: Sequence[StepRecord], party: str) -> Document:
-    """An exact sum, term by term; equal terms that follow one another are written once."""
+    """Write an exact sum term by term; equal terms that follow one another are written once."""
     costs = [step.costs[party] for step in steps]
     terms = [(cost, len(list(run))) for cost, run in groupby(costs)]
     written = [short(cost) if times == 1 else f"{times} * {short(cost)}" for cost, times in terms]
@@ -190,7 +193,7 @@ def _budget(steps: Sequence[StepRecord], party: str) -> Document:
 
 
 def _phases(view: StudyView) -> list[Document]:
-    """Approvals, every phase so far, the release."""
+    """List the approvals, every phase so far, and the release."""
     approved, parties = len(view.approvals), len(view.study.members)
     begun = bool(view.steps) or view.record.state not in (StudyState.WAITING, StudyState.REFUSED)
     phases: list[Document] = [
@@ -227,9 +230,9 @@ def _halted(view: StudyView, otherwise: str) -> str:
 
 
 def _network(view: StudyView) -> Document:
-    """Which attributes are counted together: by the newest phase that says so.
+    """Return which attributes are counted together, by the newest phase that says so.
 
-    The choices of one phase add up; a later phase knows better than an earlier one.
+    The choices of one phase add up; a later phase replaces an earlier one.
     """
     names = [attribute.name for attribute in view.study.schema.attributes]
     links: list[tuple[int, int]] = []
@@ -247,3 +250,53 @@ def _network(view: StudyView) -> Document:
         "phase": phase,
         "links": [[a, b, (a, b) in fresh] for a, b in links],
     }
+
+
+def advice(state: StudyState, cause: str, *, overdue: bool = False) -> str:
+    """Say what to do about a study that does not go on; "" for a study that does."""
+    match state:
+        case StudyState.REFUSED:
+            return (
+                "Nothing more happens here: a no is for good. Ask the owner, then offer a new "
+                "study, or the same without that owner: `parley curator study reform --without "
+                f"OWNER`. {_SPENT}"
+            )
+        case StudyState.FAILED:
+            return (
+                "Nothing more happens here. The curator's log has the details; put right what it "
+                f"names and offer a new study. {_SPENT}"
+            )
+        case StudyState.PUBLISHING if cause:
+            return (
+                "Every result is there and nothing is lost. Put right what it names (space and "
+                "permissions of the folder of releases): the curator tries again by itself."
+            )
+        case _ if cause:
+            return (
+                "The study is stopped and nothing is lost. Put right what it names: the curator "
+                "tries again by itself. If another version of parley began it, go on with that one."
+            )
+        case StudyState.RUNNING if overdue:
+            return (
+                "The study is overdue. Ask the owners that it waits for whether their nodes run. "
+                "If one of them does not come back, end the study, and offer a new one without it: "
+                f"`parley curator study reform --without OWNER`. {_SPENT}"
+            )
+    return ""
+
+
+def troubles(counted: Iterable[tuple[tuple[str, str], int]]) -> list[Document]:
+    """Return the refused calls since the start, by reason."""
+    totals: Counter[str] = Counter()
+    for (_, outcome), number in counted:
+        if outcome in ErrorCode.__members__:
+            totals[outcome] += number
+    return [
+        {
+            "code": code,
+            "count": number,
+            "what": ErrorCode[code].public,
+            "todo": ErrorCode[code].remedy,
+        }
+        for code, number in sorted(totals.items())
+    ]

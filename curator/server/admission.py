@@ -1,4 +1,4 @@
-"""Calls under way: how many there may be, how long a peer may keep one waiting, what it may fill.
+"""Limits of calls under way: their number, how long a peer may stall one, the memory it may fill.
 
 Every call holds a thread from its first byte to its last. So each kind of call has a limit in all,
 which adds up to the threads there are, and a lower limit for one party, which others do not feel.
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from common.service.log_limits import RateLimit
+from common.service.process import RateLimit
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.peers import Peer, Revocations
@@ -32,7 +32,7 @@ MOST_UNFINISHED_BYTES = 4 * strict.MOST_MESSAGE_BYTES  # of all parties; one may
 
 
 class Kind(enum.Enum):
-    """What a call holds its thread for."""
+    """The kinds of calls, by what they hold a thread for."""
 
     SHORT = "short calls"
     WORK = "streams of work"
@@ -41,7 +41,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many calls of a kind may be under way: in all, and of one party."""
+    """The most calls of a kind that may be under way: in all, and of one party."""
 
     total: int
     of_a_party: int
@@ -150,7 +150,7 @@ class Admission:
             each.end(WireError(ErrorCode.UNAVAILABLE, "the party made a newer one"))
 
     def hold(self, call: AdmittedCall, size: int) -> None:
-        """Count bytes of an unfinished message; TOO_MANY_CALLS if they fill all that they may."""
+        """Count bytes of an unfinished message; TOO_MANY_CALLS above the limit."""
         with self._lock:
             held = {c: c.held for c in self._calls}
             own = sum(size for c, size in held.items() if c.peer.name == call.peer.name)
@@ -166,7 +166,7 @@ class Admission:
         now = time.monotonic()
         with self._lock:
             calls = [call for call in self._calls if call.ended is None]
-            # gRPC closes a call that is cancelled; one that it does not close is forgotten here.
+            # gRPC closes a cancelled call; a call that it does not close is forgotten here.
             self._calls -= {c for c in self._calls if c.handled and c.ended is not None}
         for call in calls:
             why = self._reason_to_end(call, now)

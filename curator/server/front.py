@@ -1,8 +1,8 @@
-"""The front of every call: who it is, may it, what does it say; then the answer, or a refusal.
+"""The front of every call: it identifies, admits and decodes, then answers or refuses.
 
-gRPC is given handlers that take streams of bytes, whatever the contract says of a method. Left to
-itself it waits, in a thread that is counted nowhere, for the one message of a call; and a message
-that it cannot decode keeps its call, and its memory, for ever. On the wire there is no difference.
+gRPC is given handlers that take streams of bytes, whatever the contract says of a method. By itself
+gRPC waits, in a thread that is counted nowhere, for the one message of a call; and a message that
+it cannot decode keeps its call, and its memory, for ever. On the wire there is no difference.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from common.service.log_limits import RateLimit
+from common.service.process import RateLimit
 from common.wire.catalogue import ErrorCode, WireError, classify
 from common.wire.pki.peers import Peer
 from curator.metrics import CallCounter
@@ -58,7 +58,7 @@ def one(parse: Callable[[bytes], _Request]) -> Callable[..., _Request]:
 class Front:
     """Makes gRPC handlers of methods that take requests and an admitted call.
 
-    `identify` says who makes a call; it raises a WireError for a caller that may not.
+    `identify` returns the party that makes a call, or raises a WireError.
     """
 
     def __init__(
@@ -69,41 +69,35 @@ class Front:
     ) -> None:
         self._admission, self._identify, self._calls = admission, identify, calls
 
-    def answering(
-        self, name: str, read: Reader, method: Callable[[Any, AdmittedCall], Message], kind: Kind
-    ) -> grpc.RpcMethodHandler[Any, Any]:
-        """Make a handler of a method that answers with one message."""
-
-        def answer(frames: Iterator[bytes], context: grpc.ServicerContext) -> Message:
-            with self._under_way(name, context, kind) as call:
-                return method(read(frames, call), call)
-
-        return grpc.stream_unary_rpc_method_handler(
-            answer, request_deserializer=None, response_serializer=_serialize
-        )
-
-    def streaming(
+    def handler(
         self,
         name: str,
         read: Reader,
-        method: Callable[[Any, AdmittedCall], Iterator[Message]],
-        kind: Kind,
+        method: Callable[[Any, AdmittedCall], Any],
+        *,
+        streams: bool,
+        kind: Kind = Kind.SHORT,
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        """Make a handler of a method that answers with a stream."""
+        """Make a handler of a method that answers with one message, or streams its answer."""
 
-        def answer(frames: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Message]:
+        def answer(frames: Iterator[bytes], context: grpc.ServicerContext) -> Message:
+            with self._under_way(name, context, kind) as call:
+                answered: Message = method(read(frames, call), call)
+            return answered
+
+        def stream(frames: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Message]:
             with self._under_way(name, context, kind) as call:
                 yield from method(read(frames, call), call)
 
-        return grpc.stream_stream_rpc_method_handler(
-            answer, request_deserializer=None, response_serializer=_serialize
-        )
+        if streams:
+            return grpc.stream_stream_rpc_method_handler(stream, None, _serialize)
+        return grpc.stream_unary_rpc_method_handler(answer, None, _serialize)
 
     @contextlib.contextmanager
     def _under_way(
         self, name: str, context: grpc.ServicerContext, kind: Kind
     ) -> Iterator[AdmittedCall]:
-        """Surround a call: whatever goes wrong in it is logged, and refused by its code."""
+        """Surround a call: an error in it is logged, and refused by its code."""
         party = ""
         try:
             peer = self._identify(context)
@@ -120,7 +114,7 @@ class Front:
     def _refuse(
         self, name: str, party: str, error: Exception, context: grpc.ServicerContext
     ) -> NoReturn:
-        """Log what went wrong, and end the call with its code and nothing else."""
+        """Log an error, and end the call with its code and nothing else."""
         refusal = classify(error)
         defect = refusal.code is ErrorCode.INTERNAL
         level = logging.INFO if refusal.detail == _BROKEN_OFF else logging.WARNING

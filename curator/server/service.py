@@ -83,7 +83,10 @@ class CuratorServer:
         )
         self.calls = CallCounter()
         front = Front(self._admission, servicer.identify, self.calls)
-        handlers = [_curator_handler(front, servicer), _health_handler(front, self._is_serving)]
+        handlers = [
+            _curator_handler(front, servicer),
+            _health_handler(front, lambda: self._serving),
+        ]
         if reflection:
             handlers.append(_reflection_handler(front))
         self._server.add_generic_rpc_handlers(handlers)
@@ -95,8 +98,8 @@ class CuratorServer:
             port = self._server.add_secure_port(self._listen, self._credentials)
         except RuntimeError as error:
             raise InputError(
-                f"cannot listen on {self._listen}: is it in use? Another curator may run already; "
-                "`parley doctor curator` tells what it can"
+                f"cannot listen on {self._listen}: is it in use? Another curator may run already. "
+                "Ask `parley doctor curator`"
             ) from error
         self._server.start()
         self._serving = True
@@ -113,9 +116,6 @@ class CuratorServer:
         self._threads.shutdown(wait=True)
         logger.info("stopped")
 
-    def _is_serving(self) -> bool:
-        return self._serving
-
     def _watch(self) -> None:
         while not self._stopped.wait(_LOOK_EVERY_S):
             try:
@@ -129,9 +129,13 @@ def _curator_handler(front: Front, servicer: CuratorServicer) -> grpc.GenericRpc
     for method in _SERVICE.methods:
         parse = functools.partial(strict.parse, GetMessageClass(method.input_type))
         read = each(parse) if method.client_streaming else one(parse)
-        make = front.streaming if method.server_streaming else front.answering
-        kind = _KINDS.get(method.name, Kind.SHORT)
-        handlers[method.name] = make(method.name, read, getattr(servicer, method.name), kind)
+        handlers[method.name] = front.handler(
+            method.name,
+            read,
+            getattr(servicer, method.name),
+            streams=method.server_streaming,
+            kind=_KINDS.get(method.name, Kind.SHORT),
+        )
     return grpc.method_handlers_generic_handler(_SERVICE.full_name, handlers)
 
 
@@ -139,12 +143,12 @@ def _reflection_handler(front: Front) -> grpc.GenericRpcHandler:
     reflection = ReflectionServicer((_SERVICE.full_name, SERVICE_NAME))
     name = "ServerReflectionInfo"
     read = each(functools.partial(strict.decode, ServerReflectionRequest))
-    handler = front.streaming(name, read, reflection.ServerReflectionInfo, Kind.SHORT)
+    handler = front.handler(name, read, reflection.ServerReflectionInfo, streams=True)
     return grpc.method_handlers_generic_handler(SERVICE_NAME, {name: handler})
 
 
 def _health_handler(front: Front, serving: Callable[[], bool]) -> grpc.GenericRpcHandler:
-    """The standard health service, grpc.health.v1: `Check` and nothing else.
+    """Serve the standard health service, grpc.health.v1: `Check` and nothing else.
 
     Its two messages are a text and a number in field 1, which is what protobuf's own StringValue
     and Int32Value are on the wire; so no further package and no generated code is needed. `Watch`
@@ -158,5 +162,5 @@ def _health_handler(front: Front, serving: Callable[[], bool]) -> grpc.GenericRp
         return Int32Value(value=_SERVING if serving() else _NOT_SERVING)
 
     read = one(lambda data: strict.decode(StringValue, data))
-    method = front.answering("Check", read, check, Kind.SHORT)
+    method = front.handler("Check", read, check, streams=False)
     return grpc.method_handlers_generic_handler("grpc.health.v1.Health", {"Check": method})

@@ -1,16 +1,16 @@
-"""The calls of a party: each is identified, decoded, given to one function, and encoded.
+"""The calls of a party: each is given to one function, and its answer encoded.
 
-Who calls is what the certificate says. `curator.server.front` surrounds every method: it admits the
+The certificate says which party calls. `curator.server.front` surrounds every method: it admits the
 call, decodes its requests, and turns what is raised here into a refusal.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol, cast
+from itertools import chain
+from typing import cast
 
 import grpc
 
@@ -26,15 +26,15 @@ from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, split
 from common.wire.pki.peers import Peer, Revocations, identify
 from common.wire.v1 import curator_pb2 as pb
-from curator.node import StudyNode
 from curator.server.admission import Admission, AdmittedCall
+from curator.session import StudySession
 from curator.store.records import StudyState, Summary
 from curator.studies import Studies
 
 logger = logging.getLogger(__name__)
 
 PROTOCOL = 1
-_PATIENCE_S = 20.0  # a party that vanished is noticed, at the latest, after so long
+_LOOK_EVERY_S = 20.0  # a party that vanished is noticed, at the latest, after so long
 _STATES = {
     StudyState.WAITING: pb.STUDY_STATE_WAITING_FOR_PARTIES,
     StudyState.RUNNING: pb.STUDY_STATE_RUNNING,
@@ -43,12 +43,6 @@ _STATES = {
     StudyState.REFUSED: pb.STUDY_STATE_REFUSED,
     StudyState.FAILED: pb.STUDY_STATE_FAILED,
 }
-
-
-class _OfStudy(Protocol):
-    """A request about one study."""
-
-    study: bytes
 
 
 class CuratorServicer:
@@ -67,7 +61,7 @@ class CuratorServicer:
         self._clock, self._software = clock, software
 
     def Enrol(self, request: pb.EnrolRequest, call: AdmittedCall) -> pb.EnrolResponse:
-        """Introductions, and the studies of this party."""
+        """Introduce a party; return its studies."""
         peer = call.peer
         if request.protocol != PROTOCOL:
             raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {request.protocol}")
@@ -84,43 +78,43 @@ class CuratorServicer:
     def FetchStudy(
         self, request: pb.FetchStudyRequest, call: AdmittedCall
     ) -> pb.FetchStudyResponse:
-        node, _ = self._node(request, call)
-        return pb.FetchStudyResponse(document=self._studies.store.document(node.digest))
+        session = self._session(request.study, call)
+        return pb.FetchStudyResponse(document=self._studies.store.document(session.digest))
 
     def Approve(self, request: pb.ApproveRequest, call: AdmittedCall) -> pb.ApproveResponse:
-        """The owner's signature under a study."""
-        node, peer = self._node(request, call)
-        state = node.approve(peer.name, request.signature)
-        logger.info("party %s approved study %s", peer.name, short_id(node.digest))
+        """Take the owner's signature under a study."""
+        session, party = self._session(request.study, call), call.peer.name
+        state = session.approve(party, request.signature)
+        logger.info("party %s approved study %s", party, short_id(session.digest))
         return pb.ApproveResponse(state=_STATES[state])
 
     def Decline(self, request: pb.DeclineRequest, call: AdmittedCall) -> pb.DeclineResponse:
-        """The owner does not approve."""
-        node, peer = self._node(request, call)
-        return pb.DeclineResponse(state=_STATES[node.decline(peer.name, reason=request.reason)])
+        """Take the owner's refusal of a study."""
+        session = self._session(request.study, call)
+        state = session.decline(call.peer.name, reason=request.reason)
+        return pb.DeclineResponse(state=_STATES[state])
 
     def Work(self, request: pb.WorkRequest, call: AdmittedCall) -> Iterator[pb.WorkResponse]:
-        """Messages to this party until the study is over."""
-        node, peer = self._node(request, call)
-        self._acknowledge(node, peer.name, request.received)
+        """Stream the messages to this party until the study is over."""
+        session, party = self._session(request.study, call), call.peer.name
+        self._acknowledge(session, party, request.received)
         # A party waits once for a study: a newer stream, after a reconnect, ends the older one.
-        self._admission.take_over(call, node.digest)
-        wake = functools.partial(self._studies.wake, node.digest, [peer.name])
-        call.context.add_callback(wake)
-        with self._studies.presence.listening(peer.name):
-            node.called(peer.name)  # again: an older stream may have ended meanwhile
-            yield from self._messages(node, request.received, call)
+        self._admission.take_over(call, session.digest)
+        call.context.add_callback(lambda: self._studies.wake(session.digest, [party]))
+        with self._studies.presence.listening(party):
+            session.called(party)  # again: an older stream may have ended meanwhile
+            yield from self._messages(session, request.received, call)
 
     def _messages(
-        self, node: StudyNode, after: int, call: AdmittedCall
+        self, session: StudySession, after: int, call: AdmittedCall
     ) -> Iterator[pb.WorkResponse]:
         while True:
             queued = self._studies.next_message(
-                node,
+                session,
                 call.peer.name,
                 after=after,
-                gone=lambda: not call.context.is_active(),
-                patience_s=_PATIENCE_S,
+                cancelled=lambda: not call.context.is_active(),
+                look_every_s=_LOOK_EVERY_S,
             )
             if queued is None:
                 return
@@ -132,13 +126,12 @@ class CuratorServicer:
     def Acknowledge(
         self, request: pb.AcknowledgeRequest, call: AdmittedCall
     ) -> pb.AcknowledgeResponse:
-        """What the party has on disk need not be kept for it."""
-        node, peer = self._node(request, call)
-        self._acknowledge(node, peer.name, request.received)
+        """Drop what the party has on disk."""
+        self._acknowledge(self._session(request.study, call), call.peer.name, request.received)
         return pb.AcknowledgeResponse()
 
-    def _acknowledge(self, node: StudyNode, party: str, newest: int) -> None:
-        store, digest = self._studies.store, node.digest
+    def _acknowledge(self, session: StudySession, party: str, newest: int) -> None:
+        store, digest = self._studies.store, session.digest
         if newest > store.outbox.newest(digest, party):
             raise WireError(
                 ErrorCode.OUT_OF_ORDER,
@@ -148,64 +141,55 @@ class CuratorServicer:
         store.acknowledge(digest, party, newest)
 
     def Submit(self, requests: Iterator[pb.SubmitRequest], call: AdmittedCall) -> pb.SubmitResponse:
-        """Messages of this party, each stored before the next is looked at."""
-        node: StudyNode | None = None
-        assembler: Assembler | None = None
-        for request in requests:
-            if node is None or assembler is None:
-                node, assembler = self._submission(request, call)
-            if request.study != node.digest:
+        """Take messages of this party; each is stored before the next is looked at."""
+        first = next(requests, None)
+        if first is None:
+            raise WireError(ErrorCode.FIELD_MISSING, "an empty submission")
+        session = self._session(first.study, call)
+        # A party submits once at a time for a study, as it waits once for work.
+        self._admission.take_over(call, session.digest)
+        party, inbox = call.peer.name, self._studies.store.inbox
+        assembler = Assembler(stored=inbox.newest(session.digest, party))
+        for request in chain([first], requests):
+            if request.study != session.digest:
                 raise WireError(ErrorCode.FIELD_INVALID, "two studies in one call")
             if request.frame.sequence == assembler.latest:
-                node.require_running()
+                session.require_running()
             self._admission.hold(call, len(request.frame.payload))
             whole = assembler.add(request)
             if whole is not None:
-                node.receive(call.peer.name, whole.sequence, whole.data)
+                session.receive(party, whole.sequence, whole.data)
                 call.held = 0
-        if node is None or assembler is None:
-            raise WireError(ErrorCode.FIELD_MISSING, "an empty submission")
         assembler.finish()
-        stored = self._studies.store.inbox.newest(node.digest, call.peer.name)
-        return pb.SubmitResponse(submitted=stored)
-
-    def _submission(
-        self, first: pb.SubmitRequest, call: AdmittedCall
-    ) -> tuple[StudyNode, Assembler]:
-        node = self._studies.node(StudyId(first.study), call.peer.name)
-        # A party submits once at a time for a study, as it waits once for work.
-        self._admission.take_over(call, node.digest)
-        stored = self._studies.store.inbox.newest(node.digest, call.peer.name)
-        return node, Assembler(stored=stored)
+        return pb.SubmitResponse(submitted=inbox.newest(session.digest, party))
 
     def Status(self, request: pb.StatusRequest, call: AdmittedCall) -> pb.StatusResponse:
-        node, _ = self._node(request, call)
-        record = node.record
+        session = self._session(request.study, call)
+        record = session.record
         return pb.StatusResponse(
             state=_STATES[record.state],
             step=record.step,
             cause=record.cause[:MOST_TEXT],
-            waiting_for=node.waiting_for,
+            waiting_for=session.waiting_for,
         )
 
     def FetchRelease(
         self, request: pb.FetchReleaseRequest, call: AdmittedCall
     ) -> Iterator[pb.FetchReleaseResponse]:
-        """The release of a study that is done, or the prior of any, piece by piece."""
-        node, peer = self._node(request, call)
+        """Stream the release of a study that is done, or the prior of any."""
+        session = self._session(request.study, call)
         if request.prior:
-            yield from self._pieces(
-                pieces_of(self._studies.prior(node.study), most=strict.MOST_FRAME_BYTES), call
-            )
+            prior = self._studies.prior(session.study)
+            yield from self._pieces(pieces_of(prior, most=strict.MOST_FRAME_BYTES), call)
             return
-        record = node.record
+        record = session.record
         if record.state is not StudyState.DONE:
             raise WireError(ErrorCode.OUT_OF_TURN, f"no release yet: {record.state.value}")
         folder = record.folder
         if folder is None:
             raise WireError(ErrorCode.INTERNAL, f"the release is not in {record.place} any more")
         yield from self._pieces(zip_pieces(FolderContents(folder)), call)
-        logger.info("party %s has the release of %s", peer.name, short_id(node.digest))
+        logger.info("party %s has the release of %s", call.peer.name, short_id(session.digest))
 
     def _pieces(
         self, pieces: Iterator[bytes], call: AdmittedCall
@@ -220,35 +204,35 @@ class CuratorServicer:
     def Countersign(
         self, request: pb.CountersignRequest, call: AdmittedCall
     ) -> pb.CountersignResponse:
-        """A party's signature under the release of a study that is done."""
-        node, peer = self._node(request, call)
-        record = node.record
-        if record.folder is None:
-            raise WireError(ErrorCode.OUT_OF_TURN, f"no release here: {record.state.value}")
+        """Take a party's signature under the release of a study that is done."""
+        session, party = self._session(request.study, call), call.peer.name
+        folder = session.record.folder
+        if folder is None:
+            raise WireError(ErrorCode.OUT_OF_TURN, f"no release here: {session.record.state.value}")
         made = Signature(
             role=SignerRole.PARTY,
-            name=peer.name,
-            identity=next(m.identity for m in node.study.members if m.name == peer.name),
+            name=party,
+            identity=session.identity_of(party),
             signature=request.signature,
         )
         try:
-            made.require(read(record.folder / MANIFEST))
+            made.require(read(folder / MANIFEST))
         except InputError as error:
             raise WireError(ErrorCode.APPROVAL_INVALID, str(error)) from None
-        add_signature(record.folder, made)
-        logger.info("party %s countersigned %s", peer.name, short_id(node.digest))
+        add_signature(folder, made)
+        logger.info("party %s countersigned %s", party, short_id(session.digest))
         return pb.CountersignResponse()
 
     def identify(self, context: grpc.ServicerContext) -> Peer:
-        """Who makes a call; WireError for a caller that may not."""
+        """Return the party that makes a call; WireError for a caller that may not."""
         # gRPC's stubs say that a property has one value; it has a list of them.
         properties = cast(Mapping[str, Iterable[bytes]], context.auth_context())
         peer = identify(properties, self._revocations, at=self._clock())
         self._studies.called(peer.name)
         return peer
 
-    def _node(self, request: _OfStudy, call: AdmittedCall) -> tuple[StudyNode, Peer]:
-        return self._studies.node(StudyId(request.study), call.peer.name), call.peer
+    def _session(self, study: bytes, call: AdmittedCall) -> StudySession:
+        return self._studies.session(StudyId(study), call.peer.name)
 
 
 def _summary(study: Summary) -> pb.StudySummary:

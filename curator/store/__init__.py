@@ -1,1 +1,1 @@
-"""The curator's durable state: tables, records, and a reader for the dashboard."""
+"""The curator's durable state: a store, a reader for the dashboard, and their records."""

@@ -1,6 +1,6 @@
-"""What can be read of the curator's store, without its secrets.
+"""The part of the curator's store that only reads, and never its secrets.
 
-The service reads through its own connection. The dashboard has one that cannot write, so it never
+The service reads through its own connection. The dashboard's connection cannot write, so it never
 holds the lock of the service, and a mistake in it changes nothing. Every read is short: SQLite lets
 a writer wait for a reader. Keys, messages and signatures are never selected here.
 """
@@ -16,13 +16,13 @@ from common.errors import InputError
 from common.service.database import Database
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
-from curator.progress import StepRecord
 from curator.store.records import (
     UNREADABLE,
     Awaited,
     PartyRecord,
     Record,
     StepBytes,
+    StepRecord,
     StudyState,
     Summary,
     Word,
@@ -50,18 +50,18 @@ _RECORDS = (
 
 
 class StoreReader:
-    """The studies of a curator, as they are on disk. Threads may share it."""
+    """The studies of a curator on disk. Threads may share it."""
 
     def __init__(self, database: Database) -> None:
         self._file = database
 
     def data_version(self) -> int:
-        """Changes whenever another connection has written; asking costs next to nothing."""
+        """Return a number that changes whenever another connection has written; this is cheap."""
         ((version,),) = self._file.rows("PRAGMA data_version")
         return int(version)
 
     def parties(self) -> Mapping[str, PartyRecord]:
-        """Every party that ever introduced itself, as it did last."""
+        """Return every party that ever introduced itself, as it did last."""
         rows = self._file.rows("SELECT name, identity, software, seen_at FROM party ORDER BY name")
         return {
             name: PartyRecord(identity=bytes(identity), software=software, seen_at=seen_at)
@@ -69,7 +69,7 @@ class StoreReader:
         }
 
     def under_way(self) -> Mapping[StudyId, str]:
-        """The studies that are not over, and why the operator wants them ended; empty if not."""
+        """Return the studies under way, each with the operator's reason to end it, or ""."""
         return dict(
             self._file.rows(
                 "SELECT study.study, COALESCE(reason, '') FROM study INDEXED BY study_open "
@@ -78,12 +78,12 @@ class StoreReader:
         )
 
     def members(self, study: StudyId) -> tuple[str, ...]:
-        """The parties of a study, in its order; none if there is no such study."""
+        """Return the parties of a study, in its order; none if there is no such study."""
         rows = self._file.rows("SELECT party FROM member WHERE study = ? ORDER BY rowid", (study,))
         return tuple(party for (party,) in rows)
 
     def summaries(self, party: str, *, with_settled: bool, most: int) -> list[Summary]:
-        """The studies of a party, newest first.
+        """List the studies of a party, newest first.
 
         `with_settled` adds those that ended and that the party has acknowledged.
         """
@@ -97,42 +97,53 @@ class StoreReader:
         ]  # fmt: skip
 
     def study(self, study: StudyId) -> Study:
-        """A study, read from its text; InputError if this version cannot read it."""
-        ((name, text),) = self._file.rows(
-            "SELECT name, document FROM study WHERE study = ?", (study,)
-        )
-        return _read_study(study, name, text=text)
+        """Return a study, read from its text; InputError if this version cannot read it."""
+        where = f"study {short_id(study)} ({self.record(study).name!r})"
+        try:
+            found = Study.from_toml(self.document(study), where="its text")
+        except InputError as error:
+            raise InputError(f"{where}: {UNREADABLE}: {error}. {_READ_ELSEWHERE}") from error
+        if found.digest != study:
+            raise InputError(f"{where}: {UNREADABLE}: it means another study. {_READ_ELSEWHERE}")
+        return found
 
     def document(self, study: StudyId) -> str:
-        """The text of a study, with the signature under it if it has one."""
+        """Return the text of a study, with the signature under it if it has one."""
         ((document,),) = self._file.rows("SELECT document FROM study WHERE study = ?", (study,))
         return str(document)
 
     def record(self, study: StudyId) -> Record:
         rows = self._file.rows(f"{_RECORDS} WHERE study = ?", (study,))
         if not rows:
-            raise InputError(f"there is no study {short_id(study)} here")
+            raise InputError(f"study {short_id(study)}: there is no study of this digest here")
         return _record(rows[0])
 
     def records(self) -> list[Record]:
-        """Where every study stands, oldest first."""
+        """List the studies, oldest first."""
         return [_record(row) for row in self._file.rows(f"{_RECORDS} ORDER BY study.rowid")]
 
     def newest(self, most: int) -> list[Record]:
-        """Where the newest studies stand, newest first."""
+        """List the newest studies, newest first."""
         rows = self._file.rows(f"{_RECORDS} ORDER BY study.rowid DESC LIMIT ?", (most,))
         return [_record(row) for row in rows]
 
     def count_by_state(self) -> Mapping[StudyState, int]:
-        """How many studies there are in every state that occurs."""
+        """Return the number of studies in each state that occurs."""
         rows = self._file.rows("SELECT state, COUNT(*) FROM study GROUP BY state")
         return {StudyState(state): number for state, number in rows}
 
     def approvals(self, study: StudyId) -> Mapping[str, str]:
-        """When every party that approved did."""
+        """Return the parties that approved, and when."""
         return dict(
             self._file.rows("SELECT party, approved_at FROM approval WHERE study = ?", (study,))
         )
+
+    def not_approved_by(self, record: Record) -> tuple[str, ...]:
+        """Return the parties whose approval a study waits for."""
+        if record.state is not StudyState.WAITING:
+            return ()
+        approved = self.approvals(record.study)
+        return tuple(name for name in self.members(record.study) if name not in approved)
 
     def steps(self, study: StudyId) -> list[StepRecord]:
         rows = self._file.rows(
@@ -169,7 +180,7 @@ class StoreReader:
         ]
 
     def waiting_since(self) -> Mapping[StudyId, str]:
-        """The running studies that wait for parties, and since when the longest."""
+        """Return the running studies that wait for parties, and since when for the longest."""
         return dict(self._file.rows("SELECT study, MIN(since) FROM awaited GROUP BY study"))
 
 
@@ -180,14 +191,3 @@ def _record(row: tuple[Any, ...]) -> Record:
         cause=cause, place=place, abort_asked=abort_asked, proposed_at=proposed_at,
         ended_at=ended_at,
     )  # fmt: skip
-
-
-def _read_study(digest: StudyId, name: str, *, text: str) -> Study:
-    where = f"study {short_id(digest)} ({name!r})"
-    try:
-        study = Study.from_toml(text, where="its text")
-    except InputError as error:
-        raise InputError(f"{where}: {UNREADABLE}: {error}. {_READ_ELSEWHERE}") from error
-    if study.digest != digest:
-        raise InputError(f"{where}: {UNREADABLE}: it means another study. {_READ_ELSEWHERE}")
-    return study

@@ -1,18 +1,22 @@
-"""What the curator's store hands out: where a study stands."""
+"""What the curator's store hands out: the state of a study, its steps, its parties."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from common.study.ids import StudyId
 
 UNREADABLE = "this version of parley cannot read its text"
 
+Links = tuple[tuple[int, int], ...]
+
 
 class StudyState(enum.StrEnum):
-    """Where a study stands."""
+    """The state of a study."""
 
     WAITING = "waiting for parties"
     RUNNING = "running"
@@ -23,7 +27,7 @@ class StudyState(enum.StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more can happen."""
+        """Whether the study has ended."""
         return self in (StudyState.DONE, StudyState.REFUSED, StudyState.FAILED)
 
 
@@ -65,7 +69,7 @@ class Word(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Awaited:
-    """A party that a running study waits for, and since when."""
+    """A party that a running study waits for."""
 
     party: str
     word: Word
@@ -82,18 +86,32 @@ class PartyRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """A step that was opened."""
+
+    number: int  # steps are counted from 0
+    name: str  # unique in the study
+    phase: str  # what it belongs to
+    opened_at: str
+    # Exact, of every party whose rows it is about, in the currency of the promise.
+    costs: Mapping[str, Fraction]
+    # Pairs of attributes that it counts together; empty if they are (nearly) all pairs.
+    links: Links
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepBytes:
-    """Bytes of one party in one step: what it sent, and what it was sent."""
+    """Bytes of one party in one step."""
 
     party: str
     step: int
-    sent: int
+    sent: int  # by the party
     received: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """An event of a study that the operator is to be told of."""
+    """An event of a study that the operator has not been told yet."""
 
     number: int
     study: StudyId
@@ -105,7 +123,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A study as one of its parties needs to know it."""
+    """A study as one of its parties sees it."""
 
     study: StudyId
     name: str

@@ -8,7 +8,7 @@ both services.
 When a study ends, its secrets go: the Paillier key, the keys of its steps, what the parties sent.
 A queue stays until its party has acknowledged it, at most `KEEP_QUEUES` after the end.
 
-Not here: what messages mean, and when a study starts. `curator.node` knows.
+Not here: what messages mean, and when a study starts. `curator.session` knows.
 """
 
 from __future__ import annotations
@@ -23,24 +23,110 @@ from common.crypto.paillier.keys import PrivateKey
 from common.errors import InputError, LocalError
 from common.privacy.randomness import RandomSource
 from common.service.database import Database
-from common.service.durable.messages import Inbox, Outbox
-from common.service.durable.role import StepKeys
+from common.service.durable import Inbox, Outbox, StepKeys
 from common.service.traffic import TrafficLog
 from common.study.document import Study
 from common.study.ids import StudyId
 from common.wire.strict import MOST_STUDY_BYTES
-from curator.progress import Links, StepRecord
 from curator.store.reader import StoreReader
-from curator.store.records import Alert, StudyState, Word
-from curator.store.tables import TABLES
+from curator.store.records import Alert, Links, StepRecord, StudyState, Word
 
 KEEP_QUEUES = dt.timedelta(days=30)  # of an ended study, for a party that does not acknowledge
+
+# `step` is for people who watch: what was opened when, and at what cost; it stays. `member` lists
+# the parties of a study in their order; a party is settled when the study ended and the party has
+# every message. `held` is a step that is opened when all of its owners call. `awaited` says whose
+# call or answer a study waits for. `alert` is what the operator has not been told yet.
+#
+# What a running curator asks again and again has an index without the studies that are over, and
+# the queries name it: SQLite would rather read the table in its order.
+_TABLES = """
+CREATE TABLE IF NOT EXISTS party (
+    name TEXT PRIMARY KEY,
+    identity BLOB NOT NULL,
+    software TEXT NOT NULL,
+    seen_at TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS study (
+    study BLOB PRIMARY KEY,
+    name TEXT NOT NULL,
+    document TEXT NOT NULL,
+    state TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    phase TEXT NOT NULL,
+    cause TEXT NOT NULL,
+    place TEXT NOT NULL,
+    proposed_at TEXT NOT NULL,
+    ended_at TEXT
+) STRICT;
+CREATE INDEX IF NOT EXISTS study_open ON study (study) WHERE ended_at IS NULL;
+CREATE INDEX IF NOT EXISTS study_state ON study (state);
+CREATE TABLE IF NOT EXISTS member (
+    study BLOB NOT NULL REFERENCES study (study),
+    party TEXT NOT NULL,
+    settled INTEGER NOT NULL,
+    PRIMARY KEY (study, party)
+) STRICT;
+CREATE INDEX IF NOT EXISTS member_of ON member (party);
+CREATE INDEX IF NOT EXISTS member_open ON member (party) WHERE settled = 0;
+CREATE TABLE IF NOT EXISTS held (
+    study BLOB PRIMARY KEY REFERENCES study (study),
+    body BLOB NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS awaited (
+    study BLOB NOT NULL REFERENCES study (study),
+    party TEXT NOT NULL,
+    word TEXT NOT NULL,
+    since TEXT NOT NULL,
+    PRIMARY KEY (study, party)
+) STRICT;
+CREATE TABLE IF NOT EXISTS alert (
+    number INTEGER PRIMARY KEY,
+    study BLOB NOT NULL REFERENCES study (study),
+    event TEXT NOT NULL,
+    words TEXT NOT NULL,
+    at TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS abort_request (
+    study BLOB PRIMARY KEY REFERENCES study (study),
+    reason TEXT NOT NULL,
+    asked_at TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS missing_request (
+    study BLOB NOT NULL REFERENCES study (study),
+    party TEXT NOT NULL,
+    asked_at TEXT NOT NULL,
+    PRIMARY KEY (study, party)
+) STRICT;
+CREATE TABLE IF NOT EXISTS approval (
+    study BLOB NOT NULL REFERENCES study (study),
+    party TEXT NOT NULL,
+    signature BLOB NOT NULL,
+    approved_at TEXT NOT NULL,
+    PRIMARY KEY (study, party)
+) STRICT;
+CREATE TABLE IF NOT EXISTS step (
+    study BLOB NOT NULL REFERENCES study (study),
+    number INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    phase TEXT NOT NULL,
+    opened_at TEXT NOT NULL,
+    costs TEXT NOT NULL,
+    links TEXT NOT NULL,
+    PRIMARY KEY (study, number)
+) STRICT;
+CREATE TABLE IF NOT EXISTS paillier_key (
+    study BLOB PRIMARY KEY REFERENCES study (study),
+    key BLOB NOT NULL
+) STRICT;
+"""
 
 
 class Store(StoreReader):
     """The store of all studies of a curator. Threads may share it.
 
-    A passphrase protects Paillier keys on top of the file's mode.
+    A passphrase protects Paillier keys on top of the file's mode. What is not written in a
+    transaction of its own is written in the caller's.
     """
 
     def __init__(
@@ -49,18 +135,18 @@ class Store(StoreReader):
         super().__init__(database)
         self._source = source
         self._passphrase = passphrase
-        database.add_tables(TABLES)
+        database.add_tables(_TABLES)
         self.traffic = TrafficLog(database)
         self.inbox, self.outbox = Inbox(database), Outbox(database)
         self.keys = StepKeys(database, source)
 
     @property
     def version(self) -> int:
-        """Another one after every change that this process made."""
+        """A number that grows with every change that this process makes."""
         return self._file.commits
 
     def transaction(self) -> AbstractContextManager[None]:
-        """All of the block's changes on disk, or none."""
+        """Write all changes of a block, or none."""
         return self._file.transaction()
 
     def check(self) -> None:
@@ -70,7 +156,7 @@ class Store(StoreReader):
         self._file.check_at_start()
 
     def enrol(self, name: str, *, identity: bytes, software: str, at: str) -> None:
-        """Note who was here, with the identity that it offers for studies."""
+        """Record a party that called, with the identity that it offers for studies."""
         with self._file.transaction():
             self._file.write(
                 "INSERT OR REPLACE INTO party VALUES (?, ?, ?, ?)", (name, identity, software, at)
@@ -82,15 +168,15 @@ class Store(StoreReader):
                 self._file.write("UPDATE party SET seen_at = ? WHERE name = ?", (at, party))
 
     def propose(self, study: Study, *, at: str) -> None:
-        """Take in a study; again is harmless, and brings its signature up to date."""
+        """Take in a study; to repeat this is harmless, and updates its signature."""
         document = study.to_toml()
         if len(document) > MOST_STUDY_BYTES:
             raise InputError(
-                f"study {study.name!r} has {len(document):,} characters, at most "
-                f"{MOST_STUDY_BYTES:,} can be sent; use fewer values in its schema"
+                f"study {study.name!r}: it has {len(document):,} characters, and at most "
+                f"{MOST_STUDY_BYTES:,} can be sent. Use fewer values in its schema"
             )
         if Study.from_toml(document).digest != study.digest:
-            raise LocalError(f"study {study.name!r} does not survive being written down")
+            raise LocalError(f"study {study.name!r}: its text means another study")
         with self._file.transaction():
             self._file.write(
                 "INSERT INTO study VALUES (?, ?, ?, ?, 0, '', '', '', ?, NULL) "
@@ -103,14 +189,14 @@ class Store(StoreReader):
                 )
 
     def move(self, study: StudyId, state: StudyState, *, step: int, phase: str) -> None:
-        """Note where a study stands, in the caller's transaction."""
+        """Record the state of a study, in the caller's transaction."""
         self._file.write(
             "UPDATE study SET state = ?, step = ?, phase = ?, cause = '' WHERE study = ?",
             (state.value, step, phase, study),
         )
 
     def note_step(self, study: StudyId, step: StepRecord) -> None:
-        """Note what was opened, in the caller's transaction; again is harmless."""
+        """Record a step that was opened, in the caller's transaction."""
         costs = json.dumps({party: str(cost) for party, cost in step.costs.items()})
         self._file.write(
             "INSERT OR IGNORE INTO step VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -121,14 +207,14 @@ class Store(StoreReader):
         )  # fmt: skip
 
     def note_links(self, study: StudyId, number: int, links: Links) -> None:
-        """Note which attributes a published choice puts together, in the caller's transaction."""
+        """Record which attributes a published choice links, in the caller's transaction."""
         self._file.write(
             "UPDATE step SET links = ? WHERE study = ? AND number = ?",
             (json.dumps(links), study, number),
         )
 
     def note_cause(self, study: StudyId, cause: str) -> None:
-        """Why a study does not go on."""
+        """Record why a study does not go on."""
         with self._file.transaction():
             self._file.write("UPDATE study SET cause = ? WHERE study = ?", (cause, study))
 
@@ -160,19 +246,19 @@ class Store(StoreReader):
             )
 
     def asked_to_miss(self) -> list[tuple[StudyId, str]]:
-        """The studies and the parties that they are to go on without."""
+        """List the studies that are to go on without a party, each with the party."""
         rows = self._file.rows("SELECT study, party FROM missing_request ORDER BY rowid")
         return [(StudyId(study), party) for study, party in rows]
 
     def drop_missing(self, study: StudyId, party: str) -> None:
-        """Forget a request: it was seen to, or the study is over."""
+        """Forget a request to go on without a party."""
         with self._file.transaction():
             self._file.write(
                 "DELETE FROM missing_request WHERE study = ? AND party = ?", (study, party)
             )
 
     def add_alert(self, study: StudyId, event: str, *, words: str, at: str) -> None:
-        """Note an event for the operator, in the caller's transaction or in one of its own."""
+        """Record an event for the operator, in the caller's transaction or in one of its own."""
         with self._file.transaction():
             self._file.write(
                 "INSERT INTO alert (study, event, words, at) VALUES (?, ?, ?, ?)",
@@ -180,7 +266,7 @@ class Store(StoreReader):
             )
 
     def alerts(self) -> list[Alert]:
-        """The events that the operator's hook did not take yet, oldest first."""
+        """List the events that the operator has not been told yet, oldest first."""
         rows = self._file.rows(
             "SELECT number, alert.study, name, event, words, at FROM alert JOIN study "
             "USING (study) ORDER BY number"
@@ -199,7 +285,7 @@ class Store(StoreReader):
         self._file.write("INSERT INTO held VALUES (?, ?)", (study, body))
 
     def held(self, study: StudyId) -> bytes | None:
-        """The message that opens the next step, if it is not to be sent yet."""
+        """Return the message that opens the next step, if it is held."""
         rows = self._file.rows("SELECT body FROM held WHERE study = ?", (study,))
         return bytes(rows[0][0]) if rows else None
 
@@ -208,25 +294,25 @@ class Store(StoreReader):
         self._file.write("DELETE FROM held WHERE study = ?", (study,))
 
     def wait_for(self, study: StudyId, parties: Iterable[str], word: Word, *, at: str) -> None:
-        """Note that a study waits for parties, too, in the caller's transaction."""
+        """Record that a study waits for these parties, too, in the caller's transaction."""
         for party in parties:
             self._file.write(
                 "INSERT OR REPLACE INTO awaited VALUES (?, ?, ?, ?)", (study, party, word, at)
             )
 
     def stop_waiting_for(self, study: StudyId, parties: Iterable[str]) -> None:
-        """Note that a study waits for parties no more, in the caller's transaction."""
+        """Record that a study waits for these parties no more, in the caller's transaction."""
         for party in parties:
             self._file.write("DELETE FROM awaited WHERE study = ? AND party = ?", (study, party))
 
     def approve(self, study: StudyId, party: str, signature: bytes, *, at: str) -> None:
-        """Keep a party's approval, in the caller's transaction; again is harmless."""
+        """Keep a party's approval, in the caller's transaction."""
         self._file.write(
             "INSERT OR IGNORE INTO approval VALUES (?, ?, ?, ?)", (study, party, signature, at)
         )
 
     def acknowledge(self, study: StudyId, party: str, newest: int) -> None:
-        """A party has every message up to a number; what no party waits for any more is dropped."""
+        """Record that a party has the messages up to a number; drop what no party waits for."""
         with self._file.transaction():
             self.outbox.acknowledge(study, party, newest)
             self._file.write(
@@ -238,7 +324,7 @@ class Store(StoreReader):
             )
 
     def drop_queues(self, *, ended_before: str) -> None:
-        """Drop what parties never acknowledged of studies that ended long ago."""
+        """Drop the messages of studies that ended before a time, acknowledged or not."""
         old = self._file.rows(
             "SELECT DISTINCT study FROM member INDEXED BY member_open CROSS JOIN study "
             "USING (study) WHERE settled = 0 AND ended_at < ?",

@@ -28,7 +28,7 @@ from common.release.manifest import Signer, SignerRole
 from common.schema import Schema
 from common.schema.infer import is_draft
 from common.schema.toml import parse_toml
-from common.service.passphrase import asking, given_passphrase
+from common.service.settings import asking, given_passphrase
 from common.study.document import DEFAULT_METHOD, Study
 from parley.cli import console
 

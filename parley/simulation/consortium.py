@@ -34,7 +34,7 @@ from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_arrow
 from common.release.verify import verify
 from common.schema import Schema
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.study.document import Member, Study
 from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party

@@ -26,10 +26,9 @@ from common.study.script import ScriptRun
 from common.study.steps import Model, Step
 from common.study.sums import needs_key
 from common.study.transcript import SETTING_UP, PhaseTraffic
-from curator.effects import Effect as CuratorEffect
-from curator.effects import Fail
-from curator.effects import Send as SendToParty
-from curator.role import CuratorRole, State
+from curator.role import CuratorRole, Fail, State
+from curator.role import Effect as CuratorEffect
+from curator.role import Send as SendToParty
 from party.role import ChargeBudget, PartyRole
 
 

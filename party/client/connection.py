@@ -16,7 +16,7 @@ import grpc
 from google.protobuf.message import Message
 
 from common.errors import LocalError
-from common.service.durable.messages import Outgoing
+from common.service.durable import Outgoing
 from common.study.ids import StudyId
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, WireError

@@ -18,7 +18,7 @@ from common.errors import LocalError
 from common.privacy.spending import Spending
 from common.release.prior import Priors
 from common.service.alerts import Hook
-from common.service.clock import Clock, stamp
+from common.service.process import Clock, stamp
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.requests import PartyRows

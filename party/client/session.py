@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from common.errors import InputError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import SourceOfStep
-from common.service.durable.messages import Outgoing
+from common.service.durable import Outgoing
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.signatures import approval_statement

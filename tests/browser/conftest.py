@@ -14,8 +14,7 @@ from common.crypto.identities.identity import Identity
 from common.crypto.key_files import load_identity
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
-from common.service.clock import system_clock
-from common.service.process import JsonFormatter
+from common.service.process import JsonFormatter, system_clock
 from common.study.document import Member, Study
 from curator import app as curator_app
 from curator.app import CuratorSettings

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from unittest import mock
 
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.study.document import Study
 from curator.app import propose
 from parley.cli.main import main

@@ -13,8 +13,8 @@ from common.crypto.key_files import load_identity
 from common.crypto.paillier.blinding import PowerBlinder
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
-from common.service.clock import system_clock
 from common.service.database import Database
+from common.service.process import system_clock
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.keyring import init_curator, init_party
 from common.wire.v1 import curator_pb2 as pb

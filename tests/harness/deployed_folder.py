@@ -10,8 +10,8 @@ import numpy as np
 
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
-from common.service.clock import system_clock
 from common.service.database import Database
+from common.service.process import system_clock
 from common.study.sums import encode_result
 from common.study.transcript import SETTING_UP, PhaseTraffic
 from curator.app import serve

@@ -24,9 +24,8 @@ from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
-from common.service.clock import system_clock
 from common.service.database import Database
-from common.service.process import log_to, stopping_on_signals
+from common.service.process import log_to, stopping_on_signals, system_clock
 from common.study.document import Member, Study
 from curator import app as curator_app
 from curator.app import CuratorSettings, open_store, propose

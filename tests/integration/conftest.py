@@ -16,7 +16,7 @@ def gathering(tmp_path, paillier_key):
         folder.mkdir()
         made.append(Consortium(folder, NAMES[:parties], **changes))
         made[-1].curator.start()
-        made[-1].node = made[-1].curator.studies.propose(made[-1].study)
+        made[-1].session = made[-1].curator.studies.propose(made[-1].study)
         made[-1].key = None
         if made[-1].study.aggregation is Aggregation.PAILLIER:
             # One key for all tests saves their time; a study without one makes its own.
@@ -33,5 +33,5 @@ def gathering(tmp_path, paillier_key):
 
 @pytest.fixture
 def consortium(gathering):
-    """A curator, two parties, and a study that was proposed to them."""
+    """Start a curator and two parties, and propose a study to them."""
     return gathering(2)

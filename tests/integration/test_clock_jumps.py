@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.study.signatures import approval_statement
 from common.wire.catalogue import ErrorCode, WireError
 from curator.store.records import StudyState as CuratorState
@@ -42,7 +42,7 @@ class Jumping(Wrapped):
 
 
 def jumping(party, clock_that_jumps, by):
-    """A party in the middle of whose study a clock jumps; the moments when it did."""
+    """Make a party in the middle of whose study a clock jumps; return when it did."""
 
     moments = []
 
@@ -58,7 +58,7 @@ def jumping(party, clock_that_jumps, by):
 
 @pytest.fixture
 def consortium(gathering):
-    """Two parties and a curator, each with a clock of its own."""
+    """Start two parties and a curator, each with a clock of its own."""
     made = gathering(2)
     for each in (made.curator, *made.parties.values()):
         each.clock = Clock()
@@ -77,7 +77,7 @@ def test_a_jump_within_the_life_of_the_certificates_changes_nothing(consortium, 
 
 
 def check_refused(consortium, party):
-    """The study waits, and nobody was charged for anything but what was asked."""
+    """Check that the study waits, and that parties paid only for what was asked."""
     with pytest.raises(WireError) as refusal:
         party.attend(consortium.study)
     assert refusal.value.code is ErrorCode.CERTIFICATE_EXPIRED

@@ -9,8 +9,8 @@ import pytest
 
 from common.privacy.randomness import OsRandomSource
 from common.release.verify import verify
-from common.service.clock import system_clock
 from common.service.database import Database
+from common.service.process import system_clock
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
 from curator.app import curator_settings, open_store, propose
@@ -49,7 +49,7 @@ def join(place, name, port, study, **changes):
 
 @pytest.fixture
 def done(place, written):
-    """A study that ran to its end; north countersigned by itself, east was told not to."""
+    """Run a study to its end; north countersigned by itself, east was told not to."""
     hub = curator_settings(place.folder / "hub" / "curator.toml", {}).values
     propose(hub, written, clock=system_clock)
     with serving(hub) as port:

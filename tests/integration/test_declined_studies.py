@@ -48,7 +48,7 @@ def test_a_declined_study_is_over_for_the_party_when_it_is_closed_already(consor
     north = consortium.parties["north"]
     with north.house() as house:
         house.approvals.decide(consortium.study.digest, NO)
-    consortium.node.abort("given up")
+    consortium.session.abort("given up")
     assert north.attend(consortium.study) is StudyState.ABORTED
 
 
@@ -58,7 +58,7 @@ def test_the_curator_is_told_one_sentence_whatever_the_owner_wrote(consortium):
         house.approvals.decide(consortium.study.digest, NO)
     with pytest.raises(PolicyError):
         north.attend(consortium.study)
-    record = consortium.node.record
+    record = consortium.session.record
     assert record.state is CuratorState.REFUSED
     assert record.cause == "party 'north' declined: the owner does not take part in this study"
 
@@ -75,7 +75,7 @@ def test_an_owner_who_declines_while_the_node_waits_is_not_quoted_either(consort
     north.stopping.wait = decline_meanwhile
     with pytest.raises(PolicyError, match="declined"):
         north.attend(consortium.study)
-    assert "12 people" not in consortium.node.record.cause
+    assert "12 people" not in consortium.session.record.cause
 
 
 def wait_for(condition):
@@ -86,14 +86,14 @@ def wait_for(condition):
 
 
 def withdraw(party, study):
-    """As the command does it, in another process."""
+    """Withdraw as the command does, in another process."""
     with party.house() as house:
         house.approvals.decide(study.digest, NO)
 
 
 @contextlib.contextmanager
 def joined(party):
-    """A node that looks again for the owner's decisions, as `parley party join` does."""
+    """Make a node that looks again for decisions, as `parley party join` does."""
     endings = {}
 
     def attend():
@@ -117,7 +117,7 @@ def test_an_owner_withdraws_before_the_study_begins_and_nothing_was_charged(cons
         wait_for(lambda: "north" in consortium.curator.store.approvals(digest))
         withdraw(north, consortium.study)
     assert endings == {digest: StudyState.ABORTED}
-    record = consortium.node.record
+    record = consortium.session.record
     assert record.state is CuratorState.REFUSED
     assert record.cause == "party 'north' withdrew: the owner does not take part in this study"
     with north.house() as house:
@@ -135,7 +135,7 @@ def test_an_owner_withdraws_while_others_are_waited_for_and_the_charge_stays(con
         wait_for(lambda: store.inbox.newest(digest, "north") > 0)
         withdraw(north, consortium.study)
     assert endings == {digest: StudyState.ABORTED}
-    assert "party 'north' withdrew" in consortium.node.record.cause
+    assert "party 'north' withdrew" in consortium.session.record.cause
     last = store.outbox.next(digest, "east", after=store.outbox.newest(digest, "east") - 1)
     assert "party 'north' withdrew" in codec.TO_PARTY.decode(last.body).reason
     with north.house() as house:
@@ -159,7 +159,7 @@ def test_a_node_that_starts_after_its_owner_withdrew_ends_the_study_and_wipes_it
     with joined(north) as endings:
         pass
     assert isinstance(endings[digest], PolicyError)
-    assert consortium.node.record.state is CuratorState.REFUSED
+    assert consortium.session.record.state is CuratorState.REFUSED
     with north.house() as house:
         assert house.journal.state(digest) is StudyState.REFUSED
         assert house.ledger.spent(digest.hex()) == 1
@@ -188,7 +188,7 @@ def test_the_owner_is_told_of_a_study_to_decide_about_and_of_its_end(consortium)
     running.start()
     try:
         wait_for(lambda: hook.events)
-        consortium.node.abort("given up")
+        consortium.session.abort("given up")
     finally:
         running.join(timeout=30)
     assert hook.events[0] == ("party north", "to decide", "test")

@@ -13,8 +13,8 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 )
 
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
-from common.service.clock import system_clock
 from common.service.database import Database
+from common.service.process import system_clock
 from common.wire import tls
 from curator.server.service import CuratorServer
 from parley.cli.main import main
@@ -26,7 +26,7 @@ POLICY = '[budget]\nepsilon_per_study = "9"\nepsilon_in_total = "9"\n'
 
 @pytest.fixture
 def server(consortium, request):
-    """Another server on the same studies, with settings of its own."""
+    """Start another server on the same studies, with settings of its own."""
     curator = consortium.curator
     changes = {"clock": system_clock, "software": "parley"} | request.param
     made = CuratorServer(

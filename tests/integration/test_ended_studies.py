@@ -11,12 +11,12 @@ import pytest
 
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import OsRandomSource
-from common.service.clock import system_clock
 from common.service.database import Database
+from common.service.process import system_clock
 from common.study.document import Study
 from common.study.signatures import approval_statement
 from common.study.transcript import SETTING_UP
-from curator.presence import ONLINE_FOR
+from curator.context import ONLINE_FOR
 from curator.store.records import StudyState as CuratorState
 from curator.store.records import Word
 from curator.store.store import Store
@@ -32,7 +32,7 @@ from tests.harness.consortium import (
 
 
 def ask_to_abort(consortium, reason):
-    """As the command does it: another process, on the same file."""
+    """Ask as the command does: in another process, on the same file."""
     database = Database(consortium.curator.folder / "curator.db")
     Store(database, OsRandomSource()).ask_to_abort(consortium.study.digest, reason, at="now")
     database.close()
@@ -63,7 +63,7 @@ def test_an_aborted_study_ends_for_a_party_at_work_and_its_charge_stays(consorti
     consortium.curator.studies.open()  # as a running curator does every second
     attending.join(timeout=30)
     assert ends == [StudyState.ABORTED]
-    record = consortium.node.record
+    record = consortium.session.record
     assert record.state is CuratorState.FAILED
     assert record.cause == "ended by the curator's operator: the schema was wrong"
     with north.house() as house:
@@ -85,7 +85,7 @@ def test_an_owner_who_is_still_thinking_is_not_waited_for_when_the_study_ends(co
     north.policy = dataclasses.replace(north.policy, automatic=False)
 
     def meanwhile(seconds):
-        consortium.node.abort("too late")
+        consortium.session.abort("too late")
         return False
 
     north.stopping.wait = meanwhile
@@ -131,7 +131,7 @@ def test_a_party_that_comes_back_when_its_queue_is_gone_hears_that_the_study_end
     digest = consortium.study.digest
     with pytest.raises(Crash):
         north.attend(consortium.study, dial=wrapping(north, Dying))
-    consortium.node.abort("enough")
+    consortium.session.abort("enough")
     store.drop_queues(ended_before="9999")
     assert store.outbox.next(digest, "north", after=0) is None
     with north.dial() as connection:
@@ -159,7 +159,7 @@ def test_a_party_that_is_told_nonsense_ends_the_study_for_everybody(consortium):
         north.attend(consortium.study, dial=wrapping(north, Lying))
     other.join(timeout=30)
     assert ends == [StudyState.ABORTED]
-    record = consortium.node.record
+    record = consortium.session.record
     assert record.state is CuratorState.REFUSED
     assert "party 'north' refused" in record.cause
     assert "not one that the approved study allows" in record.cause
@@ -206,7 +206,7 @@ def test_a_node_that_stops_blames_nobody(consortium, caplog):
 
 
 def test_the_log_tells_a_quiet_study_from_beginning_to_end(consortium, caplog):
-    """A node that says nothing for hours looks dead; one that repeats itself is no help."""
+    """Log a quiet study, and repeat nothing: a silent node looks dead."""
     north, east = consortium.parties.values()
     north.policy = dataclasses.replace(north.policy, automatic=False)
     with caplog.at_level(logging.INFO, "party"), north.house() as house:

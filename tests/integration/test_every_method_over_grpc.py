@@ -48,7 +48,7 @@ USUAL = [
 
 
 def refusal(profile, noise, aggregation):
-    """Why a study cannot be of this kind; empty if it can."""
+    """Return why a study cannot be of this kind; "" if it can."""
     if noise is not Noise.ONE_SHARE:
         return ""
     if profile == "sound":
@@ -98,7 +98,7 @@ def gather(folder, key, method, profile, parties, mode, **changes):
 
 
 def release_of(study, run):
-    """All that anybody is shown: the model, the statement, and rows that are drawn from it."""
+    """Return all that is published: the model, the statement, and rows drawn from it."""
     outcome = Outcome(
         study=study, model=run.model, steps=run.steps, results=run.results, private=False,
         traffic={},

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from common.crypto.key_files import load_identity
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.certificates import Role
@@ -32,7 +32,7 @@ class Hub:
         return open_store(self.settings)
 
     def finish(self):
-        """As after the last result; the folder of the release."""
+        """Finish a study as after its last result; return the folder of the release."""
         made = publish(
             outcome_of(self.study), self.settings.releases.absolute(),
             signer=curator_signer(self.settings.keys, lambda path: ""),

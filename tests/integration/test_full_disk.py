@@ -17,7 +17,7 @@ _KIB = 1024
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of its own that a test can fill; skipped, visibly, where none may be made."""
+    """Mount a file system that a test can fill; skip, visibly, where this is not allowed."""
     place = tmp_path / "small disk"
     place.mkdir()
     try:
@@ -49,11 +49,11 @@ def test_a_full_disk_under_the_ledger_charges_and_sends_nothing_until_there_is_r
         filled, place = ballast, small_disk
 
     living, north.dial = north.dial, wrapping(north, FillingThis)
-    with pytest.raises(LocalError, match=r"full.*nothing was charged and nothing was sent"):
+    with pytest.raises(LocalError, match=r"full.*Nothing was charged and nothing was sent"):
         north.attend(consortium.study)
     north.dial = living
     for _ in range(2):  # however often it is tried
-        with pytest.raises(LocalError, match="nothing was charged"):
+        with pytest.raises(LocalError, match="Nothing was charged"):
             north.attend(consortium.study)
     ballast[0].unlink()
     with north.house() as house:
@@ -97,7 +97,7 @@ def test_a_full_disk_at_the_last_approval_only_delays_the_study(gathering, small
     curator.start()
     node = curator.studies.propose(consortium.study)
     approve(consortium.parties["east"], consortium.study)
-    working = curator.studies.around.store.move
+    working = curator.studies.context.store.move
     ballast = []
 
     def fill_first(*arguments, **named):
@@ -105,7 +105,7 @@ def test_a_full_disk_at_the_last_approval_only_delays_the_study(gathering, small
             ballast.append(fill(small_disk))
         working(*arguments, **named)
 
-    curator.studies.around.store.move = fill_first
+    curator.studies.context.store.move = fill_first
     with pytest.raises(WireError, match="INTERNAL"):
         approve(north, consortium.study)
     curator.studies.open()  # as a running curator does every second

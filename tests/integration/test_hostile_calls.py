@@ -10,7 +10,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.study.signatures import approval_statement
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, received
@@ -44,7 +44,7 @@ def dial(party, port=None):
 
 
 def status(consortium, name="east"):
-    """A call of another party, which must be answered."""
+    """Make a call of another party, which must be answered."""
     with consortium.parties[name].dial() as connection:
         return status_of(connection, consortium.study.digest)
 
@@ -54,7 +54,7 @@ def code_of(error):
 
 
 def refusal_of(channel, call, *messages):
-    """The code that a call with these bytes is refused with."""
+    """Return the code that a call with these bytes is refused with."""
     with pytest.raises(grpc.RpcError) as caught:
         list(channel.stream_stream(call)(iter(messages), timeout=20))
     return code_of(caught.value)
@@ -91,17 +91,17 @@ def silent():
 
 
 def begin(consortium):
-    """Every party approves, so that the study runs."""
+    """Approve for every party, so that the study runs."""
     digest = consortium.study.digest
     for name, party in consortium.parties.items():
         with party.dial() as connection:
             statement = approval_statement(study=digest, party=name)
             connection.approve(digest, party.identity.sign(statement))
-    assert consortium.node.record.state is StudyState.RUNNING
+    assert consortium.session.record.state is StudyState.RUNNING
 
 
 def frames(study, mebibytes=4):
-    """The calls that bring a message of that size."""
+    """Return the calls that bring a message of that size."""
     return [
         pb.SubmitRequest(study=study.digest, frame=frame).SerializeToString()
         for frame in split(bytes(mebibytes * strict.MIB), sequence=1)
@@ -209,7 +209,7 @@ def test_a_message_to_a_study_that_does_not_run_is_refused_at_its_first_frame(co
     with dial(consortium.parties["north"]) as channel:
         call = silent.open(channel, SERVICE + "Submit", first)
         assert code_of(call.exception(timeout=20)) is ErrorCode.OUT_OF_TURN
-        consortium.node.abort("enough")
+        consortium.session.abort("enough")
         call = silent.open(channel, SERVICE + "Submit", first)
         assert code_of(call.exception(timeout=20)) is ErrorCode.STUDY_CLOSED
 

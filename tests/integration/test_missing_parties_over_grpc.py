@@ -127,7 +127,7 @@ def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_
 
 
 def declare_south_missing(consortium):
-    """As `parley curator study missing` does, long before any deadline."""
+    """Do as `parley curator study missing` does, long before any deadline."""
     store = consortium.curator.store
     store.ask_to_miss(consortium.study.digest, "south", at="now")
     upkeep = Upkeep(consortium.curator.studies, WaitingLimits(deadline=dt.timedelta(days=1)))
@@ -157,7 +157,7 @@ def test_the_curator_remembers_who_is_missing_after_a_restart(consortium):
 
 
 def withdraw(party, study):
-    """As `parley party withdraw` does; the node tells the curator when it runs next."""
+    """Do as `parley party withdraw` does; the node tells the curator when it runs next."""
     with party.house() as house:
         decisions.decline(
             study.digest, approvals=house.approvals, journal=house.journal, ledger=house.ledger,

@@ -12,7 +12,7 @@ from tests.harness.deployed_folder import HUB, serving
 
 @pytest.fixture
 def settings(place):
-    """Of a curator with a port of its own, as a deployed one has."""
+    """Make settings of a curator with a port of its own."""
     path = place.folder / "hub" / "curator.toml"
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

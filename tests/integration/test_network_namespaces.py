@@ -40,7 +40,7 @@ def start(consortium):
 
 
 def check_traces(country, *kinds):
-    """The weather was what the test says; the kernel keeps no count of it for us."""
+    """Check that the network was as bad as the test says; the kernel keeps no count."""
     for link in country.links.values():
         if link.seen is not None:
             assert link.seen["carried"] > 20

@@ -21,7 +21,7 @@ PARTIES = NAMES[:3]
 
 @pytest.fixture(scope="module")
 def releases(tmp_path_factory):
-    """Two releases of the schema."""
+    """Make two releases of the schema."""
     folder = tmp_path_factory.mktemp("releases")
     for seed, name in enumerate(("last", "other")):
         tables = chain_tables(4, [80, 90], seed=seed)
@@ -31,7 +31,7 @@ def releases(tmp_path_factory):
 
 
 def gather(folder, prior, offered):
-    """A consortium whose curator hands out `offered` as the prior, each on a folder of its own."""
+    """Start a consortium whose curator hands out `offered` as the prior."""
     known, served = Priors(folder / "known"), Priors(folder / "served")
     digest, sent = known.add(prior).digest, served.add(offered).digest
     tables = dict(zip(PARTIES, chain_tables(4, [120, 130, 140]).values(), strict=True))

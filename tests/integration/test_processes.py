@@ -20,7 +20,7 @@ def consortium(tmp_path):
 
 
 def another(consortium, role, **environment):
-    """A second process of a service, which is expected to end at once."""
+    """Start a second process of a service, which is expected to end at once."""
     done = subprocess.run(
         consortium.command(role),
         cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60,
@@ -49,12 +49,12 @@ def test_a_study_of_processes_ends_in_a_release_and_sigterm_ends_them(consortium
 
 
 def check_that_nothing_is_started_twice(consortium):
-    """On the same folder or port; whoever runs there is not disturbed."""
+    """Start a service on the folder or port of a running one, which is not disturbed."""
     listen, folder = f"127.0.0.1:{consortium.port}", consortium.folder
     told = another(consortium, "curator", PARLEY_CURATOR_LISTEN="127.0.0.1:0")
-    assert f"another curator runs on the folder {folder / 'curator'}" in told
+    assert f"{folder / 'curator'}: another curator runs on this folder" in told
     told = another(consortium, "north", PARLEY_PARTY_CURATOR=listen)
-    assert f"another node of this party runs on the folder {folder / 'north'}" in told
+    assert f"{folder / 'north'}: another node of this party runs on this folder" in told
     elsewhere = {"PARLEY_CURATOR_LISTEN": listen, "PARLEY_CURATOR_FOLDER": str(folder / "another")}
     assert "cannot listen" in another(consortium, "curator", **elsewhere)
     assert consortium.record().state is CuratorState.WAITING, "commands on the folder still read it"

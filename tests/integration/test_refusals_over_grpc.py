@@ -10,8 +10,8 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError, RemoteProtocolError
-from common.service.clock import system_clock
-from common.service.durable.messages import Outgoing
+from common.service.durable import Outgoing
+from common.service.process import system_clock
 from common.study.messages import ShareSubmitted
 from common.study.requests import TableRequest
 from common.study.signatures import approval_statement
@@ -61,7 +61,7 @@ def test_another_study_of_the_same_name_is_not_answered(gathering):
     north.dial = wrapping(north, Swapping)
     with pytest.raises(RemoteProtocolError, match="asked for was"):
         north.attend(consortium.study)
-    assert consortium.node.record.state is CuratorState.WAITING
+    assert consortium.session.record.state is CuratorState.WAITING
 
 
 def test_a_stranger_with_a_good_certificate_sees_no_study(gathering, tmp_path):
@@ -246,9 +246,9 @@ def test_a_policy_that_refuses_ends_the_study_for_everybody_without_a_charge(gat
     north.policy = dataclasses.replace(north.policy, min_parties=4)
     with pytest.raises(PolicyError, match="min_parties"):
         north.attend(consortium.study)
-    assert consortium.node.record.state is CuratorState.REFUSED
-    assert "north" in consortium.node.record.cause
-    assert "min_parties" not in consortium.node.record.cause, "the owner's reasons stay at home"
+    assert consortium.session.record.state is CuratorState.REFUSED
+    assert "north" in consortium.session.record.cause
+    assert "min_parties" not in consortium.session.record.cause, "the owner's reasons stay at home"
     for party in others:
         assert party.attend(consortium.study) is StudyState.ABORTED
         with party.house() as house:
@@ -269,7 +269,7 @@ def test_a_study_that_would_cost_more_than_was_approved_ends_for_everybody(gathe
         house.approvals.decide(consortium.study.digest, owner_approves(epsilon=first))
     ends = consortium.attend_all()
     assert ends == {"north": StudyState.REFUSED, "east": StudyState.ABORTED}
-    assert consortium.node.record.state is CuratorState.REFUSED
+    assert consortium.session.record.state is CuratorState.REFUSED
     with north.house() as house:
         assert house.ledger.spent() == first
 
@@ -291,7 +291,7 @@ def test_a_party_that_refuses_with_more_work_in_its_queue_ends_with_its_refusal(
             time.sleep(0.02)
         assert east.attend(consortium.study) is StudyState.REFUSED
         assert other.result(timeout=60) is StudyState.ABORTED
-    assert "party 'east' refused" in consortium.node.record.cause
+    assert "party 'east' refused" in consortium.session.record.cause
     with east.house() as house:
         assert "cap of 1/100" in house.journal.studies()[0].reason
         assert house.ledger.entries() == []

@@ -106,7 +106,7 @@ def test_two_studies_run_side_by_side(gathering):
             for party in consortium.parties.values()
         ]
         assert {each.result(timeout=60) for each in attending} == {StudyState.FINISHED}
-    assert consortium.node.record.state is second.record.state is CuratorState.DONE
+    assert consortium.session.record.state is second.record.state is CuratorState.DONE
     assert len(consortium.curator.outcomes) == 2
 
 
@@ -116,7 +116,7 @@ def test_a_stopped_node_leaves_and_comes_back(gathering):
     north.policy = dataclasses.replace(north.policy, automatic=False)
     north.stopping.set()
     assert north.attend(consortium.study) is None
-    assert consortium.node.record.state is CuratorState.WAITING
+    assert consortium.session.record.state is CuratorState.WAITING
 
 
 def test_a_release_that_cannot_be_made_is_made_after_a_restart(gathering):

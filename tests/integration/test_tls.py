@@ -93,7 +93,7 @@ class TlsServer:
     port: int
 
     def enrol(self, files, name, *, authority=None, certificate=True, options=None, at=NOW):
-        """One call with these credentials; a refusal as what it means to the caller."""
+        """Make one call with these credentials; return a refusal as the caller understands it."""
         mine = files.load()
         if authority is not None:
             mine = replace(mine, authority_pem=pem(authority.certificate))
@@ -271,7 +271,7 @@ def test_a_call_above_the_limit_is_refused(consortium):
 
 
 def served_certificate(consortium, files, highest=ssl.TLSVersion.TLSv1_3):
-    """The certificate a server shows to a client that is not gRPC, and the version they spoke."""
+    """Return the certificate a server shows to a client without gRPC, and the TLS version."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.maximum_version = highest
     context.load_verify_locations(files.authority)
@@ -317,7 +317,7 @@ def test_a_party_may_show_its_old_certificate_until_it_expires(consortium):
 
 @contextlib.contextmanager
 def proxy():
-    """A proxy that understands CONNECT and notes where it was asked to connect to."""
+    """Start a proxy that understands CONNECT and notes where it was asked to connect to."""
     asked = []
 
     def pump(source, target):

@@ -25,7 +25,7 @@ def free_port():
 
 @pytest.fixture
 def commands(tmp_path):
-    """A folder with `parley` and `python`, as the image has them on its path."""
+    """Make a folder with `parley` and `python`, as the image has them on its path."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name, words in {"parley": "-P -m parley", "python": "-P"}.items():
@@ -71,7 +71,7 @@ def test_the_composed_services_end_in_a_release(tmp_path, commands):
 
 
 def _leave_the_authority_elsewhere(keys, vault):
-    """As the manifests of Kubernetes do: the server has what it serves with, and no more."""
+    """Do as the manifests of Kubernetes do: the server has only what it serves with."""
     shutil.move(keys, vault)
     keys.mkdir(mode=0o700)
     for name in SERVES:

@@ -18,8 +18,8 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
 from common.study.steps import ChoiceStep
-from curator.effects import Send as SendToParty
 from curator.role import CuratorRole
+from curator.role import Send as SendToParty
 from parley.simulation.in_process import RowsInMemory
 from party.role import PartyRole, Send
 from tests.harness.roles import make_roles

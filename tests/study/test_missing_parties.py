@@ -32,7 +32,7 @@ from common.study.messages import (
     ToParty,
 )
 from common.study.sums import read_cells
-from curator.effects import Fail, Send
+from curator.role import Fail, Send
 from curator.role import State as CuratorState
 from party.role import ALLOWED, ChargeBudget, State
 from tests.harness.roles import make_roles

@@ -26,7 +26,7 @@ from common.study.messages import (
 from common.study.steps import step_digest
 from common.study.sums import encode_result
 from curator import role as curator_role
-from curator.effects import Fail, Send
+from curator.role import Fail, Send
 from parley.simulation.in_process import run_study
 from party import role as party_role
 from party.role import ChargeBudget

@@ -28,13 +28,12 @@ protocol/test_secure_sum: common/crypto/sums/plan common/crypto/sums/ring
   common/crypto/sums/secure_sum common/crypto/sums/words
 statistical/test_noise_audit_with_delta: common/privacy/promise
 study/test_damaged_messages: common/study/messages
-study/test_roles: curator/effects curator/role parley/simulation/in_process party/role
+study/test_roles: curator/role parley/simulation/in_process party/role
 protocol/reproductions/test_results_told_differently: common/study/ids common/study/transcript
-unit/curator/test_node: curator/store/tables
 unit/curator/test_studies: curator/store/records
 unit/parley/cli/commands/test_curator_study: curator/operations
 unit/parley/cli/commands/test_keys: common/wire/pki/keyring
-unit/parley/cli/commands/test_service: curator/backup party/backup
+unit/parley/cli/commands/test_service: party/backup
 unit/parley/cli/commands/test_verify: common/release/derive common/release/verify
 unit/parley/test_python_api: common/release/fitted common/release/loading parley/models/single_owner
 unit/party/test_what_a_curator_sees: party/client/watches

@@ -1,5 +1,5 @@
 """Small web pages of the services: one server, one door, one look.
 
-`exchange` has requests and responses, `server` the sockets and their limits, `sessions` who is let
-in, `site` which request reaches which page, `feed` live news, `pages` HTML that is escaped.
+`exchange` has requests and responses, `server` sockets and their limits, `sessions` login, `site`
+the way of a request to its page, `feed` live news, `pages` escaped HTML.
 """

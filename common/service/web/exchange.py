@@ -36,7 +36,7 @@ Headers = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a browser asks."""
+    """A request of a browser."""
 
     method: str  # GET or POST
     path: str  # without query; sites here use none
@@ -46,7 +46,7 @@ class Request:
     address: str = ""  # the client's, without its port
 
     def cookie(self, name: str) -> str:
-        """The value of a cookie; empty if there is none."""
+        """Return the value of a cookie; "" if there is none."""
         for part in self.headers.get("cookie", "").split(";"):
             key, _, value = part.strip().partition("=")
             if key == name:
@@ -54,7 +54,7 @@ class Request:
         return ""
 
     def form(self) -> Mapping[str, str]:
-        """The fields of a form, the first of each name; InputError if the body is none."""
+        """Return the fields of a form, the first of each name; InputError without a form."""
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/x-www-form-urlencoded":
             raise InputError("expected a form")
@@ -67,7 +67,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What it gets: bytes, or an iterator of them that ends with the connection."""
+    """The answer: bytes, or an iterator of them that ends with the connection."""
 
     status: HTTPStatus = HTTPStatus.OK
     kind: str = HTML
@@ -80,12 +80,12 @@ def text(status: HTTPStatus, words: str, *headers: tuple[str, str]) -> Response:
 
 
 def download(name: str, pieces: Iterator[bytes]) -> Response:
-    """A .zip to be saved under a name, without what file systems or headers do not like."""
+    """Offer a .zip to be saved, under a name that file systems and headers can hold."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
     disposition = ("Content-Disposition", f'attachment; filename="{name}"')
     return Response(kind="application/zip", body=pieces, headers=(disposition,))
 
 
 def see_other(path: str, *headers: tuple[str, str]) -> Response:
-    """Look there instead; after a form, so that reloading does not send it again."""
+    """Redirect; after a form, so that reloading does not send it again."""
     return Response(status=HTTPStatus.SEE_OTHER, kind=TEXT, headers=(("Location", path), *headers))

@@ -25,7 +25,7 @@ HEARTBEAT_S = 10.0
 class Feed:
     """The news of one site.
 
-    `make` gives the document of this moment, one line of JSON; one thread calls it.
+    `make` returns the document of this moment, one line of JSON; one thread calls it.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Feed:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Look for news, for the length of a block; then every listener is disconnected."""
+        """Look for news for the length of a block, then disconnect every listener."""
         self._thread.start()
         try:
             yield
@@ -51,7 +51,7 @@ class Feed:
             self._thread.join()
 
     def response(self, alive: Callable[[], bool]) -> Response:
-        """A stream of events, for as long as the listener may have it."""
+        """Stream events for as long as the listener's session is alive."""
         if self._listeners >= self._most or self._closed:
             return text(
                 HTTPStatus.SERVICE_UNAVAILABLE, "Too many windows are open.", ("Retry-After", "10")
@@ -81,7 +81,7 @@ class Feed:
                 self._listeners -= 1
 
     def _newer_than(self, seen: int) -> tuple[int, bytes]:
-        """The newest document and its number, waited for as long as a heartbeat."""
+        """Wait for a newer document, at most a heartbeat; return the newest and its number."""
         with self._news:
             self._news.wait_for(lambda: self._closed or self._version > seen, HEARTBEAT_S)
             return self._version, self._document
@@ -96,7 +96,7 @@ class Feed:
                 made = self._make()
             except ParleyError as error:  # a busy store; there is another look soon
                 logger.warning("no news this time: %s", error)
-            except Exception:  # a defect; a page that stands still would look like one that lives
+            except Exception:  # a defect, which a page that stands still would hide
                 logger.exception("no news this time")
             else:
                 self._take(made)

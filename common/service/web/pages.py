@@ -38,7 +38,7 @@ class Markup:
 
 
 def asset(package: str, name: str) -> Asset:
-    """A file in the folder `static` of a package."""
+    """Read a file in the folder `static` of a package."""
     body = resources.files(package).joinpath("static", name).read_bytes()
     return Asset(_KINDS.get(name.rpartition(".")[2], TEXT), body)
 
@@ -51,7 +51,7 @@ def shared_assets() -> Mapping[str, Asset]:
 
 
 def filled(template: str, **values: str) -> bytes:
-    """A shared file with HTML in its places; in one pass, so that values are never looked into."""
+    """Fill the places of a shared file with HTML; in one pass, so that values are not searched."""
     whole = asset("common.service.web", template).body.decode()
     return re.sub(r"\{(\w+)\}", lambda place: values[place[1]], whole).encode()
 
@@ -71,7 +71,7 @@ def section(title: str, *content: Markup, identifier: str) -> Markup:
 def table(
     caption: str, headings: Sequence[str], rows: Sequence[Sequence[str | int | Markup]]
 ) -> Markup:
-    """A table that scrolls by itself where it is too wide; numbers stand right."""
+    """Make a table that scrolls by itself where it is too wide; numbers are aligned right."""
     numeric = [isinstance(value, int) for value in rows[0]] if rows else [False] * len(headings)
     head = "".join(
         f'<th scope="col"{_class("n" if right else "")}>{escape(words)}</th>'
@@ -92,17 +92,17 @@ def bullets(lines: Sequence[str | Markup]) -> Markup:
 
 
 def code(words: str) -> Markup:
-    """A digest or a name, as it is."""
+    """Mark a digest or a name."""
     return Markup(f"<code>{escape(words)}</code>")
 
 
 def badge(words: str, kind: str) -> Markup:
-    """A state; `kind` is good, busy, bad or quiet."""
+    """Show a state; `kind` is good, busy, bad or quiet."""
     return Markup(f'<span class="badge {escape(kind, quote=True)}">{escape(words)}</span>')
 
 
 def page(title: str, lead: str, *content: Markup, csrf: str, script: str = "") -> Response:
-    """A whole page of a site, for a user who is logged in."""
+    """Make a page of a site, for a user who is logged in."""
     scripts = f'<script src="{escape(script, quote=True)}" defer></script>' if script else ""
     return Response(
         body=filled(
@@ -117,7 +117,7 @@ def page(title: str, lead: str, *content: Markup, csrf: str, script: str = "") -
 
 
 def moment(at: str) -> Markup:
-    """A time of a record, as people read it; records are in UTC."""
+    """Show a time of a record, which is in UTC, as people read it."""
     return Markup(f'<time datetime="{escape(at, quote=True)}">{escape(wording.moment(at))}</time>')
 
 

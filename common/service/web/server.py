@@ -1,13 +1,13 @@
 """HTTP for a handful of people: Python's own server, with limits on everything.
 
-Python's `http.server` and not a framework: a few pages for one operator need no event loop and no
-further dependency beside the data, the metrics are served by it already, and it hands out the
-verified client certificate, which ASGI servers do not. Its own documentation warns that it only
-does basic checks, so what it leaves open is closed here:
+It is Python's `http.server` and not a framework: a few pages for one operator need no event loop
+and no further dependency beside the data, and it hands out the verified client certificate, which
+ASGI servers do not. Its documentation warns that it only does basic checks, so what it leaves open
+is closed here:
 
-- the number of connections, each a thread of its own; slow ones make room (`places`);
+- the number of connections, each a thread of its own; slow ones make room (`Places`);
 - how long a request may take to arrive, TLS handshake included, and how many bytes it may have;
-- one request per connection, with a length that is said once: nothing to smuggle;
+- one request per connection, with one statement of its length: nothing to smuggle;
 - every response, errors too, has the security headers.
 
 The threads are this server's own, so that a slow or hostile browser takes nothing from the service
@@ -16,23 +16,25 @@ beside it.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import socket
 import ssl
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
 from common.errors import InputError
-from common.service.log_limits import RateLimit
+from common.service.process import RateLimit
 from common.service.web.exchange import SECURITY_HEADERS, Request, Response, text
-from common.service.web.places import Place, Places
 
 logger = logging.getLogger(__name__)
 logger.addFilter(RateLimit(per_second=1))  # callers can provoke every line of this module
@@ -68,8 +70,8 @@ class WebServer:
     ) -> None:
         host, _, port = listen.rpartition(":")
         try:
-            family = _Server6 if ":" in host else _Server
-            self._server = family((host.strip("[]"), int(port)), application, tls, most_connections)
+            address = (host.strip("[]"), int(port))
+            self._server = _Server(address, application, tls, most_connections)
         except (OSError, ValueError, OverflowError) as error:
             raise InputError(f"{name}: cannot listen on {listen!r}: {error}") from error
         self.port = int(self._server.server_address[1])
@@ -77,24 +79,83 @@ class WebServer:
             target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name=name
         )
 
-    def start(self) -> int:
-        self._thread.start()
-        return self.port
-
-    def stop(self) -> None:
-        """Stop listening; a response that is being read is finished."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
     @contextmanager
     def running(self) -> Iterator[int]:
-        """Listen for the length of a block; yields the port."""
-        port = self.start()
+        """Listen for the length of a block, and finish the responses then; yield the port."""
+        self._thread.start()
         try:
-            yield port
+            yield self.port
         finally:
-            self.stop()
+            self._server.shutdown()
+            self._thread.join()
+            self._server.server_close()
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """A connection's place."""
+
+    connection: socket.socket  # what is closed when the place is taken away
+    address: str  # the client's
+
+
+class Places:
+    """The places for connections of one server. Threads may share it.
+
+    A connection whose request has arrived keeps its place until it is answered. A connection that
+    is still sending keeps its place while there is room; when there is none, a new connection takes
+    the place of the oldest connection of the address that has the most. So a request that arrives
+    promptly is served, however many slow connections are held open, and an address that holds many
+    loses its own first.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._arriving: dict[Place, None] = {}  # oldest first
+        self._answered: set[Place] = set()
+
+    def enter(self, connection: socket.socket, address: str) -> Place | None:
+        """Return a place for a new connection; None if each place is of a request in progress."""
+        place = Place(connection, address)
+        with self._lock:
+            if len(self._arriving) + len(self._answered) >= self._most:
+                if not self._arriving:
+                    return None
+                self._take_away(self._slowest())
+            self._arriving[place] = None
+        return place
+
+    def wrap(self, place: Place, connection: socket.socket) -> bool:
+        """Replace a connection by its TLS form; return False if its place was taken away."""
+        with self._lock:
+            place.connection = connection
+            return place in self._arriving
+
+    def arrived(self, place: Place) -> bool:
+        """Keep a place until `leave`; return False if it was taken away before."""
+        with self._lock:
+            if place not in self._arriving:
+                return False
+            del self._arriving[place]
+            self._answered.add(place)
+            return True
+
+    def leave(self, place: Place) -> None:
+        """Give a place back; to repeat this is harmless."""
+        with self._lock:
+            self._arriving.pop(place, None)
+            self._answered.discard(place)
+
+    def _slowest(self) -> Place:
+        held = Counter(place.address for place in self._arriving)
+        return max(self._arriving, key=lambda place: held[place.address])  # the first of equals
+
+    def _take_away(self, place: Place) -> None:
+        logger.warning("a slow connection of %s was closed: every place was taken", place.address)
+        del self._arriving[place]
+        with contextlib.suppress(OSError):  # it ended, or TLS is just being put around it
+            socket.socket.shutdown(place.connection, socket.SHUT_RDWR)
 
 
 class _Server(ThreadingHTTPServer):
@@ -110,6 +171,7 @@ class _Server(ThreadingHTTPServer):
     ) -> None:
         self.application, self._tls = application, tls
         self._places = Places(most_connections)
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # inherited
@@ -125,7 +187,7 @@ class _Server(ThreadingHTTPServer):
             raise
 
     def _serve(self, place: Place, client_address: Any) -> None:  # noqa: ANN401  # inherited
-        """The handshake happens here, not where connections are accepted: it may be slow."""
+        """Shake hands, answer one request and close; in a thread, because it may be slow."""
         try:
             self._exchange(place, client_address)
         except OSError as error:  # TLS that failed, a browser that left or said nothing
@@ -152,12 +214,8 @@ class _Server(ThreadingHTTPServer):
         logger.exception("a connection could not be served")
 
 
-class _Server6(_Server):
-    address_family = socket.AF_INET6
-
-
 class _Bounded(io.RawIOBase):
-    """What arrives on a connection: so many bytes, and so long."""
+    """Reads a connection, up to a number of bytes and a time."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -168,10 +226,10 @@ class _Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401  # as inherited
-        patience = self._deadline - time.monotonic()
-        if patience <= 0 or self._left <= 0:
+        remaining_s = self._deadline - time.monotonic()
+        if remaining_s <= 0 or self._left <= 0:
             raise TimeoutError("the request takes too long, or is too long")
-        self._connection.settimeout(patience)
+        self._connection.settimeout(remaining_s)
         got = self._connection.recv_into(memoryview(buffer)[: self._left])
         self._left -= got
         return got
@@ -200,12 +258,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile = io.BufferedReader(_Bounded(self.connection))
 
     def do_GET(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        self._answer()
-
-    def _answer(self) -> None:
         refusal = _refusal(self.headers, self.path)
         if refusal is not None:
             self._send(refusal)
@@ -229,6 +281,8 @@ class _Handler(BaseHTTPRequestHandler):
             words = "A failure of our own; the log has the cause."
             response = text(HTTPStatus.INTERNAL_SERVER_ERROR, words)
         self._send(response)
+
+    do_POST = do_GET
 
     def _certificate(self) -> bytes | None:
         if isinstance(self.connection, ssl.SSLSocket):
@@ -255,16 +309,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(piece)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Errors that the inherited parser finds look like all others, and quote nothing."""
+        """Send an error that the inherited parser finds like any other, without a quotation."""
         status = HTTPStatus(code)
         self._send(text(status, status.phrase))
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # as inherited
-        """Who looked at what is not worth a line; what was refused is logged by the site."""
+        """Log nothing; the site logs what it refuses."""
 
 
 def _refusal(headers: Message, path: str) -> Response | None:
-    """What is wrong with a request before its content is looked at."""
+    """Refuse a request for its headers or its path."""
     for name in _ONCE:
         if len(cast(list[str], headers.get_all(name, []))) > 1:
             return text(HTTPStatus.BAD_REQUEST, f"{name} is there more than once.")

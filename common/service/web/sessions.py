@@ -1,10 +1,9 @@
-"""Who is let in: a token that opens a session, and the session's own secrets.
+"""Login: a token that opens a session, and the session's own secrets.
 
 The token is 256 random bits in a file that only its owner may read. It is compared in constant
-time, and wrong ones are counted by address: after a few in a minute, no token from that address is
-looked at for a while. Other addresses are not kept out, and sessions that are open stay open. A
-session is a random cookie; the server keeps only its SHA-256, in memory, so a restart ends them
-all.
+time, and wrong tokens are counted by address: after a few in a minute, no token from that address
+is looked at for a while. Other addresses are not kept out, and open sessions stay open. A session
+is a random cookie; the server keeps only its SHA-256, in memory, so a restart ends all sessions.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Session:
     certificate: str = ""
 
     def vouches_for(self, offered: str) -> bool:
-        """Whether a form is one of this session's own."""
+        """Return whether the token of a form is this session's."""
         return same(offered, secret=self.csrf)
 
 
@@ -54,7 +53,7 @@ class Sessions:
         self._failures: dict[str, deque[float]] = {}  # by address, the latest last
 
     def login(self, offered: str, *, address: str = "") -> Session | None:
-        """A session for the right token, None for a wrong one; PolicyError after too many."""
+        """Open a session for the right token; PolicyError after too many wrong tokens."""
         with self._lock:
             now, caller = self._now(), _network(address)
             failures = self._failures.get(caller, deque())
@@ -73,7 +72,7 @@ class Sessions:
         self._failures[caller] = failures
 
     def open(self, certificate: str = "") -> Session:
-        """A new session; the oldest makes room if there are too many."""
+        """Open a session; the oldest makes room if there are too many."""
         with self._lock:
             session = Session(
                 key=secrets.token_urlsafe(32),
@@ -87,7 +86,7 @@ class Sessions:
             return session
 
     def find(self, key: str) -> Session | None:
-        """The session of a cookie, if it is still open."""
+        """Return the session of a cookie, if it is still open."""
         with self._lock:
             session = self._open.get(_digest(key))
             if session is not None and session.expires <= self._now():
@@ -96,13 +95,13 @@ class Sessions:
             return session
 
     def close(self, session: Session) -> None:
-        """Log out; again is harmless."""
+        """Log out; to repeat this is harmless."""
         with self._lock:
             self._open.pop(_digest(session.key), None)
 
 
 def _network(address: str) -> str:
-    """An address, or for IPv6 the /64 that its holder has all of."""
+    """Return an address, or of an IPv6 address its /64, which one holder has all of."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -118,7 +117,7 @@ def same(offered: str, *, secret: str) -> bool:
 
 
 def token_in(path: Path) -> str:
-    """The token in a private file; the first time, a new one is made there."""
+    """Return the token in a private file, where a new token is made the first time."""
     if not path.exists():
         write_new(path, f"{secrets.token_urlsafe(32)}\n".encode(), mode=0o600)
     remedy = "delete it; a new token is made at start"

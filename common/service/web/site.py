@@ -1,12 +1,11 @@
-"""Which request reaches which page: the door in front, the pages behind it.
+"""A site: login in front, pages behind it.
 
 Before a page is asked, the site checks
 
 - `Host`: only the names it is meant to be reached by, so that no foreign name can be pointed at it
   (DNS rebinding);
 - the session cookie: HttpOnly, SameSite=Strict, one name per port, because ports share cookies;
-- of everything that changes something: `Origin` is the site itself, and the form carries the
-  session's own token.
+- of every form: `Origin` is the site itself, and the form carries the session's own token.
 
 A client certificate opens a session by itself if its fingerprint is listed; the session then ends
 when the certificate is taken off the list or revoked.
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from common.errors import InputError, ParleyError, PolicyError
-from common.service.log_limits import RateLimit
+from common.service.process import RateLimit
 from common.service.web.exchange import Request, Response, see_other, text
 from common.service.web.pages import Asset, filled, shared_assets
 from common.service.web.sessions import LIFE_S, Session, Sessions
@@ -36,7 +35,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A page: its method, its path as a regular expression with named groups, and who makes it."""
+    """A page: its method, its path as a regular expression with named groups, and its maker."""
 
     method: str
     path: str
@@ -46,7 +45,7 @@ class Route:
 class Site:
     """An application for `WebServer`.
 
-    `holder_of` gives the fingerprint of a client certificate that may come in, `admits` says
+    `holder_of` returns the fingerprint of a client certificate that may open a session, `admits`
     whether the certificate of a fingerprint still may.
     """
 
@@ -124,9 +123,7 @@ class Site:
 
     def _session(self, request: Request) -> Session | None:
         session = self._sessions.find(request.cookie(self._cookie))
-        if session is None or not self.alive(session):
-            return None
-        return session
+        return session if session is not None and self.alive(session) else None
 
     def _turn_away(self, request: Request) -> Response:
         if request.method != "GET" or request.path != "/":
@@ -166,6 +163,6 @@ class Site:
 
 
 def _name_in(host: str) -> str:
-    """A `Host` header without its port: that may be another one behind a tunnel."""
+    """Return a `Host` header without its port, which a tunnel may change."""
     match = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]]+))(?::\d{1,5})?", host)
     return "" if match is None else (match[1] or match[2]).lower()

@@ -59,7 +59,7 @@ class Subject:
     hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no certificate can name."""
+        """Refuse a name that no certificate can hold."""
         if not 0 < len(self.name) <= MOST_NAME or not self.name.isprintable():
             raise InputError(f"{self.name!r}: a name has 1 to {MOST_NAME} printable characters")
         if (self.role is Role.CURATOR) != bool(self.hosts):
@@ -69,21 +69,21 @@ class Subject:
             )
 
     def names(self) -> x509.SubjectAlternativeName:
-        """The names as a certificate holds them."""
+        """Return the names in the form of a certificate."""
         own = f"{_SCHEME}://{self.role}/{quote(self.name, safe='')}"
         hosts = [_host(host) for host in self.hosts]
         return x509.SubjectAlternativeName([x509.UniformResourceIdentifier(own), *hosts])
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
-    """A new private key, from the operating system's randomness."""
+    """Make a private key, from the operating system's randomness."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def make_authority(
     key: ec.EllipticCurvePrivateKey, name: str, *, first: datetime, last: datetime
 ) -> x509.Certificate:
-    """The certificate of a new authority, signed by itself. It issues to holders only."""
+    """Make the certificate of an authority, signed by itself. It issues to holders only."""
     title = _title(name)
     builder = _builder(title, title, key.public_key(), first, last)
     return (
@@ -96,7 +96,7 @@ def make_authority(
 def make_request(
     key: ec.EllipticCurvePrivateKey, subject: Subject
 ) -> x509.CertificateSigningRequest:
-    """A request for a certificate: the public key, the names, and proof of the private key."""
+    """Make a request: the public key, the names, and proof of the private key."""
     return (
         x509.CertificateSigningRequestBuilder()
         .subject_name(_title(subject.name))
@@ -113,14 +113,14 @@ def issue(
     first: datetime,
     last: datetime,
 ) -> x509.Certificate:
-    """The certificate for a request. Of the request only key and names are taken over.
+    """Make the certificate for a request. Of the request only key and names are taken over.
 
     Raises:
         InputError: the request is not one of ours, or would outlive the authority.
     """
     subject = subject_of(request)
     if not _proves_its_key(request):
-        raise InputError(f"the request of {subject.name!r} is not signed by its own P-256 key")
+        raise InputError(f"{subject.name!r}: the request is not signed by its own P-256 key")
     if authority.public_key() != authority_key.public_key():
         raise InputError("the authority's key does not belong to the authority's certificate")
     if last > authority.not_valid_after_utc:
@@ -142,7 +142,7 @@ def issue(
 
 @functools.lru_cache(maxsize=1024)  # asked for at every call of a party
 def subject_of(holder: x509.Certificate | x509.CertificateSigningRequest) -> Subject:
-    """Whom a certificate or a request names; InputError if no party and no curator."""
+    """Return the party or the curator that a certificate or a request names."""
     try:
         names = holder.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         own = [urlsplit(uri) for uri in names.get_values_for_type(x509.UniformResourceIdentifier)]
@@ -153,7 +153,7 @@ def subject_of(holder: x509.Certificate | x509.CertificateSigningRequest) -> Sub
             name = unquote(own[0].path[1:], errors="strict")
             return Subject(role=Role(own[0].netloc), name=name, hosts=hosts)
     except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
-        pass  # not well-formed, which comes to the same
+        pass  # not well-formed
     raise InputError("it names neither one party nor one curator")
 
 
@@ -164,7 +164,7 @@ def verify(
     role: Role,
     at: datetime,
 ) -> Subject:
-    """Whom a certificate names, if an authority issued it for this role and it is valid now.
+    """Return whom a certificate names, if an authority issued it for this role and it is valid.
 
     Raises:
         WireError: CERTIFICATE_UNTRUSTED or CERTIFICATE_EXPIRED.
@@ -175,7 +175,7 @@ def verify(
 
 
 def verify_holder(certificate: x509.Certificate, *, role: Role, at: datetime) -> Subject:
-    """Whom a certificate names, if it is for this role and valid now; TLS has checked its issuer.
+    """Return whom a certificate names, if it is for this role and valid; TLS checked its issuer.
 
     Raises:
         WireError: CERTIFICATE_UNTRUSTED or CERTIFICATE_EXPIRED.
@@ -198,7 +198,7 @@ def verify_holder(certificate: x509.Certificate, *, role: Role, at: datetime) ->
 
 
 def expiry_warning(certificate: x509.Certificate, *, at: datetime) -> str | None:
-    """What to tell the operator in the last 30 days of a certificate, and after them."""
+    """Warn the operator in the last 30 days of a certificate, and after them."""
     last = certificate.not_valid_after_utc
     if at + WARN_BEFORE < last:
         return None
@@ -211,12 +211,12 @@ def expiry_warning(certificate: x509.Certificate, *, at: datetime) -> str | None
 
 
 def fingerprint(certificate: x509.Certificate) -> str:
-    """SHA-256 of the certificate, as `openssl x509 -fingerprint -sha256` prints it."""
+    """Return SHA-256 of the certificate, as `openssl x509 -fingerprint -sha256` prints it."""
     return certificate.fingerprint(hashes.SHA256()).hex(":").upper()
 
 
 def key_fingerprint(holder: x509.Certificate | x509.CertificateSigningRequest) -> str:
-    """SHA-256 of the public key: the same for a request and for what is issued on it."""
+    """Return SHA-256 of the public key, which a request and its certificate share."""
     encoded = holder.public_key().public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
@@ -267,7 +267,7 @@ def _builder(
     last: datetime,
 ) -> x509.CertificateBuilder:
     if not first < last:
-        raise InputError(f"a certificate's last day, {last:%Y-%m-%d}, is after its first")
+        raise InputError(f"last day {last:%Y-%m-%d}: it must be after the first, {first:%Y-%m-%d}")
     return (
         x509.CertificateBuilder()
         .subject_name(title)

@@ -37,13 +37,13 @@ class Credentials:
     authorities: Sequence[x509.Certificate]
 
     def check(self, *, role: Role, at: datetime) -> Subject:
-        """Who we are; WireError if the other side cannot be expected to agree."""
+        """Return who we are; WireError if the other side would not accept the certificate."""
         return certificates.verify(self.certificate, self.authorities, role=role, at=at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialFiles:
-    """Where they are."""
+    """The files of credentials."""
 
     key: Path
     certificate: Path
@@ -51,7 +51,7 @@ class CredentialFiles:
 
     @classmethod
     def in_folder(cls, folder: Path, role: Role) -> CredentialFiles:
-        """By the names that `parley keys` gives them."""
+        """Name the files as `parley keys` does."""
         return cls(
             key=folder / f"{role}.key",
             certificate=folder / f"{role}.pem",
@@ -59,15 +59,15 @@ class CredentialFiles:
         )
 
     def load(self) -> Credentials:
-        """Read all three; InputError if one is unreadable or not private, or they do not fit."""
+        """Read the files; InputError if one is unreadable or not private, or they do not fit."""
         key_pem = read_private_key(self.key)
         chain_pem, authority_pem = read(self.certificate), read(self.authority)
         chain = parse_certificates(chain_pem, where=self.certificate)
         key = parse_key(key_pem, where=self.key)
         if key.public_key() != chain[0].public_key():
             raise InputError(
-                f"{self.key} is not the key of the certificate {self.certificate}; if a rotation "
-                "was interrupted, run `parley keys accept` again"
+                f"{self.key}: not the key of the certificate {self.certificate}. If a rotation was "
+                "interrupted, run `parley keys accept` again"
             )
         return Credentials(
             key_pem=Secret(key_pem),
@@ -78,12 +78,12 @@ class CredentialFiles:
         )
 
     def state(self) -> tuple[tuple[int, int, int], ...]:
-        """Changes whenever one of the files is replaced."""
+        """Return a value that changes whenever one of the files is replaced."""
         return tuple(_state(path) for path in (self.key, self.certificate, self.authority))
 
 
 class Followed(Generic[T]):
-    """What a server makes of its credentials, made again when their files are replaced.
+    """Something made of a server's credentials, made again when their files are replaced.
 
     Raises:
         InputError: the files cannot be used now. Later on, the last good ones stay in use.
@@ -95,7 +95,7 @@ class Followed(Generic[T]):
         self.current = make(files.load())
 
     def fresh(self) -> T | None:
-        """Return what was made just now; None if what there is stays in use."""
+        """Return what is made of replaced files; None if the current one stays in use."""
         state = self._files.state()
         if state == self._state:
             return None
@@ -137,7 +137,7 @@ class ExpiryWatch:
 
 
 def parse_certificates(data: bytes, *, where: Path) -> list[x509.Certificate]:
-    """The certificates in a PEM file: at least one, the holder's first."""
+    """Return the certificates in a PEM file: at least one, the holder's first."""
     try:
         return x509.load_pem_x509_certificates(data)
     except (ValueError, x509.InvalidVersion):
@@ -165,7 +165,7 @@ def parse_key(
         wrong = "the passphrase is wrong, or it is damaged" if sealed else "not a PEM private key"
         raise InputError(f"{where}: {wrong}") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise InputError(f"{where}: not an elliptic-curve key; make one with `parley keys init`")
+        raise InputError(f"{where}: not an elliptic-curve key. Make one with `parley keys init`")
     return key
 
 
@@ -174,7 +174,7 @@ def pem(item: x509.Certificate | x509.CertificateSigningRequest) -> bytes:
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey, *, passphrase: str | None = None) -> bytes:
-    """A private key as a file holds it; without a passphrase the file's mode is all there is."""
+    """Write a private key; without a passphrase only the file's mode protects it."""
     if passphrase == "":
         raise InputError("an empty passphrase protects nothing")
     return key.private_bytes(

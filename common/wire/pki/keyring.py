@@ -13,9 +13,9 @@ At the curator:                          At a party:
 Private keys are made where they are used, have mode 0600, and leave the folder in no operation. The
 authority's key and the identity may be under a passphrase as well; the keys for connections never
 are, so that a service can start by itself. No file is overwritten but by a rotation or a change of
-passphrase, and each is written whole or not at all. A rotation puts the
-new key beside the old one (`.next.key`) until its certificate is there; the old certificate stays
-valid until it expires, so nothing has to happen at the same moment on two machines.
+passphrase, and each is written whole or not at all. A rotation puts the new key beside the old one
+(`.next.key`) until its certificate is there; the old certificate stays valid until it expires, so
+nothing has to happen at the same moment on two machines.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class Keyring:
 
     @classmethod
     def open(cls, folder: Path) -> Keyring:
-        """The keyring in a folder; InputError if there is none."""
+        """Return the keyring in a folder; InputError if there is none."""
         for role in Role:
             if (folder / f"{role}.key").exists():
                 return cls(folder, role)
-        raise InputError(f"{folder}: there are no keys here; make some with `parley keys init`")
+        raise InputError(f"{folder}: there are no keys here. Make some with `parley keys init`")
 
     @property
     def files(self) -> CredentialFiles:
@@ -108,15 +108,15 @@ class Keyring:
         return self._authority_key.exists()
 
     def certificate(self) -> x509.Certificate | None:
-        """The certificate in use, if there is one yet."""
+        """Return the certificate in use, if there is one yet."""
         return _first(self.files.certificate)
 
     def authority(self) -> x509.Certificate | None:
-        """The consortium's authority, if it is known here yet."""
+        """Return the consortium's authority, if it is known here yet."""
         return _first(self.files.authority)
 
     def issued(self) -> list[x509.Certificate]:
-        """Every certificate issued here, by the holder's name."""
+        """List the certificates issued here, by the holder's name."""
         paths = (self.folder / "issued").glob("*.pem")
         found = [parse_certificates(read(path), where=path)[0] for path in sorted(paths)]
         return sorted(found, key=lambda one: certificates.subject_of(one).name)
@@ -156,7 +156,7 @@ class Keyring:
     def protect(self, *, old: AskPassphrase, new: str | None) -> list[Path]:
         """Put the identity and the authority's key under another passphrase, or under none.
 
-        The key for connections stays as it is: a service reads it whenever it connects.
+        The key for connections has none: a service reads it whenever it connects.
         """
         content = {}
         if self.identity.exists():
@@ -171,7 +171,7 @@ class Keyring:
     def rotate(
         self, *, now: datetime, passphrase: AskPassphrase = no_passphrase
     ) -> x509.Certificate | None:
-        """Make a new key; the new certificate if it could be issued here, else None: ask for it."""
+        """Make a new key; return its certificate, or None if another authority must issue it."""
         current = self.certificate()
         if current is None:
             raise InputError(f"{self.files.certificate}: there is no certificate to rotate yet")
@@ -189,7 +189,7 @@ class Keyring:
         return certificate
 
     def accept(self, chain: bytes, *, where: Path, now: datetime) -> x509.Certificate:
-        """Take a certificate into use. Running it again after an interruption does no harm.
+        """Take a certificate into use; after an interruption, repeat it.
 
         Raises:
             InputError: the certificate is for none of the keys here, or not the authority's.
@@ -221,12 +221,12 @@ class Keyring:
             write_new(self.files.authority, data)
         elif read(self.files.authority) != data:
             raise InputError(
-                f"{self.files.authority} is another authority than {where}; if the consortium "
-                "really has a new one, move the old file away first"
+                f"{self.files.authority}: another authority than {where}. If the consortium really "
+                "has a new one, move the old file away first"
             )
 
     def revoke(self, fingerprint: str, *, reason: str) -> bool:
-        """Put a certificate on the revocation list; false if it is there already."""
+        """Put a certificate on the revocation list; return False if it is there already."""
         text = (
             read(self.revoked).decode(errors="replace") if self.revoked.exists() else peers.HEADER
         )
@@ -235,7 +235,7 @@ class Keyring:
         line = f"{fingerprint}  # {reason}"
         text += line.rstrip("# ") + "\n"
         if fingerprint not in peers.parse_revocations(text, self.revoked):
-            raise InputError(f"not a SHA-256 fingerprint: {fingerprint!r}")
+            raise InputError(f"{fingerprint!r}: not a SHA-256 fingerprint")
         replace(self.revoked, text.encode())
         return True
 
@@ -282,7 +282,7 @@ def init_party(folder: Path, name: str, *, passphrase: str | None = None) -> Key
 
 
 def init_identity(folder: Path, *, passphrase: str | None = None) -> PublicIdentity:
-    """Make an identity in a folder; its public half is written beside it."""
+    """Make an identity in a folder, with its public half beside it."""
     identity = Identity.generate(OsRandomSource())
     save_identity(folder / _IDENTITY, identity, passphrase=passphrase)
     write_new(folder / _PUBLIC_IDENTITY, f"{identity.public.text}\n".encode())
@@ -300,7 +300,7 @@ def _new_ring(folder: Path, subject: Subject) -> Keyring:
         raise InputError(f"{folder}: cannot be used: {error.strerror}") from error
     if taken:
         raise InputError(
-            f"{folder}: not empty ({taken[0]}); keys are made in a folder of their own"
+            f"{folder}: not empty ({taken[0]}). Keys are made in a folder of their own"
         )
     folder.chmod(0o700)
     write_new(ring.files.key, key_pem(key), mode=0o600)
@@ -309,5 +309,5 @@ def _new_ring(folder: Path, subject: Subject) -> Keyring:
 
 
 def _first(path: Path) -> x509.Certificate | None:
-    """The certificate in a file, if it is there yet."""
+    """Read the certificate in a file, if it is there yet."""
     return parse_certificates(read(path), where=path)[0] if path.exists() else None

@@ -1,4 +1,4 @@
-"""Who is calling: the name in the certificate that TLS verified, unless it was revoked.
+"""The party that makes a call: the name in the certificate that TLS verified, unless it is revoked.
 
 TLS has checked that an authority we trust issued the certificate and that the caller holds its key.
 What it cannot know is checked here, at every call: TLS 1.3 was spoken, the certificate is a
@@ -17,6 +17,7 @@ from pathlib import Path
 from cryptography import x509
 
 from common.errors import InputError
+from common.files import read
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role
@@ -52,7 +53,7 @@ class Revocations:
         self._revoked: frozenset[str] = frozenset()
 
     def refuse(self, fingerprint: str) -> None:
-        """Raise CERTIFICATE_REVOKED if it is listed, INTERNAL if the list cannot be read."""
+        """Raise CERTIFICATE_REVOKED for a listed one, INTERNAL if the list cannot be read."""
         try:
             status = self._path.stat()
             state = (status.st_mtime_ns, status.st_size, status.st_ino)
@@ -66,7 +67,7 @@ class Revocations:
 
 
 def parse_revocations(text: str, where: Path) -> frozenset[str]:
-    """The fingerprints in a revocation list; anything else but comments is an InputError."""
+    """Return the fingerprints in a list; InputError for anything else but comments."""
     revoked = set()
     for number, line in enumerate(text.splitlines(), start=1):
         entry = line.partition("#")[0].strip().upper()
@@ -78,10 +79,14 @@ def parse_revocations(text: str, where: Path) -> frozenset[str]:
     return frozenset(revoked)
 
 
+def listed_in(path: Path) -> frozenset[str]:
+    return parse_revocations(read(path).decode("utf-8", "replace"), path)
+
+
 def identify(
     properties: Mapping[str, Iterable[bytes]], revocations: Revocations, *, at: datetime
 ) -> Peer:
-    """The party that makes a call, by the properties that gRPC knows of its connection.
+    """Return the party that makes a call, by the properties that gRPC knows of its connection.
 
     Raises:
         WireError: CERTIFICATE_MISSING, _UNTRUSTED, _EXPIRED or _REVOKED, or VERSION_MISMATCH.
@@ -103,7 +108,7 @@ def identify(
 
 @functools.lru_cache(maxsize=1024)
 def _parsed(encoded: bytes) -> tuple[x509.Certificate, str]:
-    """A certificate and its fingerprint; a node shows the same one at every call."""
+    """Return a certificate and its fingerprint; kept, because a node shows it at every call."""
     certificate = x509.load_pem_x509_certificate(encoded)
     return certificate, certificates.fingerprint(certificate)
 

@@ -9,10 +9,8 @@ from typing import Annotated
 import typer
 
 from common.files import replace
-from common.service.clock import system_clock
-from common.service.passphrase import asking
-from common.service.process import log_to, stopping_on_signals
-from common.service.version import software
+from common.service.process import log_to, software, stopping_on_signals, system_clock
+from common.service.settings import asking
 from curator import app as curator_app
 from curator.app import curator_settings
 from parley.cli.commands import curator_study, new_app

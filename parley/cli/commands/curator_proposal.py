@@ -16,7 +16,7 @@ from common.files import write_new
 from common.methods.registry import run_of
 from common.privacy.budget import parse_epsilon
 from common.release.prior import PriorRelease, read_prior
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.study.document import Study
 from curator.app import curator_settings, open_store, priors, propose
 from curator.operations import find_record, member_of

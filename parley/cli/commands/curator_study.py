@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from common.release.folder import cautions_of
-from common.service.clock import stamp, system_clock
+from common.service.process import stamp, system_clock
 from common.wording import moment
 from curator.app import curator_settings, open_store
 from curator.operations import abort as ask_to_abort
@@ -23,7 +23,6 @@ from curator.operations import (
     declared,
     find_record,
     last_calls,
-    not_approved_by,
 )
 from curator.store.records import Record
 from curator.waiting import approvals_in_words, how_long, in_words, waited
@@ -59,7 +58,7 @@ def status(
     settings = curator_settings(config, os.environ).values
     with open_store(settings) as store:
         record = find_record(store, study)
-        waiting = not_approved_by(store, record)
+        waiting = store.not_approved_by(record)
         phases = store.traffic.phases(record.study)
         calls = last_calls(store, record)
         waits = store.awaited(record.study)

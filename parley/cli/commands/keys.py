@@ -12,7 +12,7 @@ from cryptography import x509
 from common.crypto.key_files import load_public_identity
 from common.errors import InputError
 from common.files import read, whole_folder, write_new
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import parse_certificates, parse_request

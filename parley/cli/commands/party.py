@@ -14,9 +14,7 @@ import typer
 from common.errors import InputError, ParleyError, PolicyError
 from common.files import write_new
 from common.release import folder as releases
-from common.service.clock import system_clock
-from common.service.process import log_to, running_in, stopping_on_signals
-from common.service.version import software
+from common.service.process import log_to, running_in, software, stopping_on_signals, system_clock
 from common.study.document import Study
 from common.study.ids import StudyId
 from common.wire.catalogue import WireError

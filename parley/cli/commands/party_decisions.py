@@ -10,8 +10,7 @@ import typer
 
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
-from common.service.clock import stamp, system_clock
-from common.service.process import running_in
+from common.service.process import running_in, stamp, system_clock
 from common.study.document import Study
 from common.study.ids import StudyId
 from parley.cli import console

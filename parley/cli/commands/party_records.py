@@ -18,7 +18,7 @@ import typer
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import fraction_words as shown
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.study.ids import StudyId
 from common.wording import many, moment
 from parley.cli import console

@@ -13,11 +13,10 @@ import typer
 from common.errors import InputError
 from common.schema import Schema
 from common.service.backup import read_about
-from common.service.clock import stamp, system_clock
-from common.service.version import software
+from common.service.process import software, stamp, system_clock
 from common.study.document import Study
 from common.wire.pki.certificates import Role
-from curator import backup as curator_backup
+from curator import operations
 from curator.app import curator_settings
 from curator.checks import examine_curator
 from parley.cli import console
@@ -145,7 +144,7 @@ def backup(
     at = stamp(system_clock())
     if role is Role.CURATOR:
         settings = curator_settings(config, os.environ).values
-        about = curator_backup.back_up(settings, out, at=at, software=software())
+        about = operations.back_up(settings, out, at=at, software=software())
     else:
         own = party_settings(config, os.environ).values
         about = party_backup.back_up(own, out, at=at, software=software())
@@ -175,7 +174,7 @@ def restore(
         raise InputError("not confirmed; nothing was restored")
     if role is Role.CURATOR:
         settings = curator_settings(config, os.environ).values
-        ended = [each.name for each in curator_backup.restore(settings, file, about, at=at)]
+        ended = [each.name for each in operations.restore(settings, file, about, at=at)]
     else:
         own = party_settings(config, os.environ).values
         ended = [each.name for each in party_backup.restore(own, file, about, at=at)]

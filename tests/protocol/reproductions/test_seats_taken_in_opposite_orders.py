@@ -78,7 +78,7 @@ def joined(party, **changes):
 
 def test_more_studies_than_seats_met_in_opposite_orders_all_end_in_releases(consortium):
     north, east = consortium.parties.values()
-    nodes = [consortium.node, *propose(consortium, 8)]
+    nodes = [consortium.session, *propose(consortium, 8)]
     reversing = WrappingDialer(east.dialer(), NewestFirst)
     with joined(north, seats=2) as here, joined(east, seats=2, dialer=reversing) as there:
         wait_for(lambda: all(node.record.state is CuratorState.DONE for node in nodes))
@@ -101,7 +101,7 @@ def test_studies_that_their_owner_has_not_decided_about_keep_no_seat_from_an_app
     consortium, caplog
 ):
     caplog.set_level(logging.INFO, "party")
-    nodes = [consortium.node, *propose(consortium, 3)]
+    nodes = [consortium.session, *propose(consortium, 3)]
     for party in consortium.parties.values():
         party.policy = dataclasses.replace(party.policy, automatic=False)
     north, east = consortium.parties.values()
@@ -119,7 +119,7 @@ def test_studies_that_their_owner_has_not_decided_about_keep_no_seat_from_an_app
 
 def test_a_party_that_never_comes_keeps_no_seat_of_the_others(gathering):
     consortium = gathering(3)
-    stuck = [consortium.node, *propose(consortium, 2)]
+    stuck = [consortium.session, *propose(consortium, 2)]
     north, east, _ = consortium.parties.values()
     members = consortium.study.members[:2]
     with joined(north, seats=1), joined(east, seats=1):
@@ -134,7 +134,7 @@ def test_messages_are_delivered_at_once_while_there_are_seats(consortium):
     """Not when the nodes look again, which is tomorrow."""
     north, east = consortium.parties.values()
     with joined(north, look_again_s=86400.0), joined(east, look_again_s=86400.0):
-        wait_for(lambda: consortium.node.record.state is CuratorState.DONE)
+        wait_for(lambda: consortium.session.record.state is CuratorState.DONE)
 
 
 def test_no_seat_left_is_said_once_and_the_owner_sees_which_study_waits(consortium, caplog):

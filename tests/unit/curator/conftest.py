@@ -1,4 +1,4 @@
-"""A curator's node on a file, and everything that the parties of a small study say to it."""
+"""A study of a curator on a file, and everything that the parties of a small study say to it."""
 
 import datetime as dt
 import json
@@ -70,15 +70,15 @@ def stage(quick_folder, identities, rows):
 
 @pytest.fixture
 def ring(tmp_path):
-    """The curator's keys."""
+    """Make the curator's keys."""
     return authority(tmp_path / "hub")
 
 
 class Parties:
-    """Every party's role, over a node's queues."""
+    """Every party's role, over a session's queues."""
 
-    def __init__(self, study, people, data, node, store):
-        self.study, self.node, self.store = study, node, store
+    def __init__(self, study, people, data, session, store):
+        self.study, self.session, self.store = study, session, store
         self.roles = {
             name: party_role(study, EveryKindOfStep, name, people[name], data[name])
             for name in people
@@ -90,7 +90,7 @@ class Parties:
         """Everybody takes the next message; what is said in answer, as (party, number, bytes)."""
         answers = []
         for name, role in self.roles.items():
-            self.node.called(name)
+            self.session.called(name)
             queued = self.store.outbox.next(self.study.digest, name, after=self.taken[name])
             if queued is None:
                 continue
@@ -108,9 +108,9 @@ class Parties:
         for _ in range(1000):
             answers = self.step()
             for answer in answers:
-                self.node.receive(*answer)
+                self.session.receive(*answer)
             said += answers
-            if self.node.record.state.over and not answers:
+            if self.session.record.state.over and not answers:
                 break
         return said
 
@@ -147,7 +147,7 @@ def shown(stage, ring, tmp_path, caplog):
 
 
 def document(page, state=None):
-    """What the stream of events says; once its only study is in that state."""
+    """Return the newest event; wait until the only study is in that state."""
     request = f"GET /events HTTP/1.1\r\nHost: {page.client.host}\r\nCookie: {page.client.cookie}"
     with socket.create_connection(("127.0.0.1", page.port), timeout=30) as line:
         line.sendall(f"{request}\r\n\r\n".encode())
@@ -163,21 +163,21 @@ def document(page, state=None):
 
 
 def begin(page, stage):
-    node = page.studies.propose(stage.study)
-    for name in node.names:
-        node.approve(name, stage.signature(name))
-    return node
+    session = page.studies.propose(stage.study)
+    for name in session.names:
+        session.approve(name, stage.signature(name))
+    return session
 
 
 HOUR = dt.timedelta(hours=1)
 
 
 def end_one(stage, tables):
-    """A study with its release; no party acknowledges it by itself."""
+    """Make a study with its release; no party acknowledges it by itself."""
     studies = stage.studies()
-    node = start(stage, studies)
-    Parties(stage.study, stage.identities, tables, node, stage.store).run()
-    assert node.record.state is StudyState.DONE
+    session = start(stage, studies)
+    Parties(stage.study, stage.identities, tables, session, stage.store).run()
+    assert session.record.state is StudyState.DONE
     return studies
 
 
@@ -191,14 +191,14 @@ def acknowledge_all(stage, party):
 
 
 def start(stage, studies):
-    node = studies.propose(stage.study)
-    for name in node.names:
-        node.approve(name, stage.signature(name))
-    return node
+    session = studies.propose(stage.study)
+    for name in session.names:
+        session.approve(name, stage.signature(name))
+    return session
 
 
 def queues(stage):
-    """Every message to every party, by its digest."""
+    """Return every message to every party, by its digest."""
     return stage.database.rows("SELECT recipient, sequence, digest FROM outgoing ORDER BY 1, 2")
 
 

@@ -1,9 +1,8 @@
-"""What the studies of a curator share: the time as records have it, and who is there."""
+"""The studies of a curator share the time of records, and which parties are online."""
 
 import datetime as dt
 
-from curator.context import StudyContext
-from curator.presence import Presence
+from curator.context import ONLINE_FOR, Presence, StudyContext
 from tests.unit.curator.conftest import NOW
 
 
@@ -24,3 +23,15 @@ def test_a_party_that_has_not_called_for_long_is_absent():
     now[0] += dt.timedelta(days=1)
     assert context.absent(["north", "east"]) == ("north", "east")
     assert context.now() == "2026-01-02T00:00:00+00:00"
+
+
+def test_a_party_is_online_while_it_waits_or_just_called():
+    presence = Presence()
+    presence.saw("north", NOW)
+    later = NOW + ONLINE_FOR
+    assert presence.online(NOW) == {"north"}
+    assert presence.online(later) == frozenset()
+    with presence.listening("east"), presence.listening("east"):
+        assert presence.online(later) == {"east"}
+    assert presence.online(later) == frozenset()
+    assert presence.seen() == {"north": NOW}

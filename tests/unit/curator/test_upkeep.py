@@ -1,14 +1,17 @@
-"""What a curator looks after by the clock."""
+"""A curator looks at the clock: deadlines, old queues, and alerts to the operator."""
 
 import datetime as dt
 import logging
+from concurrent.futures import ThreadPoolExecutor
 
-from common.service.clock import stamp
+from common.errors import LocalError
+from common.service.alerts import Hook
+from common.service.process import stamp
 from common.wording import moment
 from curator.metrics import CallCounter, curator_samples
 from curator.store.records import StudyState
 from curator.store.store import KEEP_QUEUES
-from curator.upkeep import WRITE_CALLS_EVERY, Upkeep, WaitingLimits
+from curator.upkeep import WRITE_CALLS_EVERY, Alerting, Upkeep, WaitingLimits
 from tests.unit.curator.conftest import HOUR, NOW, acknowledge_all, end_one, names, start
 
 
@@ -32,7 +35,7 @@ def called(store):
 
 def test_an_overdue_study_is_said_once_measured_and_ended_only_if_asked(stage, ring, caplog):
     studies = stage.studies()
-    node = start(stage, studies)
+    session = start(stage, studies)
     label = stage.study.digest.hex()[:16]
     upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR, end_overdue=False))
     with caplog.at_level(logging.WARNING):
@@ -52,10 +55,10 @@ def test_an_overdue_study_is_said_once_measured_and_ended_only_if_asked(stage, r
         f"study {label} is overdue: it waits for east, north since {moment(NOW.isoformat())}"
     ]
     assert samples(stage, ring.files)["parley_curator_overdue_studies", None] == 1
-    assert node.record.state is StudyState.RUNNING
+    assert session.record.state is StudyState.RUNNING
     Upkeep(studies, WaitingLimits(deadline=HOUR, end_overdue=True)).look()
-    assert node.record.state is StudyState.FAILED
-    assert "it waits for east, north since" in node.record.cause
+    assert session.record.state is StudyState.FAILED
+    assert "it waits for east, north since" in session.record.cause
     assert samples(stage, ring.files) == {("parley_curator_overdue_studies", None): 0}
 
 
@@ -95,8 +98,49 @@ def test_a_queue_that_is_never_acknowledged_goes_after_a_while(stage, tables):
 
 def test_an_open_study_keeps_its_queue_however_old_it_is(stage):
     studies = stage.studies()
-    node = start(stage, studies)
+    session = start(stage, studies)
     stage.now += 10 * KEEP_QUEUES
     Upkeep(studies, WaitingLimits(deadline=20 * KEEP_QUEUES, end_overdue=True)).look()
-    assert node.record.state is StudyState.RUNNING
+    assert session.record.state is StudyState.RUNNING
     assert stage.store.outbox.next(stage.study.digest, "east", after=0) is not None
+
+
+class Hooked:
+    """A hook that fails as often as it is told to, and remembers what it took."""
+
+    def __init__(self, failures=0):
+        self.failures, self.taken = failures, []
+
+    def tell(self, event):
+        if self.failures:
+            self.failures -= 1
+            raise LocalError("the webhook did not take an event: refused")
+        self.taken.append((event["event"], event["words"]))
+
+
+def test_the_operator_is_told_of_a_waiting_an_overdue_and_an_ended_study(stage, caplog):
+    studies, hook = stage.studies(), Hooked(failures=1)
+    start(stage, studies)
+    limits = WaitingLimits(deadline=HOUR, warning=HOUR / 6, end_overdue=False)
+    with ThreadPoolExecutor(1) as workers:
+        upkeep, alerting = Upkeep(studies, limits), Alerting(stage.store, hook, workers)
+        for minutes in (1, 10, 60):
+            stage.now += dt.timedelta(minutes=minutes)
+            upkeep.look()
+            alerting.look(stage.now)
+        studies.known(stage.study.digest).abort("enough")
+        while stage.store.alerts():
+            alerting.look(stage.now)
+    since = f"it waits for east, north since {moment(NOW.isoformat())}"
+    assert hook.taken == [("waiting", since), ("overdue", since), ("failed", "enough")]
+    assert "the webhook did not take an event: refused" in caplog.text, "and is asked again"
+
+
+def test_without_a_hook_events_are_dropped(stage):
+    studies = stage.studies()
+    start(stage, studies)
+    studies.known(stage.study.digest).abort("enough")
+    assert len(stage.store.alerts()) == 1
+    with ThreadPoolExecutor(1) as workers:
+        Alerting(stage.store, Hook(), workers).look(stage.now)
+    assert stage.store.alerts() == []

@@ -9,7 +9,7 @@ from common.study.messages import PartyRefused, StepOpened, StudyAborted
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wording import moment
-from curator.presence import ONLINE_FOR
+from curator.context import ONLINE_FOR
 from curator.store.records import StudyState, Word
 from curator.waiting import in_words
 from tests.harness.small_study import make_study
@@ -17,7 +17,7 @@ from tests.unit.curator.conftest import NOW, Parties, queues, share, start
 
 
 def messages(stage, party):
-    """Everything in a party's queue."""
+    """Return everything in a party's queue."""
     found, after = [], 0
     while (queued := stage.store.outbox.next(stage.study.digest, party, after=after)) is not None:
         found.append(codec.TO_PARTY.decode(queued.body))
@@ -26,7 +26,7 @@ def messages(stage, party):
 
 
 def opened(stage, party):
-    """The steps that a party may be charged for."""
+    """Return the steps that a party may be charged for."""
     return [each.step for each in messages(stage, party) if isinstance(each, StepOpened)]
 
 
@@ -36,17 +36,17 @@ def awaited(stage):
 
 def approved_but_east_is_gone(stage):
     studies = stage.studies()
-    node = studies.propose(stage.study)
-    node.approve("east", stage.signature("east"))
+    session = studies.propose(stage.study)
+    session.approve("east", stage.signature("east"))
     stage.now += ONLINE_FOR
-    node.approve("north", stage.signature("north"))
-    return studies, node
+    session.approve("north", stage.signature("north"))
+    return studies, session
 
 
 def test_a_step_is_opened_for_everybody_when_the_last_of_its_owners_calls(stage, tables):
-    studies, node = approved_but_east_is_gone(stage)
-    assert node.record.state is StudyState.RUNNING
-    assert node.waiting_for == ("east",)
+    studies, session = approved_but_east_is_gone(stage)
+    assert session.record.state is StudyState.RUNNING
+    assert session.waiting_for == ("east",)
     assert opened(stage, "north") == opened(stage, "east") == []
     waits = stage.store.awaited(stage.study.digest)
     since = stage.now.isoformat()
@@ -58,71 +58,71 @@ def test_a_step_is_opened_for_everybody_when_the_last_of_its_owners_calls(stage,
     studies.called("east")
     assert opened(stage, "north") == opened(stage, "east") == [0]
     assert awaited(stage) == [(name, Word.ANSWER, since) for name in ("east", "north")]
-    Parties(stage.study, stage.identities, tables, node, stage.store).run()
-    assert node.record.state is StudyState.DONE
+    Parties(stage.study, stage.identities, tables, session, stage.store).run()
+    assert session.record.state is StudyState.DONE
 
 
 def test_a_curator_that_restarted_waits_for_everybody_to_call(stage, tables):
     approved_but_east_is_gone(stage)
     studies = stage.studies()
-    node = studies.node(stage.study.digest, "north")
-    assert node.waiting_for == ("north", "east")
+    session = studies.session(stage.study.digest, "north")
+    assert session.waiting_for == ("north", "east")
     studies.called("north")
-    assert (node.waiting_for, opened(stage, "north")) == (("east",), [])
+    assert (session.waiting_for, opened(stage, "north")) == (("east",), [])
     studies.called("east")
     assert opened(stage, "north") == opened(stage, "east") == [0]
-    Parties(stage.study, stage.identities, tables, node, stage.store).run()
-    assert node.record.state is StudyState.DONE
+    Parties(stage.study, stage.identities, tables, session, stage.store).run()
+    assert session.record.state is StudyState.DONE
 
 
 def test_the_messages_are_those_of_a_study_that_never_waited(stage, tables):
-    node = start(stage, stage.studies())
-    said = Parties(stage.study, stage.identities, tables, node, stage.store).run()
+    session = start(stage, stage.studies())
+    said = Parties(stage.study, stage.identities, tables, session, stage.store).run()
     steady = queues(stage)
     stage.path.unlink()
     stage.now = NOW
-    _, node = approved_but_east_is_gone(stage)
+    _, session = approved_but_east_is_gone(stage)
     for name, sequence, body in said:
         # A new curator every time, which no party has called: every step is held at first.
-        node = stage.studies().node(stage.study.digest, name)
-        for each in node.names:
-            node.called(each)
-        node.receive(name, sequence, body)
+        session = stage.studies().session(stage.study.digest, name)
+        for each in session.names:
+            session.called(each)
+        session.receive(name, sequence, body)
         stage.opened.pop().close()
-    assert stage.studies().node(stage.study.digest, "east").record.state is StudyState.DONE
+    assert stage.studies().session(stage.study.digest, "east").record.state is StudyState.DONE
     assert queues(stage) == steady
 
 
 def test_a_party_that_hung_up_is_gone_until_it_calls_again(stage):
     studies = stage.studies()
-    node = studies.propose(stage.study)
-    node.approve("east", stage.signature("east"))
+    session = studies.propose(stage.study)
+    session.approve("east", stage.signature("east"))
     with studies.presence.listening("east"):
         pass  # it died while it waited for work
-    node.approve("north", stage.signature("north"))
-    assert node.waiting_for == ("east",)
+    session.approve("north", stage.signature("north"))
+    assert session.waiting_for == ("east",)
     assert opened(stage, "north") == []
     studies.called("east")
     assert opened(stage, "north") == [0]
 
 
 def test_a_message_for_a_step_that_is_not_open_is_out_of_turn_and_a_refusal_counts(stage):
-    _, node = approved_but_east_is_gone(stage)
+    _, session = approved_but_east_is_gone(stage)
     refused = codec.TO_CURATOR.encode(
         PartyRefused(study=stage.study.digest, step=0, reason="no budget left")
     )
     with pytest.raises(WireError) as refusal:
-        node.receive("north", 1, share(stage))
+        session.receive("north", 1, share(stage))
     assert refusal.value.code is ErrorCode.OUT_OF_TURN
-    node.receive("north", 1, refused)
-    assert node.record.state is StudyState.REFUSED
+    session.receive("north", 1, refused)
+    assert session.record.state is StudyState.REFUSED
     assert opened(stage, "north") == opened(stage, "east") == []
     assert isinstance(messages(stage, "east")[-1], StudyAborted)
 
 
 def test_a_study_that_ends_while_its_step_is_held_never_opens_it(stage):
-    studies, node = approved_but_east_is_gone(stage)
-    node.abort("enough")
+    studies, session = approved_but_east_is_gone(stage)
+    session.abort("enough")
     studies.called("east")
     assert opened(stage, "north") == opened(stage, "east") == []
     assert awaited(stage) == []
@@ -131,30 +131,30 @@ def test_a_study_that_ends_while_its_step_is_held_never_opens_it(stage):
 
 def test_an_answer_ends_the_wait_for_its_party_and_leaves_the_others_times(stage, tables):
     studies = stage.studies()
-    node = start(stage, studies)
-    parties = Parties(stage.study, stage.identities, tables, node, stage.store)
+    session = start(stage, studies)
+    parties = Parties(stage.study, stage.identities, tables, session, stage.store)
     answers = []
     while not answers:
         answers = parties.step()
     stage.now += dt.timedelta(seconds=30)
-    node.receive(*next(answer for answer in answers if answer[0] == "north"))
+    session.receive(*next(answer for answer in answers if answer[0] == "north"))
     assert awaited(stage) == [("east", Word.ANSWER, NOW.isoformat())]
-    again = stage.studies().node(stage.study.digest, "north")
+    again = stage.studies().session(stage.study.digest, "north")
     assert again.waiting_for == ("east",)
 
 
 def test_a_ring_waits_for_the_party_that_has_not_handed_on(stage, rows, tables, paillier_key):
     stage.study = make_study(stage.identities, rows, aggregation=Aggregation.PAILLIER)
     studies = stage.studies()
-    node = studies.propose(stage.study)
+    session = studies.propose(stage.study)
     stage.store.keep_paillier_key(stage.study.digest, paillier_key)
-    for name in node.names:
-        node.approve(name, stage.signature(name))
-    assert node.waiting_for == ("north",)
-    parties = Parties(stage.study, stage.identities, tables, node, stage.store)
+    for name in session.names:
+        session.approve(name, stage.signature(name))
+    assert session.waiting_for == ("north",)
+    parties = Parties(stage.study, stage.identities, tables, session, stage.store)
     answers = []
     while not answers:
         answers = parties.step()
     for answer in answers:
-        node.receive(*answer)
-    assert node.waiting_for == ("east",)
+        session.receive(*answer)
+    assert session.waiting_for == ("east",)

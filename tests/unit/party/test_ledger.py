@@ -106,7 +106,7 @@ def test_a_file_that_cannot_be_written_charges_nothing(tmp_path, ledger):
     blocker = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
     ledger._file.rows("PRAGMA busy_timeout=0")
     blocker.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(LocalError, match="nothing was charged"):
+    with pytest.raises(LocalError, match="Nothing was charged"):
         ledger.charge(charge("b"), CAPS, "t")
     blocker.execute("ROLLBACK")
     blocker.close()

@@ -149,7 +149,7 @@ def test_a_full_disk_charges_and_sends_nothing_and_the_study_goes_on_when_there_
     body = stage.codec.encode(padded)
     stage.database.rows(f"PRAGMA max_page_count={pages + 2}")
     for _ in range(2):
-        with pytest.raises(LocalError, match=r"full.*nothing was charged and nothing was sent"):
+        with pytest.raises(LocalError, match=r"full.*Nothing was charged and nothing was sent"):
             node.receive(2, body)
         assert stage.sent == []
         assert stage.ledger.entries() == []

@@ -42,7 +42,7 @@ def test_tables_of_another_version_are_left_alone(file, written, words):
 def test_a_file_of_something_else_is_said_to_be_and_what_to_do(tmp_path):
     path = tmp_path / "state.db"
     path.write_text("these are notes, and no database\n" * 100)
-    with pytest.raises(InputError, match="not a database; stop the service") as refused:
+    with pytest.raises(InputError, match=r"not a database\)\. Stop the service") as refused:
         Database(path)
     assert "newest copy" in str(refused.value)
     assert path.read_text().startswith("these are notes")
@@ -82,7 +82,7 @@ def test_a_check_that_takes_too_long_is_left_unfinished_and_said(file, monkeypat
 
 
 def test_a_file_that_several_open_at_once_is_of_this_version(tmp_path):
-    """Each looks at the version of a file that the others are just making."""
+    """Look at the version of a file that others are just making."""
     failed = []
 
     def use(path):

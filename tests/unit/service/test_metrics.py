@@ -31,17 +31,13 @@ def test_samples_of_one_name_stand_together_under_their_help():
 
 
 def test_only_the_one_path_answers():
-    server = metrics_server("127.0.0.1:0", lambda: CALLS)
-    port = server.start()
-    try:
+    with metrics_server("127.0.0.1:0", lambda: CALLS).running() as port:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
             assert answer.headers["Content-Type"] == CONTENT_TYPE
             assert answer.read().decode() == TEXT
         with pytest.raises(urllib.error.HTTPError, match="404") as missing:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20)
         missing.value.close()
-    finally:
-        server.stop()
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999", "nowhere..:1"])
@@ -61,14 +57,10 @@ def test_trouble_is_an_answer_without_figures_and_a_line_in_the_log(caplog, caps
     def collect():
         raise InputError("keys/curator.pem: cannot be read")
 
-    server = metrics_server("127.0.0.1:0", collect)
-    port = server.start()
-    try:
+    with metrics_server("127.0.0.1:0", collect).running() as port:
         with pytest.raises(urllib.error.HTTPError, match="503") as refused:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20)
         refused.value.close()
-    finally:
-        server.stop()
     assert "no metrics: keys/curator.pem: cannot be read" in caplog.text
     assert "Traceback" not in capsys.readouterr().err
 
@@ -77,29 +69,23 @@ def test_a_defect_is_an_answer_without_figures_and_a_line_in_the_log(caplog, cap
     def collect():
         raise BrokenPipeError
 
-    server = metrics_server("127.0.0.1:0", collect)
-    port = server.start()
-    try:
+    with metrics_server("127.0.0.1:0", collect).running() as port:
         with pytest.raises(urllib.error.HTTPError, match="500") as refused:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20)
         refused.value.close()
-    finally:
-        server.stop()
     assert "GET '/metrics' failed" in caplog.text
     assert "Traceback" not in capsys.readouterr().err
 
 
 def test_slow_connections_do_not_keep_the_monitoring_out():
-    server = metrics_server("127.0.0.1:0", lambda: CALLS)
-    port = server.start()
-    try:
-        with contextlib.ExitStack() as held:
-            lines = [
-                held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
-                for _ in range(30)
-            ]
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
-                assert answer.read().decode() == TEXT
-            assert lines[0].recv(1) == b"", "the oldest made room; each has a thread"
-    finally:
-        server.stop()
+    with (
+        metrics_server("127.0.0.1:0", lambda: CALLS).running() as port,
+        contextlib.ExitStack() as held,
+    ):
+        lines = [
+            held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+            for _ in range(30)
+        ]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+            assert answer.read().decode() == TEXT
+        assert lines[0].recv(1) == b"", "the oldest made room; each has a thread"

@@ -1,5 +1,6 @@
-"""One service on a folder; logs are JSON without what an exception quotes; signals set an event."""
+"""One service on a folder; logs are JSON, without quotations and floods; signals set an event."""
 
+import datetime as dt
 import io
 import json
 import logging
@@ -7,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -15,10 +17,15 @@ from common.errors import InputError
 from common.service.process import (
     LOCK,
     JsonFormatter,
+    RateLimit,
     alone_in,
     check_level,
+    logging_failures,
     running_in,
+    software,
+    stamp,
     stopping_on_signals,
+    system_clock,
 )
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -119,7 +126,7 @@ def test_a_folder_has_one_service_until_that_is_killed(tmp_path):
     with child:
         assert child.stdout.readline() == b"running\n"
         with (
-            pytest.raises(InputError, match="another curator runs on the folder") as refusal,
+            pytest.raises(InputError, match="another curator runs on this folder") as refusal,
             alone_in(folder, service="curator"),
         ):
             pass
@@ -158,3 +165,93 @@ def test_the_folder_of_a_service_is_private_and_says_who_runs_there(tmp_path):
         assert folder.stat().st_mode & 0o777 == 0o700
         assert running_in(folder) == f"process {os.getpid()}"
     assert running_in(folder) is None, "the file stays and means nothing"
+
+
+def test_one_moment_is_written_one_way():
+    moment = dt.datetime(2026, 3, 1, 0, 30, 15, 999_999, tzinfo=dt.UTC)
+    zones = [dt.timezone(dt.timedelta(hours=hours)) for hours in (-11, 0, 5, 14)]
+    assert {stamp(moment.astimezone(zone)) for zone in zones} == {"2026-03-01T00:30:15+00:00"}
+
+
+def test_the_clock_knows_its_zone_and_stamps_sort_as_times_do():
+    assert system_clock().utcoffset() == dt.timedelta(0)
+    moments = [dt.datetime(2026, m, d, tzinfo=dt.UTC) for m in (2, 10, 11) for d in (1, 9, 10)]
+    assert sorted(map(stamp, moments)) == list(map(stamp, sorted(moments)))
+
+
+def test_an_installation_says_its_version_and_a_bare_checkout_its_name(monkeypatch):
+    assert software() == f"parley {metadata.version('parley')}"
+
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert software() == "parley"
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def heard(clock):
+    logger, lines = logging.Logger("a.b"), []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logger.addHandler(handler)
+    logger.addFilter(RateLimit(per_second=2, clock=clock))
+    return logger, lines
+
+
+def test_repetitions_are_counted_and_told_with_the_next_line(heard, clock):
+    logger, lines = heard
+    for number in range(5):
+        logger.warning("caller %s", number)
+    clock.now = 0.4
+    logger.warning("caller %s", 5)
+    clock.now = 0.5
+    logger.warning("caller %s at 100%%", 6)
+    logger.warning("caller %s", 7)
+    clock.now = 1.0
+    logger.warning("caller %s", 8)
+    assert lines == ["caller 0", "caller 6 at 100%", "caller 7 (5 more like this)", "caller 8"]
+
+
+def test_other_messages_and_levels_are_not_held_back(heard):
+    logger, lines = heard
+    for _ in range(3):
+        logger.warning("one")
+        logger.warning("two")
+        logger.error("one")
+    assert lines == ["one", "two", "one"]
+
+
+def test_a_record_may_say_its_own_kind(heard):
+    logger, lines = heard
+    for name in ("Status", "Submit", "Status"):
+        logger.warning("%s refused", name, extra={"kind": name})
+    assert lines == ["Status refused", "Submit refused"]
+
+
+def test_the_memory_is_bounded(clock):
+    limit = RateLimit(per_second=1, clock=clock)
+    for number in range(3000):
+        limit.filter(logging.LogRecord("a", logging.INFO, "", 0, f"{number}", None, None))
+    assert len(limit._kinds) <= 1000
+
+
+def test_what_is_tried_again_is_logged_and_a_defect_is_raised(caplog):
+    logger = logging.getLogger("tried")
+    with logging_failures(logger, "study %s cannot go on", "ab"):
+        raise InputError("the disk is full: 100 %")
+    assert caplog.messages == ["study ab cannot go on: the disk is full: 100 %"]
+    with pytest.raises(ZeroDivisionError), logging_failures(logger, "never"):
+        raise ZeroDivisionError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import InputError
-from common.service.settings import read_settings
+from common.service.settings import PASSPHRASE, asking, given_passphrase, read_settings
 from curator.app import CuratorSettings
 from party.app import PartySettings
 
@@ -102,11 +102,13 @@ def test_tables_of_others_are_handed_on(tmp_path):
 
 
 def test_without_a_file_the_message_says_how_to_name_one(tmp_path):
-    with pytest.raises(InputError, match="folder is not set: name the settings file with --config"):
+    with pytest.raises(
+        InputError, match=r"folder is not set\. Name the settings file with --config"
+    ):
         read()
     file = tmp_path / "x.toml"
     file.write_text('name = "a"\n')
-    with pytest.raises(InputError, match=r"write it into .*x\.toml, or set PARLEY_X_FOLDER"):
+    with pytest.raises(InputError, match=r"Write it into .*x\.toml, or set PARLEY_X_FOLDER"):
         read(file)
 
 
@@ -158,3 +160,42 @@ def test_usable_numbers_and_addresses_are_taken():
     PartySettings(**PARTY, attempts=1, look_again_s=86_400)
     with pytest.raises(InputError, match="curator: expected host:port, got 'hub:0'"):
         PartySettings(**PARTY | {"curator": "hub:0"})
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "passphrase"
+    path.write_text("correct horse\nsecond line\n")
+    path.chmod(0o600)
+    return path
+
+
+def test_a_file_that_is_named_wins_over_the_environment(file):
+    environment = {PASSPHRASE: "of the environment"}
+    assert given_passphrase(file, environment) == "correct horse"
+    assert given_passphrase(None, environment) == "of the environment"
+    assert given_passphrase(None, {}) is None
+
+
+def test_an_empty_file_is_an_empty_passphrase_and_not_none(file):
+    file.write_text("")
+    assert given_passphrase(file, {PASSPHRASE: "x"}) == ""
+
+
+def test_a_file_that_others_can_read_or_that_is_not_there_is_refused(file):
+    file.chmod(0o644)
+    with pytest.raises(InputError, match="passphrase"):
+        given_passphrase(file, {})
+    with pytest.raises(InputError, match="absent"):
+        given_passphrase(file.parent / "absent", {})
+
+
+def test_nothing_is_looked_for_before_a_key_asks(file):
+    environment = {}
+    ask = asking(None, environment)
+    with pytest.raises(InputError, match=f"passphrase_file.*{PASSPHRASE}"):
+        ask()
+    environment[PASSPHRASE] = "later"
+    assert ask() == "later"
+    file.unlink()
+    asking(file, {})  # a file that is not there is no matter until then

@@ -9,7 +9,7 @@ DIGEST = bytes(range(32))
 
 @pytest.fixture(scope="session")
 def one_of_each():
-    """Every kind of message once, with every field set to something."""
+    """Make every kind of message once, with every field set to something."""
     return (
         messages.StudyOpened(study=DIGEST, public_key=b"key"),
         messages.StepOpened(study=DIGEST, step=0, digest=DIGEST[::-1], opening=b""),

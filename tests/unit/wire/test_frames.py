@@ -15,7 +15,7 @@ from common.wire.v1.curator_pb2 import SubmitRequest
 
 
 def split(data, *, sequence):
-    """The calls that bring a message."""
+    """Return the calls that bring a message."""
     for frame in frames_of(data, sequence=sequence):
         yield SubmitRequest(study=bytes(32), frame=frame)
 

@@ -35,7 +35,7 @@ CALLS = [
 
 @st.composite
 def damaged(draw, valid):
-    """A valid string of bytes after a few cuts, changes, insertions and repetitions."""
+    """Damage valid bytes by a few cuts, changes, insertions and repetitions."""
     data = bytearray(draw(st.sampled_from(valid)))
     for _ in range(draw(st.integers(1, 4))):
         place = draw(st.integers(0, len(data)))
@@ -102,7 +102,7 @@ def test_messages_cut_at_every_byte_are_refused(valid):
 
 
 def an_example(kind):
-    """A valid call of a kind, from its limits."""
+    """Make a valid call of a kind, from its limits."""
     message = kind()
     for field in kind.DESCRIPTOR.fields:
         length = min(strict.LIMITS.get(field.name, [1])[0] or 1, 64)
@@ -193,7 +193,7 @@ def test_a_damaged_certificate_opens_no_door(data):
 
 
 def fits(work, most_bytes):
-    """Whether a process of its own, which gets that much more memory, can do the work."""
+    """Return whether a process of its own, with that much more memory, can do the work."""
     child = fork()
     if child == 0:
         code = 1

@@ -28,7 +28,7 @@ def test_plain_http_is_for_loopback_only(host, local):
 
 @pytest.fixture
 def operator(ring, tmp_path):
-    """A certificate of the consortium for somebody who looks at the dashboard."""
+    """Make a certificate of the consortium for an operator of the dashboard."""
     own = enrolled(ring, tmp_path / "alice", "alice")
     fingerprint = certificates.fingerprint(own.files.load().certificate)
     return SimpleNamespace(files=own.files, fingerprint=fingerprint)

@@ -3,6 +3,12 @@
 import json
 from fractions import Fraction
 
+import pytest
+
+from common.wire.catalogue import ErrorCode
+from curator.dashboard.snapshot import advice, troubles
+from curator.metrics import CallCounter
+from curator.store.records import StudyState
 from tests.harness.small_study import make_study
 from tests.unit.curator.conftest import Parties, begin, document
 
@@ -66,7 +72,7 @@ def test_bytes_are_those_of_the_messages(stage, tables, shown):
 
 
 def test_nothing_secret_is_in_the_document(stage, tables, shown):
-    """No message, no result, no key, no signature: in none of the ways that text can carry them."""
+    """Look for messages, results, keys and signatures, in every way that text can carry them."""
     page = shown()
     page.client.log_in(page.token)
     node = begin(page, stage)
@@ -94,3 +100,35 @@ def test_names_and_causes_travel_as_text(stage, shown, identities, rows):
     assert nasty in study["cause"]
     assert "new study" in study["advice"]
     assert nasty.encode() not in page.client.ask("GET", "/").body
+
+
+def test_refused_calls_are_counted_with_what_to_do():
+    calls = CallCounter()
+    calls.add("Enrol", outcome="OK")
+    calls.add("Enrol", outcome="CERTIFICATE_EXPIRED")
+    calls.add("Work", outcome="CERTIFICATE_EXPIRED")
+    (trouble,) = troubles(calls.counted())
+    assert (trouble["code"], trouble["count"]) == ("CERTIFICATE_EXPIRED", 2)
+    assert "parley keys rotate" in trouble["todo"]
+    every = CallCounter()
+    for code in ErrorCode:
+        every.add("Work", outcome=code.name)
+    assert len(troubles(every.counted())) == len(ErrorCode)
+
+
+@pytest.mark.parametrize(
+    ("state", "cause", "word"),
+    [
+        (StudyState.REFUSED, "declined", "new study"),
+        (StudyState.FAILED, "given up", "log"),
+        (StudyState.PUBLISHING, "disk full", "tries again"),
+        (StudyState.RUNNING, "another version", "tries again"),
+    ],
+)
+def test_every_trouble_comes_with_advice(state, cause, word):
+    assert word in advice(state, cause)
+
+
+@pytest.mark.parametrize("state", [StudyState.WAITING, StudyState.RUNNING, StudyState.DONE])
+def test_a_study_that_goes_on_needs_none(state):
+    assert advice(state, "") == ""

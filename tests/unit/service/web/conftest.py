@@ -118,9 +118,8 @@ def running():
     )
     server = WebServer("127.0.0.1:0", site, name="test")
     site.at_port(server.port)
-    server.start()
-    yield Running(server.port, site, sessions, done)
-    server.stop()
+    with server.running():
+        yield Running(server.port, site, sessions, done)
 
 
 @pytest.fixture

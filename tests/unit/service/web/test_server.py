@@ -5,14 +5,15 @@ import socket
 import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
 from common.errors import InputError
-from common.service.clock import system_clock
+from common.service.process import system_clock
 from common.service.web import server as module
 from common.service.web.exchange import text
-from common.service.web.server import WebServer
+from common.service.web.server import Places, WebServer
 from common.wire.pki.keyring import init_curator
 from curator.dashboard.serving import BrowserTls
 from tests.unit.service.web.conftest import Client, exchange, parse
@@ -71,13 +72,12 @@ def test_what_is_no_request_does_no_harm(running, raw):
 def test_a_silent_connection_is_closed(monkeypatch):
     monkeypatch.setattr(module, "ARRIVE_WITHIN_S", 0.2)
     server = WebServer("127.0.0.1:0", lambda request: text(200, "here"), name="test")
-    port = server.start()
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as line:
-            line.sendall(b"GET / HT")
-            assert line.recv(1) == b""
-    finally:
-        server.stop()
+    with (
+        server.running() as port,
+        socket.create_connection(("127.0.0.1", port), timeout=30) as line,
+    ):
+        line.sendall(b"GET / HT")
+        assert line.recv(1) == b""
 
 
 ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -86,22 +86,18 @@ ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 @contextlib.contextmanager
 def serving(application=lambda request: text(200, "here"), **settings):
     server = WebServer("127.0.0.1:0", application, name="test", **settings)
-    with contextlib.ExitStack() as lines:
-        server.start()
-        try:
+    with contextlib.ExitStack() as lines, server.running() as port:
 
-            def dribble(address="127.0.0.1", begun=ASKED[:5]):
-                """A connection that is never done with its request."""
-                line = socket.create_connection(
-                    ("127.0.0.1", server.port), timeout=30, source_address=(address, 0)
-                )
-                lines.enter_context(line)
-                line.sendall(begun)
-                return line
+        def dribble(address="127.0.0.1", begun=ASKED[:5]):
+            """Open a connection that is never done with its request."""
+            line = socket.create_connection(
+                ("127.0.0.1", port), timeout=30, source_address=(address, 0)
+            )
+            lines.enter_context(line)
+            line.sendall(begun)
+            return line
 
-            yield server.port, dribble
-        finally:
-            server.stop()
+        yield port, dribble
 
 
 def closed(line):
@@ -183,10 +179,71 @@ def test_ip_6_is_spoken():
         server = WebServer("[::1]:0", lambda request: text(200, "six"), name="test")
     except InputError:
         pytest.skip("there is no IPv6 on this machine")
-    port = server.start()
+    with server.running() as port, socket.create_connection(("::1", port), timeout=30) as line:
+        line.sendall(b"GET / HTTP/1.1\r\nHost: [::1]\r\n\r\n")
+        assert line.recv(4096).startswith(b"HTTP/1.1 200")
+
+
+@pytest.fixture
+def connect():
+    """Make connections; of each, return the server's end and the client's."""
+    with ExitStack() as closing:
+
+        def make():
+            ours, theirs = (closing.enter_context(end) for end in socket.socketpair())
+            theirs.settimeout(0)
+            return ours, theirs
+
+        yield make
+
+
+def was_shut(theirs):
     try:
-        with socket.create_connection(("::1", port), timeout=30) as line:
-            line.sendall(b"GET / HTTP/1.1\r\nHost: [::1]\r\n\r\n")
-            assert line.recv(4096).startswith(b"HTTP/1.1 200")
-    finally:
-        server.stop()
+        return theirs.recv(1) == b""
+    except BlockingIOError:
+        return False
+
+
+def test_the_oldest_slow_connection_of_who_holds_most_makes_room(connect):
+    places = Places(4)
+    held = [(connect(), address) for address in ("one", "many", "many", "one")]
+    entered = [places.enter(ours, address) for (ours, _), address in held]
+    # One and many hold two each: the first of equals is the oldest.
+    assert places.enter(connect()[0], "new") is not None
+    assert [was_shut(theirs) for (_, theirs), _ in held] == [True, False, False, False]
+    assert places.enter(connect()[0], "new") is not None
+    assert [was_shut(theirs) for (_, theirs), _ in held] == [True, True, False, False]
+    assert [places.arrived(place) for place in entered] == [False, False, True, True]
+
+
+def test_a_request_that_has_arrived_keeps_its_place_until_it_is_answered(connect):
+    places = Places(2)
+    answered = [places.enter(connect()[0], "one") for _ in range(2)]
+    assert all(map(places.arrived, answered))
+    assert places.enter(connect()[0], "two") is None
+    places.leave(answered[0])
+    places.leave(answered[0])  # again is harmless, and makes no second place
+    slow = places.enter(connect()[0], "two")
+    assert slow is not None
+    assert places.enter(connect()[0], "three") is not None  # in the place of the slow one
+    assert not places.arrived(slow)
+    assert not places.arrived(answered[0])
+
+
+def test_a_connection_under_tls_is_closed_where_it_is_now(connect):
+    """Close the object that the handshake puts around the connection."""
+    places = Places(1)
+    place = places.enter(connect()[0], "one")
+    ours, theirs = connect()
+    assert places.wrap(place, ours)
+    places.enter(connect()[0], "two")
+    assert was_shut(theirs)
+    assert not places.wrap(place, ours), "its place is gone: the handshake ends there"
+
+
+def test_a_connection_that_has_ended_already_makes_room_too(connect):
+    places = Places(1)
+    ours, _ = connect()
+    places.enter(ours, "one")
+    ours.close()
+    assert places.enter(connect()[0], "two") is not None

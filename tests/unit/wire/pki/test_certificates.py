@@ -91,7 +91,7 @@ def test_an_authority_of_the_same_name_does_not_do():
 
 
 def foreign(*names):
-    """A certificate that the authority issued for something else."""
+    """Make a certificate that the authority issued for something else."""
     builder = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([]))

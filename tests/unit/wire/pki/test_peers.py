@@ -42,7 +42,7 @@ def revocations(tmp_path):
 
 
 def connection(certificate, version=b"TLSv1.3"):
-    """What gRPC knows of a caller."""
+    """Return what gRPC knows of a caller."""
     properties = {"ssl_tls_version": [version]}
     return properties if certificate is None else properties | {"x509_pem_cert": [certificate]}
 

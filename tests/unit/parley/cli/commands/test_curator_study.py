@@ -7,7 +7,7 @@ import pytest
 from common.crypto.key_files import load_identity
 from common.methods.registry import run_of
 from common.release import folder as release
-from common.service.clock import stamp, system_clock
+from common.service.process import stamp, system_clock
 from common.study.document import Study
 from common.wording import moment
 from curator.app import curator_settings, open_store

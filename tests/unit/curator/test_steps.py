@@ -8,7 +8,7 @@ from common.privacy.sensitivity import Sensitivity
 from common.study.messages import ChoiceSubmitted
 from common.study.requests import TableRequest
 from common.study.steps import ChoiceStep, SumStep
-from curator.progress import chosen_links, step_record
+from curator.steps import chosen_links, step_record
 from tests.harness.run_script import random_tables, study_of
 
 

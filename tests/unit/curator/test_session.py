@@ -25,18 +25,18 @@ WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
 
 
 def run_through(stage, tables):
-    """A steady run: everything that the parties said."""
-    node = start(stage, stage.studies())
-    return Parties(stage.study, stage.identities, tables, node, stage.store).run()
+    """Run a study to its end; return everything that the parties sent."""
+    session = start(stage, stage.studies())
+    return Parties(stage.study, stage.identities, tables, session, stage.store).run()
 
 
 def play(stage, studies, said):
-    """As the parties would: everything again from the beginning."""
-    node = start(stage, studies)
+    """Do as the parties would: send everything again from the beginning."""
+    session = start(stage, studies)
     for name, sequence, body in said:
-        if not node.record.state.over:
-            node.receive(name, sequence, body)
-    return node
+        if not session.record.state.over:
+            session.receive(name, sequence, body)
+    return session
 
 
 def results(outcome):
@@ -90,8 +90,8 @@ def test_killed_at_a_write_it_comes_back_to_the_same_messages_and_release(stage,
         stage.path.unlink()
         code, _ = in_child(stage, said, kill_at)
         assert code == -signal.SIGKILL, f"write {kill_at}"
-        node = play(stage, stage.studies(), said)
-        assert node.record.state is StudyState.DONE, f"write {kill_at}"
+        session = play(stage, stage.studies(), said)
+        assert session.record.state is StudyState.DONE, f"write {kill_at}"
         assert queues(stage) == steady, f"write {kill_at}"
         assert [results(outcome) for outcome in stage.outcomes] in ([], [expected])
         stage.outcomes.clear()
@@ -99,8 +99,8 @@ def test_killed_at_a_write_it_comes_back_to_the_same_messages_and_release(stage,
 
 
 def test_a_full_disk_loses_nothing_and_the_study_goes_on_when_there_is_room(stage, tables):
-    node = start(stage, stage.studies())
-    parties = Parties(stage.study, stage.identities, tables, node, stage.store)
+    session = start(stage, stage.studies())
+    parties = Parties(stage.study, stage.identities, tables, session, stage.store)
     said = []
     while not said:
         said = parties.step()
@@ -110,27 +110,27 @@ def test_a_full_disk_loses_nothing_and_the_study_goes_on_when_there_is_room(stag
     refused = PartyRefused(study=stage.study.digest, step=0, reason="x" * MOST_TEXT)
     ballast = codec.TO_CURATOR.encode(refused)
     with pytest.raises(LocalError, match="could not be written"):
-        node.receive("north", 1, ballast)
+        session.receive("north", 1, ballast)
     assert queues(stage) == before
-    assert node.record.state is StudyState.RUNNING
+    assert session.record.state is StudyState.RUNNING
     stage.database.rows("PRAGMA max_page_count = 100000")
     for answer in said:
-        node.receive(*answer)
+        session.receive(*answer)
     parties.run()
-    assert node.record.state is StudyState.DONE
+    assert session.record.state is StudyState.DONE
 
 
 def test_a_study_under_way_is_rebuilt_with_its_steps_and_phase(stage, tables):
-    node = start(stage, stage.studies())
-    parties = Parties(stage.study, stage.identities, tables, node, stage.store)
-    while node.record.step < 2:
+    session = start(stage, stage.studies())
+    parties = Parties(stage.study, stage.identities, tables, session, stage.store)
+    while session.record.step < 2:
         for answer in parties.step():
-            node.receive(*answer)
-    before = (node.record, node.waiting_for)
+            session.receive(*answer)
+    before = (session.record, session.waiting_for)
     assert before[0].phase == "replacing"
-    again = stage.studies().node(stage.study.digest, "north")
+    again = stage.studies().session(stage.study.digest, "north")
     assert (again.record, again.waiting_for) == before
-    parties.node = again
+    parties.session = again
     parties.run()
     names = [step.name for step in stage.outcomes[-1].steps]
     assert names[:2] == ["tables", "choice"]
@@ -166,111 +166,111 @@ def refusal_of(call):
 
 def test_what_is_not_allowed_is_refused_and_changes_nothing(stage, tables):
     studies = stage.studies()
-    node = studies.propose(stage.study)
-    assert refusal_of(lambda: node.receive("north", 1, share(stage))) is ErrorCode.OUT_OF_TURN
-    for name in node.names:
-        node.approve(name, stage.signature(name))
-    assert refusal_of(lambda: node.receive("north", 2, share(stage))) is ErrorCode.OUT_OF_ORDER
-    assert refusal_of(lambda: node.receive("north", 1, b"noise")) is ErrorCode.MALFORMED
+    session = studies.propose(stage.study)
+    assert refusal_of(lambda: session.receive("north", 1, share(stage))) is ErrorCode.OUT_OF_TURN
+    for name in session.names:
+        session.approve(name, stage.signature(name))
+    assert refusal_of(lambda: session.receive("north", 2, share(stage))) is ErrorCode.OUT_OF_ORDER
+    assert refusal_of(lambda: session.receive("north", 1, b"noise")) is ErrorCode.MALFORMED
     with pytest.raises(RemoteProtocolError, match="step 7"):
-        node.receive("north", 1, share(stage, step=7))
+        session.receive("north", 1, share(stage, step=7))
     before = list(stage.database.rows("SELECT * FROM received"))
     assert before == []
-    Parties(stage.study, stage.identities, tables, node, stage.store).run()
-    assert node.record.state is StudyState.DONE
+    Parties(stage.study, stage.identities, tables, session, stage.store).run()
+    assert session.record.state is StudyState.DONE
 
 
 def test_the_wrong_signature_and_the_wrong_study_do_not_approve(stage):
     studies = stage.studies()
-    node = studies.propose(stage.study)
+    session = studies.propose(stage.study)
     other = make_study(stage.identities, {"north": 40, "east": 50}, epsilon=Fraction(3))
     for signature in (stage.signature("east"), stage.signature("north", other), bytes(64)):
-        assert refusal_of(lambda s=signature: node.approve("north", s)) is (
+        assert refusal_of(lambda s=signature: session.approve("north", s)) is (
             ErrorCode.APPROVAL_INVALID
         )
-    assert node.waiting_for == ("north", "east")
-    assert refusal_of(lambda: studies.node(other.digest, "north")) is ErrorCode.STUDY_UNKNOWN
-    assert refusal_of(lambda: studies.node(stage.study.digest, "x")) is ErrorCode.STUDY_UNKNOWN
+    assert session.waiting_for == ("north", "east")
+    assert refusal_of(lambda: studies.session(other.digest, "north")) is ErrorCode.STUDY_UNKNOWN
+    assert refusal_of(lambda: studies.session(stage.study.digest, "x")) is ErrorCode.STUDY_UNKNOWN
 
 
 def test_a_declined_study_is_refused_once_and_for_all(stage):
-    node = stage.studies().propose(stage.study)
-    node.approve("north", stage.signature("north"))
-    assert node.decline("east", reason="no") is StudyState.REFUSED
-    assert node.decline("east", reason="no") is StudyState.REFUSED
-    assert refusal_of(lambda: node.approve("east", stage.signature("east"))) is (
+    session = stage.studies().propose(stage.study)
+    session.approve("north", stage.signature("north"))
+    assert session.decline("east", reason="no") is StudyState.REFUSED
+    assert session.decline("east", reason="no") is StudyState.REFUSED
+    assert refusal_of(lambda: session.approve("east", stage.signature("east"))) is (
         ErrorCode.STUDY_CLOSED
     )
-    assert node.record.cause == "party 'east' declined: no"
+    assert session.record.cause == "party 'east' declined: no"
     assert len(queues(stage)) == 2, "everybody is told"
 
 
 def test_a_party_that_withdraws_ends_the_study_by_name(stage):
-    node = stage.studies().propose(stage.study)
-    node.approve("north", stage.signature("north"))
-    assert node.decline("north", reason="no more") is StudyState.REFUSED
-    assert node.record.cause == "party 'north' withdrew: no more"
+    session = stage.studies().propose(stage.study)
+    session.approve("north", stage.signature("north"))
+    assert session.decline("north", reason="no more") is StudyState.REFUSED
+    assert session.record.cause == "party 'north' withdrew: no more"
 
 
 def test_a_study_that_is_not_approved_by_its_last_day_ends_and_costs_nothing(stage):
     stage.study = replace(stage.study, expires=stage.now.date())
     studies = stage.studies()
-    node = studies.propose(stage.study)
-    node.approve("north", stage.signature("north"))
+    session = studies.propose(stage.study)
+    session.approve("north", stage.signature("north"))
     studies.open()  # as every second
-    assert node.record.state is StudyState.WAITING, "its last day is not over"
+    assert session.record.state is StudyState.WAITING, "its last day is not over"
     stage.now += dt.timedelta(days=1)
     studies.open()
-    assert node.record.state is StudyState.FAILED
-    assert node.record.cause == (
+    assert session.record.state is StudyState.FAILED
+    assert session.record.cause == (
         "not approved by east by 2026-01-01, its last day (expires). Nothing was charged"
     )
     told = {name: codec.TO_PARTY.decode(each.body).reason for name, each in last_words(stage)}
-    assert told == dict.fromkeys(("north", "east"), node.record.cause)
+    assert told == dict.fromkeys(("north", "east"), session.record.cause)
     assert stage.database.rows("SELECT * FROM step") == []
 
 
 def test_a_study_that_has_begun_outlives_its_last_day(stage):
     stage.study = replace(stage.study, expires=stage.now.date())
     studies = stage.studies()
-    node = start(stage, studies)
+    session = start(stage, studies)
     stage.now += dt.timedelta(days=30)
     studies.open()
-    assert node.record.state is StudyState.RUNNING
+    assert session.record.state is StudyState.RUNNING
 
 
 def last_words(stage):
-    """The first message in each party's queue."""
+    """Return the first message in each party's queue."""
     for name in ("north", "east"):
         yield name, stage.store.outbox.next(stage.study.digest, name, after=0)
 
 
 def test_a_party_may_withdraw_until_every_result_is_there(stage, tables):
-    node = start(stage, stage.studies())
-    parties = Parties(stage.study, stage.identities, tables, node, stage.store)
-    while node.record.step < 2:
+    session = start(stage, stage.studies())
+    parties = Parties(stage.study, stage.identities, tables, session, stage.store)
+    while session.record.step < 2:
         for answer in parties.step():
-            node.receive(*answer)
-    assert node.decline("east", reason="no more") is StudyState.REFUSED
-    assert node.record.cause == "party 'east' withdrew: no more"
+            session.receive(*answer)
+    assert session.decline("east", reason="no more") is StudyState.REFUSED
+    assert session.record.cause == "party 'east' withdrew: no more"
     assert stage.database.rows("SELECT key FROM step_key UNION SELECT key FROM paillier_key") == []
     assert stage.outcomes == []
 
 
 def test_nobody_withdraws_from_a_release(stage, tables):
     run_through(stage, tables)
-    node = stage.studies().node(stage.study.digest, "east")
-    assert refusal_of(lambda: node.decline("east", reason="too late")) is ErrorCode.STUDY_CLOSED
-    assert node.record.state is StudyState.DONE
+    session = stage.studies().session(stage.study.digest, "east")
+    assert refusal_of(lambda: session.decline("east", reason="too late")) is ErrorCode.STUDY_CLOSED
+    assert session.record.state is StudyState.DONE
 
 
 def test_a_party_that_refuses_a_step_ends_the_study(stage):
-    node = start(stage, stage.studies())
+    session = start(stage, stage.studies())
     refused = PartyRefused(study=stage.study.digest, step=0, reason="budget")
-    node.receive("east", 1, codec.TO_CURATOR.encode(refused))
-    assert node.record.state is StudyState.REFUSED
-    assert node.decline("north", reason="late") is StudyState.REFUSED
-    assert stage.studies().node(stage.study.digest, "east").record.cause == (
+    session.receive("east", 1, codec.TO_CURATOR.encode(refused))
+    assert session.record.state is StudyState.REFUSED
+    assert session.decline("north", reason="late") is StudyState.REFUSED
+    assert stage.studies().session(stage.study.digest, "east").record.cause == (
         "party 'east' refused step 0: budget"
     )
 
@@ -280,35 +280,35 @@ def test_the_longest_reason_of_a_refusal_is_told_to_everybody(stage, begun):
     studies = stage.studies()
     reason = "x" * MOST_TEXT
     if begun:
-        node = start(stage, studies)
+        session = start(stage, studies)
         refused = PartyRefused(study=stage.study.digest, step=0, reason=reason)
-        node.receive("east", 1, codec.TO_CURATOR.encode(refused))
+        session.receive("east", 1, codec.TO_CURATOR.encode(refused))
     else:
-        node = studies.propose(stage.study)
-        node.decline("east", reason=reason)
-    assert node.record.state is StudyState.REFUSED
+        session = studies.propose(stage.study)
+        session.decline("east", reason=reason)
+    assert session.record.state is StudyState.REFUSED
     newest = stage.store.outbox.newest(stage.study.digest, "north")
     told = stage.store.outbox.next(stage.study.digest, "north", after=newest - 1)
-    assert codec.TO_PARTY.decode(told.body).reason == node.record.cause
-    assert len(node.record.cause) == MOST_TEXT
+    assert codec.TO_PARTY.decode(told.body).reason == session.record.cause
+    assert len(session.record.cause) == MOST_TEXT
 
 
 def test_an_operator_can_give_a_study_up(stage):
-    node = start(stage, stage.studies())
-    node.abort("the consortium changed its mind")
-    node.abort("again")
-    assert node.record.state is StudyState.FAILED
-    assert node.record.cause == "the consortium changed its mind"
+    session = start(stage, stage.studies())
+    session.abort("the consortium changed its mind")
+    session.abort("again")
+    assert session.record.state is StudyState.FAILED
+    assert session.record.cause == "the consortium changed its mind"
 
 
 def test_giving_up_a_study_at_work_holds_nobody_up_and_happens_later(stage):
     studies = stage.studies()
-    node = start(stage, studies)
+    session = start(stage, studies)
     stage.store.ask_to_abort(stage.study.digest, "enough", at="now")
     at_work, done = threading.Event(), threading.Event()
 
     def work():
-        with node._lock:
+        with session._lock:
             at_work.set()
             done.wait()
 
@@ -317,12 +317,12 @@ def test_giving_up_a_study_at_work_holds_nobody_up_and_happens_later(stage):
     at_work.wait()
     try:
         studies.open()  # the same that every call of a party does
-        assert node.record.state is StudyState.RUNNING
+        assert session.record.state is StudyState.RUNNING
     finally:
         done.set()
         thread.join()
     studies.open()
-    assert node.record.state is StudyState.FAILED
+    assert session.record.state is StudyState.FAILED
 
 
 def test_the_key_of_an_encrypted_study_is_made_once_kept_sealed_and_wiped(
@@ -334,24 +334,24 @@ def test_the_key_of_an_encrypted_study_is_made_once_kept_sealed_and_wiped(
         lambda bits, source: made.append(bits) or paillier_key,
     )
     stage.study = make_study(stage.identities, rows, aggregation=Aggregation.PAILLIER)
-    node = start(stage, stage.studies())
+    session = start(stage, stage.studies())
     assert start(stage, stage.studies()).record.state is StudyState.RUNNING
     assert made == [2048]
     assert stage.store.paillier_key(stage.study.digest).public_key == paillier_key.public_key
-    stage.studies().node(stage.study.digest, "north").abort("enough")
+    stage.studies().session(stage.study.digest, "north").abort("enough")
     assert stage.store.paillier_key(stage.study.digest) is None
-    assert node.record.state is StudyState.FAILED
+    assert session.record.state is StudyState.FAILED
 
 
 def test_a_replay_that_comes_to_something_else_is_noticed(stage, tables):
-    node = start(stage, stage.studies())
-    parties = Parties(stage.study, stage.identities, tables, node, stage.store)
-    while node.record.step < 1:
+    session = start(stage, stage.studies())
+    parties = Parties(stage.study, stage.identities, tables, session, stage.store)
+    while session.record.step < 1:
         for answer in parties.step():
-            node.receive(*answer)
+            session.receive(*answer)
     with stage.database.transaction():
         stage.database.write("UPDATE received SET effects = '[]'")
-    again = stage.studies().node(stage.study.digest, "north")  # the others go on
+    again = stage.studies().session(stage.study.digest, "north")  # the others go on
     assert "other effects" in again.record.cause
     with pytest.raises(LocalError, match="other effects"):
         again.receive("north", parties.said["north"] + 1, share(stage, step=1))

@@ -1,22 +1,22 @@
-"""The shell that runs the curator's role of one study: store, then send; after a crash the same.
+"""The shell that runs the curator's role of one study: store, then send.
 
 A party's message is given to the role, and what comes of it is stored in ONE transaction: the
 message, and the messages it causes to the parties. The server sends from there. After a crash the
-role is rebuilt by a replay of the stored messages: see `common.service.durable.role`.
+role is rebuilt by a replay of the stored messages: see `common.service.durable`.
 
 `StudyFinished` says that the release is made, so it is queued when it is: between the last result
 and the release the study is PUBLISHING, and a crash there makes the release again.
 
 A party charges its ledger when a step is opened, so the message that opens a step is held back
-until every owner of the step is online: what one owner pays must not wait for another that is gone.
-It is held in the store, in the transaction of the message that caused it.
+until every owner of the step is online: no owner pays for a step that waits for an absent one. It
+is held in the store, in the transaction of the message that caused it.
 
 What fails for want of room or files is tried again, with growing pauses.
 
-    node = StudyNode(digest, names, ...)
-    node.resume()                              # goes on where a crash or a failure stopped it
-    node.approve("north", signature)           # the last approval starts the study
-    node.receive("north", 1, body)             # for every message, in order; duplicates do no harm
+    session = StudySession(digest, names, ...)
+    session.resume()                       # goes on where a crash or a failure stopped it
+    session.approve("north", signature)    # the last approval starts the study
+    session.receive("north", 1, body)      # for every message, in order; duplicates do no harm
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from typing import assert_never
 
 from cryptography.exceptions import InvalidSignature
 
+from common.crypto.identities.identity import PublicIdentity
 from common.errors import InputError, ParleyError
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.messages import (
     MOST_TEXT,
-    Message,
     PartyRefused,
     StepOpened,
     StudyAborted,
@@ -48,11 +48,9 @@ from common.study.signatures import require_approval
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, StudyContext
-from curator.effects import Effect, Fail, Finish, Send
 from curator.live_role import DECLARED, effect_names, live_role, make_key
-from curator.opening import StepOpening
-from curator.progress import chosen_links
-from curator.role import CuratorRole
+from curator.role import CuratorRole, Effect, Fail, Finish, Send
+from curator.steps import StepOpening, chosen_links
 from curator.store.records import Record, StudyState, Word
 from curator.waiting import Pause, Waiting
 
@@ -61,16 +59,16 @@ logger = logging.getLogger(__name__)
 _ABORT_WAIT_S = 0.2
 
 
-class StudyNode:
+class StudySession:
     """One study at the curator. Threads may share it."""
 
-    def __init__(self, digest: StudyId, names: tuple[str, ...], around: StudyContext) -> None:
+    def __init__(self, digest: StudyId, names: tuple[str, ...], context: StudyContext) -> None:
         self.digest, self.names = digest, names
-        self._around = around
-        self._store = around.store
+        self._context = context
+        self._store = context.store
         self._lock = threading.RLock()
         self._study: Study | None = None
-        self._role = live_role(digest, lambda: self.study, around)
+        self._role = live_role(digest, lambda: self.study, context)
         self._waiting = Waiting()
         self._pause = Pause()
         self._publishing = False
@@ -82,16 +80,19 @@ class StudyNode:
             self._study = self._store.study(self.digest)
         return self._study
 
+    def identity_of(self, party: str) -> PublicIdentity:
+        return next(member.identity for member in self.study.members if member.name == party)
+
     @property
     def record(self) -> Record:
         return self._store.record(self.digest)
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        """The parties whose next word would bring the study on."""
-        if self.record.state is StudyState.WAITING:
-            approved = self._store.approvals(self.digest)
-            return tuple(name for name in self.names if name not in approved)
+        """The parties that the study waits for."""
+        record = self.record
+        if record.state is StudyState.WAITING:
+            return self._store.not_approved_by(record)
         return self._waiting.names
 
     @property
@@ -102,7 +103,7 @@ class StudyNode:
     def resume(self) -> None:
         """Go on where the last process or a failure stopped; after a failure, not at every call.
 
-        A study that is at work goes on already, and is left alone.
+        A study that is at work is left alone.
         """
         with self._free_within(0) as free:
             try:
@@ -113,7 +114,7 @@ class StudyNode:
 
     @contextmanager
     def _free_within(self, wait_s: float) -> Iterator[bool]:
-        """Have the study to oneself for a block, if it is not at work for longer than that."""
+        """Lock the study for a block; yield whether it could be locked in time."""
         free = self._lock.acquire(timeout=wait_s)
         try:
             yield free
@@ -139,7 +140,7 @@ class StudyNode:
             self._store.note_cause(self.digest, "")
 
     def _fail(self, what: str, error: Exception) -> None:
-        """Say why the study does not go on now, and pause."""
+        """Record why the study does not go on now, and pause."""
         self._pause.lengthen()
         defect = None if isinstance(error, ParleyError | OSError) else error
         logger.error("study %s: %s: %s", short_id(self.digest), what, error, exc_info=defect)
@@ -152,7 +153,7 @@ class StudyNode:
 
     def called(self, party: str) -> None:
         """Note a call of one of the parties: a step may have waited for it."""
-        self._around.presence.saw(party, self._around.clock())
+        self._context.presence.saw(party, self._context.clock())
         if self.holds_a_step:
             self.open_step()
 
@@ -170,11 +171,11 @@ class StudyNode:
                 waiting = self._note_waiting(role, absent)
             self._waiting = waiting
         if not absent:
-            self._around.changed(self.digest, self.names)
+            self._context.changed(self.digest, self.names)
 
     def approve(self, party: str, signature: bytes) -> StudyState:
-        """A party's owner approved; the last approval starts the study."""
-        identity = next(m.identity for m in self.study.members if m.name == party)
+        """Take in the approval of a party's owner; the last approval starts the study."""
+        identity = self.identity_of(party)
         try:
             require_approval(study=self.digest, party=party, signature=signature, identity=identity)
         except InvalidSignature:
@@ -184,13 +185,13 @@ class StudyNode:
             if state in (StudyState.REFUSED, StudyState.FAILED):
                 raise WireError(ErrorCode.STUDY_CLOSED, state.value)
             with self._store.transaction():
-                self._store.approve(self.digest, party, signature, at=self._around.now())
+                self._store.approve(self.digest, party, signature, at=self._context.now())
             self.called(party)
             self._start_when_all_approved()
             return self.record.state
 
     def decline(self, party: str, *, reason: str) -> StudyState:
-        """A party's owner does not approve, or does not any more.
+        """Take in that a party's owner declines, or withdraws an approval.
 
         A study under way that may miss the party goes on without it; any other ends.
 
@@ -209,44 +210,44 @@ class StudyNode:
                 self._go_on_without(party, word)
             else:
                 self._end_early(StudyState.REFUSED, f"party {party!r} {word}")
-        self._around.changed(self.digest, self.names)
+        self._context.changed(self.digest, self.names)
         return self.record.state
 
     def abort(self, cause: str) -> None:
-        """The operator gives the study up; nothing happens if it is over.
+        """End the study for the operator, unless it is over.
 
-        Nor while it is at work, which may take long: the request stays in the store, and whoever
-        looks there has other studies to see to and comes again.
+        A study at work, which may take long, is not waited for: the request stays in the store, and
+        the curator looks there every second.
         """
         with self._free_within(_ABORT_WAIT_S) as free:
             if free and not self.record.state.over:
                 self._end_early(StudyState.FAILED, cause)
 
     def declare_missing(self, party: str) -> bool:
-        """Go on without a party for good, or end the study if it cannot; whether this was done.
+        """Go on without a party for good, or end a study that cannot; return whether it was done.
 
-        Not while the study is at work, which may take long, nor unless a step is open: ask again
-        later. A party that was declared missing before is no trouble.
+        It is not done while the study is at work, which may take long, or while no step is open:
+        ask again later. A party that was declared missing before changes nothing.
 
         Raises:
-            InputError: the study has no such party.
+            InputError: the study does not have the party.
             LocalError: the store could not be written; nothing changed.
         """
         if party not in self.names:
-            raise InputError(f"{party!r} is not a party of study {short_id(self.digest)}")
+            raise InputError(f"study {short_id(self.digest)}: it has no party {party!r}")
         with self._free_within(_ABORT_WAIT_S) as free:
             if not free or self.record.state is not StudyState.RUNNING:
                 return False
             self._go_on_without(party)
-        self._around.changed(self.digest, self.names)
+        self._context.changed(self.digest, self.names)
         return True
 
     def can_miss(self, parties: int) -> bool:
-        """Whether the study could go on now without so many parties more."""
+        """Return whether the study could go on now without so many parties more."""
         with self._free_within(_ABORT_WAIT_S) as free:
             if not free or self.record.state is not StudyState.RUNNING or not self.study.may_miss:
                 return False
-            return len(self._current().gone) + parties <= self.study.may_miss
+            return len(self._current().missing) + parties <= self.study.may_miss
 
     def _go_on_without(self, party: str, why: str = "") -> None:
         role = self._current()
@@ -282,13 +283,13 @@ class StudyNode:
             if self._store.inbox.is_duplicate(digest, party, sequence=sequence, body=body):
                 return
             self.require_running()
-            if party in self._current().gone:
+            if party in self._current().missing:
                 raise WireError(ErrorCode.STUDY_CLOSED, f"{party!r} was declared missing")
             effects = self._take_in(party, sequence, body, codec.TO_CURATOR.decode(body))
             if self.record.state is StudyState.PUBLISHING:
                 self._publish_later()
         # Only a party that is sent something is woken: with K parties most messages cause none.
-        self._around.changed(digest, [e.to for e in effects if isinstance(e, Send)])
+        self._context.changed(digest, [e.to for e in effects if isinstance(e, Send)])
 
     def require_running(self) -> None:
         """Raise OUT_OF_TURN or STUDY_CLOSED unless the study takes new messages now."""
@@ -310,7 +311,9 @@ class StudyNode:
                 self._keep(party, sequence, body, effects)
                 if links := chosen_links(self.study, step, message) if effects else ():
                     self._store.note_links(self.digest, number, links)
-                self._note(message, len(body), party, sent=True)
+                self._store.traffic.note(
+                    message, len(body), party=party, sent=True, phase="", at=self._context.clock()
+                )
                 ending = StudyState.REFUSED if refused else StudyState.FAILED
                 waiting = self._execute(role, effects, ending)
         self._waiting = waiting
@@ -319,13 +322,13 @@ class StudyNode:
     def _keep(self, sender: str, sequence: int, body: bytes, effects: list[Effect]) -> None:
         self._store.inbox.add(
             self.digest, sender, sequence=sequence, body=body, effects=effect_names(effects),
-            at=self._around.now(),
+            at=self._context.now(),
         )  # fmt: skip
 
     def _start_when_all_approved(self) -> None:
         if self.record.state is not StudyState.WAITING:
             return
-        # Of the study itself: one that cannot be read is seen before its last approval.
+        # Read from the study itself: an unreadable study is noticed before its last approval.
         members = {member.name for member in self.study.members}
         if members - set(self._store.approvals(self.digest)):
             return
@@ -338,11 +341,11 @@ class StudyNode:
                 waiting = self._execute(role, effects, StudyState.FAILED)
         self._waiting = waiting
         logger.info("study %s: every party approved, it begins", short_id(self.digest))
-        self._around.changed(self.digest, self.names)
+        self._context.changed(self.digest, self.names)
 
     def _end_if_expired(self) -> None:
-        """End a study that not all parties approved by the last day on which they might."""
-        today = self._around.clock().astimezone(dt.UTC).date()
+        """End a study that not all parties approved by its last day."""
+        today = self._context.clock().astimezone(dt.UTC).date()
         if self.record.state is StudyState.WAITING and self.study.expired(today):
             self._end_early(
                 StudyState.FAILED,
@@ -351,7 +354,7 @@ class StudyNode:
             )
 
     def _execute(self, role: CuratorRole, effects: list[Effect], ending: StudyState) -> Waiting:
-        """Write the effects down in order, in the caller's transaction; who is waited for then."""
+        """Write the effects down in order, in the caller's transaction; return who is awaited."""
         digest, encoded = self.digest, lru_cache(1)(codec.TO_PARTY.encode)  # of one to all, once
         step = role.current_step
         phase = step.phase if step else ""
@@ -364,16 +367,14 @@ class StudyNode:
                     continue  # is queued when the release is made
                 case Send(message=StepOpened()):
                     opening = encoded(effect.message)  # the same to all, and the last to each
-                case Send():
-                    body = encoded(effect.message)
-                    self._store.outbox.add(digest, effect.to, body)
-                    self._note(effect.message, len(body), effect.to, sent=False, phase=phase)
+                case Send(message=message):
+                    self._context.queue(message, encoded(message), [effect.to], phase=phase)
                 case Finish():
                     number = role.step_number
                     self._store.move(digest, StudyState.PUBLISHING, step=number, phase="")
                 case Fail():
                     self._store.end(
-                        digest, ending, cause=effect.reason, place="", at=self._around.now()
+                        digest, ending, cause=effect.reason, place="", at=self._context.now()
                     )
                 case _:
                     assert_never(effect)
@@ -385,7 +386,7 @@ class StudyNode:
         return self._note_waiting(role, absent)
 
     def _opening(self, role: CuratorRole) -> StepOpening:
-        return StepOpening(self.study, role, self._around)
+        return StepOpening(self.study, role, self._context)
 
     def _note_waiting(self, role: CuratorRole, absent: tuple[str, ...]) -> Waiting:
         """Note whom the study waits for now, in the caller's transaction."""
@@ -394,20 +395,20 @@ class StudyNode:
             word=Word.CALL if absent else Word.ANSWER,
             names=absent or role.waiting_for,
         )
-        return waiting.note(self._store, self.digest, self._waiting, at=self._around.now())
+        return waiting.note(self._store, self.digest, self._waiting, at=self._context.now())
 
     def _publish_later(self) -> None:
         self._publishing = True
-        self._around.later(self._publish)
+        self._context.later(self._publish)
 
     def _publish(self) -> None:
         """Make the release, tell every party, close the study."""
         with self._lock:
             try:
                 if self.record.state is StudyState.PUBLISHING:
-                    place = self._around.publish(self._outcome(self._current()))
-                    told = StudyFinished(study=self.digest)
-                    self._finish(StudyState.DONE, told, place=str(place))
+                    place = self._context.publish(self._outcome(self._current()))
+                    finished = StudyFinished(study=self.digest)
+                    self._finish(StudyState.DONE, finished, place=str(place))
             except Exception as error:  # noqa: BLE001  # tried again
                 self._fail("the release cannot be made", error)
             finally:
@@ -425,32 +426,23 @@ class StudyNode:
 
     def _end_early(self, state: StudyState, cause: str) -> None:
         cause = cause[:MOST_TEXT]  # a party's own reason may be as long as a message's can be
-        told = StudyAborted(study=self.digest, reason=cause)
-        self._finish(state, told, cause=cause)
+        self._finish(state, StudyAborted(study=self.digest, reason=cause), cause=cause)
 
     def _finish(
-        self, state: StudyState, told: ToParty, *, cause: str = "", place: str = ""
+        self, state: StudyState, last: ToParty, *, cause: str = "", place: str = ""
     ) -> None:
-        body = codec.TO_PARTY.encode(told)
+        """Close the study; `last` is the last message to every party."""
+        body = codec.TO_PARTY.encode(last)
         with self._store.transaction():
-            for name in self.names:
-                self._store.outbox.add(self.digest, name, body)
-                self._note(told, len(body), name, sent=False)
-            self._store.end(self.digest, state, cause=cause, place=place, at=self._around.now())
+            self._context.queue(last, body, self.names)
+            self._store.end(self.digest, state, cause=cause, place=place, at=self._context.now())
         self._role.forget()
         self._waiting = Waiting()
         logger.info("study %s: %s", short_id(self.digest), state.value)
-        self._around.changed(self.digest, self.names)
-
-    def _note(
-        self, message: Message, size: int, party: str, *, sent: bool, phase: str = ""
-    ) -> None:
-        self._store.traffic.note(
-            message, size, party=party, sent=sent, phase=phase, at=self._around.clock()
-        )
+        self._context.changed(self.digest, self.names)
 
     def _current(self) -> CuratorRole:
-        """The role, rebuilt from the store after a crash."""
+        """Return the role, rebuilt from the store after a crash."""
         rebuilt = not self._role.is_built
         role = self._role.current()
         if rebuilt:

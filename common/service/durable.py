@@ -1,24 +1,39 @@
-"""The messages of a service's studies, on disk before they count, and wiped when a study ends.
+"""Messages and roles that survive a crash: on disk before they count, wiped when a study ends.
 
 A received message is kept with the names of the effects it had, in the order in which messages
-came, so a role that is given the same messages again comes to where it was. A message to send is
-kept until its recipient has acknowledged it; one of many recipients is kept once. Messages of one
-sender, and to one recipient, are numbered 1, 2, 3, ...
-
+came. A message to send is kept until its recipient has acknowledged it; a message to many
+recipients is kept once. Messages of one sender, and to one recipient, are numbered 1, 2, 3, ...
 Everything is written in the transaction of the caller, whose file has a table `study`.
+
+A role is deterministic given the study, the messages in order and the random source of each step.
+The messages are in the inbox, and the key of each step's source is on disk before it is used. So a
+replay of the inbox brings the role back. What the role would send during a replay is thrown away:
+sealed envelopes would differ, and the bytes in the outbox are the ones that count.
+
+    live = DurableRole("a study", begin=make_role, feed=give, messages=..., key_of=..., ...)
+    with live.guarded():                       # forgets the role if it gets ahead of the disk
+        effects = live.current().receive(message)
+        with database.transaction():
+            ...                                # message and effects, all or none
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from common.errors import LocalError
+from common.errors import LocalError, RemoteProtocolError
+from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, RandomSource, SourceOfStep
+from common.privacy.secret import Secret
 from common.service.database import Database
 from common.study.ids import StudyId, short_id
 from common.wire.catalogue import ErrorCode, WireError
+
+R = TypeVar("R")
 
 _RECEIVED = """
 CREATE TABLE IF NOT EXISTS received (
@@ -51,6 +66,14 @@ CREATE TABLE IF NOT EXISTS outgoing (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS outgoing_due ON outgoing (study, digest) WHERE acknowledged = 0;
 """
+_STEP_KEYS = """
+CREATE TABLE IF NOT EXISTS step_key (
+    study BLOB NOT NULL REFERENCES study (study),
+    step INTEGER NOT NULL,
+    key BLOB NOT NULL,
+    PRIMARY KEY (study, step)
+) STRICT;
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +102,11 @@ class Inbox:
         database.add_tables(_RECEIVED)
 
     def is_duplicate(self, study: StudyId, sender: str, *, sequence: int, body: bytes) -> bool:
-        """Compare a message with those that its sender sent before; whether it is one of them.
+        """Return whether a message came before.
 
         Raises:
-            WireError: OUT_OF_ORDER: one before it is missing; SEQUENCE_REUSED: another one came
-                with its number.
+            WireError: OUT_OF_ORDER: a message before it is missing; SEQUENCE_REUSED: another
+                message came with its number.
         """
         newest = self.newest(study, sender)
         if sequence == newest + 1:
@@ -111,7 +134,7 @@ class Inbox:
         at: str,
         kept: bool = True,
     ) -> None:
-        """Keep a message and the names of its effects; of one not kept, the digest alone."""
+        """Keep a message, or its digest alone, with the names of its effects."""
         self._file.write(
             "INSERT INTO received VALUES (?, 1 + (SELECT COALESCE(MAX(number), 0) FROM received "
             "WHERE study = ?), ?, ?, ?, ?, ?, ?)",
@@ -148,7 +171,7 @@ class Inbox:
             )  # fmt: skip
 
     def bodies(self, study: StudyId, sender: str) -> list[bytes]:
-        """List a sender's messages in order; none once they are wiped."""
+        """List a sender's messages in order, as long as they are not wiped."""
         rows = self._file.rows(
             "SELECT body FROM received WHERE study = ? AND sender = ? AND body IS NOT NULL "
             "ORDER BY sequence",
@@ -176,7 +199,7 @@ class Outbox:
         database.add_tables(_SENT)
 
     def add(self, study: StudyId, recipient: str, body: bytes) -> Outgoing:
-        """Put a message behind the others for a recipient."""
+        """Queue a message for a recipient."""
         digest, sequence = _sha256(body), self.newest(study, recipient) + 1
         self._file.write("INSERT OR IGNORE INTO content VALUES (?, ?, ?)", (study, digest, body))
         self._file.write(
@@ -217,7 +240,7 @@ class Outbox:
             newest = message.sequence
 
     def acknowledge(self, study: StudyId, recipient: str, newest: int) -> None:
-        """Note that a recipient has messages up to a number; drop what is due to none."""
+        """Record that a recipient has messages up to a number; drop what is due to none."""
         which = "study = ? AND recipient = ? AND sequence <= ? AND acknowledged = 0"
         values = (study, recipient, newest)
         digests = self._file.rows(f"SELECT digest FROM outgoing WHERE {which}", values)  # noqa: S608  # ours
@@ -232,9 +255,128 @@ class Outbox:
             )
 
     def drop(self, study: StudyId) -> None:
-        """Forget what messages say, acknowledged or not: they are not sent any more."""
+        """Forget the bytes of messages, acknowledged or not: they are not sent any more."""
         self._file.write("DELETE FROM content WHERE study = ?", (study,))
 
 
 def _sha256(body: bytes) -> bytes:
     return hashlib.sha256(body).digest()
+
+
+class StepKeys:
+    """The secret keys of the steps' randomness, drawn once and kept until their study ends."""
+
+    def __init__(self, database: Database, source: RandomSource) -> None:
+        self._file, self._source = database, source
+        database.add_tables(_STEP_KEYS)
+
+    @property
+    def private(self) -> bool:
+        """Whether keys are secrets: false with a seeded source."""
+        return self._source.private
+
+    def key(self, study: StudyId, step: int) -> Secret[bytes]:
+        """Return the key of a step, on disk before it is returned."""
+        with self._file.transaction():
+            found = self._file.rows(
+                "SELECT key FROM step_key WHERE study = ? AND step = ?", (study, step)
+            )
+            if found:
+                return Secret(bytes(found[0][0]))
+            key = self._source.random_bytes(KEY_BYTES)
+            self._file.write("INSERT INTO step_key VALUES (?, ?, ?)", (study, step, key))
+        return Secret(key)
+
+    def wipe(self, study: StudyId) -> None:
+        """Forget the keys of a study, in the caller's transaction."""
+        self._file.write("DELETE FROM step_key WHERE study = ?", (study,))
+
+
+class DurableRole(Generic[R]):
+    """The role of one study, rebuilt from disk when it is needed. One thread at a time uses it.
+
+    Args:
+        study: its name, for errors.
+        begin: makes a fresh role, given where the randomness of a step comes from.
+        start: what a role does before its first message.
+        feed: gives a role a message again, and names the effects.
+        messages: what the role was given so far.
+        key_of: returns the key of a step.
+        private: whether keys are secrets.
+    """
+
+    def __init__(
+        self,
+        study: str,
+        *,
+        begin: Callable[[SourceOfStep], R],
+        feed: Callable[[R, Received], Iterable[str]],
+        start: Callable[[R], object] = lambda role: None,
+        messages: Callable[[], Iterable[Received]],
+        key_of: Callable[[int], Secret[bytes]],
+        private: bool,
+    ) -> None:
+        self._study, self._begin, self._start, self._feed = study, begin, start, feed
+        self._messages, self._key_of, self._private = messages, key_of, private
+        self._role: R | None = None
+        self._sources: dict[int, KeyedRandomSource] = {}
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the role is in memory."""
+        return self._role is not None
+
+    def begin(self) -> R:
+        """Make the role anew, not started; its streams are read from their beginning."""
+        self._sources = {}
+        self._role = self._begin(self._source_of)
+        return self._role
+
+    def current(self) -> R:
+        """Return the role, rebuilt from its messages; LocalError if they have other effects now."""
+        if self._role is not None:
+            return self._role
+        with self.guarded():
+            role = self.begin()
+            self._start(role)
+            for message in self._messages():
+                effects = tuple(self._feed(role, message))
+                if effects != message.effects:
+                    raise LocalError(
+                        f"study {self._study!r}: message {message.sequence} of {message.sender!r} "
+                        f"had the effects {list(message.effects)} when it came, and has other "
+                        f"effects now, {list(effects)}. Go on with the version of this program "
+                        "that the study was begun with"
+                    )
+        return role
+
+    def forget(self) -> None:
+        """Drop the role; it is rebuilt when it is needed again."""
+        self._role = None
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Forget the role if the block fails and the role may be ahead of the disk.
+
+        Its streams may be ahead, too: a replay would then read again, for another answer, what was
+        used already. A message that is refused before any randomness is drawn changes nothing.
+        """
+        role, drawn = self._role, self._drawn()
+        try:
+            yield
+        except BaseException as error:
+            refused = isinstance(error, RemoteProtocolError)
+            if not refused or self._role is not role or self._drawn() != drawn:
+                self.forget()
+            raise
+
+    def _source_of(self, step: int) -> RandomSource:
+        """Return the one stream of a step; asked again, it goes on and repeats nothing."""
+        if step not in self._sources:
+            self._sources[step] = KeyedRandomSource(
+                self._key_of(step).reveal(), private=self._private
+            )
+        return self._sources[step]
+
+    def _drawn(self) -> int:
+        return sum(source.drawn_bytes for source in self._sources.values())

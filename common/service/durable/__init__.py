@@ -1,1 +1,0 @@
-"""What brings a role back after a crash: its messages, its randomness, and its replay."""
