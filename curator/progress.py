@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
-from common.schema.encodings import bit_count
+from common.schema.codes import bit_count
 from common.study.document import Study
 from common.study.messages import ChoiceSubmitted, ToCurator
 from common.study.steps import ChoiceStep, Step

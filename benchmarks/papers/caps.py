@@ -26,8 +26,7 @@ from common.methods.dp_subn.initialisation import PairChoice
 from common.methods.variables import Variables
 from common.privacy.laplace import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
-from common.schema.codes import Codes
-from common.schema.encodings import binarise
+from common.schema.codes import Codes, binarise
 from common.study.requests import TableRequest
 from parley.simulation.in_process import RowsInMemory
 

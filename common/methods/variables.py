@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
-from common.schema.encodings import bit_count
+from common.schema.codes import bit_count
 from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, TableRequest, rows_in_bits
 from common.study.script import Script, summed

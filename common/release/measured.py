@@ -19,7 +19,7 @@ from common.release.report.expected_error import noise_by_name
 from common.release.report.relations import stands_out
 from common.release.report.released import Shares
 from common.schema import Codes, Schema
-from common.schema.encodings import binarise, bit_positions
+from common.schema.codes import binarise, bit_positions
 from common.study.document import Study
 from common.study.requests import Request, RowsInMemory, split_tables
 from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
@@ -165,7 +165,9 @@ def privbayes_diagnostics(model: PrivBayesModel, schema: Schema, synthetic: Code
     plan, tables = model.plan, model_tables(model)
     if synthetic.rows:
         in_bits, gray = plan.encoding.in_bits, plan.encoding == "gray"
-        rows = RowsInMemory(plan.domain.expand(binarise(synthetic, gray) if in_bits else synthetic))
+        rows = RowsInMemory(
+            plan.domain.expand(binarise(synthetic, gray=gray) if in_bits else synthetic)
+        )
         for place, (family, counts) in enumerate(model.tables.items()):
             (expected,) = rows.count([tuple(plan.domain.views.index(view) for view in family)])
             residuals, deviations = _compared(

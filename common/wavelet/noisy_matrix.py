@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.schema import Schema
+from common.schema.conditions import Vocabulary
 from common.schema.rules import Possible
-from common.schema.vocabulary import Vocabulary
 from common.wavelet.answers import NoiseMoments, half_widths, prefix_sums, range_sums
 from common.wavelet.axis import Axis, Reach
 from common.wavelet.decisions import Plan
@@ -95,7 +95,7 @@ class RangeRelease:
 
     def counts(self, queries: Sequence[str], *, confidence: float = 0.95) -> RangeCounts:
         """How many rows satisfy each query: `count` for many at once."""
-        return self.box_counts(self._vocabulary.compile(queries), confidence=confidence)
+        return self.box_counts(self._vocabulary.boxes(queries), confidence=confidence)
 
     def box_counts(self, boxes: NDArray[np.intp], *, confidence: float = 0.95) -> RangeCounts:
         """How many rows are in each box of positions.
@@ -183,7 +183,7 @@ class RangeRelease:
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
-        return Vocabulary(self.schema.attributes, [axis.leaf_codes for axis in self.plan.axes])
+        return Vocabulary(self.schema.attributes)
 
 
 Boxes = NDArray[np.intp]

@@ -52,7 +52,7 @@ class Condition:
             if not tests:
                 raise InputError("it is empty. Leave it out to take all rows")
             for test in tests:
-                _test(test, text)
+                _test(test)
         except InputError as error:
             raise InputError(f"where: {error}") from None
         return cls(text, tuple(dict.fromkeys(test.name.text for test in tests)), root)
@@ -65,7 +65,7 @@ class Condition:
         match part:
             case syntax.Predicate(name=name):
                 places, words = distinct(columns[name.text])
-                test = _test(part, self.text)  # made once per distinct cell
+                test = _test(part)  # made once per distinct cell
                 held: Mask = np.array([test(word) for word in words], dtype=np.bool_)
                 return held.take(places)
             case syntax.Not(part=inner):
@@ -76,7 +76,7 @@ class Condition:
                 return reduce(operator.or_, (self._mask(each, columns) for each in parts))
 
 
-def _test(predicate: syntax.Predicate, text: str) -> _Test:
+def _test(predicate: syntax.Predicate) -> _Test:
     """What a cell has to be."""
     first, last = predicate.first, predicate.last
     match predicate.operator:
@@ -84,14 +84,14 @@ def _test(predicate: syntax.Predicate, text: str) -> _Test:
             return lambda word: word is None
         case "..":
             ends = [(">=", first), ("<=", last)]
-            tests = [_ordered(sign, end, text) for sign, end in ends if end is not None]
+            tests = [_ordered(sign, end) for sign, end in ends if end is not None]
             return lambda word: all(test(word) for test in tests)
         case "=" | "in":
             assert first is not None  # noqa: S101  # the parser gives these a value
             return _equals(first.text)
         case sign:
             assert first is not None  # noqa: S101
-            return _ordered(sign, first, text)
+            return _ordered(sign, first)
 
 
 def _equals(value: str) -> _Test:
@@ -105,12 +105,12 @@ def _equals(value: str) -> _Test:
     return test
 
 
-def _ordered(sign: str, end: syntax.Token, text: str) -> _Test:
+def _ordered(sign: str, end: syntax.Token) -> _Test:
     """A comparison with a number or a date."""
     read = next((each for each in (number, moment) if each(end.text.encode()) is not None), None)
     bound = None if read is None else read(end.text.encode())
     if read is None or bound is None:
-        syntax.refuse(text, end.start, "expected a number or a date such as 2024-01-31 here")
+        raise end.error("expected a number or a date such as 2024-01-31 here")
     return _compared(read, _ORDERS[sign], bound)
 
 

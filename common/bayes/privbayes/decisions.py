@@ -18,7 +18,7 @@ from common.bayes.privbayes.greedy_general import affordable_cells, has_choice, 
 from common.bayes.privbayes.scores import Score
 from common.bayes.usefulness import affordable_degree, cell_limit, choose_degree
 from common.errors import InputError
-from common.schema.encodings import bit_count
+from common.schema.codes import bit_count
 from common.wording import many
 
 MOST_CANDIDATE_CELLS = 1 << 23

@@ -21,7 +21,7 @@ from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise
 from common.release.diagnostics import noise_distance
 from common.schema import Codes
-from common.schema.encodings import binarise
+from common.schema.codes import binarise
 from common.study.steps import Model, Step
 
 

@@ -17,7 +17,7 @@ from common.release.diagnostics import noise_distance
 from common.release.report.expected_error import ExpectedError
 from common.release.report.network_picture import Edge, NetworkDrawing
 from common.schema import Schema
-from common.schema.encodings import bit_positions
+from common.schema.codes import bit_positions
 from common.wavelet.noisy_matrix import RangeRelease
 
 Shares = NDArray[np.float64]
