@@ -84,6 +84,7 @@ class Listed:
         return found
 
 
+Domain = Listed | Binning
 BOOLEANS = Listed((False, True))
 
 
@@ -94,7 +95,7 @@ class Attribute:
     name: str  # the name of the column
     kind: Kind  # what the values are, see `Kind`
     # the listed values (categorical, ordinal, boolean) or the bins (all other kinds)
-    domain: Listed | Binning
+    domain: Domain
     missing: bool = False  # an empty cell has its own code; without it, an empty cell is refused
     other: bool = False  # a value outside the domain has its own code; without it, it is refused
     clip: bool = False  # a number outside the range counts as the nearest end of the range

@@ -14,7 +14,7 @@ be UTF-8.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from common.schema import words
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Mask = NDArray[np.bool_]
 SECONDS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -34,6 +37,13 @@ _NOT_AN_ARRAY = (
     UnicodeEncodeError, OverflowError, TypeError, ValueError,
 )  # fmt: skip
 _ONE_TYPE = (bool, int, float)  # Python's, which Arrow holds as they are
+
+
+def named_columns(table: pd.DataFrame | pa.Table | pa.RecordBatch) -> list[tuple[str, object]]:
+    """Return the columns of a table of pandas or Arrow, each with its name."""
+    if isinstance(table, pa.Table | pa.RecordBatch):
+        return list(zip(table.column_names, table.columns, strict=True))
+    return [(str(name), table.iloc[:, place]) for place, name in enumerate(table.columns)]
 
 
 def arrow_column(column: object) -> pa.Array:

@@ -54,6 +54,7 @@ from common.schema.attribute import (
     BOOLEANS,
     KINDS,
     Attribute,
+    Domain,
     Listed,
     from_number,
     to_number,
@@ -254,7 +255,7 @@ def _number(kind: str, key: str, value: object) -> float:
         raise InputError(f"{key}: {error}") from None
 
 
-def _leaf_codes(domain: Listed | Binning) -> dict[str | int, int]:
+def _leaf_codes(domain: Domain) -> dict[str | int, int]:
     if isinstance(domain, Listed):
         values: Sequence[str | int] = domain.values
         return {value: code for code, value in enumerate(values)}
@@ -342,7 +343,7 @@ def _rule_block(rule: Rule) -> str:
     return "\n".join([*toml_lines(entries, header="[[rule]]"), ""])
 
 
-def _declared(node: Node, domain: Listed | Binning) -> Any:  # noqa: ANN401  (nested TOML)
+def _declared(node: Node, domain: Domain) -> Any:  # noqa: ANN401  (nested TOML)
     """A tree as nested tables and arrays; a group is named wherever its name is its own."""
     if node.code is not None:
         return domain.values[node.code] if isinstance(domain, Listed) else node.code

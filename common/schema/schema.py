@@ -32,7 +32,7 @@ from common.errors import InputError
 from common.schema import declaration
 from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
-from common.schema.columns import arrow_column
+from common.schema.columns import arrow_column, named_columns
 from common.schema.encoder import NumbersFrom, RowNumbers, encode_column
 from common.schema.quick_encoder import QuickColumn
 from common.schema.rules import Possible, Rule
@@ -151,7 +151,7 @@ class Schema:
         table: pd.DataFrame | pa.Table,
         *,
         where: str = "table",
-        row_numbers: RowNumbers | None = None,
+        row_numbers: RowNumbers = list,
         compiled: bool | None = None,
     ) -> Codes:
         """The table as codes, columns in the order of the schema.
@@ -170,22 +170,15 @@ class Schema:
             InputError: for a missing or repeated column, a table without rows, and cells
                 that the schema refuses, the first five named with their rows.
         """
-        columns = (
-            table.column_names
-            if isinstance(table, pa.Table | pa.RecordBatch)
-            else [str(name) for name in table.columns]
-        )
-        self.check_columns(columns, where=where)
+        columns = named_columns(table)
+        self.check_columns([name for name, _ in columns], where=where)
         if len(table) == 0:
             raise InputError(f"{where}: the table has no rows")
-        numbers = row_numbers if row_numbers is not None else list
         if compiled is None:
             compiled = len(table) * len(self.attributes) >= _COMPILED_FROM
-        pieces = (
-            (arrow_column(_column(table, columns.index(attribute.name))),)
-            for attribute in self.attributes
-        )
-        return self.encode_pieces(pieces, where=where, row_numbers=numbers, compiled=compiled)
+        by_name = dict(columns)
+        pieces = ((arrow_column(by_name[name]),) for name in self.names)
+        return self.encode_pieces(pieces, where=where, row_numbers=row_numbers, compiled=compiled)
 
     def encode_pieces(
         self,
@@ -247,12 +240,6 @@ class Schema:
         from common.schema.decoder import decode_to_pandas
 
         return decode_to_pandas(self, codes, source)
-
-
-def _column(table: pd.DataFrame | pa.Table, position: int) -> Any:  # noqa: ANN401
-    if isinstance(table, pa.Table | pa.RecordBatch):
-        return table.column(position)
-    return table.iloc[:, position]
 
 
 def _quoted(names: Sequence[str]) -> str:
