@@ -130,7 +130,7 @@ def cells_of(
     """Return the attributes of a part of a condition, and 1 in the cells where it holds."""
     attributes = tuple(sorted(set(_attributes(part))))
     shape = tuple(sizes[a] for a in attributes)
-    check_most("condition: cells of its attributes together", prod(shape), MOST_RULE_CELLS)
+    check_most("condition: cells of its attributes together", prod(shape), most=MOST_RULE_CELLS)
     columns = [np.zeros(prod(shape), dtype=np.intp)] * len(sizes)
     for a, values in zip(attributes, np.indices(shape).reshape(len(shape), -1), strict=True):
         columns[a] = values

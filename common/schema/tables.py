@@ -54,18 +54,18 @@ class TableFile:
     data: pa.Table  # the columns that were read
     delimiter: str | None  # of a CSV file; None for Parquet
     guessed: bool = False  # whether the types of the columns were guessed from the cells
-    # of values, by column, where the file has such
+    # of values, by column, if the file has labels
     labels: formats.Labels = field(default_factory=dict)
     sheet: str = ""  # of an Excel file; empty for the first
 
     def row_numbers(self, positions: Sequence[int]) -> list[int]:
-        """The rows at these positions, as the user finds them in the file."""
+        """Return the rows at these positions, as the user finds them in the file."""
         if self.delimiter is None:
             return [position + 1 for position in positions]
         return line_numbers(self.path, self.delimiter, positions)
 
     def encode(self, schema: Schema) -> Codes:
-        """The table as codes; errors name the file and the row."""
+        """Encode the table; errors name the file and the row."""
         if self.guessed:
             again = read_table(self.path, schema, delimiter=self.delimiter, sheet=self.sheet)
             return again.encode(schema)
@@ -79,22 +79,20 @@ def read_table(
     delimiter: str | None = None,
     sheet: str = "",
 ) -> TableFile:
-    """The table in a CSV or Parquet file.
+    """Read the table in a file; an InputError names the file and the row.
 
     Args:
         path: `.parquet` and `.pq` are Parquet; `common.schema.formats` has more endings; everything
             else is CSV (`.gz` is decompressed).
-        schema: what the table should be; only its columns are read, in its types.
+        schema: of the table; only its columns are read, as text.
         delimiter: between the cells of a CSV; None for the one that its header has.
         sheet: of an Excel file; empty for the first.
-
-    Raises:
-        InputError: if the file cannot be read, or is not such a table; it names file and row.
     """
     path = Path(path)
     if not path.is_file():
-        what = "a folder, not a file" if path.is_dir() else f"no such file{_beside(path)}"
-        raise InputError(f"{path}: {what}")
+        beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+        absent = f"no such file{suggest(path.name, beside)}"
+        raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else absent}")
     if sheet and formats.KINDS.get(path.suffix.lower()) != "excel":
         raise InputError(f"{path}: has no sheet {sheet!r}: it is no Excel file. Leave --sheet out")
     if path.suffix.lower() in _PARQUET:
@@ -109,18 +107,9 @@ def read_table(
         raise InputError(f"{path}: cannot be read: {error}") from None
 
 
-def _beside(path: Path) -> str:
-    """Return the file of a similar name that is there, as a question."""
-    there = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-    return suggest(path.name, there)
-
-
 def _read_parquet(path: Path, schema: Schema | None) -> TableFile:
     try:
-        names = pyarrow.parquet.read_schema(path).names
-        if schema is not None:
-            schema.check_columns(names, where=str(path))
-            names = [name for name in names if name in schema.names]
+        names = _wanted(pyarrow.parquet.read_schema(path).names, schema, path)
         data = pyarrow.parquet.read_table(path, columns=names)
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{path}: not a readable Parquet file: {error}") from None
@@ -129,10 +118,7 @@ def _read_parquet(path: Path, schema: Schema | None) -> TableFile:
 
 def _read_format(path: Path, schema: Schema | None, sheet: str) -> TableFile:
     layout = formats.layout_of(path, sheet)
-    names = list(layout.names)
-    if schema is not None:
-        schema.check_columns(names, where=str(path))
-        names = [name for name in names if name in schema.names]
+    names = _wanted(layout.names, schema, path)
     columns: list[list[Any]] = [[] for _ in names]
     for block in formats.blocks(path, names, sheet):
         for column, cells in zip(columns, block, strict=True):
@@ -143,13 +129,20 @@ def _read_format(path: Path, schema: Schema | None, sheet: str) -> TableFile:
     else:
         read = {a.name: formats.labelled(a, labels[a.name]) for a in schema.attributes}
         arrays = [formats.texts(cells, read[n]) for n, cells in zip(names, columns, strict=True)]
-    data = pa.table(arrays, names=names)
-    guessed = schema is None
+    data, guessed = pa.table(arrays, names=names), schema is None
     return _nonempty(TableFile(path, data, None, guessed=guessed, labels=labels, sheet=sheet))
 
 
+def _wanted(names: Sequence[str], schema: Schema | None, path: Path) -> list[str]:
+    """Return the columns to read: all, or those of the schema, which the file must have."""
+    if schema is None:
+        return list(names)
+    schema.check_columns(names, where=str(path))
+    return [name for name in names if name in schema.names]
+
+
 def _typed_or_text(cells: list[Any]) -> pa.Array:
-    """The type that all cells are of, for a draft; text if there is none."""
+    """Return cells in the type that all of them have, for a draft; else as text."""
     try:
         return pa.array([None if cell == "" else cell for cell in cells], from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
@@ -158,12 +151,12 @@ def _typed_or_text(cells: list[Any]) -> pa.Array:
 
 def _read_csv(path: Path, schema: Schema | None, delimiter: str) -> TableFile:
     names = header(path, schema, delimiter)
-    wanted = names if schema is None else [name for name in names if name in schema.names]
     try:
         if schema is None:
-            data = _parse_csv(path, delimiter, names, wanted, {})
+            data = _parse_csv(path, delimiter, names, names, {})
             data = _codes_as_text(data, path, delimiter, names)
         else:
+            wanted = [name for name in names if name in schema.names]
             data = _parse_csv(path, delimiter, names, wanted, text_types(schema))
     except pa.ArrowInvalid as error:
         diagnose(path, delimiter, len(names))
@@ -174,7 +167,7 @@ def _read_csv(path: Path, schema: Schema | None, delimiter: str) -> TableFile:
 
 
 def _codes_as_text(data: pa.Table, path: Path, delimiter: str, names: list[str]) -> pa.Table:
-    """Columns of digits that begin with a zero are codes (01067), not numbers: read as text."""
+    """Read columns of digits that begin with a zero as text: they are codes (01067)."""
     whole = [field.name for field in data.schema if pa.types.is_integer(field.type)]
     if not whole:
         return data
@@ -203,13 +196,13 @@ def _parse_csv(
 
 
 def read_options(path: Path, delimiter: str, names: Sequence[str]) -> pyarrow.csv.ReadOptions:
-    """Begin at the header: Arrow skips empty lines before it only where it skips all of them."""
+    """Begin at the header: Arrow skips empty lines before it only where it skips all others."""
     line, _ = next(_bytes_in_records(path, delimiter), (1, []))
     return pyarrow.csv.ReadOptions(skip_rows=line - 1 if len(names) == 1 else 0)
 
 
 def parse_options(delimiter: str, names: Sequence[str]) -> pyarrow.csv.ParseOptions:
-    """How a file of these columns is cut into cells."""
+    """Return how a file of these columns is cut into cells."""
     return pyarrow.csv.ParseOptions(
         delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(names) > 1
     )
@@ -218,7 +211,7 @@ def parse_options(delimiter: str, names: Sequence[str]) -> pyarrow.csv.ParseOpti
 def convert_options(
     wanted: Sequence[str], types: Mapping[str, pa.DataType], *, check_utf8: bool = True
 ) -> pyarrow.csv.ConvertOptions:
-    """The columns to read (all if none is named), and their types; an empty cell is null."""
+    """Return the columns to read (all by default) and their types; an empty cell is null."""
     return pyarrow.csv.ConvertOptions(
         include_columns=list(wanted),
         column_types={name: kind for name, kind in types.items() if not wanted or name in wanted},
@@ -230,7 +223,7 @@ def convert_options(
 
 
 def text_types(schema: Schema) -> dict[str, pa.DataType]:
-    """Text for every attribute, in the layout that the encoder is fastest with."""
+    """Return a type of text for every attribute, in the layout that is encoded fastest."""
     return {
         attribute.name: REPEATED_TEXT if isinstance(attribute.domain, Listed) else TEXT
         for attribute in schema.attributes
@@ -238,7 +231,7 @@ def text_types(schema: Schema) -> dict[str, pa.DataType]:
 
 
 def delimiter_in(path: Path, schema: Schema | None) -> str:
-    """A comma, unless the header has none and one of the other usual delimiters; a tab for .tsv."""
+    """Return a comma, unless the header has another usual delimiter only; a tab for .tsv."""
     if ".tsv" in path.suffixes:
         return "\t"
     names = _first_record(path, ",")
@@ -248,7 +241,7 @@ def delimiter_in(path: Path, schema: Schema | None) -> str:
 
 
 def header(path: Path, schema: Schema | None, delimiter: str) -> list[str]:
-    """The names of the columns; refuses an empty file, a wrong delimiter and repeated names."""
+    """Return the names of the columns; refuse an empty file and a wrong delimiter."""
     names = _first_record(path, delimiter)
     if not names:
         raise InputError(f"{path}: the file is empty; a header line is needed")
@@ -274,14 +267,14 @@ def header(path: Path, schema: Schema | None, delimiter: str) -> list[str]:
 
 
 def _has_columns(schema: Schema | None) -> bool:
-    """Whether a table of one column would be a surprise."""
+    """Tell whether a table of one column would be a surprise."""
     return schema is None or len(schema.names) > 1
 
 
 def _first_record(path: Path, delimiter: str) -> list[str]:
     try:
-        _, names = next(_bytes_in_records(path, delimiter, strict=True), (1, []))
-        return [name.encode("latin-1").decode("utf-8") for name in names]
+        _, names = next(_records(path, delimiter), (1, list[str]()))
+        return names
     except UnicodeDecodeError:
         raise _not_utf8(path) from None
     except csv.Error as error:
@@ -289,15 +282,15 @@ def _first_record(path: Path, delimiter: str) -> list[str]:
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The records of a CSV file with the line each starts on, slowly: for errors."""
+    """Yield the records of a CSV file with the line each starts on, slowly: for errors."""
     for line, record in _bytes_in_records(path, delimiter, strict=True):
         yield line, [cell.encode("latin-1").decode("utf-8") for cell in record]
 
 
 def bare_records(path: Path, delimiter: str) -> Iterator[list[str]]:
-    """The records after the header, slowly, whatever bytes they hold: one character a byte.
+    """Yield the records after the header, slowly, one character a byte, UTF-8 or not.
 
-    Cut as Arrow cuts them, but rows need not be equally long, nor short.
+    They are cut as Arrow cuts them, but rows need not be equally long, nor short.
     """
     records = _bytes_in_records(path, delimiter)
     next(records)
@@ -308,7 +301,7 @@ def bare_records(path: Path, delimiter: str) -> Iterator[list[str]]:
 def _bytes_in_records(
     path: Path, delimiter: str, *, strict: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """All records, one character a byte, with the line each starts on."""
+    """Yield all records, one character a byte, with the line each starts on."""
     with pa.input_stream(str(path)) as stream:
         reader = csv.reader(_lines(stream), delimiter=delimiter, strict=strict)
         line, width = 1, 0
@@ -320,7 +313,7 @@ def _bytes_in_records(
 
 
 def _lines(stream: pa.NativeFile) -> Iterator[str]:
-    """The lines, one character a byte, without the mark that some programs write first."""
+    """Yield the lines, one character a byte, without a byte order mark."""
     lines = io.TextIOWrapper(stream, encoding="latin-1", newline="")
     for line in itertools.islice(lines, 1):
         yield line.removeprefix("\xef\xbb\xbf")
@@ -328,7 +321,7 @@ def _lines(stream: pa.NativeFile) -> Iterator[str]:
 
 
 def line_numbers(path: Path, delimiter: str, positions: Sequence[int]) -> list[int]:
-    """The lines of the file at which the rows at these positions begin, counted from 1."""
+    """Return the lines of the file at which rows begin, counted from 1, by their positions."""
     wanted, lines = set(positions), {}
     try:
         # Position -1 is the header.
@@ -343,7 +336,7 @@ def line_numbers(path: Path, delimiter: str, positions: Sequence[int]) -> list[i
 
 
 def diagnose(path: Path, delimiter: str, width: int) -> None:
-    """Find what is wrong with a CSV file, and raise it."""
+    """Raise what is wrong with a CSV file, if anything is."""
     ragged: list[str] = []
     line = 0
     try:
@@ -368,7 +361,7 @@ def diagnose(path: Path, delimiter: str, width: int) -> None:
 
 
 def _not_utf8(path: Path) -> InputError:
-    """The refusal of a file in another encoding, with the first row that shows it."""
+    """Return the error for a file in another encoding, with the first row that has it."""
     with pa.input_stream(str(path)) as stream:
         for number, line in enumerate(io.BufferedReader(stream), start=1):
             try:
@@ -383,7 +376,7 @@ def _not_utf8(path: Path) -> InputError:
 
 
 def odd_quotes(path: Path) -> bool:
-    """Whether a quotation mark has no partner: Arrow would swallow the rest of the file."""
+    """Tell whether a quotation mark has no partner: Arrow would swallow the rest of the file."""
     with pa.input_stream(str(path)) as stream:
         blocks = iter(lambda: stream.read(1 << 20), b"")
         marks = sum(int(block.count(b'"')) for block in blocks)
@@ -391,7 +384,7 @@ def odd_quotes(path: Path) -> bool:
 
 
 def ends_in_quotes(path: Path, delimiter: str) -> bool:
-    """Whether the file ends inside of a cell: a quotation mark opened it, and none closes it."""
+    """Tell whether the file ends inside of a cell, whose quotation mark is never closed."""
     mark = "the end"
     with pa.input_stream(str(path)) as stream:
         lines = itertools.chain(_lines(stream), ["\n", mark])

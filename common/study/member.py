@@ -29,7 +29,7 @@ class Member:
                 f"party {self.name!r}: rows must be a whole number of at least 1, "
                 f"not {self.rows!r:.100}"
             )
-        check_most(f"party {self.name!r}: rows", self.rows, MOST_ROWS)
+        check_most(f"party {self.name!r}: rows", self.rows, most=MOST_ROWS)
 
 
 def member_in(entry: object) -> Member:

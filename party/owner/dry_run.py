@@ -43,7 +43,7 @@ def _rehearsed(study: Study, party: str, run: ScriptRun) -> Iterator[PlannedStep
         yield replace(seen, owners=max(0, seen.owners - study.may_miss))  # the rest of a sum
         result = _result(step, source)
         cells += len(result)
-        check_most("the integers that all its steps ask for", cells, MOST_PLAN_CELLS)
+        check_most("the integers that all its steps ask for", cells, most=MOST_PLAN_CELLS)
         run.advance(result)
 
 

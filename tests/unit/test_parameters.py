@@ -20,12 +20,14 @@ LEFT = {
     "common/methods": 5,
     "common/privacy": 2,
     "common/release": 11,
-    "common/schema": 4,
     "common/study": 2,
     "parley": 3,
     "party/sources": 3,
 }
-ROOMS = ("common/crypto", "common/service", "common/wire", "curator", "party", *LEFT)
+ROOMS = (
+    "common/crypto", "common/marginals", "common/schema", "common/service", "common/wire",
+    "curator", "party", *LEFT,
+)  # fmt: skip
 
 
 def functions(body, owner=""):
