@@ -16,7 +16,6 @@ import pyarrow.parquet
 from common.errors import InputError
 from common.release.contents import Contents
 from common.schema import Codes, Schema
-from common.schema.attribute import Listed
 from common.schema.codes import concatenate
 from common.schema.tables import convert_options, parse_options
 
@@ -67,9 +66,7 @@ def _check_rules(codes: Codes, schema: Schema, name: str) -> None:
     unclear = {
         a
         for a, each in enumerate(schema.attributes)
-        if each.other
-        and each.missing
-        and not (isinstance(each.domain, Listed) and each.domain.textual)
+        if each.other and each.missing and not each.textual
     }
     for rule in schema.possible.rules:
         if unclear.isdisjoint(rule.attributes) and not rule.holds(codes.columns).all():

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Attribute, Codes, Schema
-from common.schema.attribute import Listed
 from common.schema.conditions import parse
 from common.schema.decoder import decode_column
 from common.schema.toml import suggest
@@ -246,8 +245,7 @@ def _attribute(schema: Schema, name: str) -> Attribute:
 
 def _check_numbers(schema: Schema, name: str) -> None:
     attribute = _attribute(schema, name)
-    words = isinstance(attribute.domain, Listed) and attribute.domain.textual
-    if words or attribute.kind in ("date", "datetime"):
+    if attribute.textual or attribute.kind in ("date", "datetime"):
         raise InputError(
             f"{name!r} is {attribute.kind} and has no numbers to compute with. For the proportion "
             "of a value use a share"
@@ -257,7 +255,7 @@ def _check_numbers(schema: Schema, name: str) -> None:
 def _columns(table: CodedTable, term: str) -> dict[str, Numbers]:
     """A term's columns: its numbers, or whether it has each value but the first."""
     attribute = _attribute(table.schema, term)
-    if not (isinstance(attribute.domain, Listed) and attribute.domain.textual):
+    if not attribute.textual:
         return {term: table.numbers(term)}
     codes = table.column(term)
     return {

@@ -181,11 +181,10 @@ def _stored(field: pa.Field, schema: Schema) -> pa.Field:
     A column that cannot have an empty cell says so, which saves writing that it has none.
     """
     attribute = schema.attributes[schema.position(field.name)]
-    textual = not isinstance(attribute.domain, Binning) and attribute.domain.textual
-    empty = attribute.missing or (attribute.other and not textual)
+    empty = attribute.missing or (attribute.other and not attribute.textual)
     words = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     kind = field.type
-    if textual and is_text(words):
+    if attribute.textual and is_text(words):
         kind = pa.dictionary(pa.from_numpy_dtype(attribute.code_type), pa.string())
     return pa.field(field.name, kind, nullable=empty)
 

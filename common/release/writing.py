@@ -38,7 +38,6 @@ from common.release.results import RESULTS, write_results
 from common.release.signatures import Signer
 from common.release.streaming import write_stream
 from common.schema import Codes, Schema
-from common.schema.attribute import Listed
 from common.study.accounting import missing_in
 from common.study.transcript import without_times
 from common.wording import many
@@ -129,8 +128,7 @@ def _as_in_the_table(schema: Schema, codes: Codes) -> Codes:
     """The codes that a reader of the table finds: without text, `other` is an empty cell."""
     columns = list(codes.columns)
     for place, each in enumerate(schema.attributes):
-        text = isinstance(each.domain, Listed) and each.domain.textual
-        if each.other and each.missing and not text:
+        if each.other and each.missing and not each.textual:
             found = codes.columns[place]
             columns[place] = np.where(
                 found == each.value_count, found.dtype.type(each.size - 1), found

@@ -64,10 +64,6 @@ class Listed:
     def count(self) -> int:
         return len(self.values)
 
-    @property
-    def textual(self) -> bool:
-        return bool(self.values) and isinstance(self.values[0], str)
-
     @cached_property
     def by_number(self) -> dict[int | float, int]:
         """The places of the texts that are numbers; `common.schema.words` has the rule."""
@@ -184,10 +180,15 @@ class Attribute:
         Numbers, dates and booleans cannot hold the label "(other)": a decoded `other` is an empty
         cell there, so where `missing` is not declared an empty cell is `other`.
         """
-        textual = isinstance(self.domain, Listed) and self.domain.textual
         if self.missing_code is not None:
             return self.missing_code
-        return self.other_code if self.forgiving or not textual else None
+        return self.other_code if self.forgiving or not self.textual else None
+
+    @property
+    def textual(self) -> bool:
+        """Whether the values are texts."""
+        listed = self.domain.values if isinstance(self.domain, Listed) else ()
+        return bool(listed) and isinstance(listed[0], str)
 
     @property
     def ordered(self) -> bool:
@@ -288,7 +289,7 @@ def numbers_of(attribute: Attribute) -> NDArray[np.float64] | None:
     """Return the number of every value, of a bin its centre; None if values are not numbers."""
     domain = attribute.domain
     if isinstance(domain, Listed):
-        plain = not domain.textual and attribute.kind != "boolean"
+        plain = not attribute.textual and attribute.kind != "boolean"
         return np.array(domain.values, dtype=np.float64) if plain else None
     if attribute.kind not in ("integer", "real"):
         return None

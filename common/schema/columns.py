@@ -13,6 +13,7 @@ be UTF-8.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -202,12 +203,10 @@ def _parsed(
     if pc.min(lengths).as_py() == 0:
         array = pc.if_else(pc.equal(lengths, 0), pa.scalar(None, array.type), array)
         empty = either(empty, null_mask(array))
-    for form in (array, None) if _read_alike(array) else ():
-        try:
-            trimmed = pc.ascii_trim_whitespace(array) if form is None else form
-            return pc.cast(trimmed, target), empty, None
-        except pa.ArrowInvalid:
-            continue
+    for trim in (False, True) if _read_alike(array) else ():
+        with contextlib.suppress(pa.ArrowInvalid):
+            cells = pc.ascii_trim_whitespace(array) if trim else array
+            return pc.cast(cells, target), empty, None
     return _parsed_words(array, empty, target, parse)
 
 

@@ -76,7 +76,7 @@ def _for_pandas(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def decode_column(attribute: Attribute, codes: CodeColumn, source: WordSource) -> pa.Array:
     """Return the values of a column of codes."""
     domain = attribute.domain
-    if isinstance(domain, Listed) and domain.textual:
+    if isinstance(domain, Listed) and attribute.textual:
         words = [str(value) for value in domain.values] + [OTHER_LABEL] * attribute.other
         places = pa.array(codes, mask=_gaps(codes, len(words), attribute.size))
         return pa.DictionaryArray.from_arrays(places, pa.array(words, type=pa.string()))

@@ -90,7 +90,7 @@ def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:
         encoded = _encode_binned(attribute, attribute.domain, array, empty)
     elif attribute.kind == "boolean":
         encoded = _encode_booleans(array, empty)
-    elif attribute.domain.textual:
+    elif attribute.textual:
         encoded = _encode_words(attribute.domain, array, empty)
     else:
         encoded = _encode_integers(attribute.domain, array, empty)
@@ -300,11 +300,10 @@ def _shown(attribute: Attribute, cell: pa.Scalar) -> str:
         value = cell.as_py()
     except (UnicodeDecodeError, ValueError, OverflowError):  # not UTF-8; a moment beyond the years
         value = cell.as_buffer().to_pybytes() if hasattr(cell, "as_buffer") else cell.value
-    textual = isinstance(attribute.domain, Listed) and attribute.domain.textual
     if isinstance(value, dt.date):
         return str(value)
     numeric = isinstance(value, str) and number(value.encode(errors="replace")) is not None
-    if numeric and not textual:
+    if numeric and not attribute.textual:
         return str(value).strip()
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

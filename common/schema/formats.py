@@ -89,7 +89,7 @@ def texts(cells: Sequence[Any], labels: Mapping[bytes, str] | None = None) -> pa
 def labelled(attribute: Attribute, labels: Mapping[bytes, str]) -> dict[bytes, str]:
     """Return the values that are read as their labels: not listed, but their label is."""
     domain = attribute.domain
-    if not isinstance(domain, Listed) or not domain.textual:
+    if not isinstance(domain, Listed) or not attribute.textual:
         return {}
     listed = {str(value) for value in domain.values}
     return {

@@ -88,7 +88,7 @@ class QuickColumn:
         domain = self._attribute.domain
         if isinstance(domain, Binning):
             low, high, whole = int(domain.low), int(domain.high), domain.whole
-        elif domain.textual or self._attribute.kind == "boolean":
+        elif self._attribute.textual or self._attribute.kind == "boolean":
             return None
         else:
             values = [int(value) for value in domain.values]
