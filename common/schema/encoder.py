@@ -112,17 +112,13 @@ def emptied(attribute: Attribute, array: pa.Array) -> pa.Array:
         return array  # the values of a dictionary are looked at where they are encoded
     codes = [code.encode() for code in attribute.missing_codes]
     numbers = {read for code in codes if (read := number(code)) is not None}
-    cells = (array if is_number(array.type) else as_text(array)).dictionary_encode()
-    held = [word in codes or number(word) in numbers for word in _words(cells.dictionary)]
+    numeric = is_number(array.type)
+    cells = (array if numeric else as_text(array)).dictionary_encode()
+    distinct = cells.dictionary
+    words = [word_of(n) or b"" for n in distinct.to_pylist()] if numeric else as_bytes(distinct)
+    held = [word in codes or number(word) in numbers for word in words]
     coded = pa.array(held, pa.bool_()).take(cells.indices).fill_null(pa.scalar(value=False))
     return pc.if_else(coded, pa.scalar(None, array.type), array)
-
-
-def _words(values: pa.Array) -> list[bytes]:
-    """Return the texts of distinct cells; an empty text for a NaN."""
-    if is_number(values.type):
-        return [word_of(value) or b"" for value in values.to_pylist()]
-    return as_bytes(values)
 
 
 def _encode_dictionary(attribute: Attribute, array: pa.DictionaryArray) -> Encoded:

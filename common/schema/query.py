@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from common.errors import InputError
 
 Operator: TypeAlias = Literal["=", "in", "..", "<", "<=", ">", ">=", "missing"]
+TokenKind: TypeAlias = Literal["word", "quoted", "symbol", "end"]
 
 _TOKEN = re.compile(
     r"""\s*+(?:
@@ -34,6 +35,9 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_KINDS: dict[str, TokenKind] = {
+    "special": "word", "word": "word", "symbol": "symbol", "quoted": "quoted", "bad": "end"
+}  # fmt: skip
 _COMPARISONS: dict[str, Operator] = {
     "=": "=", "==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="
 }  # fmt: skip
@@ -45,7 +49,7 @@ class Token(NamedTuple):
     """A word, a quoted word or a symbol, and where in its query it starts."""
 
     text: str
-    kind: Literal["word", "quoted", "symbol", "end"]
+    kind: TokenKind
     query: str
     start: int
 
@@ -106,17 +110,14 @@ def tokenise(query: str) -> list[Token]:
     """Return the tokens of a query and an end mark."""
     tokens = []
     for match in _TOKEN.finditer(query):
-        kind = match.lastgroup or "bad"
-        text, start = match[kind], match.start(kind)
-        if kind in ("word", "special"):
-            tokens.append(Token(text, "word", query, start))
-        elif kind == "symbol":
-            tokens.append(Token(text, "symbol", query, start))
-        elif kind == "quoted":
-            inside = text[1:-1].replace(text[0] * 2, text[0])
-            tokens.append(Token(inside, "quoted", query, start))
-        else:
-            raise Token(text, "end", query, start).error("a quote is opened here and never closed")
+        group = match.lastgroup or "bad"
+        token = Token(match[group], _KINDS[group], query, match.start(group))
+        if token.kind == "end":
+            raise token.error("a quote is opened here and never closed")
+        if token.kind == "quoted":
+            quote = token.text[0]
+            token = token._replace(text=token.text[1:-1].replace(quote * 2, quote))
+        tokens.append(token)
     tokens.append(Token("", "end", query, len(query.rstrip())))
     return tokens
 

@@ -145,12 +145,7 @@ def _plain(value: np.generic) -> Any:  # noqa: ANN401
 
 
 def _text(value: Any) -> str:  # noqa: ANN401
-    if isinstance(value, dt.datetime):
-        return _FRACTION.sub(_shorter, value.isoformat(" "))
-    if isinstance(value, dt.time):
-        return _FRACTION.sub(_shorter, value.isoformat())
-    return value.isoformat() if isinstance(value, dt.date) else str(value)
-
-
-def _shorter(fraction: re.Match[str]) -> str:
-    return fraction[0].rstrip("0").rstrip(".")
+    if not isinstance(value, dt.date | dt.time):  # a datetime is a date
+        return str(value)
+    text = value.isoformat(" ") if isinstance(value, dt.datetime) else value.isoformat()
+    return _FRACTION.sub(lambda fraction: fraction[0].rstrip("0").rstrip("."), text)
