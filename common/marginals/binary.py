@@ -45,7 +45,7 @@ class BinarySubsets:
         if sum(by_size) > _MOST_SUBSETS:
             raise InputError(
                 f"{codes.width} attributes have {sum(by_size):,} subsets of at most {order}, and "
-                f"at most {_MOST_SUBSETS:,} can be counted; ask for tables of fewer attributes"
+                f"at most {_MOST_SUBSETS:,} can be counted. Ask for tables of fewer attributes"
             )
         self._starts = np.cumsum([0, *by_size[:-1]], dtype=np.int64)
         # What an attribute adds to the rank of a set in which it is the (place + 1)-th smallest.

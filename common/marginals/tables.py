@@ -32,7 +32,7 @@ def cell_count(sizes: Sequence[int], what: str = "the table") -> int:
     if cells > MAX_CELLS:
         raise InputError(
             f"{what} would have {cells:,} cells ({' x '.join(map(str, sizes))}), and at most "
-            f"{MAX_CELLS:,} can be counted; ask for fewer attributes or for coarser domains"
+            f"{MAX_CELLS:,} can be counted. Ask for fewer attributes or for coarser domains"
         )
     return cells
 

@@ -134,7 +134,7 @@ class Attribute:
         listed = {str(value) for value in getattr(self.domain, "values", ())}
         both = [code for code in self.missing_codes if code in listed]
         if both:
-            raise InputError(f"missing: {both[0]!r} is a value, too; list it once")
+            raise InputError(f"missing: {both[0]!r} is a value, too. List it once")
 
     @property
     def size(self) -> int:
@@ -248,9 +248,9 @@ def to_number(kind: str, value: Any) -> float:  # noqa: ANN401  (whatever a TOML
         return (value - _EPOCH_DAY).days
     if kind == "datetime" and isinstance(value, dt.datetime):
         if value.tzinfo is not None:
-            raise InputError(f"{value} has a time zone; write it without one")
+            raise InputError(f"{value} has a time zone. Write it without one")
         if value.microsecond:
-            raise InputError(f"{value} has a fraction of a second; whole seconds only")
+            raise InputError(f"{value} has a fraction of a second. Write whole seconds")
         since = value - _EPOCH
         return since.days * 86_400 + since.seconds
     expected = {"integer": "a whole number", "real": "a number", "date": "a date (2024-01-31)"}

@@ -103,7 +103,7 @@ class Binning:
         for place in np.flatnonzero(result.steps < 1)[:1]:
             raise InputError(
                 f"decimals = {decimals}: no such number is in the bin from {self.edges[place]} to "
-                f"{self.edges[place + 1]}; allow more decimals or make the bin wider"
+                f"{self.edges[place + 1]}. Allow more decimals or make the bin wider"
             )
         return result
 

@@ -253,7 +253,7 @@ class AttributeVocabulary:
             return self._one(first, prefer_group=operator == "in")
         if not self.attribute.ordered:
             raise name.error(
-                f"{self.attribute.name!r} has no order to take a range of; ask for one value or "
+                f"{self.attribute.name!r} has no order to take a range of. Ask for one value or "
                 f"group: {_listed([*self._groups, *self._values])}"
             )
         if operator in ("<", "<="):
@@ -346,8 +346,8 @@ class AttributeVocabulary:
         place = min(place, domain.count - 1)
         around = range(max(0, place - 1), min(domain.count, place + 2))
         return token.error(
-            f"{token.text} cuts through a bin of {name!r}, whose rows are only known together; "
-            "start and end a range with bins. The bins around it: "
+            f"{token.text} cuts through a bin of {name!r}, whose rows are only known together. "
+            "Start and end a range with bins. The bins around it: "
             + ", ".join(self.attribute.labels[each] for each in around)
         )
 

@@ -184,9 +184,9 @@ def _values(declared: object) -> tuple[str | int, ...]:
         if isinstance(value, str):
             check_most("characters of a value", len(value), most=MOST_VALUE)
         if value == "":
-            raise InputError("an empty cell is not a value; write missing = true instead")
+            raise InputError("an empty cell is not a value. Write missing = true instead")
         if isinstance(value, int) and abs(value) > 1 << 53:
-            raise InputError(f"{value} passes 2^53; write it as a string")
+            raise InputError(f"{value} passes 2^53. Write it as a string")
     return tuple(declared)
 
 
@@ -227,9 +227,7 @@ def _binning(kind: str, found: Mapping[str, Any]) -> Binning:
     else:
         for key in ("min", "max"):
             if key not in found:
-                raise InputError(
-                    f"{key}: missing; the public range is needed (min and max, or edges)"
-                )
+                raise InputError(f"{key}: missing. Write the public range, min and max or edges")
         low, high = (_number(kind, key, found[key]) for key in ("min", "max"))
         binning = Binning.equal_width(low, high, found.get("bins"), whole=whole)
     return binning.with_decimals(found["decimals"]) if "decimals" in found else binning
@@ -238,7 +236,7 @@ def _binning(kind: str, found: Mapping[str, Any]) -> Binning:
 def _edges(kind: str, found: Mapping[str, Any]) -> list[float]:
     """Return the listed edges; min and max may repeat the outer two, or add them."""
     if "bins" in found:
-        raise InputError("edges: already say where the bins are; leave bins out")
+        raise InputError("edges: they say where the bins are. Leave bins out")
     if not isinstance(found["edges"], list) or not found["edges"]:
         raise InputError("edges: must be a list")
     edges = [_number(kind, "edges", edge) for edge in found["edges"]]

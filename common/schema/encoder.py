@@ -246,8 +246,8 @@ def _empty_cells(
     first = np.flatnonzero(mask)[:SHOWN].tolist()
     rows = ", ".join(f"{number:,}" for number in row_numbers(first))
     return InputError(
-        f"{_cells(mask)} empty (row {rows}{_more(mask)}); "
-        "fill them, or allow them with missing = true in the schema"
+        f"{_cells(mask)} empty (row {rows}{_more(mask)}). "
+        "Fill them, or allow them with missing = true in the schema"
     )
 
 

@@ -219,7 +219,7 @@ class _Parser:
         sign = self._next
         negated = self._took("not")
         if not self._took("missing"):
-            raise self._next.error("expected 'missing' or 'not missing' here; for a value write =")
+            raise self._next.error("expected 'missing' or 'not missing' here. For a value write =")
         found = Predicate(name, "missing")
         return Not(found, sign) if negated else found
 

@@ -158,7 +158,7 @@ class Possible:
         columns = [np.array(column[bad], dtype=np.intp) for column in codes.columns]
         for _ in range(len(self.rules) + 1):
             for each in self.rules:
-                _mend(each, columns)
+                _repair(each, columns)
         stuck = ~np.logical_and.reduce([each.holds(columns) for each in self.rules])
         for attribute, code in self.example.items():
             columns[attribute][stuck] = code
@@ -194,7 +194,7 @@ class Possible:
         return possible
 
 
-def _mend(rule: PossibleCells, columns: Sequence[NDArray[np.intp]]) -> None:
+def _repair(rule: PossibleCells, columns: Sequence[NDArray[np.intp]]) -> None:
     """Replace cells that break one rule, in place."""
     bad = np.flatnonzero(~rule.holds(columns))
     if not len(bad):
@@ -225,7 +225,7 @@ def _example(tables: Sequence[PossibleCells], attributes: Sequence[Attribute]) -
         else:
             if not chosen or tried > _MOST_TRIED:
                 raise InputError(
-                    "rules: no row was found that satisfies all of them; leave one out"
+                    "rules: no row was found that satisfies all of them. Leave one out"
                 )
             code = chosen.pop() + 1
     return dict(zip(about, chosen, strict=True))
@@ -236,11 +236,11 @@ def _table(rule: Rule, schema: Schema) -> PossibleCells:
     if "when" in texts:
         when, then = (_condition(texts[key], schema) for key in ("when", "then"))
         holds = Join((_not(when), then.root), every=False)
-        return _made(rule, schema, *cells_of(holds, schema.sizes), then.attributes)
+        return _possible_cells(rule, schema, *cells_of(holds, schema.sizes), then.attributes)
     if "impossible" in texts:
         condition = _condition(texts["impossible"], schema)
         giving_way = max(condition.attributes, key=texts["impossible"].rfind)
-        return _made(rule, schema, *cells_of(_not(condition), schema.sizes), [giving_way])
+        return _possible_cells(rule, schema, *cells_of(_not(condition), schema.sizes), [giving_way])
     if "order" in texts:
         return _order(rule, texts["order"], schema)
     return _determined(rule, texts["determined"], texts["by"], schema)
@@ -257,7 +257,7 @@ def _not(condition: Condition) -> Join:
     return Join((condition.root,), every=True, negated=True)
 
 
-def _made(
+def _possible_cells(
     rule: Rule,
     schema: Schema,
     attributes: Sequence[int],
@@ -276,7 +276,7 @@ def _order(rule: Rule, text: str, schema: Schema) -> PossibleCells:
     names = [part.strip().strip("'\"") for part in text.split("<=")]
     if len(names) != 2:
         raise InputError(f'order: expected two attributes, such as "start <= end", not {text!r}')
-    places, (one, other) = _two(names, schema)
+    places, (one, other) = _pair(names, schema)
     if one is other or not one.ordered or one.kind != other.kind or one.domain != other.domain:
         raise InputError(
             f"order: {one.name!r} and {other.name!r} are compared by their bins or listed values: "
@@ -285,11 +285,11 @@ def _order(rule: Rule, text: str, schema: Schema) -> PossibleCells:
     possible = np.less_equal.outer(np.arange(one.size), np.arange(other.size))
     top = one.value_count  # empty cells and other values are in no order
     possible[top:] = possible[:, top:] = True
-    return _made(rule, schema, places, possible, [other.name])
+    return _possible_cells(rule, schema, places, possible, [other.name])
 
 
 def _determined(rule: Rule, name: str, by: str, schema: Schema) -> PossibleCells:
-    places, (other, own) = _two((by, name), schema)
+    places, (other, own) = _pair((by, name), schema)
     if own is other or not isinstance(own.domain, Listed) or not isinstance(other.domain, Listed):
         raise InputError(f"determined: {name!r} and {by!r} are two attributes with listed values")
     wanted = np.full(other.size, -1)
@@ -304,10 +304,10 @@ def _determined(rule: Rule, name: str, by: str, schema: Schema) -> PossibleCells
         at = int(np.flatnonzero(wanted < 0)[0])
         raise InputError(f"determined: nothing says what {name!r} is for {other.labels[at]!r}")
     possible = (wanted[:, None] == np.arange(own.size)) | (wanted[:, None] < 0)
-    return _made(rule, schema, places, possible, [name])
+    return _possible_cells(rule, schema, places, possible, [name])
 
 
-def _two(
+def _pair(
     names: Iterable[str], schema: Schema
 ) -> tuple[tuple[int, int], tuple[Attribute, Attribute]]:
     """Return two attributes and their positions, if a table of both is not too large."""

@@ -69,10 +69,10 @@ class Schema:
     def __post_init__(self) -> None:
         """Refuse a schema without attributes, and a name that is used twice."""
         if not self.attributes:
-            raise InputError("the schema has no attributes; write at least one [[attribute]]")
+            raise InputError("the schema has no attributes. Write at least one [[attribute]]")
         for name, times in Counter(self.names + self.ignore).items():
             if times > 1:
-                raise InputError(f"the name {name!r} is used {times} times; names are unique")
+                raise InputError(f"the name {name!r} is used {times} times. Rename all but one")
         _ = self.possible  # rules that are not about these attributes are refused now
 
     def __repr__(self) -> str:
@@ -223,13 +223,13 @@ class Schema:
         """Refuse repeated and missing columns; further columns are never read."""
         repeated = [name for name, times in Counter(columns).items() if times > 1]
         if repeated:
-            raise InputError(f"{where}: duplicate column {_quoted(repeated)}; names are unique")
+            raise InputError(f"{where}: duplicate column {_quoted(repeated)}. Rename all but one")
         missing = [name for name in self.names if name not in columns]
         unknown = [name for name in columns if name not in self.names]
         if missing:
             raise InputError(
-                f"{where}: missing column {_quoted(missing)}{suggest(missing[0], unknown)}; "
-                f"the table has {_quoted(columns)}"
+                f"{where}: missing column {_quoted(missing)}{suggest(missing[0], unknown)}. "
+                f"The table has {_quoted(columns)}"
             )
 
     def decode(self, codes: Codes, source: WordSource) -> pd.DataFrame:

@@ -99,7 +99,7 @@ def read_table(
     if path.suffix.lower() in _PARQUET:
         return _read_parquet(path, schema)
     if path.suffix.lower() in _SPREADSHEETS:
-        raise InputError(f"{path}: a spreadsheet of another kind; save it as .xlsx or as CSV")
+        raise InputError(f"{path}: a spreadsheet of another kind. Save it as .xlsx or as CSV")
     if path.suffix.lower() in formats.KINDS:
         return _read_format(path, schema, sheet)
     try:
@@ -203,7 +203,7 @@ class CsvFile:
         delimiter = delimiter or _delimiter_in(path, one_column=one_column)
         names = _first_record(path, delimiter)
         if not names:
-            raise InputError(f"{path}: the file is empty; a header line is needed")
+            raise InputError(f"{path}: the file is empty. Write a header line first")
         if len(names) == 1 and not one_column:
             _check_delimiter(path, names[0], delimiter, schema)
         repeated = [name for name, times in Counter(names).items() if times > 1]
@@ -273,13 +273,13 @@ class CsvFile:
             raise _not_utf8(path) from None
         except csv.Error as error:
             raise InputError(
-                f"{path}: after row {line:,}: {error}; a quotation mark that is never closed?"
+                f"{path}: after row {line:,}: {error}. Close every quotation mark"
             ) from None
         if ragged:
             more = "; ..." if len(ragged) > SHOWN else ""
             raise InputError(
                 f"{path}: the header has {many(width, 'column')}, but "
-                f"{'; '.join(ragged[:SHOWN])}{more}; a cell that contains the delimiter must be in "
+                f"{'; '.join(ragged[:SHOWN])}{more}. Put a cell that contains the delimiter in "
                 "quotation marks"
             )
 
@@ -337,7 +337,7 @@ def _check_delimiter(path: Path, header: str, delimiter: str, schema: Schema | N
     for other, word in _DELIMITERS.items():
         if other in header and other != delimiter:
             given = _DELIMITERS.get(delimiter, delimiter)
-            raise InputError(f"{single}; the delimiter seems to be a {word}, not a {given}")
+            raise InputError(f"{single}. The delimiter seems to be a {word}, not a {given}")
     if schema is not None and all(name in header for name in schema.names):
         raise InputError(f"{single}. Name the character between its cells with --delimiter")
 
@@ -389,10 +389,10 @@ def _not_utf8(path: Path) -> InputError:
             except UnicodeDecodeError as error:
                 byte = line[error.start]
                 return InputError(
-                    f"{path}: not UTF-8 text: row {number:,} has the byte 0x{byte:02x}; "
-                    "save the file as UTF-8"
+                    f"{path}: not UTF-8 text: row {number:,} has the byte 0x{byte:02x}. "
+                    "Save the file as UTF-8"
                 )
-    return InputError(f"{path}: not UTF-8 text; save the file as UTF-8")
+    return InputError(f"{path}: not UTF-8 text. Save the file as UTF-8")
 
 
 def _nonempty(table: TableFile) -> TableFile:

@@ -149,7 +149,7 @@ def texts(known: Collection[str] | None = None) -> Callable[[object], tuple[str,
             for word in value:
                 one_of(known)(word)
             if not value:
-                raise InputError(f"the list is empty; name some of {', '.join(known)}")
+                raise InputError(f"the list is empty. Name some of {', '.join(known)}")
         return tuple(value)
 
     return parse

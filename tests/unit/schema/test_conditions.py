@@ -113,7 +113,7 @@ def test_words_of_the_language_are_values_when_quoted():
         ("not", 3, "the name of an attribute"),
         ("sex in (Male, ", 13, "a value or a range"),
         ("sex in (Male Female)", 13, "expected ',' or ')'"),
-        ("sex is Male", 7, "for a value write ="),
+        ("sex is Male", 7, "For a value write ="),
         ("sex is missing", 0, "no cell of 'sex' be empty"),
         ("sex = Mle", 6, "did you mean 'Male'?"),
         ("sex = male", 6, "did you mean 'Male'?"),

@@ -143,7 +143,7 @@ def test_a_hierarchy_over_bins_names_their_numbers():
         (one("kind = 'integer'\nmin = 3\nmax = 3"), "2 to 65,536 values, not 1"),
         (one("kind = 'integer'\nmin = 0\nmax = 100_000\nbins = 70_000"), "70,000: use fewer"),
         (one("kind = 'integer'\nmin = 0\nmax = 3\nbins = 2.0"), "bins: must be a whole number"),
-        (one("kind = 'integer'\nbins = 2\nedges = [0, 1, 2]"), "leave bins out"),
+        (one("kind = 'integer'\nbins = 2\nedges = [0, 1, 2]"), "Leave bins out"),
         (one("kind = 'integer'\nmin = 1\nedges = [0, 1, 2]"), "leave the range"),
         (one("kind = 'integer'\nmax = 1\nedges = [0, 1, 2]"), "leave the range"),
         (one("kind = 'integer'\nedges = 3"), "edges: must be a list"),
