@@ -1,5 +1,10 @@
 """The families of errors. Every message says what happened, where, and what to do about it."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ParleyError(Exception):
     """Base of every error this project raises on purpose. Raise one of the families below."""
@@ -23,3 +28,12 @@ class RemoteProtocolError(ParleyError):
 
 class PolicyError(ParleyError):
     """Refused on purpose: a budget, a cap, or the owner's policy does not allow it."""
+
+
+@contextmanager
+def naming(where: str) -> Iterator[None]:
+    """Put the name of an object before every InputError of the block."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None

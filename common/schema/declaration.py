@@ -48,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from common.errors import InputError
+from common.errors import InputError, naming
 from common.schema.attribute import (
     BINNED_KINDS,
     BOOLEANS,
@@ -119,11 +119,9 @@ def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
     name = table.get("name")
     if not isinstance(name, str) or not name:
         raise InputError(f'attribute {number}: name: a text is needed, such as name = "age"')
-    try:
+    with naming(f"attribute {number}"):
         check_name(name, most=MOST_ATTRIBUTE_NAME)
-    except InputError as error:
-        raise InputError(f"attribute {number}: {error}") from None
-    try:
+    with naming(f"attribute {name!r}"):
         kind = table.get("kind")
         if kind not in KINDS:
             raise InputError(
@@ -147,8 +145,6 @@ def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
             tree=_tree(table["hierarchy"], _leaf_codes(domain)) if "hierarchy" in table else None,
             frequencies=found.get("frequencies", ()),
         )
-    except InputError as error:
-        raise InputError(f"attribute {name!r}: {error}") from None
 
 
 def _missing(declared: object) -> bool | tuple[str, ...]:
@@ -248,10 +244,8 @@ def _edges(kind: str, found: Mapping[str, Any]) -> list[float]:
 
 
 def _number(kind: str, key: str, value: object) -> float:
-    try:
+    with naming(key):
         return to_number(kind, value)
-    except InputError as error:
-        raise InputError(f"{key}: {error}") from None
 
 
 def _leaf_codes(domain: Domain) -> dict[str | int, int]:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from common.errors import InputError
+from common.errors import InputError, naming
 from common.schema import query
 from common.schema.attribute import Listed
 from common.schema.binning import DEFAULT_BINS
@@ -68,10 +68,8 @@ class _Line:
 def read_dictionary(path: Path) -> Proposal:
     """Propose a schema, rules included, from a data dictionary; errors name the line."""
     text = text_of(path).removeprefix("\ufeff")
-    try:
+    with naming(str(path)):
         return _proposed(list(_lines(text)))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def with_frequencies(schema: Schema, name: str, path: Path) -> Schema:

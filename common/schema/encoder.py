@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from common.errors import InputError
+from common.errors import InputError, naming
 from common.schema.attribute import Attribute, Listed
 from common.schema.binning import Binning
 from common.schema.codes import CodeColumn, code_dtype
@@ -70,11 +70,9 @@ def encode_column(
     Errors name the table (`where`) and the first cells that the schema refuses, by the row numbers
     that its owner knows.
     """
-    try:
+    with naming(f"{where}: attribute {attribute.name!r}"):
         array = arrow_column(column)
         return _settle(attribute, encode_array(attribute, array), array, row_numbers)
-    except InputError as error:
-        raise InputError(f"{where}: attribute {attribute.name!r}: {error}") from None
 
 
 def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:

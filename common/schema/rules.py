@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InputError
+from common.errors import InputError, naming
 from common.schema.attribute import Attribute, Listed
 from common.schema.codes import Codes
 from common.schema.conditions import CellWeights, Condition, Join, cells_of, parse
@@ -51,26 +51,30 @@ def read_rules(tables: object) -> tuple[Rule, ...]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError("rules are written as [[rule]] tables, with double brackets")
     check_most("rules of a schema", len(tables), most=MOST_RULES)
-    return tuple(_rule(table, number) for number, table in enumerate(tables, start=1))
+    rules = []
+    for number, table in enumerate(tables, start=1):
+        with naming(f"rule {number}"):
+            rules.append(_rule(table))
+    return tuple(rules)
 
 
-def _rule(table: Mapping[str, Any], number: int) -> Rule:
+def _rule(table: Mapping[str, Any]) -> Rule:
     keys = set(table) - {"values"}
     form = next((form for form in _FORMS if set(form) == keys), None)
     if form is None or ("values" in table and "determined" not in table):
         raise InputError(
-            f"rule {number}: expected when and then, or impossible, or order, or determined and by "
-            f"(and values), not {', '.join(table) or 'nothing'}"
+            "expected when and then, or impossible, or order, or determined and by (and values), "
+            f"not {', '.join(table) or 'nothing'}"
         )
     for key in form:
         if not isinstance(table[key], str) or not table[key].strip():
-            raise InputError(f"rule {number}: {key}: expected a text, not {table[key]!r:.100}")
+            raise InputError(f"{key}: expected a text, not {table[key]!r:.100}")
     listed = table.get("values", {})
     if not isinstance(listed, dict) or not all(
         isinstance(own, list) and all(type(each) in (str, int) for each in own)
         for own in listed.values()
     ):
-        raise InputError(f"rule {number}: values: expected lists, such as {{ North = ['a', 'b'] }}")
+        raise InputError("values: expected lists, such as { North = ['a', 'b'] }")
     values = tuple((name, tuple(own)) for name, own in listed.items())
     return Rule(tuple((key, table[key]) for key in form), values)
 
@@ -117,12 +121,10 @@ class Possible:
         """Make the tables of the rules of a schema; refuse rules that no row satisfies."""
         tables = []
         for number, rule in enumerate(rules, start=1):
-            try:
+            with naming(f"rule {number}"):
                 tables.append(_table(rule, schema))
-            except InputError as error:
-                raise InputError(f"rule {number}: {error}") from None
-            if not tables[-1].table.any():
-                raise InputError(f"rule {number}: no row can satisfy it")
+                if not tables[-1].table.any():
+                    raise InputError("no row can satisfy it")
         cells = sum(each.table.size for each in tables)
         check_most("cells of the tables of all rules together", cells, most=8 * MOST_RULE_CELLS)
         return cls(tuple(tables), _example(tables, schema.attributes))

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from common.errors import InputError
+from common.errors import InputError, naming
 from common.schema import declaration
 from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
@@ -101,10 +101,8 @@ class Schema:
     @classmethod
     def from_toml(cls, text: str, *, where: str = "schema") -> Schema:
         """Read a schema from a text; `where` names it in errors."""
-        try:
+        with naming(where):
             return cls(*declaration.parse(text))
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Schema:

@@ -21,7 +21,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from common.errors import InputError
+from common.errors import InputError, naming
 
 Parser = Callable[[Any], Any]
 _Word = TypeVar("_Word", bound=Enum)
@@ -70,14 +70,11 @@ def read_table(
     for key in required:
         if key not in table:
             raise InputError(f"{dotted}{key} is missing. Set it")
-    return {key: _parsed(value, parsers[key], f"{dotted}{key}") for key, value in table.items()}
-
-
-def _parsed(value: object, parser: Parser, key: str) -> object:
-    try:
-        return parser(value)
-    except InputError as error:
-        raise InputError(f"{key}: {error}") from None
+    found = {}
+    for key, value in table.items():
+        with naming(f"{dotted}{key}"):
+            found[key] = parsers[key](value)
+    return found
 
 
 def refuse_unknown(table: Iterable[str], known: Collection[str], *, dotted: str = "") -> None:
