@@ -62,14 +62,12 @@ def _pandas_column(column: Any) -> pa.Array:  # noqa: ANN401  (pandas is loaded 
     kind = getattr(column, "dtype", None)
     if isinstance(kind, pd.CategoricalDtype):
         return _categorical(column.array)
-    if kind is None or kind == np.dtype(object):
-        return _objects(np.asarray(column, dtype=object))
-    try:
-        array = pa.array(column, from_pandas=True)
-    except _NOT_AN_ARRAY:
-        return _objects(np.asarray(column, dtype=object))
-    plain = _is_plain(array.type)
-    return arrow_column(array) if plain else _objects(np.asarray(column, dtype=object))
+    if kind is not None and kind != np.dtype(object):
+        with contextlib.suppress(*_NOT_AN_ARRAY):
+            array = pa.array(column, from_pandas=True)
+            if _is_plain(array.type):
+                return arrow_column(array)
+    return _objects(np.asarray(column, dtype=object))
 
 
 def _plain_layout(array: pa.Array) -> pa.Array:
@@ -108,16 +106,12 @@ def _categorical(column: Any) -> pa.DictionaryArray:  # noqa: ANN401
 
 def _objects(column: NDArray[Any]) -> pa.Array:
     """Turn objects of any types into an array: texts if all are, else the text of each."""
-    try:
+    with contextlib.suppress(*_NOT_AN_ARRAY):
         return arrow_column(pa.array(column, type=pa.string(), from_pandas=True))
-    except _NOT_AN_ARRAY:
-        pass
     kinds = set(map(type, column)) - {type(None)}
     if len(kinds) == 1 and kinds < set(_ONE_TYPE):
-        try:
+        with contextlib.suppress(*_NOT_AN_ARRAY):  # an integer of more than 64 bits
             return arrow_column(pa.array(column, from_pandas=True))
-        except _NOT_AN_ARRAY:  # an integer of more than 64 bits
-            pass
     array = pa.array([words.word_of(value) for value in column], type=pa.binary())
     return _plain_layout(array).dictionary_encode()
 

@@ -222,10 +222,8 @@ def _numbers_of(array: pa.Array, *, known: bool) -> tuple[pa.Array, tuple[str, .
 def _dates_of(array: pa.Array) -> pa.Array:
     """Turn a text column of ISO dates into dates; keep any other."""
     for target in (pa.date32(), pa.timestamp("us")):
-        try:
+        with contextlib.suppress(pa.ArrowInvalid):
             return pc.cast(array, target)
-        except pa.ArrowInvalid:
-            continue
     return array
 
 

@@ -1,4 +1,4 @@
-"""The schema: what a table may contain, agreed between the parties before any data is touched.
+"""The schema: what a table may contain, agreed between the parties before any row is read.
 
     >>> schema = Schema.from_toml('''
     ... [[attribute]]
@@ -134,12 +134,9 @@ class Schema:
 
     def position(self, name: str) -> int:
         """Return the position of an attribute; InputError if no attribute has the name."""
-        try:
-            return self.names.index(name)
-        except ValueError:
-            raise InputError(
-                f"no attribute is called {name!r}{suggest(name, self.names)}"
-            ) from None
+        if name not in self.names:
+            raise InputError(f"no attribute is called {name!r}{suggest(name, self.names)}")
+        return self.names.index(name)
 
     def encode(
         self,
