@@ -20,8 +20,7 @@ from benchmarks.research_tables import DATA, Dataset, Target, available, read_co
 from common.bayes.privbayes.decisions import Encoding
 from common.schema import Schema
 from common.schema.attribute import Attribute, Listed
-from common.schema.codes import Codes
-from common.schema.encodings import binarise
+from common.schema.codes import Codes, binarise
 from common.schema.hierarchy import Hierarchy
 
 IN_BITS = "adult-52"

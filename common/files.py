@@ -22,35 +22,40 @@ def pieces_of(path: Path, *, most: int = _LARGEST_FILE) -> Iterator[bytes]:
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """A new file, whole or not at all; InputError rather than overwrite anything."""
-    scratch = _scratch(path, data, mode)
-    try:
-        os.link(scratch, path)
-        flush(path.parent)
-    except FileExistsError:
-        raise InputError(f"{path} exists; nothing is overwritten") from None
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        scratch.unlink(missing_ok=True)
+    """Write a new file, whole or not at all; InputError rather than overwrite anything."""
+    with _writing(path):
+        scratch = _scratch(path, data, mode)
+        try:
+            os.link(scratch, path)
+            flush(path.parent)
+        except FileExistsError:
+            raise InputError(f"{path} exists; nothing is overwritten") from None
+        finally:
+            scratch.unlink(missing_ok=True)
 
 
 def replace(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Another content for a file, at one moment."""
-    scratch = _scratch(path, data, mode)
+    """Give a file another content, at one moment."""
+    with _writing(path):
+        scratch = _scratch(path, data, mode)
+        try:
+            scratch.replace(path)
+            flush(path.parent)
+        finally:
+            scratch.unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
     try:
-        scratch.replace(path)
-        flush(path.parent)
+        yield
     except OSError as error:
-        scratch.unlink(missing_ok=True)
         raise InputError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _scratch(path: Path, data: bytes, mode: int) -> Path:
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
+    """Write a file beside the path, flushed to disk; leave none if that fails."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     scratch = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -58,10 +63,8 @@ def _scratch(path: Path, data: bytes, mode: int) -> Path:
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-    except BaseException as error:
+    except BaseException:
         scratch.unlink()
-        if isinstance(error, OSError):
-            raise InputError(f"cannot write {path}: {error.strerror}") from error
         raise
     return scratch
 
@@ -76,7 +79,7 @@ def make_private_folder(folder: Path) -> None:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[None]:
-    """What the block puts into a new or empty folder goes again if the block does not end well."""
+    """Empty a new or empty folder again if the block raises."""
     existed = folder.is_dir()
     ours = not (existed and any(folder.iterdir())) and not folder.is_file()
     try:
@@ -94,7 +97,7 @@ def whole_folder(folder: Path) -> Iterator[None]:
 
 
 def flush(path: Path) -> None:
-    """Have a file's content, or the names in a folder, on disk."""
+    """Flush a file's content, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -103,7 +106,7 @@ def flush(path: Path) -> None:
 
 
 def read(path: Path) -> bytes:
-    """A small file's bytes; InputError says why not."""
+    """Return the bytes of a small file; an InputError names the reason if it cannot be read."""
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST_FILE + 1)
@@ -115,13 +118,11 @@ def read(path: Path) -> bytes:
 
 
 def read_private(path: Path, *, remedy: str, group_may_read: bool = False) -> bytes:
-    """A secret's bytes; InputError if other users of the machine could have read them, too.
+    """Return the bytes of a secret; InputError if other users of the machine could read them.
 
-    Args:
-        path: a file of mode 0600 that belongs to the user who runs this.
-        remedy: what to do if others could read it.
-        group_may_read: whose file it is does not matter either; that is how containers hand
-            secrets to a service.
+    The file has mode 0600 and belongs to the user who runs this. `group_may_read` allows any owner
+    and mode 0640, which is how containers hand secrets to a service. `remedy` is what to do if
+    others could read the file.
     """
     data, status = read(path), path.stat()
     ours = group_may_read or status.st_uid == os.geteuid()
@@ -134,6 +135,6 @@ def read_private(path: Path, *, remedy: str, group_may_read: bool = False) -> by
 
 
 def read_private_key(path: Path) -> bytes:
-    """A private key or a passphrase that a container may hand to a service."""
+    """Return a private key or a passphrase that a container may hand to a service."""
     remedy = "make a new key with `parley keys rotate`"
     return read_private(path, remedy=remedy, group_may_read=True)

@@ -9,7 +9,7 @@ _HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 
 def many(number: int, word: str) -> str:
-    """A number of things: 1 row, 2 rows, 1 party, 1,200 parties."""
+    """Count things in words: 1 row, 2 rows, 1 party, 1,200 parties."""
     if number == 1:
         return f"1 {word}"
     if word.endswith("y") and word[-2] not in "aeiou":
@@ -18,18 +18,18 @@ def many(number: int, word: str) -> str:
 
 
 def moment(at: str) -> str:
-    """A time of a record, 2026-11-17T16:53:22+00:00, as people read it: 2026-11-17 16:53:22 UTC."""
+    """Turn the time of a record, 2026-11-17T16:53:22+00:00, into 2026-11-17 16:53:22 UTC."""
     return at.replace("T", " ").removesuffix("+00:00").removesuffix("Z") + " UTC"
 
 
 def harmless(text: str) -> str:
-    """A text of several lines without what a terminal obeys: such characters are escaped.
+    """Escape the characters of a text that a terminal obeys.
 
-    The escapes are those of JSON and TOML, so that such a document stays the same document.
+    The escapes are those of JSON and TOML, so that such a document keeps its meaning.
     """
     return _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def one_line(text: str) -> str:
-    """The same, of a text that must not look like several lines."""
+    """Escape those characters and line breaks, so that a text cannot look like several lines."""
     return harmless(text).replace("\n", "\\n").replace("\t", "\\t")

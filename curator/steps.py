@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from common.schema.encodings import bit_count
+from common.schema.codes import bit_count
 from common.study.document import Study
 from common.study.ids import short_id
 from common.study.messages import ChoiceSubmitted, ToCurator

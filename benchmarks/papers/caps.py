@@ -24,8 +24,7 @@ from common.methods.dp_subn.initialisation import PairChoice
 from common.methods.network_model import Variables
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
-from common.schema.codes import Codes
-from common.schema.encodings import binarise
+from common.schema.codes import Codes, binarise
 from common.study.requests import TableRequest
 from parley.simulation.in_process import RowsInMemory
 

@@ -26,8 +26,7 @@ from common.bayes.privbayes.scores import Score, mutual_information
 from common.errors import InputError
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource
-from common.schema.codes import Codes
-from common.schema.encodings import binarise
+from common.schema.codes import Codes, binarise
 
 BETAS = tuple(Fraction(b, 100) for b in (1, 5, 10, 30, 50, 70, 90))
 THETAS = tuple(Fraction(t) for t in ("1/2", "1", "2", "4", "8", "16"))

@@ -31,8 +31,7 @@ from common.methods.dp_subn.decisions import Plan
 from common.methods.independent import StackedModels
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
-from common.schema.codes import Codes
-from common.schema.encodings import binarise
+from common.schema.codes import Codes, binarise
 from common.study.requests import Counts
 from common.study.steps import Model, SumStep
 from parley.simulation.in_process import run_study

@@ -17,9 +17,15 @@ from common.bayes.domain import Domain
 from common.bayes.network import Conditional, Network
 from common.errors import InputError, LocalError
 from common.privacy.randomness import RandomSource, uniforms
-from common.schema.codes import CodeColumn, Codes, code_dtype, concatenate
+from common.schema.codes import (
+    CodeColumn,
+    Codes,
+    bit_positions,
+    code_dtype,
+    concatenate,
+    debinarise,
+)
 from common.schema.compilation import compiled
-from common.schema.encodings import bit_positions, debinarise
 
 _BLOCK_ROWS = 1 << 14  # the columns and random words of a block stay in the second-level cache
 _ALIAS_BITS = 16
@@ -85,7 +91,7 @@ class Sampler:
         domains, parts, missing = tuple(sizes), list[Codes](), rows
         for _ in range(1 + _MOST_REDRAWS):
             bits = self.sample(missing, source)
-            columns, valid = debinarise(bits, domains, gray)
+            columns, valid = debinarise(bits, domains, gray=gray)
             parts.append(Codes(columns, domains).take(np.flatnonzero(valid)))
             missing -= parts[-1].rows
             if not missing:
@@ -111,7 +117,7 @@ class Sampler:
 def _repaired(bits: Codes, sizes: tuple[int, ...], source: RandomSource, *, gray: bool) -> Codes:
     columns = []
     for size, span in zip(sizes, bit_positions(sizes), strict=True):
-        (column,), valid = debinarise(bits.select(span), [size], gray)
+        (column,), valid = debinarise(bits.select(span), [size], gray=gray)
         instead = (uniforms(bits.rows, source) * size).astype(column.dtype)
         columns.append(np.where(valid, column, instead))
     return Codes.from_columns(columns, sizes)

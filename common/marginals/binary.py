@@ -32,11 +32,6 @@ class BinarySubsets:
     """For every set of at most `order` binary attributes, how many rows have them all.
 
     Counting happens once, here; `tables` only assembles.
-
-    Args:
-        codes: Rows whose attributes all have two values.
-        order: The most attributes a table can have.
-        threads: How many threads count; one per core when not given.
     """
 
     def __init__(self, codes: Codes, order: int, threads: int | None = None) -> None:
@@ -50,7 +45,7 @@ class BinarySubsets:
         if sum(by_size) > _MOST_SUBSETS:
             raise InputError(
                 f"{codes.width} attributes have {sum(by_size):,} subsets of at most {order}, and "
-                f"at most {_MOST_SUBSETS:,} can be counted; ask for tables of fewer attributes"
+                f"at most {_MOST_SUBSETS:,} can be counted. Ask for tables of fewer attributes"
             )
         self._starts = np.cumsum([0, *by_size[:-1]], dtype=np.int64)
         # What an attribute adds to the rank of a set in which it is the (place + 1)-th smallest.
@@ -75,10 +70,9 @@ class BinarySubsets:
         self._counts[0] = codes.rows
 
     def tables(self, sets: NDArray[np.integer[Any]] | Sequence[Sequence[int]]) -> NDArray[np.int64]:
-        """The contingency tables of N sets of m attributes each, as one (N, 2, ..., 2) array.
+        """Return the tables of N sets of m attributes each, as one (N, 2, ..., 2) array.
 
-        Args:
-            sets: N x m positions of distinct attributes; the axes of a table follow their order.
+        A set is the positions of distinct attributes; the axes of its table follow their order.
         """
         attributes = np.asarray(sets, dtype=np.int64)
         if attributes.ndim != 2 or attributes.shape[1] > self._order:
@@ -104,7 +98,7 @@ class BinarySubsets:
         return self._as_asked(halves, attributes)
 
     def _places(self, in_order: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where the counts of the sets, one per line and ascending, lie."""
+        """Return where the counts of the sets, one per line and ascending, lie."""
         size = in_order.shape[1]
         places = np.full(len(in_order), self._starts[size])
         for place in range(size):
@@ -114,7 +108,7 @@ class BinarySubsets:
     def _as_asked(
         self, halves: NDArray[np.int64], attributes: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Tables over ascending attributes (2, ..., 2, N) to (N, 2, ..., 2) in the order given."""
+        """Turn tables over ascending attributes (2, ..., 2, N) into (N, 2, ..., 2) as asked."""
         number, size = attributes.shape
         tables = np.ascontiguousarray(np.moveaxis(halves, -1, 0))
         if (attributes[:, 1:] > attributes[:, :-1]).all():
@@ -132,7 +126,7 @@ class BinarySubsets:
 
 
 def packed(codes: Codes) -> NDArray[np.uint64]:
-    """Binary columns as attributes x words, 64 rows to a word, the rest of the last word zero."""
+    """Return binary columns as attributes x words, 64 rows to a word, padded with zeros."""
     words = -(-codes.rows // 64)
     columns = np.zeros((codes.width, words * 8), dtype=np.uint8)
     for attribute, column in enumerate(codes.columns):

@@ -1,10 +1,11 @@
 """Tables of counts over sets of attributes: the one door to every row.
 
 `count` answers a list of attribute sets with one int64 array each. Counts are additive over rows,
-so a `Tally` gives the same answer for a table that arrives in pieces. Small requests take one
-`numpy.bincount` each; large ones one compiled pass over the rows, in blocks that stay in the cache,
-with every core on rows (or, for large tables, on sets) of its own; many tables of binary attributes
-are assembled from the counts of their subsets.
+so a `Tally` gives the same answer for a table that arrives in pieces, and `count_streams` for rows
+that are made while they are counted. Small requests take one `numpy.bincount` each; large ones one
+compiled pass over the rows, in blocks that stay in the cache, with every core on rows (or, for
+large tables, on sets) of its own; many tables of binary attributes are assembled from the counts of
+their subsets.
 
     >>> ages_by_sex, total = count(codes, [(0, 4), ()])
 """
@@ -14,7 +15,8 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,18 +24,16 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.marginals.binary import BinarySubsets
-from common.marginals.covering import CACHED_CELLS, AttributeSet, cover
 from common.marginals.kernels import add_block, add_small
-from common.marginals.tables import cell_count, project
-from common.marginals.threads import run_in_threads, worker_count
-from common.schema.codes import NO_GROUPS, CodeColumn, Codes, Groups, code_dtype
+from common.marginals.tables import CACHED_CELLS, AttributeSet, cell_count, cover, project
+from common.marginals.threads import map_in_threads, run_in_threads, worker_count
+from common.schema.codes import NO_GROUPS, CodeColumn, Codes, Groups, code_dtype, grouped_sizes
 from common.schema.compilation import compiled
 
 Counts = NDArray[np.int64]
+Stream = Callable[[], Iterable[Codes]]  # a part of a table that one thread can produce alone
 
-_BLOCK_ROWS = (
-    1 << 15
-)  # 32 or 64 KiB per column: the columns of a block stay in the second-level cache
+_BLOCK_ROWS = 1 << 15  # 32 or 64 KiB per column: a block stays in the second-level cache
 _COMPILED_FROM = 1 << 25  # rows x sets; below, bincount is done before numba would be loaded
 _SUBSETS_PER_TABLE = 16  # 64 rows to a word: a subset is counted that much faster than a table
 _PRIVATE_CELLS = 1 << 20  # 8 MiB of totals per thread; beyond, threads share out the sets instead
@@ -48,23 +48,16 @@ def count(
     weights: NDArray[np.integer[Any]] | None = None,
     threads: int | None = None,
 ) -> list[Counts]:
-    """The contingency table of every attribute set.
+    """Return the contingency table of every attribute set; refuse one that is too large.
+
+    The table of a set has shape `[codes.sizes[j] for j in the set]`, axes as given.
 
     Args:
         codes: The rows.
         attribute_sets: Positions of distinct attributes; the empty set asks for the row total.
-        groups: Of attributes that are counted by groups of values, each value's group.
-        weights: How many rows each row stands for (not negative), as where a database groups its
-            rows; one each when not given.
-        threads: How many threads count; one per core when not given. The answer is the same.
-
-    Returns:
-        For each set an int64 array of shape `[codes.sizes[j] for j in the set]`, axes as given;
-        with groups, their number in place of a size.
-
-    Raises:
-        InputError: A table would be too large to count.
-        LocalError: A set or a weight makes no sense.
+        groups: The group of each value, for attributes that are counted by groups of values.
+        weights: How many rows each row stands for, where a database groups its rows.
+        threads: How many threads count; one per core when not given.
     """
     codes = codes.in_groups(groups)
     sets = checked_sets(attribute_sets, codes.sizes)
@@ -81,7 +74,7 @@ def count(
 def checked_sets(
     attribute_sets: Sequence[Sequence[int]], sizes: Sequence[int]
 ) -> list[AttributeSet]:
-    """The sets as tuples; refuses unknown and repeated attributes and tables too large."""
+    """Return the sets as tuples; refuse unknown and repeated attributes and large tables."""
     sets = [tuple(int(attribute) for attribute in each) for each in attribute_sets]
     for each in set(sets):
         if len(set(each)) != len(each) or not all(0 <= a < len(sizes) for a in each):
@@ -93,7 +86,7 @@ def checked_sets(
 
 
 def checked_weights(weights: NDArray[np.integer[Any]], rows: int) -> Counts:
-    """The weights as int64; refuses negative ones and a total that int64 does not hold."""
+    """Return the weights as int64; refuse negative ones and a total beyond int64."""
     if weights.shape != (rows,) or not np.issubdtype(weights.dtype, np.integer):
         raise LocalError(
             f"expected {rows} integer weights, got {weights.dtype} of shape {weights.shape}"
@@ -107,7 +100,7 @@ def checked_weights(weights: NDArray[np.integer[Any]], rows: int) -> Counts:
 
 
 def _one_table(codes: Codes, attributes: AttributeSet, weights: Counts | None) -> Counts:
-    """One table by mixed-radix codes and `numpy.bincount`."""
+    """Count one table by mixed-radix codes and `numpy.bincount`."""
     if not attributes:
         return np.array(codes.rows if weights is None else weights.sum(), dtype=np.int64)
     shape = [codes.sizes[a] for a in attributes]
@@ -124,7 +117,7 @@ def _one_table(codes: Codes, attributes: AttributeSet, weights: Counts | None) -
 
 
 def _bits_are_fewer(codes: Codes, sets: Sequence[AttributeSet]) -> bool:
-    """Whether counting all subsets of binary attributes is less work than the sets themselves."""
+    """Tell whether counting all subsets of binary attributes is less work than the sets."""
     used = {attribute for each in sets for attribute in each}
     if not used or any(codes.sizes[a] != 2 for a in used):
         return False
@@ -134,7 +127,7 @@ def _bits_are_fewer(codes: Codes, sets: Sequence[AttributeSet]) -> bool:
 
 
 def _binary_tables(codes: Codes, sets: Sequence[AttributeSet], threads: int | None) -> list[Counts]:
-    """All tables from one count of the subsets of the attributes used."""
+    """Assemble all tables from one count of the subsets of the attributes used."""
     used = sorted({attribute for each in sets for attribute in each})
     subsets = BinarySubsets(codes.select(used), max(map(len, sets)), threads)
     column_of = {attribute: column for column, attribute in enumerate(used)}
@@ -179,7 +172,7 @@ class Tally:
             self._add_by_sets(codes, weights, workers)
 
     def empty(self) -> Tally:
-        """A tally of the same request, without rows."""
+        """Return a tally of the same request, without rows."""
         fresh = copy.copy(self)
         fresh._totals = np.zeros_like(self._totals)
         fresh._rows = 0
@@ -204,16 +197,16 @@ class Tally:
         return project(whole, [home.index(a) for a in attributes])
 
     def _add_by_rows(self, codes: Codes, weights: Counts | None, workers: int) -> None:
-        """Each thread counts a share of the rows into totals of its own."""
+        """Let each thread count some of the rows into totals of its own."""
         blocks = -(-codes.rows // _BLOCK_ROWS)
         workers = max(1, min(workers, blocks))
-        shares = [
+        spans = [
             range(blocks * w // workers * _BLOCK_ROWS, blocks * (w + 1) // workers * _BLOCK_ROWS)
             for w in range(workers)
         ]
-        totals = [self._totals, *(np.zeros_like(self._totals) for _ in shares[1:])]
+        totals = [self._totals, *(np.zeros_like(self._totals) for _ in spans[1:])]
         run_in_threads(
-            lambda worker: self._layout.add(codes, weights, shares[worker], totals[worker]),
+            lambda worker: self._layout.add(codes, weights, spans[worker], totals[worker]),
             range(workers),
             workers,
         )
@@ -221,7 +214,7 @@ class Tally:
             self._totals += private
 
     def _add_by_sets(self, codes: Codes, weights: Counts | None, workers: int) -> None:
-        """Each thread counts all rows into a share of the tables: no totals are held twice."""
+        """Let each thread count all rows into some of the tables: no totals are held twice."""
         parts = self._layout.parts(workers)
         run_in_threads(
             lambda part: parts[part].add(codes, weights, range(codes.rows), self._totals),
@@ -256,7 +249,7 @@ class _Layout:
         return int(self._offsets[place]), int(self._offsets[place + 1])
 
     def parts(self, count: int) -> list[_Layout]:
-        """At most `count` layouts that share out the sets, over the same vector of totals."""
+        """Divide the sets among at most `count` layouts over the same vector of totals."""
         count = max(1, min(count, len(self._sets)))
         cuts = [len(self._sets) * part // count for part in range(count + 1)]
         return [
@@ -286,3 +279,52 @@ class _Layout:
             if len(large):
                 each = _ONE_EACH if weights is None else weights[low:high]
                 compiled(add_block)(block, each, large, *layout)
+
+
+def count_streams(
+    streams: Iterable[Stream],
+    sizes: Sequence[int],
+    attribute_sets: Sequence[Sequence[int]],
+    *,
+    groups: Groups = NO_GROUPS,
+    threads: int | None = None,
+) -> list[Counts]:
+    """`count` all the rows of all streams, such as the row groups of a file.
+
+    Streams are taken one by one in the caller's thread, and run in any. The thread that decodes a
+    chunk also counts it, while it is in its cache, into totals of its own; the totals are added up
+    at the end. Requests too large for that have one set of totals, to which the chunks are added
+    one after the other, by all threads.
+    """
+    workers = worker_count(threads)
+    sizes = grouped_sizes(sizes, groups)
+    whole = Tally(sizes, checked_sets(attribute_sets, sizes))
+    if whole.fits_every_thread:
+        _count_apart(streams, groups, whole, workers)
+    else:
+        for chunks in map_in_threads(lambda stream: list(stream()), streams, workers):
+            for chunk in chunks:
+                whole.add(chunk.in_groups(groups), threads=workers)
+    return whole.tables()
+
+
+def _count_apart(streams: Iterable[Stream], groups: Groups, whole: Tally, workers: int) -> None:
+    idle: list[Tally] = []
+    every: list[Tally] = []
+    lock = threading.Lock()
+
+    def run(stream: Stream) -> None:
+        with lock:
+            if not idle:
+                every.append(whole.empty())
+                idle.append(every[-1])
+            tally = idle.pop()
+        for chunk in stream():
+            tally.add(chunk.in_groups(groups), threads=1)
+        with lock:
+            idle.append(tally)
+
+    for _ in map_in_threads(run, streams, workers):
+        pass
+    for tally in every:
+        whole.merge(tally)

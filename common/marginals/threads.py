@@ -1,4 +1,4 @@
-"""Sharing out the work of one request among the cores."""
+"""Dividing the work of one request among the cores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AHEAD = 2  # items per thread that are under way or wait: enough to keep it bus
 
 
 def worker_count(threads: int | None) -> int:
-    """The number of threads asked for; one per core when nothing was asked for."""
+    """Return the number of threads asked for; one per core when none was."""
     workers = (os.cpu_count() or 1) if threads is None else threads
     if workers < 1:
         raise LocalError(f"counting takes at least one thread, not {workers}")
@@ -41,10 +41,10 @@ def run_in_threads(task: Callable[[int], None], items: Iterable[int], workers: i
 def map_in_threads(
     task: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Iterator[Result]:
-    """The results of `task` in the order of the items, of which only a few are under way at a time.
+    """Yield the results of `task` in the order of the items; only a few are under way at a time.
 
     The items themselves are taken in the caller's thread. The first error ends everything; so does
-    a caller who stops asking.
+    a caller that stops iterating.
     """
     if workers == 1:
         yield from map(task, items)

@@ -37,9 +37,8 @@ from common.methods.subn_plus.descent import Frequencies, SpreadModel, within_ce
 from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import LatentModel
 from common.privacy.randomness import RandomSource, uniforms
-from common.schema.codes import Codes, concatenate
+from common.schema.codes import Codes, bit_count, bit_positions, concatenate
 from common.schema.conditions import CellWeights
-from common.schema.encodings import bit_count, bit_positions
 from common.schema.rules import Possible
 from common.study.steps import Model
 

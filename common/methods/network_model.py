@@ -26,8 +26,7 @@ from common.bayes.sampling import Sampler
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
 from common.privacy.randomness import RandomSource
-from common.schema.codes import Codes
-from common.schema.encodings import bit_count
+from common.schema.codes import Codes, bit_count
 from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, TableRequest, rows_in_bits
 from common.study.script import Script, summed

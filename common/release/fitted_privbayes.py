@@ -30,7 +30,7 @@ from common.release.report.release_page import MethodFacts
 from common.release.single_owner import OWNER
 from common.release.synthetic_table import Columns
 from common.schema import Codes, Schema
-from common.schema.encodings import binarise, bit_positions
+from common.schema.codes import binarise, bit_positions
 from common.study.requests import RowsInMemory
 
 METHOD = "privbayes"
@@ -151,7 +151,9 @@ def privbayes_diagnostics(model: PrivBayesModel, schema: Schema, synthetic: Code
     plan, tables = model.plan, model_tables(model)
     if synthetic.rows:
         in_bits, gray = plan.encoding.in_bits, plan.encoding == "gray"
-        rows = RowsInMemory(plan.domain.expand(binarise(synthetic, gray) if in_bits else synthetic))
+        rows = RowsInMemory(
+            plan.domain.expand(binarise(synthetic, gray=gray) if in_bits else synthetic)
+        )
         for place, (family, counts) in enumerate(model.tables.items()):
             (expected,) = rows.count([tuple(plan.domain.views.index(view) for view in family)])
             residuals, deviations = compare_counts(

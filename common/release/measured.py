@@ -15,7 +15,7 @@ from common.methods.subn_plus.requests import Contrasts, GroupedTables, even_gro
 from common.release.diagnostics import GROUPS, Diagnostics, Measured, noise_by_name
 from common.release.report.relations import significant
 from common.schema import Codes
-from common.schema.encodings import bit_positions
+from common.schema.codes import bit_positions
 from common.study.document import Study
 from common.study.requests import Request, RowsInMemory, split_tables
 from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep

@@ -1,8 +1,8 @@
-"""Public domains: what a table may contain, agreed before any data is touched."""
+"""Public domains: what a table may contain, agreed before any row is read."""
 
-from common.schema.attribute import Attribute, Kind
+from common.schema.attribute import Attribute
 from common.schema.codes import Codes
-from common.schema.hierarchy import Hierarchy, Node
+from common.schema.hierarchy import Node
 from common.schema.schema import Schema
 
-__all__ = ["Attribute", "Codes", "Hierarchy", "Kind", "Node", "Schema"]
+__all__ = ["Attribute", "Codes", "Node", "Schema"]

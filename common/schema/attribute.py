@@ -64,16 +64,9 @@ class Listed:
     def count(self) -> int:
         return len(self.values)
 
-    @property
-    def textual(self) -> bool:
-        return bool(self.values) and isinstance(self.values[0], str)
-
     @cached_property
     def by_number(self) -> dict[int | float, int]:
-        """The places of the texts that are numbers; of several, the one that is the number's own.
-
-        `common.schema.words` has the rule.
-        """
+        """The places of the texts that are numbers; `common.schema.words` has the rule."""
         found: dict[int | float, int] = {}
         for place, value in enumerate(self.values):
             read = number(value.encode()) if isinstance(value, str) else None
@@ -84,6 +77,7 @@ class Listed:
         return found
 
 
+Domain = Listed | Binning
 BOOLEANS = Listed((False, True))
 
 
@@ -94,7 +88,7 @@ class Attribute:
     name: str  # the name of the column
     kind: Kind  # what the values are, see `Kind`
     # the listed values (categorical, ordinal, boolean) or the bins (all other kinds)
-    domain: Listed | Binning
+    domain: Domain
     missing: bool = False  # an empty cell has its own code; without it, an empty cell is refused
     other: bool = False  # a value outside the domain has its own code; without it, it is refused
     clip: bool = False  # a number outside the range counts as the nearest end of the range
@@ -103,12 +97,12 @@ class Attribute:
     forgiving: bool = False  # no cell is refused; see `forgiven`. Never declared, and in no digest.
     # texts that stand for an empty cell, however their number is written
     missing_codes: tuple[str, ...] = ()
-    # how frequent each listed value is elsewhere, in public; none if not declared. Values that are
-    # too rare for a count of their own are drawn by them.
+    # how frequent each listed value is elsewhere, in public; () if not declared. Values that are
+    # too rare for a count of their own are drawn by these frequencies.
     frequencies: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse contradictions, domains that say nothing and domains too large to code."""
+        """Refuse contradictions, domains of one value and domains too large to code."""
         if isinstance(self.domain, Binning) != (self.kind in BINNED_KINDS):
             raise LocalError(f"attribute {self.name!r}: a {self.kind} cannot have this domain")
         check_name(self.name, most=MOST_ATTRIBUTE_NAME)
@@ -123,15 +117,13 @@ class Attribute:
         if self.clip and self.other:
             raise InputError("clip and other: choose one, both say what happens outside the range")
         if not 2 <= self.size <= MAX_SIZE:
+            alone = "with one value there is nothing to learn, so leave the attribute out"
             raise InputError(
                 f"a domain has 2 to {MAX_SIZE:,} values, not {self.size:,}: "
-                "with one value there is nothing to learn, so leave the attribute out"
-                if self.size < 2
-                else f"a domain has 2 to {MAX_SIZE:,} values, not {self.size:,}: use fewer"
+                f"{alone if self.size < 2 else 'use fewer'}"
             )
-        specials = {OTHER_LABEL} if self.other else set()
-        specials |= {MISSING_LABEL} if self.missing else set()
-        if isinstance(self.domain, Listed) and specials & set(self.domain.values):
+        specials = self._special_labels()
+        if isinstance(self.domain, Listed) and not set(specials).isdisjoint(self.domain.values):
             raise InputError(f"values: {', '.join(sorted(specials))} names a special category here")
         if self.tree is not None and sorted(self.tree.codes()) != list(range(self.domain.count)):
             raise LocalError(f"attribute {self.name!r}: the tree must hold every value once")
@@ -142,7 +134,7 @@ class Attribute:
         listed = {str(value) for value in getattr(self.domain, "values", ())}
         both = [code for code in self.missing_codes if code in listed]
         if both:
-            raise InputError(f"missing: {both[0]!r} is a value, too; list it once")
+            raise InputError(f"missing: {both[0]!r} is a value, too. List it once")
 
     @property
     def size(self) -> int:
@@ -155,11 +147,11 @@ class Attribute:
         return self.domain.count
 
     def forgiven(self) -> Attribute:
-        """The same codes, and no cell that is refused.
+        """Return an attribute with equal codes that refuses no cell.
 
-        A number beyond the range counts as its nearest end, whatever else is refused otherwise as
-        the first value. So an observer of what is done with the codes cannot tell whether
-        every cell was of the domain.
+        A number beyond the range counts as its nearest end, any other cell that would be refused as
+        the first value. So an observer of what is done with the codes cannot tell whether every
+        cell was of the domain.
         """
         return replace(self, forgiving=True)
 
@@ -186,7 +178,7 @@ class Attribute:
         """The code that an empty cell gets; None where empty cells are refused.
 
         Numbers, dates and booleans cannot hold the label "(other)": a decoded `other` is an empty
-        cell there, so where nothing else is said an empty cell is `other`.
+        cell there, so where `missing` is not declared an empty cell is `other`.
         """
         if self.missing_code is not None:
             return self.missing_code
@@ -194,8 +186,9 @@ class Attribute:
 
     @property
     def textual(self) -> bool:
-        """Whether its values are texts, and not numbers, dates or booleans."""
-        return isinstance(self.domain, Listed) and self.domain.textual
+        """Whether the values are texts."""
+        listed = self.domain.values if isinstance(self.domain, Listed) else ()
+        return bool(listed) and isinstance(listed[0], str)
 
     @property
     def ordered(self) -> bool:
@@ -209,16 +202,16 @@ class Attribute:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """What to show for each code."""
-        labels = list(self._value_labels())
-        labels += [OTHER_LABEL] if self.other else []
-        labels += [MISSING_LABEL] if self.missing else []
-        return tuple(labels)
+        return (*self._value_labels(), *self._special_labels())
+
+    def _special_labels(self) -> list[str]:
+        return [OTHER_LABEL] * self.other + [MISSING_LABEL] * self.missing
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
         """The tree over all codes: as declared, else binary for bins, else flat.
 
-        The special codes are children of the root: no declared group speaks for them.
+        The special codes are children of the root, because no declared group holds them.
         """
         if self.tree is not None:
             tree = self.tree
@@ -246,7 +239,7 @@ class Attribute:
 
 
 def to_number(kind: str, value: Any) -> float:  # noqa: ANN401  (whatever a TOML file may hold)
-    """A bound or an edge as a number: days for dates, seconds for datetimes."""
+    """Return a bound or an edge as a number: days for dates, seconds for datetimes."""
     if kind == "integer" and type(value) is int:
         return value
     if kind == "real" and type(value) in (int, float):
@@ -255,9 +248,9 @@ def to_number(kind: str, value: Any) -> float:  # noqa: ANN401  (whatever a TOML
         return (value - _EPOCH_DAY).days
     if kind == "datetime" and isinstance(value, dt.datetime):
         if value.tzinfo is not None:
-            raise InputError(f"{value} has a time zone; write it without one")
+            raise InputError(f"{value} has a time zone. Write it without one")
         if value.microsecond:
-            raise InputError(f"{value} has a fraction of a second; whole seconds only")
+            raise InputError(f"{value} has a fraction of a second. Write whole seconds")
         since = value - _EPOCH
         return since.days * 86_400 + since.seconds
     expected = {"integer": "a whole number", "real": "a number", "date": "a date (2024-01-31)"}
@@ -265,7 +258,7 @@ def to_number(kind: str, value: Any) -> float:  # noqa: ANN401  (whatever a TOML
 
 
 def from_number(kind: str, number: float) -> int | float | dt.date | dt.datetime:
-    """The bound or edge that `to_number` turned into this number."""
+    """Return the bound or edge that `to_number` turned into this number."""
     if kind == "date":
         return _EPOCH_DAY + dt.timedelta(days=number)
     if kind == "datetime":
@@ -274,7 +267,7 @@ def from_number(kind: str, number: float) -> int | float | dt.date | dt.datetime
 
 
 def _real_labels(domain: Binning) -> list[str]:
-    """Intervals with as few digits as tell every edge from the next."""
+    """Name bins as intervals, with the fewest digits that tell every edge from the next."""
     for digits in range(4, 18):
         edges = [f"{edge:.{digits}g}" for edge in domain.edges]
         if len(set(edges)) == len(edges):
@@ -293,10 +286,10 @@ def _real_labels(domain: Binning) -> list[str]:
 
 
 def numbers_of(attribute: Attribute) -> NDArray[np.float64] | None:
-    """The number of every value, that of a bin its centre; None if the values are no numbers."""
+    """Return the number of every value, of a bin its centre; None if values are not numbers."""
     domain = attribute.domain
     if isinstance(domain, Listed):
-        plain = not domain.textual and attribute.kind != "boolean"
+        plain = not attribute.textual and attribute.kind != "boolean"
         return np.array(domain.values, dtype=np.float64) if plain else None
     if attribute.kind not in ("integer", "real"):
         return None

@@ -7,10 +7,10 @@ range are inside. Listed edges follow what a reader of `edges = [0, 18, 65, 120]
 
 Whole-number kinds (integer, date as days, datetime as seconds since 1970) are cut exactly, by
 integer arithmetic, and no bin is empty. Real edges are correctly rounded, so that two machines
-agree on every value. Real numbers are drawn as whole numbers of steps: of the declared decimals, so
-that amounts in cents stay such and a bin from 0 to 0.01 holds exactly 0, else of decimals that
-divide the narrowest bin into a thousand parts or more: further ones would be made up, too, and only
-make a table hard to read.
+agree on every value. Real numbers are drawn as whole numbers of steps. The steps are of the
+declared decimals, so that an amount in cents stays one and a bin from 0 to 0.01 holds exactly 0;
+else of decimals that divide the narrowest bin into a thousand parts or more. Further decimals would
+be invented, too, and only make a table hard to read.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ class Binning:
 
     @classmethod
     def equal_width(cls, low: float, high: float, bins: int | None, *, whole: bool) -> Binning:
-        """Bins of the same width; 16 of them, or one per whole number, unless told otherwise."""
+        """Make bins of one width; by default 16, or one per whole number if there are fewer."""
         _check_ends(low, high, whole=whole)
         available = int(high) - int(low) + 1 if whole else MAX_BINS
         bins = min(DEFAULT_BINS, available) if bins is None else bins
         if bins < 1:
             raise InputError(f"bins = {bins}: at least 1 is needed")
         if bins > available:
-            raise InputError(f"bins = {bins}: the range has only {available:,} values to share out")
+            raise InputError(f"bins = {bins}: the range has only {available:,} values")
         if bins > MAX_BINS:
             raise InputError(f"bins: a domain has at most {MAX_BINS:,}, not {bins:,}: use fewer")
-        # As they are written: -1.4 is a cut of -1.6..2.8, whose doubles are a little off.
+        # By the decimals written: -1.4 is a cut of -1.6..2.8, whose doubles are a little off.
         start, end = Fraction(str(low)), Fraction(str(high))
         width = end - start
         exact = [start + width * k / bins for k in range(bins + 1)]
@@ -79,7 +79,7 @@ class Binning:
 
     @classmethod
     def from_edges(cls, edges: Sequence[float], *, whole: bool) -> Binning:
-        """Bins that start at the listed edges; the last edge closes the last bin."""
+        """Make bins that start at the listed edges; the last edge closes the last bin."""
         if len(edges) < 2:
             raise InputError("edges: at least 2 are needed, the start and the end of the range")
         if any(after <= before for before, after in itertools.pairwise(edges)):
@@ -92,7 +92,7 @@ class Binning:
         return cls(tuple(float(edge) for edge in edges), equal=False)
 
     def with_decimals(self, decimals: int) -> Binning:
-        """The same bins of real numbers, from which numbers with these decimals are drawn."""
+        """Return these bins of real numbers, with numbers drawn in so many decimals."""
         if self.whole:
             raise InputError("decimals: only real numbers have them")
         if not 0 <= decimals <= MAX_DECIMALS:
@@ -103,7 +103,7 @@ class Binning:
         for place in np.flatnonzero(result.steps < 1)[:1]:
             raise InputError(
                 f"decimals = {decimals}: no such number is in the bin from {self.edges[place]} to "
-                f"{self.edges[place + 1]}; allow more decimals or make the bin wider"
+                f"{self.edges[place + 1]}. Allow more decimals or make the bin wider"
             )
         return result
 
@@ -145,7 +145,7 @@ class Binning:
         return ends
 
     def assign(self, numbers: Numbers) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-        """The bin of every number, and which numbers are outside the range (None: not one is).
+        """Return the bin of every number, and which are outside the range (None if none is).
 
         A number outside gets the bin nearest to it. The numbers are int64 for whole-number bins,
         float64 without NaN otherwise.
@@ -171,7 +171,7 @@ class Binning:
         return np.repeat(np.arange(self.count, dtype=code_dtype(self.count)), widths)
 
     def _search(self, numbers: Numbers) -> NDArray[np.intp]:
-        """The bins of a block of numbers inside the range."""
+        """Return the bins of a block of numbers inside the range."""
         if not self.equal:
             return np.searchsorted(self.first, numbers, side="right") - 1
         # Equal bins: the quotient is at most one bin off, and one comparison each way against
@@ -183,7 +183,7 @@ class Binning:
         return guess
 
     def draw(self, bins: NDArray[np.integer[Any]], uniforms: NDArray[np.float64]) -> Numbers:
-        """A number inside each bin, from uniforms in [0, 1): equally likely over the bin."""
+        """Draw a number inside each bin, equally likely over the bin, from uniforms in [0, 1)."""
         drawn: Numbers
         if self.per_unit == 0:
             low, high = self.first[bins], self.last[bins]
@@ -200,10 +200,10 @@ class Binning:
     ) -> NDArray[np.float64]:
         """Return where in their bins numbers are, from uniforms, along the slope of all of them.
 
-        The density in a bin is a straight line whose slope is the smaller of those to the bins on
-        either side, and flat where they differ in sign: a peak stays a peak, and an end is flat.
-        It follows from the codes that are drawn, so it costs nothing. Codes beyond the bins are
-        those of empty cells and other values.
+        The density in a bin is a straight line. Its slope is the smaller of the slopes to the bins
+        on either side, and 0 where they differ in sign: a peak stays a peak, and an end is flat.
+        The slope follows from the codes that are drawn, so it costs no budget. Codes beyond the
+        bins are those of empty cells and other values.
         """
         counts = np.bincount(codes, minlength=self.count)[: self.count].astype(np.float64)
         widths = (self.last - self.first).astype(np.float64) + self.whole
@@ -244,7 +244,7 @@ class Binning:
         """The smallest and the largest number of each bin that is drawn, in steps."""
         if self.whole:
             return self.first, self.last
-        # As they are written, or 0.3 would be a little less than three steps of 0.1.
+        # By the decimals written, or 0.3 would be a little less than three steps of 0.1.
         edges = [Fraction(str(edge)) * int(self.per_unit) for edge in self.edges]
         if self.equal:  # an edge belongs to the bin below it
             last = [math.floor(edge) for edge in edges[1:]]
@@ -255,7 +255,7 @@ class Binning:
         return np.array(first, dtype=np.int64), np.array(last, dtype=np.int64)
 
     def centre(self, bins: NDArray[np.integer[Any]]) -> Numbers:
-        """The middle of each bin (of an even number of steps, the lower of the middle two)."""
+        """Return the middle of each bin (of an even number of steps, the lower middle)."""
         middles: Numbers
         if self.whole or self.decimals is not None:
             first, last = self._steps

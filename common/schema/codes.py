@@ -1,7 +1,16 @@
-"""Encoded rows: one small unsigned integer per cell, stored column by column."""
+"""Encoded rows: one small unsigned integer per cell, stored column by column; and rows as bits.
+
+The binary and Gray encodings are those of PrivBayes' binary path [Zhang17, Sec. 5.1]. An attribute
+of size l becomes ceil(log2 l) binary attributes, the most significant bit first. The natural code
+of i is i; the Gray code is i xor (i >> 1), whose neighbours differ in a single bit. Where l is not
+a power of two some bit patterns stand for no value: `debinarise` tells which rows have one, and
+those rows must be drawn again. The paper's other two encodings need no code: vanilla is the codes,
+hierarchical is the codes with `Attribute.hierarchy.levels`.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -18,7 +27,7 @@ NO_GROUPS: Groups = MappingProxyType({})
 
 
 def code_dtype(size: int) -> type[np.uint8] | type[np.uint16]:
-    """The narrowest type that holds the codes 0..size-1."""
+    """Return the narrowest type that holds the codes 0..size-1."""
     if not 1 <= size <= 1 << 16:
         raise LocalError(f"a domain has 1 to 65,536 values, not {size:,}")
     return np.uint8 if size <= 1 << 8 else np.uint16
@@ -54,7 +63,7 @@ class Codes:
     def from_columns(
         cls, columns: Sequence[NDArray[np.integer[Any]]], sizes: Sequence[int]
     ) -> Codes:
-        """Codes from integer columns of any type; refuses values outside the domains."""
+        """Take integer columns of any type; refuse values outside the domains."""
         narrow: list[CodeColumn] = []
         for position, (column, size) in enumerate(zip(columns, sizes, strict=True)):
             if len(column) and (int(column.min()) < 0 or int(column.max()) >= size):
@@ -64,7 +73,6 @@ class Codes:
 
     @property
     def rows(self) -> int:
-        """The number of rows (0 for a table without columns)."""
         return len(self.columns[0]) if self.columns else 0
 
     @property
@@ -72,13 +80,13 @@ class Codes:
         return len(self.columns)
 
     def select(self, positions: Sequence[int]) -> Codes:
-        """The named columns, in the order given, without copying."""
+        """Return some columns, in the order given, without copying."""
         return Codes(
             tuple(self.columns[p] for p in positions), tuple(self.sizes[p] for p in positions)
         )
 
     def in_groups(self, groups: Groups) -> Codes:
-        """The rows with the values of some attributes replaced by their groups."""
+        """Replace the values of some attributes by their groups."""
         if not groups:
             return self
         columns, sizes = list(self.columns), grouped_sizes(self.sizes, groups)
@@ -92,15 +100,59 @@ class Codes:
 
 
 def grouped_sizes(sizes: Sequence[int], groups: Groups) -> tuple[int, ...]:
-    """The number of groups of every attribute; of one without groups, its domain size."""
+    """Return the number of groups of every attribute; without groups, its domain size."""
     return tuple(max(groups[a]) + 1 if a in groups else size for a, size in enumerate(sizes))
 
 
 def concatenate(tables: Sequence[Codes]) -> Codes:
-    """The rows of several tables of the same domains, one table after the other."""
+    """Put the rows of several tables of equal domains into one table, in order."""
     if not tables or any(table.sizes != tables[0].sizes for table in tables):
         raise LocalError("only tables of the same domains can be concatenated")
-    columns = tuple(
-        np.concatenate([table.columns[j] for table in tables]) for j in range(tables[0].width)
-    )
-    return Codes(columns, tables[0].sizes)
+    columns = zip(*(table.columns for table in tables), strict=True)
+    return Codes(tuple(np.concatenate(pieces) for pieces in columns), tables[0].sizes)
+
+
+def bit_count(size: int) -> int:
+    """Return the bits that an attribute of this size becomes; 1 for a constant."""
+    return max(1, (size - 1).bit_length())
+
+
+def bit_positions(sizes: Sequence[int]) -> list[range]:
+    """Return which binary attributes each attribute becomes."""
+    starts = np.cumsum([0, *(bit_count(size) for size in sizes)]).tolist()
+    return [range(start, end) for start, end in itertools.pairwise(starts)]
+
+
+def binarise(codes: Codes, *, gray: bool = False) -> Codes:
+    """Return every attribute as bits, most significant first; `gray` chooses the Gray code."""
+    bits: list[NDArray[np.uint8]] = []
+    for column, size in zip(codes.columns, codes.sizes, strict=True):
+        word = column ^ (column >> 1) if gray else column
+        shifts = reversed(range(bit_count(size)))
+        bits.extend(((word >> shift) & 1).astype(np.uint8) for shift in shifts)
+    return Codes(tuple(bits), (2,) * len(bits))
+
+
+def debinarise(
+    bits: Codes, sizes: Sequence[int], *, gray: bool = False
+) -> tuple[tuple[CodeColumn, ...], NDArray[np.bool_]]:
+    """Return the columns that the bits stand for, and the rows all of whose patterns are values.
+
+    A pattern that stands for no value becomes the code 0.
+    """
+    spans = bit_positions(sizes)
+    if bits.width != sum(len(span) for span in spans) or set(bits.sizes) - {2}:
+        raise LocalError(f"{bits.width} bits do not make attributes of sizes {tuple(sizes)}")
+    valid = np.ones(bits.rows, dtype=np.bool_)
+    columns: list[CodeColumn] = []
+    one = np.uint16(1)
+    for size, span in zip(sizes, spans, strict=True):
+        word = np.zeros(bits.rows, dtype=np.uint16)
+        for position in span:
+            bit = bits.columns[position].astype(np.uint16)
+            # A Gray bit tells whether the bit of the number differs from the bit above it.
+            word = (word << one) | (bit ^ (word & one) if gray else bit)
+        known = word < size
+        valid &= known
+        columns.append(np.where(known, word, 0).astype(code_dtype(size)))
+    return tuple(columns), valid

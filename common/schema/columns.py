@@ -3,8 +3,8 @@
 What a cell holds follows from that cell alone: from its text, by the grammars of
 `common.schema.words`. Arrow's own parsers are used where all texts of a column are of a form that
 Arrow and the grammar read alike; then it does not matter which of the two read a cell. The other
-columns are read distinct text by distinct text. Numbers, booleans and dates that a column holds as
-such are not made into text first; what is done with them is what their text would mean.
+columns are read distinct text by distinct text. Typed numbers, booleans and dates are not made into
+text first, but mean what their text would mean.
 
 Every reader returns the values together with two masks (None where no cell is set): the cells that
 are empty, and the cells that are not of the kind asked for. Text is handled as bytes, and need not
@@ -13,8 +13,9 @@ be UTF-8.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from common.schema import words
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Mask = NDArray[np.bool_]
 SECONDS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -36,8 +40,15 @@ _NOT_AN_ARRAY = (
 _ONE_TYPE = (bool, int, float)  # Python's, which Arrow holds as they are
 
 
+def named_columns(table: pd.DataFrame | pa.Table | pa.RecordBatch) -> list[tuple[str, object]]:
+    """Return the columns of a table of pandas or Arrow, each with its name."""
+    if isinstance(table, pa.Table | pa.RecordBatch):
+        return list(zip(table.column_names, table.columns, strict=True))
+    return [(str(name), table.iloc[:, place]) for place, name in enumerate(table.columns)]
+
+
 def arrow_column(column: object) -> pa.Array:
-    """Any column as one Arrow array; nothing is copied where the memory allows it."""
+    """Return any column as one Arrow array; copy nothing where the memory allows it."""
     if isinstance(column, pa.ChunkedArray):
         return arrow_column(column.combine_chunks() if column.num_chunks != 1 else column.chunk(0))
     if isinstance(column, pa.Array):
@@ -51,18 +62,16 @@ def _pandas_column(column: Any) -> pa.Array:  # noqa: ANN401  (pandas is loaded 
     kind = getattr(column, "dtype", None)
     if isinstance(kind, pd.CategoricalDtype):
         return _categorical(column.array)
-    if kind is None or kind == np.dtype(object):
-        return _objects(np.asarray(column, dtype=object))
-    try:
-        array = pa.array(column, from_pandas=True)
-    except _NOT_AN_ARRAY:
-        return _objects(np.asarray(column, dtype=object))
-    plain = _is_plain(array.type)
-    return arrow_column(array) if plain else _objects(np.asarray(column, dtype=object))
+    if kind is not None and kind != np.dtype(object):
+        with contextlib.suppress(*_NOT_AN_ARRAY):
+            array = pa.array(column, from_pandas=True)
+            if _is_plain(array.type):
+                return arrow_column(array)
+    return _objects(np.asarray(column, dtype=object))
 
 
 def _plain_layout(array: pa.Array) -> pa.Array:
-    """The array in a layout that Arrow's functions know: text is `string` or `large_string`."""
+    """Return the array in a layout that Arrow's functions know: text is `(large_)string`."""
     if isinstance(array, pa.ExtensionArray):
         return _plain_layout(array.storage)
     kind = array.type
@@ -80,7 +89,7 @@ def _plain_layout(array: pa.Array) -> pa.Array:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether cells of a type of pandas' own are read as Arrow holds them."""
+    """Tell whether cells of a type of pandas are read as Arrow holds them."""
     if pa.types.is_dictionary(kind):
         return _is_plain(kind.value_type)
     naive = pa.types.is_timestamp(kind) and kind.tz is None
@@ -96,25 +105,21 @@ def _categorical(column: Any) -> pa.DictionaryArray:  # noqa: ANN401
 
 
 def _objects(column: NDArray[Any]) -> pa.Array:
-    """Objects of any types: texts as they are, else the text of every object."""
-    try:
+    """Turn objects of any types into an array: texts if all are, else the text of each."""
+    with contextlib.suppress(*_NOT_AN_ARRAY):
         return arrow_column(pa.array(column, type=pa.string(), from_pandas=True))
-    except _NOT_AN_ARRAY:
-        pass
     kinds = set(map(type, column)) - {type(None)}
     if len(kinds) == 1 and kinds < set(_ONE_TYPE):
-        try:
+        with contextlib.suppress(*_NOT_AN_ARRAY):  # an integer of more than 64 bits
             return arrow_column(pa.array(column, from_pandas=True))
-        except _NOT_AN_ARRAY:  # an integer of more than 64 bits
-            pass
-    array = pa.array([words.word_of(value) for value in column], type=pa.binary())
+    array = pa.array([words.member_of(value) for value in column], type=pa.binary())
     return _plain_layout(array).dictionary_encode()
 
 
 def real_numbers(
     array: pa.Array, empty: Mask | None
 ) -> tuple[NDArray[np.float64], Mask | None, Mask | None]:
-    """The numbers of a column, which cells are empty, which are not numbers."""
+    """Return the numbers of a column, which cells are empty, which are not numbers."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if is_text(array.type):
@@ -136,7 +141,7 @@ def real_numbers(
 def whole_numbers(
     kind: str, array: pa.Array, empty: Mask | None
 ) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
-    """The numbers (days, seconds) of a column, which cells are empty, which have none."""
+    """Return the numbers (days, seconds) of a column, which cells are empty, which have none."""
     if kind in ("date", "datetime"):
         return _moments(kind, array, empty)
     if is_text(array.type):
@@ -157,7 +162,7 @@ def whole_numbers(
 def _moments(
     kind: str, array: pa.Array, empty: Mask | None
 ) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
-    """Days or seconds since 1970, rounded down."""
+    """Return days or seconds since 1970, rounded down, and both masks."""
     wrong = None
     if is_number(array.type):
         numbers, empty, wrong = whole_numbers("integer", array, empty)
@@ -184,7 +189,7 @@ def _parsed(
     target: pa.DataType,
     parse: Callable[[bytes], float | None],
 ) -> tuple[pa.Array, Mask | None, Mask | None]:
-    """Text as numbers or moments (null where it is neither), the empty cells, and the wrong ones.
+    """Read text as numbers or moments (null where it is neither), and both masks.
 
     Moments are timestamps in microseconds; `parse` gives their seconds, or NaN for an empty cell.
     """
@@ -192,12 +197,10 @@ def _parsed(
     if pc.min(lengths).as_py() == 0:
         array = pc.if_else(pc.equal(lengths, 0), pa.scalar(None, array.type), array)
         empty = either(empty, null_mask(array))
-    for form in (array, None) if _read_alike(array) else ():
-        try:
-            trimmed = pc.ascii_trim_whitespace(array) if form is None else form
-            return pc.cast(trimmed, target), empty, None
-        except pa.ArrowInvalid:
-            continue
+    for trim in (False, True) if _read_alike(array) else ():
+        with contextlib.suppress(pa.ArrowInvalid):
+            cells = pc.ascii_trim_whitespace(array) if trim else array
+            return pc.cast(cells, target), empty, None
     return _parsed_words(array, empty, target, parse)
 
 
@@ -207,7 +210,7 @@ def _parsed_words(
     target: pa.DataType,
     parse: Callable[[bytes], float | None],
 ) -> tuple[pa.Array, Mask | None, Mask | None]:
-    """The same, distinct text by distinct text."""
+    """Read text as `_parsed` does, distinct text by distinct text."""
     texts = array.dictionary_encode()
     found = [parse(word) for word in as_bytes(texts.dictionary)]
     unknown = np.array([value is not None and value != value for value in found], dtype=bool)
@@ -220,7 +223,7 @@ def _parsed_words(
 
 
 def _read_alike(array: pa.Array) -> bool:
-    """Whether every text is made of bytes that Arrow and the grammar read alike."""
+    """Tell whether every text is made of bytes that Arrow and the grammar read alike."""
     _, places, content = array.buffers()
     if content is None:
         return False
@@ -232,12 +235,12 @@ def _read_alike(array: pa.Array) -> bool:
 
 
 def as_text(array: pa.Array) -> pa.Array:
-    """The texts of a column that does not hold numbers; null for types that have none."""
-    if is_text(array.type):
-        return array
-    if pa.types.is_boolean(array.type):
-        return pc.if_else(array, pa.scalar("True"), pa.scalar("False"))
+    """Return the texts of a column that does not hold numbers; null for types without text."""
     kind = array.type
+    if is_text(kind):
+        return array
+    if pa.types.is_boolean(kind):
+        return pc.if_else(array, pa.scalar("True"), pa.scalar("False"))
     if pa.types.is_date(kind):
         return pc.cast(array, pa.string())
     if pa.types.is_time(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
@@ -246,7 +249,7 @@ def as_text(array: pa.Array) -> pa.Array:
 
 
 def as_bytes(array: pa.Array) -> list[bytes]:
-    """The texts of a column without nulls as Python holds bytes."""
+    """Return the texts of a column without nulls as bytes."""
     large = pa.types.is_large_string(array.type)
     held: list[bytes] = array.view(pa.large_binary() if large else pa.binary()).to_pylist()
     return held
@@ -262,20 +265,20 @@ def is_number(kind: pa.DataType) -> bool:
     )
 
 
-def plain(array: pa.Array, instead: float) -> NDArray[Any]:
-    """The numbers or truth values as they lie in memory, with something else for null.
+def plain(array: pa.Array, filler: float) -> NDArray[Any]:
+    """Return the numbers or truth values in Arrow's memory, read-only, with a filler for null.
 
-    Not to be written to. `to_numpy` and `fill_null` would load pandas first, which takes a node
-    longer than to read a small table.
+    `to_numpy` and `fill_null` would load pandas first, which takes a node longer than to read a
+    small table.
     """
     if pa.types.is_boolean(array.type):  # bits in Arrow, bytes in numpy
-        return plain(array.cast(pa.uint8()), instead).view(np.bool_)
+        return plain(array.cast(pa.uint8()), filler).view(np.bool_)
     buffers = [None, array.buffers()[1]]
     held = pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
     values: NDArray[Any] = np.from_dlpack(held)
     if array.null_count == 0:
         return values
-    return np.where(plain(array.is_null(), 0), values.dtype.type(instead), values)
+    return np.where(plain(array.is_null(), 0), values.dtype.type(filler), values)
 
 
 def text_array(texts: Sequence[object]) -> pa.StringArray:
@@ -287,7 +290,7 @@ def text_array(texts: Sequence[object]) -> pa.StringArray:
 
 
 def null_mask(array: pa.Array) -> Mask | None:
-    """Which cells are null; None if none is."""
+    """Tell which cells are null; None if none is."""
     return None if array.null_count == 0 else _nulls(array)
 
 
@@ -296,12 +299,12 @@ def _nulls(array: pa.Array) -> Mask:
 
 
 def either(first: Mask | None, second: Mask | None) -> Mask | None:
-    """The cells set in one of the masks."""
+    """Return the cells set in one of the masks."""
     if first is None:
         return second
     return first if second is None else first | second
 
 
 def excluding(mask: Mask | None, excepted: Mask | None) -> Mask | None:
-    """The cells set in the first mask and not in the second."""
+    """Return the cells set in the first mask and not in the second."""
     return mask if mask is None or excepted is None else mask & ~excepted

@@ -19,7 +19,7 @@ _loaded: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """The machine code of a kernel, kept on disk where that is possible."""
+    """Return the machine code of a kernel, kept on disk where that is possible."""
     translation = _loaded.get(function)
     if translation is not None:
         return translation

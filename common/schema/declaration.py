@@ -48,12 +48,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from common.errors import InputError
+from common.errors import InputError, located
 from common.schema.attribute import (
     BINNED_KINDS,
     BOOLEANS,
     KINDS,
     Attribute,
+    Domain,
     Listed,
     from_number,
     to_number,
@@ -72,7 +73,7 @@ from common.schema.limits import (
 from common.schema.rules import Rule, read_rules
 from common.schema.toml import (
     Parser,
-    as_it_is,
+    anything,
     parse_toml,
     read_table,
     refuse_unknown,
@@ -87,7 +88,7 @@ MAX_DEPTH = 100  # nesting of a hierarchy
 
 
 def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...], tuple[Rule, ...]]:
-    """The attributes, the ignored columns and the rules of a schema file's text."""
+    """Read the attributes, the ignored columns and the rules from the text of a schema file."""
     try:
         return read(parse_toml(text))
     except (ValueError, OverflowError):
@@ -97,10 +98,7 @@ def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...], tuple[Rule
 def read(
     document: Mapping[str, Any],
 ) -> tuple[tuple[Attribute, ...], tuple[str, ...], tuple[Rule, ...]]:
-    """The attributes, the ignored columns and the rules of a parsed schema.
-
-    Errors name the attribute and what is wrong with it.
-    """
+    """Read the attributes, the ignored columns and the rules; errors name the attribute."""
     refuse_unknown(document, ("attribute", "ignore", "rule"))
     tables = document.get("attribute", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
@@ -108,12 +106,12 @@ def read(
     ignore = document.get("ignore", [])
     if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
         raise InputError('ignore: must be a list of column names, such as ["id"]')
-    check_most("attributes of a schema", len(tables), MOST_ATTRIBUTES)
+    check_most("attributes of a schema", len(tables), most=MOST_ATTRIBUTES)
     attributes, values = [], 0
     for number, table in enumerate(tables, start=1):
         attributes.append(_attribute(table, number))
         values += attributes[-1].size
-        check_most("values of all attributes together", values, MOST_VALUES)
+        check_most("values of all attributes together", values, most=MOST_VALUES)
     return tuple(attributes), tuple(ignore), read_rules(document.get("rule", []))
 
 
@@ -121,20 +119,21 @@ def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
     name = table.get("name")
     if not isinstance(name, str) or not name:
         raise InputError(f'attribute {number}: name: a text is needed, such as name = "age"')
-    try:
+    with located(f"attribute {number}"):
         check_name(name, most=MOST_ATTRIBUTE_NAME)
-    except InputError as error:
-        raise InputError(f"attribute {number}: {error}") from None
-    try:
+    with located(f"attribute {name!r}"):
         kind = table.get("kind")
         if kind not in KINDS:
             raise InputError(
                 f"kind: {'missing' if kind is None else repr(kind)}; "
                 f"must be one of {', '.join(KINDS)}{suggest(kind, KINDS)}"
             )
-        found = read_table(table, _BINNED if kind in BINNED_KINDS else _LISTED)
+        if kind == "boolean" and "values" in table:
+            raise InputError("values: a boolean has false and true, nothing to list")
+        binned = kind in BINNED_KINDS
+        found = read_table(table, _BINNED if binned else _LISTED)
         missing = found.get("missing", False)
-        domain = _binning(kind, table) if kind in BINNED_KINDS else _listed(kind, table)
+        domain = _binning(kind, found) if binned else _listed(kind, found)
         return Attribute(
             name=name,
             kind=kind,
@@ -146,12 +145,10 @@ def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
             tree=_tree(table["hierarchy"], _leaf_codes(domain)) if "hierarchy" in table else None,
             frequencies=found.get("frequencies", ()),
         )
-    except InputError as error:
-        raise InputError(f"attribute {name!r}: {error}") from None
 
 
 def _missing(declared: object) -> bool | tuple[str, ...]:
-    """Whether cells may be empty, or the codes that count as empty, too."""
+    """Take whether cells may be empty, or the codes that count as empty, too."""
     if not isinstance(declared, list):
         return yes_or_no(declared)
     for code in declared:
@@ -160,9 +157,9 @@ def _missing(declared: object) -> bool | tuple[str, ...]:
     codes = tuple(str(code) for code in declared)
     if not codes or len(set(codes)) < len(codes):
         raise InputError('list every code once, such as ["N", -9], or write true')
-    check_most("codes", len(codes), MOST_MISSING_CODES)
+    check_most("codes", len(codes), most=MOST_MISSING_CODES)
     for code in codes:
-        check_most("characters of a code", len(code), MOST_VALUE)
+        check_most("characters of a code", len(code), most=MOST_VALUE)
     return codes
 
 
@@ -170,99 +167,96 @@ def _frequencies(declared: object) -> tuple[int, ...]:
     known = isinstance(declared, list) and all(type(each) is int for each in declared)
     if not isinstance(declared, list) or not known or min(declared, default=0) < 0:
         raise InputError("expected whole numbers from 0 on, in the order of the values")
-    check_most("the largest", max(declared, default=0), MOST_FREQUENCY)
+    check_most("the largest", max(declared, default=0), most=MOST_FREQUENCY)
     return tuple(declared)
 
 
+def _values(declared: object) -> tuple[str | int, ...]:
+    if not isinstance(declared, list):
+        raise InputError(f"expected a list, such as ['a', 'b'], got {declared!r:.100}")
+    for value in declared:
+        if type(value) not in (str, int):
+            raise InputError(f"{value!r} is neither a string nor an integer")
+        if isinstance(value, str):
+            check_most("characters of a value", len(value), most=MOST_VALUE)
+        if value == "":
+            raise InputError("an empty cell is not a value. Write missing = true instead")
+        if isinstance(value, int) and abs(value) > 1 << 53:
+            raise InputError(f"{value} passes 2^53. Write it as a string")
+    return tuple(declared)
+
+
+def _whole(declared: object) -> int:
+    if type(declared) is not int:
+        raise InputError(f"must be a whole number, not {declared!r}")
+    return declared
+
+
 _COMMON: Mapping[str, Parser] = {
-    **dict.fromkeys(("name", "kind", "hierarchy"), as_it_is),
+    **dict.fromkeys(("name", "kind", "hierarchy"), anything),
     "missing": _missing,
     "other": yes_or_no,
 }
-_LISTED = {**_COMMON, "values": as_it_is, "frequencies": _frequencies}
+_LISTED = {**_COMMON, "values": _values, "frequencies": _frequencies}
 _BINNED = {
     **_COMMON,
-    **dict.fromkeys(("min", "max", "bins", "edges", "decimals"), as_it_is),
+    **dict.fromkeys(("min", "max", "edges"), anything),
+    **dict.fromkeys(("bins", "decimals"), _whole),
     "clip": yes_or_no,
 }
 
 
-def _listed(kind: str, table: Mapping[str, Any]) -> Listed:
+def _listed(kind: str, found: Mapping[str, Any]) -> Listed:
     if kind == "boolean":
-        if "values" in table:
-            raise InputError("values: a boolean has false and true, nothing to list")
         return BOOLEANS
-    values = table.get("values")
-    if not isinstance(values, list) or not values:
+    if not found.get("values"):
         raise InputError(
             f"values: a {kind} attribute lists its values, such as values = ['a', 'b']"
         )
-    for value in values:
-        if type(value) not in (str, int):
-            raise InputError(f"values: {value!r} is neither a string nor an integer")
-        if isinstance(value, str):
-            check_most("values: characters of a value", len(value), MOST_VALUE)
-        if value == "":
-            raise InputError("values: an empty cell is not a value; write missing = true instead")
-        if isinstance(value, int) and abs(value) > 1 << 53:
-            raise InputError(f"values: {value} passes 2^53; write it as a string")
-    return Listed(tuple(values))
+    return Listed(found["values"])
 
 
-def _binning(kind: str, table: Mapping[str, Any]) -> Binning:
-    binning = _bins(kind, table)
-    if "decimals" not in table:
-        return binning
-    decimals = table["decimals"]
-    if type(decimals) is not int:
-        raise InputError(f"decimals: must be a whole number, not {decimals!r}")
-    return binning.with_decimals(decimals)
-
-
-def _bins(kind: str, table: Mapping[str, Any]) -> Binning:
+def _binning(kind: str, found: Mapping[str, Any]) -> Binning:
     whole = kind != "real"
-    if "edges" in table:
-        return Binning.from_edges(_edges(kind, table), whole=whole)
-    for key in ("min", "max"):
-        if key not in table:
-            raise InputError(f"{key}: missing; the public range is needed (min and max, or edges)")
-    bins = table.get("bins")
-    if bins is not None and type(bins) is not int:
-        raise InputError(f"bins: must be a whole number, not {bins!r}")
-    low, high = (_number(kind, key, table[key]) for key in ("min", "max"))
-    return Binning.equal_width(low, high, bins, whole=whole)
+    if "edges" in found:
+        binning = Binning.from_edges(_edges(kind, found), whole=whole)
+    else:
+        for key in ("min", "max"):
+            if key not in found:
+                raise InputError(f"{key}: missing. Write the public range, min and max or edges")
+        low, high = (_number(kind, key, found[key]) for key in ("min", "max"))
+        binning = Binning.equal_width(low, high, found.get("bins"), whole=whole)
+    return binning.with_decimals(found["decimals"]) if "decimals" in found else binning
 
 
-def _edges(kind: str, table: Mapping[str, Any]) -> list[float]:
-    """The listed edges; min and max may repeat the outer two, or add them."""
-    if "bins" in table:
-        raise InputError("edges: already say where the bins are; leave bins out")
-    if not isinstance(table["edges"], list) or not table["edges"]:
+def _edges(kind: str, found: Mapping[str, Any]) -> list[float]:
+    """Return the listed edges; min and max may repeat the outer two, or add them."""
+    if "bins" in found:
+        raise InputError("edges: they say where the bins are. Leave bins out")
+    if not isinstance(found["edges"], list) or not found["edges"]:
         raise InputError("edges: must be a list")
-    edges = [_number(kind, "edges", edge) for edge in table["edges"]]
-    low = _number(kind, "min", table["min"]) if "min" in table else edges[0]
-    high = _number(kind, "max", table["max"]) if "max" in table else edges[-1]
+    edges = [_number(kind, "edges", edge) for edge in found["edges"]]
+    low = _number(kind, "min", found["min"]) if "min" in found else edges[0]
+    high = _number(kind, "max", found["max"]) if "max" in found else edges[-1]
     if low > edges[0] or high < edges[-1]:
-        raise InputError(f"edges: {table['edges']} leave the range from min to max")
+        raise InputError(f"edges: {found['edges']} leave the range from min to max")
     return [low] * (low < edges[0]) + edges + [high] * (high > edges[-1])
 
 
 def _number(kind: str, key: str, value: object) -> float:
-    try:
+    with located(key):
         return to_number(kind, value)
-    except InputError as error:
-        raise InputError(f"{key}: {error}") from None
 
 
-def _leaf_codes(domain: Listed | Binning) -> dict[str | int, int]:
-    if isinstance(domain, Listed):
-        values: Sequence[str | int] = domain.values
-        return {value: code for code, value in enumerate(values)}
-    return {code: code for code in range(domain.count)}
+def _leaf_codes(domain: Domain) -> dict[str | int, int]:
+    values: Sequence[str | int] = (
+        domain.values if isinstance(domain, Listed) else range(domain.count)
+    )
+    return {value: code for code, value in enumerate(values)}
 
 
 def _tree(declared: object, codes: Mapping[str | int, int]) -> Node:
-    """The declared groups as a tree over codes; every value must be there, once."""
+    """Return the declared groups as a tree over codes; every value must be there, once."""
     if not isinstance(declared, dict | list):
         raise InputError("hierarchy: must be a table of groups, such as { North = ['a', 'b'] }")
     seen: set[int] = set()
@@ -285,7 +279,7 @@ def _node(
         children = tuple(_node(key, member, codes, seen, depth + 1) for key, member in members)
         if not children:
             raise InputError(f"hierarchy: the group {label!r} is empty")
-        return Node(label or " | ".join(child.label for child in children), children)
+        return Node(label or _joined(children), children)
     # True == 1 in Python, and must not pass for the value 1.
     code = None if isinstance(declared, bool) else codes.get(declared)  # type: ignore[call-overload]
     if code is None:
@@ -299,10 +293,8 @@ def _node(
     return leaf(str(declared), code)
 
 
-def write(
-    attributes: Sequence[Attribute], ignore: Sequence[str], rules: Sequence[Rule] = ()
-) -> str:
-    """The text that `parse` reads back as the same schema; equal schemas give equal texts."""
+def write(attributes: Sequence[Attribute], ignore: Sequence[str], rules: Sequence[Rule]) -> str:
+    """Return a text that `parse` reads back; equal schemas give equal texts."""
     blocks = [f"ignore = {toml(list(ignore))}\n"] if ignore else []
     blocks += [_block(attribute) for attribute in attributes]
     blocks += [_rule_block(rule) for rule in rules]
@@ -342,21 +334,19 @@ def _rule_block(rule: Rule) -> str:
     return "\n".join([*toml_lines(entries, header="[[rule]]"), ""])
 
 
-def _declared(node: Node, domain: Listed | Binning) -> Any:  # noqa: ANN401  (nested TOML)
-    """A tree as nested tables and arrays; a group is named wherever its name is its own."""
+def _declared(node: Node, domain: Domain) -> Any:  # noqa: ANN401  (nested TOML)
+    """Return a tree as nested tables and arrays; a group is named where its name is its own."""
     if node.code is not None:
         return domain.values[node.code] if isinstance(domain, Listed) else node.code
-    unnamed = [child.is_leaf or child.label == _joined(child) for child in node.children]
-    labels = {child.label for child in node.children}
-    if any(unnamed) or len(labels) < len(node.children):
-        return [
-            _declared(child, domain)
-            if child.is_leaf or child.label == _joined(child)
-            else {child.label: _declared(child, domain)}
-            for child in node.children
-        ]
-    return {child.label: _declared(child, domain) for child in node.children}
+    named = [bool(each.children) and each.label != _joined(each.children) for each in node.children]
+    members = [(each.label, _declared(each, domain)) for each in node.children]
+    if all(named) and len(dict(members)) == len(members):
+        return dict(members)
+    return [
+        {label: member} if own else member
+        for (label, member), own in zip(members, named, strict=True)
+    ]
 
 
-def _joined(node: Node) -> str:
-    return " | ".join(child.label for child in node.children)
+def _joined(nodes: Iterable[Node]) -> str:
+    return " | ".join(node.label for node in nodes)

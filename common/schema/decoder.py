@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class WordSource(Protocol):
-    """What decoding needs of a random source."""
+    """A random source, as far as decoding needs one."""
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` uniform 64-bit words."""
+        """Draw the next `count` uniform 64-bit words."""
 
 
 def decode_to_arrow(schema: Schema, codes: Codes, source: WordSource) -> pa.Table:
-    """The codes as a table of values that `Schema.encode` would give the same codes.
+    """Return the codes as a table of values whose codes they are.
 
     Dates are `date32`, datetimes `timestamp[s]`, text a dictionary, which is how Parquet stores it.
     """
@@ -52,7 +52,7 @@ def decode_to_arrow(schema: Schema, codes: Codes, source: WordSource) -> pa.Tabl
 
 
 def decode_to_pandas(schema: Schema, codes: Codes, source: WordSource) -> pd.DataFrame:
-    """The same as a data frame; dates are datetimes at midnight."""
+    """Return the codes as a data frame of values; dates are datetimes at midnight."""
     import pandas as pd
 
     table = decode_to_arrow(schema, codes, source)
@@ -67,16 +67,16 @@ def decode_to_pandas(schema: Schema, codes: Codes, source: WordSource) -> pd.Dat
 
 
 def _for_pandas(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in a type that pandas has as one of its own: no categorical, no date."""
+    """Return the column in a type that pandas has, too: no dictionary, no date."""
     if pa.types.is_dictionary(column.type):
         return column.cast(pa.string())
     return column.cast(pa.timestamp("s")) if pa.types.is_date(column.type) else column
 
 
 def decode_column(attribute: Attribute, codes: CodeColumn, source: WordSource) -> pa.Array:
-    """The values of a column of codes."""
+    """Return the values of a column of codes."""
     domain = attribute.domain
-    if isinstance(domain, Listed) and domain.textual:
+    if isinstance(domain, Listed) and attribute.textual:
         words = [str(value) for value in domain.values] + [OTHER_LABEL] * attribute.other
         places = pa.array(codes, mask=_gaps(codes, len(words), attribute.size))
         return pa.DictionaryArray.from_arrays(places, pa.array(words, type=pa.string()))
@@ -95,5 +95,5 @@ def decode_column(attribute: Attribute, codes: CodeColumn, source: WordSource) -
 
 
 def _gaps(codes: CodeColumn, values: int, size: int) -> NDArray[np.bool_] | None:
-    """The cells that are empty, None where there can be none."""
+    """Tell which cells are empty; None where none can be."""
     return None if values == size else codes >= values

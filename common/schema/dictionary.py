@@ -1,4 +1,4 @@
-"""A schema from a data dictionary: a public file about columns, which says nothing of any row.
+"""A schema from a data dictionary: a public file about columns, made without any row.
 
 A dictionary is a CSV file with a line for each column of the table:
 
@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from common.errors import InputError
+from common.errors import InputError, located
 from common.schema import query
 from common.schema.attribute import Listed
 from common.schema.binning import DEFAULT_BINS
@@ -68,10 +68,8 @@ class _Line:
 def read_dictionary(path: Path) -> Proposal:
     """Propose a schema, rules included, from a data dictionary; errors name the line."""
     text = text_of(path).removeprefix("\ufeff")
-    try:
+    with located(str(path)):
         return _proposed(list(_lines(text)))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def with_frequencies(schema: Schema, name: str, path: Path) -> Schema:
@@ -120,7 +118,7 @@ def _lines(text: str) -> Iterator[_Line]:
 
 
 def _proposed(lines: Sequence[_Line]) -> Proposal:
-    check_most("columns of a data dictionary", len(lines), MOST_ATTRIBUTES)
+    check_most("columns of a data dictionary", len(lines), most=MOST_ATTRIBUTES)
     cuts = _cuts(lines)
     attributes, rules, notes = list[dict[str, Any]](), list[dict[str, str]](), list[str]()
     for line in lines:
@@ -149,7 +147,7 @@ def _proposed(lines: Sequence[_Line]) -> Proposal:
 
 
 def _attribute(line: _Line, cuts: Sequence[int]) -> dict[str, Any] | None:
-    """The table of [[attribute]]; None if nothing says what the column may contain."""
+    """Return the table of [[attribute]]; None without values or a range."""
     values, kind = _values(line["values"]), next(iter(line.kinds), "")
     made: dict[str, Any] = {"name": line.name}
     if kind == "boolean":
@@ -170,7 +168,7 @@ def _attribute(line: _Line, cuts: Sequence[int]) -> dict[str, Any] | None:
 
 
 def _values(text: str) -> list[str]:
-    """The codes in a list of codes, with or without labels."""
+    """Return the codes in a list of codes, with or without labels."""
     between, before = ("|", r"[=,]") if "|" in text else (";", "=")
     parts = [re.split(before, part, maxsplit=1)[0].strip() for part in text.split(between)]
     return [part for part in parts if part]
@@ -196,7 +194,7 @@ def _range(kind: str, low: str, high: str, bins: str, cuts: Sequence[int]) -> di
 
 
 def _cuts(lines: Sequence[_Line]) -> dict[str, list[int]]:
-    """Whole numbers at which conditions cut a column: bins begin there."""
+    """Return the whole numbers at which conditions cut each column: bins begin there."""
     found: dict[str, list[int]] = {}
     for line in lines:
         with contextlib.suppress(InputError):  # the rule is left out, and why is noted
@@ -206,7 +204,7 @@ def _cuts(lines: Sequence[_Line]) -> dict[str, list[int]]:
 
 
 def _starts(test: query.Predicate) -> list[int]:
-    """Where a bin begins if a test of whole numbers cuts through none."""
+    """Return where bins must begin so that a test of whole numbers cuts through none."""
     first, last = (_whole(token) for token in (test.first, test.last))
     match test.operator:
         case "<" | ">=":
@@ -225,7 +223,7 @@ def _whole(token: query.Token | None) -> int | None:
 
 
 def _condition(text: str) -> str:
-    """A condition in the language of `parley query`; REDCap's branching logic is rewritten."""
+    """Rewrite REDCap's branching logic in the language of `parley query`."""
     text = re.sub(r"\[([^\[\]()]+)\]", lambda name: f'"{name[1]}"', text)
     return text.replace("<>", "!=")
 
@@ -237,6 +235,6 @@ def _rule(line: _Line) -> dict[str, str]:
 
 
 def _word(text: str) -> str:
-    """A name or a value as a condition has it."""
+    """Quote a name or a value where a condition needs it."""
     plain = re.fullmatch(r"\w+", text) and text.lower() not in ("and", "or", "not", "in", "is")
     return text if plain else "'" + text.replace("'", "''") + "'"

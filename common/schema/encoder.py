@@ -1,17 +1,17 @@
 """From a column of values to codes, without a Python loop over the rows.
 
-The code of a cell is a function of that cell and the schema: no other cell of the column, of the
-batch or of the file has a part in it, nor whether the rows come at once or in chunks, from a file,
-a database or a data frame. So two tables that differ in one raw row have codes that differ in that
-row only, which is what the sensitivities of docs/privacy.md rest on. What a cell means to each kind
-of attribute is written down in `common.schema.words`.
+The code of a cell is a function of that cell and the schema alone. It does not depend on any other
+cell of the column, the batch or the file, nor on whether the rows come at once or in chunks, from a
+file, a database or a data frame. So two tables that differ in one raw row have codes that differ in
+that row only, which is what the sensitivities of docs/privacy.md rest on. `common.schema.words`
+defines what a cell means to each kind of attribute.
 
 Every column goes through Arrow, which reads pandas and numpy memory in place and hashes strings
 fast; a dictionary-encoded (categorical) column is encoded once per distinct value.
 
 A column becomes three vectors: codes, which cells are empty, which cells are outside the domain.
-`_settle` then applies what the schema says about the last two, or raises. Its messages show cells:
-they are for the owner's own terminal, and never leave it.
+`_settle` then gives the last two the codes that the schema declares, or raises. Its messages show
+cells: they are for the owner's own terminal, and never leave it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from common.errors import InputError
+from common.errors import InputError, located
 from common.schema.attribute import Attribute, Listed
 from common.schema.binning import Binning
 from common.schema.codes import CodeColumn, code_dtype
@@ -46,7 +46,7 @@ from common.schema.columns import (
     text_array,
     whole_numbers,
 )
-from common.schema.words import boolean, number, word_of
+from common.schema.words import boolean, member_of, number
 
 RowNumbers = Callable[[Sequence[int]], Sequence[int]]
 SHOWN = 5  # offending cells named in an error
@@ -65,20 +65,18 @@ class Encoded:
 def encode_column(
     attribute: Attribute, column: object, *, where: str, row_numbers: RowNumbers
 ) -> CodeColumn:
-    """The codes of a column, a pandas Series or an Arrow array, chunked or not.
+    """Return the codes of a column, a pandas Series or an Arrow array, chunked or not.
 
     Errors name the table (`where`) and the first cells that the schema refuses, by the row numbers
     that its owner knows.
     """
-    try:
+    with located(f"{where}: attribute {attribute.name!r}"):
         array = arrow_column(column)
         return _settle(attribute, encode_array(attribute, array), array, row_numbers)
-    except InputError as error:
-        raise InputError(f"{where}: attribute {attribute.name!r}: {error}") from None
 
 
 def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:
-    """The codes of an array, before the schema's word on empty cells and cells outside."""
+    """Return the codes of an array, before empty cells and cells outside get theirs."""
     array = emptied(attribute, arrow_column(array))
     if pa.types.is_null(array.type):
         nothing = np.zeros(len(array), dtype=np.uint8)
@@ -90,7 +88,7 @@ def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:
         encoded = _encode_binned(attribute, attribute.domain, array, empty)
     elif attribute.kind == "boolean":
         encoded = _encode_booleans(array, empty)
-    elif attribute.domain.textual:
+    elif attribute.textual:
         encoded = _encode_words(attribute.domain, array, empty)
     else:
         encoded = _encode_integers(attribute.domain, array, empty)
@@ -102,7 +100,7 @@ def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:
 
 
 def emptied(attribute: Attribute, array: pa.Array) -> pa.Array:
-    """The array with null for every cell that holds a code for a missing value.
+    """Return the array with null for every cell that holds a code for a missing value.
 
     A cell holds a code if it is that text, or the same number.
     """
@@ -112,17 +110,13 @@ def emptied(attribute: Attribute, array: pa.Array) -> pa.Array:
         return array  # the values of a dictionary are looked at where they are encoded
     codes = [code.encode() for code in attribute.missing_codes]
     numbers = {read for code in codes if (read := number(code)) is not None}
-    cells = (array if is_number(array.type) else as_text(array)).dictionary_encode()
-    held = [word in codes or number(word) in numbers for word in _words(cells.dictionary)]
+    numeric = is_number(array.type)
+    cells = (array if numeric else as_text(array)).dictionary_encode()
+    distinct = cells.dictionary
+    words = [member_of(n) or b"" for n in distinct.to_pylist()] if numeric else as_bytes(distinct)
+    held = [word in codes or number(word) in numbers for word in words]
     coded = pa.array(held, pa.bool_()).take(cells.indices).fill_null(pa.scalar(value=False))
     return pc.if_else(coded, pa.scalar(None, array.type), array)
-
-
-def _words(values: pa.Array) -> list[bytes]:
-    """The texts of distinct cells; an empty one for a cell that is empty after all."""
-    if is_number(values.type):
-        return [word_of(value) or b"" for value in values.to_pylist()]
-    return as_bytes(values)
 
 
 def _encode_dictionary(attribute: Attribute, array: pa.DictionaryArray) -> Encoded:
@@ -132,8 +126,7 @@ def _encode_dictionary(attribute: Attribute, array: pa.DictionaryArray) -> Encod
     rows = plain(array.indices, 0)
     if len(array.dictionary) == 0:
         return Encoded(np.zeros(len(array), dtype=np.uint8), empty=empty)
-    if words.empty is not None:
-        empty = words.empty[rows] if empty is None else empty | words.empty[rows]
+    empty = either(empty, None if words.empty is None else words.empty[rows])
     outside = None if words.outside is None else words.outside[rows]
     return Encoded(words.codes.take(rows), empty, excluding(outside, empty))
 
@@ -151,7 +144,7 @@ def _encode_words(domain: Listed, array: pa.Array, empty: Mask | None) -> Encode
 
 
 def _same_numbers(domain: Listed, texts: pa.Array, found: pa.Array) -> pa.Array:
-    """The places of texts that are not listed, but are another text of a listed number."""
+    """Add the places of texts that are not listed, but are another text of a listed number."""
     unknown = pc.and_(pc.is_null(found), pc.is_valid(texts))
     rest = texts.filter(unknown).dictionary_encode()
     numbers = [number(word) for word in as_bytes(rest.dictionary)]
@@ -162,7 +155,7 @@ def _same_numbers(domain: Listed, texts: pa.Array, found: pa.Array) -> pa.Array:
 
 
 def _encode_numbers(domain: Listed, array: pa.Array, empty: Mask | None) -> Encoded:
-    """The codes of numbers among texts: of the listed text that is the number."""
+    """Encode numbers among listed texts: a number has the code of the text that is the number."""
     numbers: NDArray[Any]
     keys: dict[Any, int]
     if pa.types.is_integer(array.type):
@@ -178,7 +171,7 @@ def _encode_numbers(domain: Listed, array: pa.Array, empty: Mask | None) -> Enco
 
 
 def _among(listed: Mapping[Any, int], numbers: NDArray[Any], count: int) -> tuple[CodeColumn, Mask]:
-    """The codes of numbers by those that are listed, and which numbers are not."""
+    """Return the codes of numbers that are listed, and which numbers are not."""
     if not listed:
         return np.zeros(len(numbers), code_dtype(count)), np.ones(len(numbers), np.bool_)
     values = np.array(sorted(listed), dtype=numbers.dtype)
@@ -229,8 +222,8 @@ def _settle(
     """Give empty cells and cells outside the domain their codes, or refuse them."""
     codes = encoded.codes.astype(attribute.code_type, copy=False)
     for mask, code, refuse in (
-        (encoded.empty, attribute.empty_code, empty_cells),
-        (encoded.outside, attribute.other_code, outside_cells),
+        (encoded.empty, attribute.empty_code, _empty_cells),
+        (encoded.outside, attribute.other_code, _outside_cells),
     ):
         if mask is None or not mask.any():
             continue
@@ -240,33 +233,25 @@ def _settle(
     return np.ascontiguousarray(codes)
 
 
-@dataclass(frozen=True, slots=True)
-class NumbersFrom:
-    """The row numbers of positions in a piece of a table that `before` rows precede."""
-
-    before: int
-    row_numbers: RowNumbers
-
-    def __call__(self, positions: Sequence[int]) -> Sequence[int]:
-        return self.row_numbers([self.before + position for position in positions])
+def numbers_after(before: int, row_numbers: RowNumbers) -> RowNumbers:
+    """Return the row numbers of a piece of a table that `before` rows precede."""
+    return lambda positions: row_numbers([before + position for position in positions])
 
 
-def empty_cells(
+def _empty_cells(
     attribute: Attribute, array: pa.Array, mask: Mask, row_numbers: RowNumbers
 ) -> InputError:
-    """The refusal of empty cells."""
     first = np.flatnonzero(mask)[:SHOWN].tolist()
     rows = ", ".join(f"{number:,}" for number in row_numbers(first))
     return InputError(
-        f"{_cells(mask)} empty (row {rows}{_more(mask)}); "
-        "fill them, or allow them with missing = true in the schema"
+        f"{_cells(mask)} empty (row {rows}{_more(mask)}). "
+        "Fill them, or allow them with missing = true in the schema"
     )
 
 
-def outside_cells(
+def _outside_cells(
     attribute: Attribute, array: pa.Array, mask: Mask, row_numbers: RowNumbers
 ) -> InputError:
-    """The refusal of cells outside the domain."""
     first = np.flatnonzero(mask)[:SHOWN].tolist()
     shown = [_shown(attribute, array[position]) for position in first]
     cells = [f"row {row:,}: {cell}" for cell, row in zip(shown, row_numbers(first), strict=True)]
@@ -286,41 +271,34 @@ def outside_cells(
 
 
 def describe(attribute: Attribute) -> str:
-    """The domain in a few words."""
+    """Describe the domain in a few words."""
     if isinstance(attribute.domain, Binning):
         low, high = attribute.labels[0], attribute.labels[attribute.value_count - 1]
         if attribute.kind == "real":
             return f"{attribute.domain.low}..{attribute.domain.high}"
         return f"{low.partition('..')[0]}..{high.rpartition('..')[2]} ({attribute.kind})"
-    listed = ", ".join(map(_as_text, attribute.labels[: min(8, attribute.value_count)]))
+    listed = ", ".join(map(_quoted, attribute.labels[: min(8, attribute.value_count)]))
     count = attribute.value_count
     return f"{listed}, ... ({count:,} values)" if count > 8 else listed
 
 
-def _as_text(value: str) -> str:
-    """A value as it is; in quotation marks where it could be taken for something else."""
-    return (
-        value
-        if value.isprintable() and "," not in value and value.strip() == value
-        else repr(value)
-    )
+def _quoted(value: str) -> str:
+    """Put a value in quotation marks where it could be taken for something else."""
+    plain = value.isprintable() and "," not in value and value.strip() == value
+    return value if plain else repr(value)
 
 
 def _shown(attribute: Attribute, cell: pa.Scalar) -> str:
-    """A cell of any type; numbers are shown without quotation marks, wherever they are from."""
+    """Show a cell of any type; numbers have no quotation marks, also where they were texts."""
     try:
         value = cell.as_py()
     except (UnicodeDecodeError, ValueError, OverflowError):  # not UTF-8; a moment beyond the years
         value = cell.as_buffer().to_pybytes() if hasattr(cell, "as_buffer") else cell.value
-    textual = isinstance(attribute.domain, Listed) and attribute.domain.textual
     if isinstance(value, dt.date):
         return str(value)
-    if (
-        isinstance(value, str)
-        and not textual
-        and number(value.encode(errors="replace")) is not None
-    ):
-        return value.strip()
+    numeric = isinstance(value, str) and number(value.encode(errors="replace")) is not None
+    if numeric and not attribute.textual:
+        return str(value).strip()
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

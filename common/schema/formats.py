@@ -1,11 +1,11 @@
-"""Workbooks of Excel and files of SPSS, Stata and SAS: every cell by itself, as the text it has.
+"""Workbooks of Excel and files of SPSS, Stata and SAS: every cell by itself, as its text.
 
 Two libraries read them, both optional (`pip install 'parley[formats]'`): openpyxl and pyreadstat.
-Neither is asked for a column: what a cell holds follows from the cell and from what the file
-declares of its column (a date format, codes for missing values), never from other cells.
+Neither is asked for the type of a column: what a cell holds follows from the cell and from what the
+file declares of its column (a date format, codes for missing values), never from other cells.
 
 * A workbook's first sheet is read, or the one named. Its first row is the header. A row without a
-  single cell is no row. Of a formula, what Excel computed last is read.
+  single cell is skipped. Of a formula, what Excel computed last is read.
 * Dates of SPSS, Stata and SAS are numbers with a date format; they are read as dates. Values that
   the file declares as missing are empty cells.
 * A number that has a value label is read as its label where the schema lists that label; see
@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from common.errors import InputError
 from common.schema.attribute import Attribute, Listed
-from common.schema.words import number, word_of
+from common.schema.words import member_of, number
 
 KINDS = {
     ".xlsx": "excel", ".xlsm": "excel", ".sav": "spss", ".zsav": "spss", ".dta": "stata",
@@ -39,12 +39,12 @@ _EPOCHS = {"spss": dt.datetime(1582, 10, 14), "stata": dt.datetime(1960, 1, 1),
            "sas": dt.datetime(1960, 1, 1)}  # fmt: skip
 # Per kind: which formats are moments, and how many of their units make a second or a day.
 _MOMENTS = (
-    ("spss", re.compile(r"(A|E|J|S)?DATE\d|QYR|MOYR|WKYR"), 1.0, True),
-    ("spss", re.compile(r"DATETIME|YMDHMS"), 1.0, False),
+    ("spss", re.compile(r"(?i)(A|E|J|S)?DATE\d|QYR|MOYR|WKYR"), 1.0, True),
+    ("spss", re.compile(r"(?i)DATETIME|YMDHMS"), 1.0, False),
     ("stata", re.compile(r"%-?(td|d)"), 1.0 / _DAY_S, True),
     ("stata", re.compile(r"%-?t[cC]"), 1000.0, False),
-    ("sas", re.compile(r"(E8601|B8601|NL)?(DATETIME|DT)|DATEAMPM"), 1.0, False),
-    ("sas", re.compile(r"DATE|DAY|(DDMM|MMDD)YY|YYMMDD|(E8601|B8601)DA|(WEEK|WORD|JUL)DA"),
+    ("sas", re.compile(r"(?i)(E8601|B8601|NL)?(DATETIME|DT)|DATEAMPM"), 1.0, False),
+    ("sas", re.compile(r"(?i)DATE|DAY|(DDMM|MMDD)YY|YYMMDD|(E8601|B8601)DA|(WEEK|WORD|JUL)DA"),
      1.0 / _DAY_S, True),
 )  # fmt: skip
 
@@ -60,36 +60,36 @@ class Layout:
 
 
 def layout_of(path: Path, sheet: str = "") -> Layout:
-    """The columns of a file; no cell is read."""
+    """Return the columns of a file; no cell is read."""
     if KINDS[path.suffix.lower()] == "excel":
         return Layout(_header(path, sheet), {})
     metadata = _statistics(path, metadataonly=True)[1]
     labels = {
-        name: {word: str(label) for value, label in held.items() if (word := word_of(value))}
+        name: {word: str(label) for value, label in held.items() if (word := member_of(value))}
         for name, held in metadata.variable_value_labels.items()
     }
     return Layout(tuple(metadata.column_names), labels)
 
 
 def blocks(path: Path, names: Sequence[str], sheet: str = "") -> Iterator[list[list[Any]]]:
-    """The cells of these columns as Python holds them, some rows at a time."""
+    """Yield the cells of these columns as Python objects, some rows at a time."""
     if KINDS[path.suffix.lower()] == "excel":
         return _sheet_blocks(path, names, sheet)
     return _statistics_blocks(path, names)
 
 
 def texts(cells: Sequence[Any], labels: Mapping[bytes, str] | None = None) -> pa.Array:
-    """Cells as texts; null for an empty one."""
-    words = [word_of(cell) or None for cell in cells]
+    """Return cells as texts; null for an empty one."""
+    words = [member_of(cell) or None for cell in cells]
     if labels:
         words = [None if w is None else labels[w].encode() if w in labels else w for w in words]
     return pa.array(words, type=pa.binary()).view(pa.string())
 
 
 def labelled(attribute: Attribute, labels: Mapping[bytes, str]) -> dict[bytes, str]:
-    """The values that are read as their labels: those whose label is listed, and they are not."""
+    """Return the values that are read as their labels: not listed, but their label is."""
     domain = attribute.domain
-    if not isinstance(domain, Listed) or not domain.textual:
+    if not isinstance(domain, Listed) or not attribute.textual:
         return {}
     listed = {str(value) for value in domain.values}
     return {
@@ -103,7 +103,7 @@ def _header(path: Path, sheet: str) -> tuple[str, ...]:
     cells = next(_rows(path, sheet), ())
     while cells and cells[-1] is None:
         cells = cells[:-1]
-    words = [word_of(cell) for cell in cells]
+    words = [member_of(cell) for cell in cells]
     if not words:
         raise InputError(f"{path}: the sheet is empty. Write the names of the columns in row 1")
     for place, word in enumerate(words, start=1):
@@ -118,7 +118,7 @@ def _header(path: Path, sheet: str) -> tuple[str, ...]:
 
 def _sheet_blocks(path: Path, names: Sequence[str], sheet: str) -> Iterator[list[list[Any]]]:
     rows = _rows(path, sheet)
-    header = [word_of(cell) for cell in next(rows, ())]
+    header = [member_of(cell) for cell in next(rows, ())]
     places = [header.index(name.encode()) for name in names]
     block: list[list[Any]] = [[] for _ in names]
     for row in rows:
@@ -132,7 +132,7 @@ def _sheet_blocks(path: Path, names: Sequence[str], sheet: str) -> Iterator[list
 
 
 def _rows(path: Path, sheet: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of a sheet that have a cell."""
+    """Yield the rows of a sheet that have a cell."""
     openpyxl = _library("openpyxl", path)
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
@@ -194,16 +194,15 @@ def _statistics(path: Path, **options: Any) -> Any:  # noqa: ANN401  (a library 
 
 
 def _moment(kind: str, format_name: str | None) -> Callable[[Any], Any] | None:
-    """What makes a date or a time of a number of a column with this format; None: it is none."""
+    """Return what makes a moment of a number in a column of this format; None for other formats."""
     for of, pattern, per_second, by_day in _MOMENTS:
-        if of == kind and format_name and pattern.match(format_name.upper() if of != "stata"
-                                                        else format_name):  # fmt: skip
+        if of == kind and format_name and pattern.match(format_name):
             return lambda cell: _moment_of(cell, _EPOCHS[kind], per_second, by_day=by_day)
     return None
 
 
 def _moment_of(cell: Any, epoch: dt.datetime, per_second: float, *, by_day: bool) -> Any:  # noqa: ANN401
-    """A date or a time; a number that is none, such as one beyond the years, as it is."""
+    """Return a date or a time; the cell unchanged if it is none, or beyond the years."""
     if not isinstance(cell, int | float) or not math.isfinite(cell):
         return cell
     try:

@@ -35,7 +35,7 @@ class Node:
     code: int | None = None
 
     def __post_init__(self) -> None:
-        """A node is a leaf or a group, never both and never neither."""
+        """Refuse a node that is both a leaf and a group, or neither."""
         if (self.code is None) != bool(self.children):
             raise LocalError(f"node {self.label!r}: a leaf has a code, a group has children")
 
@@ -44,14 +44,10 @@ class Node:
         return self.code is not None
 
     def codes(self) -> list[int]:
-        """The codes of the leaves below (or at) this node, from left to right."""
+        """Return the codes of the leaves below (or at) this node, from left to right."""
         if self.code is not None:
             return [self.code]
         return [code for child in self.children for code in child.codes()]
-
-    def depth(self) -> int:
-        """The number of levels, counting this node's and the deepest leaf's."""
-        return 1 + max((child.depth() for child in self.children), default=0)
 
 
 def leaf(label: str, code: int) -> Node:
@@ -59,7 +55,7 @@ def leaf(label: str, code: int) -> Node:
 
 
 def contract(node: Node) -> Node:
-    """The same tree without unary nodes: an only child takes the place of its parent."""
+    """Remove unary nodes: an only child takes the place of its parent."""
     while len(node.children) == 1:
         node = node.children[0]
     if node.is_leaf:
@@ -71,7 +67,7 @@ def contract(node: Node) -> Node:
 class Hierarchy:
     """A rooted tree whose leaves are the codes 0..size-1, each exactly once."""
 
-    tree: Node  # the tree as declared; it may contain unary nodes and leaves of unequal depth
+    tree: Node  # as declared: it may contain unary nodes and leaves of unequal depth
 
     def __post_init__(self) -> None:
         """Refuse a tree that misses or repeats a code."""
@@ -81,7 +77,7 @@ class Hierarchy:
 
     @classmethod
     def flat(cls, labels: Sequence[str]) -> Hierarchy:
-        """No structure: every code hangs under the root."""
+        """Return a tree without groups: every code is a child of the root."""
         return cls(Node("", tuple(leaf(label, code) for code, label in enumerate(labels))))
 
     @property
@@ -92,11 +88,6 @@ class Hierarchy:
     def root(self) -> Node:
         """The tree with unary nodes contracted."""
         return contract(self.tree)
-
-    @cached_property
-    def height(self) -> int:
-        """Levels of `root`, counting both the root and the deepest leaves (a flat tree has 2)."""
-        return self.root.depth()
 
     @cached_property
     def levels(self) -> tuple[NDArray[np.intp], ...]:
@@ -118,13 +109,9 @@ class Hierarchy:
         maps[-1:] = [np.arange(size, dtype=np.intp)]
         return tuple(reversed(maps))
 
-    @cached_property
-    def level_sizes(self) -> tuple[int, ...]:
-        return tuple(int(level.max()) + 1 for level in self.levels)
-
 
 def binary_tree(labels: Sequence[str]) -> Node:
-    """The binary tree over consecutive bins: group k of level l holds the bins with bin >> l = k.
+    """Return the binary tree over bins: group k of level l holds the bins with bin >> l = k.
 
     [Zhang17, Sec. 5.1]: a continuous attribute of b bins gets a tree of height ceil(log2 b).
     """
@@ -136,7 +123,7 @@ def binary_tree(labels: Sequence[str]) -> Node:
 
 
 def _span(nodes: tuple[Node, ...]) -> str:
-    """A name for neighbouring bins: the first one's and the last one's."""
+    """Name neighbouring bins by the first and the last of them."""
     first, last = nodes[0], nodes[-1]
     while first.children:
         first = first.children[0]

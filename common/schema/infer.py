@@ -1,8 +1,8 @@
-"""Proposing a schema from a table: a draft for its owner to review, never to use as it is.
+"""Proposing a schema from a table: a draft for its owner to review, never to use unreviewed.
 
 The values and ranges of the draft are read off the data, and a schema is published: until the
 owner has replaced them by public knowledge (the values of the code book, a range that holds for
-everybody), the draft tells of individual rows. The notes and the head of the file say so, loudly.
+every person), the draft tells of individual rows. The notes and the head of the file warn of it.
 """
 
 from __future__ import annotations
@@ -16,26 +16,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from common.errors import InputError
-from common.schema.attribute import BOOLEANS, Attribute, Kind, Listed
-from common.schema.binning import Binning, Numbers
+from common.schema.attribute import BOOLEANS, Attribute, Domain, Kind, Listed
+from common.schema.binning import Numbers
 from common.schema.columns import (
     arrow_column,
     as_bytes,
     is_text,
+    named_columns,
     real_numbers,
     whole_numbers,
 )
 from common.schema.encoder import emptied
-from common.schema.round_bins import (
-    growing_bins,
-    round_dates,
-    round_numbers,
-)
+from common.schema.round_bins import propose_bins, read_off, round_dates
 from common.schema.schema import Schema
-from common.schema.words import number, word_of
+from common.schema.words import member_of, number
 from common.wording import many
 
 if TYPE_CHECKING:
@@ -49,13 +45,9 @@ WARNING = (
 MAX_VALUES = 1_000  # a text column with more distinct values is not proposed
 _RARE = 5  # a value that fewer rows have is pointed out
 _LARGEST = 1 << 53
-_MOST_IN_A_BIN = 0.5  # of the rows, before bins are made to grow
-_HEAP = 0.1  # of the rows with the very same number
-_MOST_DECIMALS = 4  # further ones are those of a measurement or a computation
 _MOST_CODES = 5  # different texts among numbers that are taken for codes
 _LEAST_NUMBERS = 3  # different numbers beside which texts are taken for codes
 _MANY = 100  # values of a column, each of which gets noise
-_FEW = 0.001  # of the rows in a bin; noise outweighs them
 _SENTINELS = re.compile(r"-?9{2,}|-[1-9]")  # numbers that surveys write for "no answer"
 _ID_ROWS = 20  # with fewer rows, all cells being different means nothing
 _FORMS = (  # texts that a country writes for what is read in another form
@@ -72,20 +64,20 @@ _MARKERS = {"?", "na", "n/a", "nan", "null", "none", "-", "--", ".", "unknown", 
 
 
 def is_draft(text: str) -> bool:
-    """Whether the text of a schema still has the warning that a proposal begins with."""
+    """Tell whether the text of a schema still has the warning that a proposal begins with."""
     return text.lstrip("\ufeff# ").startswith(WARNING.partition(":")[0])
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A draft, what its owner should look at, and whether no row had a part in it."""
+    """A draft, what its owner should review, and whether it was made without any row."""
 
     schema: Schema
     notes: tuple[str, ...]
     public: bool = False
 
     def to_toml(self) -> str:
-        """The draft as a file, with the warning and the notes as comments at its head."""
+        """Write the draft as a file, with the warning and the notes as comments at its head."""
         head = [] if self.public else [f"# {line}" for line in WARNING.splitlines()]
         for note in self.notes:  # names come from the table, and may hold line breaks
             printable = "".join(c if c.isprintable() else " " for c in note)
@@ -102,16 +94,9 @@ class _Column:
     missing: bool
     codes: tuple[str, ...] = ()
 
-    def attribute(self, kind: Kind, domain: Listed | Binning) -> Attribute:
+    def attribute(self, kind: Kind, domain: Domain) -> Attribute:
         missing = self.missing or bool(self.codes)
         return Attribute(self.name, kind, domain, missing=missing, missing_codes=self.codes)
-
-
-@dataclass(frozen=True)
-class _Leave:
-    """A column that is not proposed, and why."""
-
-    reason: str
 
 
 def infer(
@@ -120,27 +105,26 @@ def infer(
     missing: Sequence[str] = (),
     labels: Mapping[str, Mapping[bytes, str]] | None = None,
 ) -> Proposal:
-    """A schema that the table fits, and notes on what to review.
+    """Propose a schema that the table fits, with notes on what to review.
 
     Args:
         table: whose columns become attributes.
-        missing: codes that stand for empty cells, in whichever column they are.
-        labels: of values, by column, where the table's file has such.
+        missing: codes that stand for empty cells, in any column.
+        labels: of values, by column, if the table's file has labels.
     """
     if len(table) == 0:
         raise InputError("the table has no rows: there is nothing to propose a schema from")
     attributes: list[Attribute] = []
     notes: list[str] = []
-    arrow = isinstance(table, pa.Table)
-    names = [str(name) for name in (table.column_names if arrow else table.columns)]
-    for position, name in enumerate(names):
-        column = table[position] if isinstance(table, pa.Table) else table.iloc[:, position]
+    for name, column in named_columns(table):
         remarks: list[str] = []
-        proposed = _propose(name, _typed(column), remarks, missing, (labels or {}).get(name, {}))
-        if isinstance(proposed, Attribute):
-            attributes.append(proposed)
-        else:
-            remarks = [f"left out, {proposed.reason}"]
+        own = (labels or {}).get(name, {})
+        try:
+            attributes.append(_propose(name, _typed(column), remarks, codes=missing, labels=own))
+        except UnicodeDecodeError:
+            remarks = ["left out, its texts are not UTF-8"]
+        except InputError as reason:
+            remarks = [f"left out, {reason}"]
         notes += [f"{name}: {remark}" for remark in remarks]
     if not attributes:
         raise InputError(f"no column can be an attribute: {'; '.join(notes)}")
@@ -148,7 +132,7 @@ def infer(
 
 
 def _typed(column: object) -> pa.Array:
-    """The column in the type that all its cells are of: a draft may look at all of them."""
+    """Return the column in the type that all its cells have: a draft may look at all of them."""
     if not isinstance(column, pa.ChunkedArray | pa.Array):
         with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             column = pa.array(column, from_pandas=True)
@@ -159,18 +143,22 @@ def _propose(
     name: str,
     array: pa.Array,
     notes: list[str],
-    codes: Sequence[str] = (),
-    labels: Mapping[bytes, str] | None = None,
-) -> Attribute | _Leave:
+    *,
+    codes: Sequence[str],
+    labels: Mapping[bytes, str],
+) -> Attribute:
+    """Propose an attribute for a column; InputError if it should be left out."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_floating(array.type):  # NaN is pandas' empty cell
         array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
     missing = array.null_count > 0
-    array, codes = _without(array.drop_null(), codes)
+    array = array.drop_null()
+    codes = tuple(code for code in codes if len(_without(array, (code,))) < len(array))
+    array = _without(array, codes)
     if len(array) == 0:
-        return _Leave("every cell is empty")
-    listed = _labelled(array, labels or {})
+        raise InputError("every cell is empty")
+    listed = _labels_of(array, labels)
     if listed is not None:
         notes.append(
             "the values are the value labels of the file; write the codes if other owners have them"
@@ -180,43 +168,37 @@ def _propose(
         array, further = _numbers_of(array, known=bool(codes))
         if further:
             codes = (*codes, *further)
-            notes.append(_coded(further))
+            notes.append(
+                f"all cells are numbers but {', '.join(map(repr, further))}, read as a code for a "
+                "missing value (missing = [...]); list the values instead if it is an answer of "
+                "its own"
+            )
         array = _dates_of(array) if is_text(array.type) else array
     propose = next((propose for accepts, propose in _PROPOSERS if accepts(array.type)), None)
     if propose is None:
-        return _Leave(f"columns of type {array.type} are not supported")
+        raise InputError(f"columns of type {array.type} are not supported")
     if len(array.unique()) == 1 and not missing and not codes:
-        return _Leave("every row has the same value")
-    try:
-        return propose(_Column(name, array, missing, codes), notes)
-    except UnicodeDecodeError:
-        return _Leave("its texts are not UTF-8")
-    except InputError as error:
-        return _Leave(str(error))
+        raise InputError("every row has the same value")
+    return propose(_Column(name, array, missing, codes), notes)
 
 
-def _without(array: pa.Array, codes: Sequence[str]) -> tuple[pa.Array, tuple[str, ...]]:
-    """The cells that hold no code for a missing value, and the codes that some hold."""
-    held = tuple(code for code in codes if len(_emptied(array, (code,))) < len(array))
-    return _emptied(array, held), held
-
-
-def _emptied(array: pa.Array, codes: tuple[str, ...]) -> pa.Array:
+def _without(array: pa.Array, codes: tuple[str, ...]) -> pa.Array:
+    """Return the cells that hold no code for a missing value."""
     if not codes:
         return array
     probe = Attribute("cells", "boolean", BOOLEANS, missing=True, missing_codes=codes)
     return emptied(probe, array).drop_null()
 
 
-def _labelled(array: pa.Array, labels: Mapping[bytes, str]) -> tuple[str, ...] | None:
-    """The labels of a column all of whose cells have one, in the order of the file."""
+def _labels_of(array: pa.Array, labels: Mapping[bytes, str]) -> tuple[str, ...] | None:
+    """Return the labels of a column all of whose cells have one, in the order of the file."""
     texts = tuple(dict.fromkeys(labels.values()))
-    cells = {word_of(cell) for cell in array.unique().to_pylist()} if labels else set()
+    cells = {member_of(cell) for cell in array.unique().to_pylist()} if labels else set()
     return texts if cells and cells <= set(labels) and len(texts) > 1 else None
 
 
 def _numbers_of(array: pa.Array, *, known: bool) -> tuple[pa.Array, tuple[str, ...]]:
-    """A text column of numbers and a few codes as numbers, and the codes; any other as it is.
+    """Turn a text column of numbers and a few codes into numbers and the codes; keep any other.
 
     Where codes are `known`, because they were taken from it already, numbers alone are numbers.
     """
@@ -237,21 +219,11 @@ def _numbers_of(array: pa.Array, *, known: bool) -> tuple[pa.Array, tuple[str, .
     return found.drop_null(), tuple(sorted(codes))
 
 
-def _coded(codes: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, codes))
-    return (
-        f"all cells are numbers but {shown}, read as a code for a missing value (missing = [...]); "
-        "list the values instead if it is an answer of its own"
-    )
-
-
 def _dates_of(array: pa.Array) -> pa.Array:
-    """A text column of ISO dates as dates; any other as it is."""
+    """Turn a text column of ISO dates into dates; keep any other."""
     for target in (pa.date32(), pa.timestamp("us")):
-        try:
+        with contextlib.suppress(pa.ArrowInvalid):
             return pc.cast(array, target)
-        except pa.ArrowInvalid:
-            continue
     return array
 
 
@@ -259,20 +231,18 @@ def _boolean(column: _Column, notes: list[str]) -> Attribute:
     return column.attribute("boolean", BOOLEANS)
 
 
-def _words(column: _Column, notes: list[str]) -> Attribute | _Leave:
+def _words(column: _Column, notes: list[str]) -> Attribute:
     counted = column.array.value_counts().to_pylist()
-    foreign = _foreign(pa.array([entry["values"] for entry in counted], pa.string()))
-    if foreign is not None:
-        return _Leave(foreign)
+    _refuse_foreign(pa.array([entry["values"] for entry in counted], pa.string()))
     variety = f"{many(len(counted), 'different text')} in {many(len(column.array), 'row')}"
     if len(counted) == len(column.array) >= _ID_ROWS:
-        return _Leave(f"{variety}: free text or names")
+        raise InputError(f"{variety}: free text or names")
     if len(counted) > MAX_VALUES:
-        return _Leave(
+        raise InputError(
             f"{variety}, more than {MAX_VALUES:,}: free text, or a long list; "
             "write it in by hand if its values are those of a public list"
         )
-    values = sorted((e["values"] for e in counted if e["values"] != ""), key=_as_numbers)
+    values = sorted((e["values"] for e in counted if e["values"] != ""), key=_in_order)
     column = replace(column, missing=column.missing or len(values) < len(counted))
     if {value.lower() for value in values} == {"false", "true"}:
         return _boolean(column, notes)
@@ -293,25 +263,24 @@ def _words(column: _Column, notes: list[str]) -> Attribute | _Leave:
     return column.attribute("categorical", Listed(tuple(values)))
 
 
-def _as_numbers(value: str) -> tuple[bool, float, str]:
-    """Codes that are numbers in the order of the numbers, before all others."""
+def _in_order(value: str) -> tuple[bool, float, str]:
+    """Order codes that are numbers by the numbers, before all others."""
     read = number(value.encode())
     known = read is not None and read == read
     return not known, read if known and read is not None else 0, value
 
 
-def _foreign(texts: pa.Array) -> str | None:
-    """What the texts are in the notation of a country, with one of them; None for just texts."""
+def _refuse_foreign(texts: pa.Array) -> None:
+    """Leave out a column of numbers or dates in the notation of a country."""
     texts = texts.filter(pc.not_equal(texts, ""))
+    telling = texts.filter(pc.match_substring_regex(texts, "[,./-]"))
     for form, meaning in _FORMS:
-        telling = texts.filter(pc.match_substring_regex(texts, "[,./-]"))
         if len(telling) > 0 and pc.all(pc.match_substring_regex(texts, form)).as_py():
-            return meaning.format(telling[0])
-    return None
+            raise InputError(meaning.format(telling[0]))
 
 
 def _marked(markers: list[str], others: list[str]) -> str:
-    """On texts that may stand for empty cells, and what they may hide."""
+    """Return a note on texts that may stand for empty cells, and what they may hide."""
     note = f"{', '.join(markers)} may stand for an empty cell; it is listed as a value"
     try:
         pc.cast(pa.array(others, pa.string()), pa.float64())
@@ -320,35 +289,34 @@ def _marked(markers: list[str], others: list[str]) -> str:
     return f"{note}. All others are numbers: empty those cells to have it proposed as a range"
 
 
-def _integers(column: _Column, notes: list[str]) -> Attribute | _Leave:
+def _integers(column: _Column, notes: list[str]) -> Attribute:
     numbers, _, _ = whole_numbers("integer", column.array, None)
     low, high = int(numbers.min()), int(numbers.max())
     if max(abs(low), abs(high)) > _LARGEST:
-        return _Leave("numbers beyond 2^53: identifiers")
+        raise InputError("numbers beyond 2^53: identifiers")
     if len(numbers) >= _ID_ROWS and np.all(np.diff(numbers) == 1):
-        return _Leave("the numbers count the rows: an identifier")
+        raise InputError("the numbers count the rows: an identifier")
     values = np.unique(numbers)
     if len(values) <= 2:
-        listed = Listed(tuple(values.tolist()))
-        return column.attribute("categorical", listed)
+        return column.attribute("categorical", Listed(tuple(values.tolist())))
     _note_sentinels(values, notes)
-    return column.attribute("integer", _cut(numbers, notes, whole=True))
+    return column.attribute("integer", propose_bins(numbers, notes, whole=True))
 
 
-def _reals(column: _Column, notes: list[str]) -> Attribute | _Leave:
+def _reals(column: _Column, notes: list[str]) -> Attribute:
     numbers, _, _ = real_numbers(column.array, None)
     if not np.isfinite(numbers).all():
-        return _Leave("some numbers are infinite")
+        raise InputError("some numbers are infinite")
     if np.array_equal(numbers, np.floor(numbers)):
         return _integers(column, notes)
     if numbers.min() == numbers.max():
-        return _Leave("all numbers are the same")
+        raise InputError("all numbers are the same")
     _note_sentinels(np.unique(numbers), notes)
-    return column.attribute("real", _cut(numbers, notes, whole=False))
+    return column.attribute("real", propose_bins(numbers, notes, whole=False))
 
 
 def _note_sentinels(values: Numbers, notes: list[str]) -> None:
-    """On a number far from all others that looks like a code for "no answer"."""
+    """Note a number far from all others that looks like a code for "no answer"."""
     for end, rest in ((values[0], values[1:]), (values[-1], values[:-1])):
         text = f"{end:.15g}"
         gap = min(abs(end - rest[0]), abs(end - rest[-1]))
@@ -359,111 +327,21 @@ def _note_sentinels(values: Numbers, notes: list[str]) -> None:
             )
 
 
-def _cut(numbers: Numbers, notes: list[str], *, whole: bool) -> Binning:
-    """Bins for a column of numbers; growing ones where equal ones leave most rows in one bin."""
-    low, high = numbers.min().item(), numbers.max().item()
-    decimals = None if whole else _decimals(numbers)
-    binning = _with(decimals, round_numbers(low, high, whole=whole))
-    full = _fullest(binning, numbers)
-    if full > _MOST_IN_A_BIN:
-        growing = growing_bins(numbers, 0 if whole else decimals)
-        if growing is not None and _fullest(growing, numbers) < full:
-            binning = _with(decimals, growing)
-            notes.append("most numbers are small: the bins grow, as equal ones would hide them")
-        else:
-            notes.append(
-                f"{full:.0%} of the rows are in one of {binning.count} equal bins, and what is "
-                "inside of it is lost; list edges that cut it"
-            )
-    _note_tail(binning, numbers, notes)
-    notes.append(_read_off(f"{binning.low}..{binning.high}"))
-    heap = _heap(binning, numbers)
-    if heap is not None:
-        notes.append(heap)
-    return binning
-
-
-def _note_tail(binning: Binning, numbers: Numbers, notes: list[str]) -> None:
-    """On bins at the upper end that hold hardly any rows."""
-    counts = np.bincount(binning.assign(numbers)[0], minlength=binning.count)
-    above = counts[::-1].cumsum()[::-1]
-    nearly_empty = np.flatnonzero(above < _FEW * len(numbers))
-    if len(nearly_empty) >= max(2, binning.count // 3):
-        start = binning.first[nearly_empty[0]]
-        notes.append(
-            f"fewer than {_FEW:.1%} of the rows are at {start:.10g} or more, in "
-            f"{len(nearly_empty)} of {binning.count} bins that noise will fill; end the range "
-            "earlier, with clip = true"
-        )
-
-
-def _heap(binning: Binning, numbers: Numbers) -> str | None:
-    """On a number that many rows have and that drawing evenly within its bin would spread out."""
-    values, counts = np.unique(numbers, return_counts=True)
-    heap = values[[counts.argmax()]]
-    place = int(binning.assign(heap)[0][0])
-    first, last = binning.first[place], binning.last[place]
-    if counts.max() <= _HEAP * len(numbers) or _single(binning)[place]:
-        return None
-    remedy = (
-        "list edges that give it a bin of its own"
-        if binning.whole or binning.decimals is not None
-        else "empty these cells (missing = true), or say it in a column of its own"
-    )
-    return (
-        f"more than a tenth are exactly {heap[0]:.10g}, in the bin {first:.10g}..{last:.10g}, "
-        f"within which numbers are drawn evenly; {remedy}"
-    )
-
-
-def _fullest(binning: Binning, numbers: Numbers) -> float:
-    """The largest share of the numbers in a bin that holds different ones."""
-    counts = np.bincount(binning.assign(numbers)[0], minlength=binning.count)
-    return float(counts[~_single(binning)].max(initial=0)) / len(numbers)
-
-
-def _single(binning: Binning) -> NDArray[np.bool_]:
-    """Which bins hold one number only."""
-    known = binning.whole or binning.decimals is not None
-    return binning.steps == 1 if known else np.zeros(binning.count, np.bool_)
-
-
-def _decimals(numbers: Numbers) -> int | None:
-    """How many the numbers are written with; None if they are measured, not counted in cents."""
-    for decimals in range(1, _MOST_DECIMALS + 1):
-        if np.array_equal(np.round(numbers, decimals), numbers):
-            return decimals
-    return None
-
-
-def _with(decimals: int | None, binning: Binning) -> Binning:
-    """The bins with these decimals, where they have room for them."""
-    if decimals is None:
-        return binning
-    with contextlib.suppress(InputError):
-        return binning.with_decimals(decimals)
-    return binning
-
-
-def _dates(column: _Column, notes: list[str]) -> Attribute | _Leave:
+def _dates(column: _Column, notes: list[str]) -> Attribute:
     zone = getattr(column.array.type, "tz", None)
     if zone is not None:
-        return _Leave(f"its times have the zone {zone}; convert them and drop the zone")
+        raise InputError(f"its times have the zone {zone}; convert them and drop the zone")
     seconds, _, _ = whole_numbers("datetime", column.array, None)
     by_day = not (seconds % 86_400).any()
-    binning = round_dates(int(seconds.min()), int(seconds.max()), by_day=by_day)
+    binning = round_dates(seconds, by_day=by_day)
     attribute = column.attribute("date" if by_day else "datetime", binning)
     first, last = attribute.labels[0], attribute.labels[attribute.value_count - 1]
     span = f"{first.partition('..')[0]}..{last.rpartition('..')[2]}"
-    notes.append(_read_off(span))
+    notes.append(read_off(span))
     return attribute
 
 
-def _read_off(span: str) -> str:
-    return f"the range {span} was read off the data, if rounded; write the public one"
-
-
-_Proposer = Callable[[_Column, list[str]], Attribute | _Leave]
+_Proposer = Callable[[_Column, list[str]], Attribute]
 _PROPOSERS: tuple[tuple[Callable[[Any], bool], _Proposer], ...] = (
     (pa.types.is_boolean, _boolean),
     (is_text, _words),

@@ -1,7 +1,7 @@
-"""The most that a study or a schema may ask of a machine that reads it.
+"""Limits: the most that a study or a schema may ask of a machine that reads it.
 
-A node parses a study and goes through its plan before its owner has approved anything. So what a
-document can make it hold or compute is limited here, in one place; docs/operations.md has the list.
+A node parses a study and goes through its steps before its owner has approved anything. So what a
+document can make a node hold or compute is limited here; docs/operations.md has the list.
 The limits are far above what a study of people needs: a document beyond them is refused, never cut.
 """
 
@@ -13,7 +13,7 @@ MOST_NAME = 100  # characters of the name of a study or a party
 MOST_ATTRIBUTE_NAME = 1_000  # characters; surveys name columns by their questions
 MOST_MISSING_CODES = 100  # of an attribute
 MOST_VALUE = 1_000  # characters of a listed value
-MOST_TEXT = 1_000  # characters of a study's purpose, and of whatever else it says of itself
+MOST_TEXT = 1_000  # characters of a study's purpose, and of its other texts
 MOST_PARTIES = 1_000
 MOST_ROWS = 10_000_000_000  # of all parties together, and of synthetic rows
 MOST_ATTRIBUTES = 500
@@ -25,7 +25,7 @@ MOST_PLAN_CELLS = 1 << 26  # of all steps of a plan together, with the bytes of 
 
 
 def check_name(name: str, *, most: int) -> None:
-    """Refuse a name that a terminal, a log or a page could not show as it is."""
+    """Refuse a name that a terminal, a log or a page could not show unchanged."""
     if not 0 < len(name) <= most:
         raise InputError(f"name: expected 1 to {most:,} characters, got {len(name):,}")
     if not name.isprintable():
@@ -36,21 +36,21 @@ def check_name(name: str, *, most: int) -> None:
 
 
 def check_digest(key: str, text: str) -> None:
-    """Refuse what is neither empty nor a SHA-256 in hexadecimal."""
+    """Refuse a text that is neither empty nor a SHA-256 in hexadecimal."""
     if text and (len(text) != 64 or set(text) - set("0123456789abcdef")):
         raise InputError(f"{key}: expected the SHA-256 of a manifest.json, 64 hexadecimal digits")
 
 
 def check_text(key: str, text: str) -> None:
-    """Refuse a text for people that is too long, or that a terminal could not show as it is."""
-    check_most(f"{key}: characters", len(text), MOST_TEXT)
+    """Refuse a text for people that is too long, or that a terminal could not show unchanged."""
+    check_most(f"{key}: characters", len(text), most=MOST_TEXT)
     if not text.isprintable():
         raise InputError(
             f"{key}: {text!r:.200} has characters that cannot be printed. Use one line"
         )
 
 
-def check_most(what: str, number: int, most: int) -> None:
+def check_most(what: str, number: int, *, most: int) -> None:
     """Refuse more than a limit, naming it."""
     if number > most:
         raise InputError(

@@ -17,12 +17,13 @@ quotes; a quote inside is doubled. The words of the language may be capitalised.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple, NoReturn, TypeAlias
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias
 
 from common.errors import InputError
 
 Operator: TypeAlias = Literal["=", "in", "..", "<", "<=", ">", ">=", "missing"]
+TokenKind: TypeAlias = Literal["word", "quoted", "symbol", "end"]
 
 _TOKEN = re.compile(
     r"""\s*+(?:
@@ -34,6 +35,9 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_KINDS: dict[str, TokenKind] = {
+    "special": "word", "word": "word", "symbol": "symbol", "quoted": "quoted", "bad": "end"
+}  # fmt: skip
 _COMPARISONS: dict[str, Operator] = {
     "=": "=", "==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="
 }  # fmt: skip
@@ -42,21 +46,24 @@ _DEEPEST = 64  # parentheses and `not`s inside of each other
 
 
 class Token(NamedTuple):
-    """A word, a quoted word or a symbol, and where it starts."""
+    """A word, a quoted word or a symbol, and where in its query it starts."""
 
     text: str
+    kind: TokenKind
+    query: str
     start: int
-    kind: Literal["word", "quoted", "symbol", "end"]
 
     def is_(self, word: str) -> bool:
-        return self.kind == "word" and self.text.lower() == word
+        """Tell whether this is a word of the language, in any case, or a symbol."""
+        return self.kind in ("word", "symbol") and self.text.lower() == word
 
-    def is_symbol(self, symbol: str) -> bool:
-        return self.kind == "symbol" and self.text == symbol
+    def error(self, problem: str) -> InputError:
+        """Return an error that points at this place of the query."""
+        return InputError(f"{problem}\n  {self.query}\n  {' ' * self.start}^")
 
 
 class Predicate(NamedTuple):
-    """What is asked of one attribute; `..` has two ends, either of which may be open."""
+    """A test of one attribute; `..` has two ends, either of which may be open."""
 
     name: Token
     operator: Operator
@@ -65,42 +72,30 @@ class Predicate(NamedTuple):
 
 
 class Not(NamedTuple):
-    """What must not hold, and where that is written."""
+    """A part that must not hold, and the token that negates it."""
 
     part: Expression
-    start: int
+    sign: Token
 
 
 class Every(NamedTuple):
-    """Parts that must all hold; none of them is no condition at all."""
+    """Parts that must all hold; without parts, every row satisfies it."""
 
     parts: tuple[Expression, ...]
 
 
 class Either(NamedTuple):
-    """Parts of which at least one must hold, and where the second of them starts."""
+    """Parts of which at least one must hold, and the token that joins the first two."""
 
     parts: tuple[Expression, ...]
-    start: int
+    sign: Token
 
 
 Expression: TypeAlias = Predicate | Not | Every | Either
 
 
-def refuse(query: str, start: int, problem: str) -> NoReturn:
-    """Raise an error that points at the place."""
-    raise InputError(f"{problem}\n  {query}\n  {' ' * start}^")
-
-
-def choices(names: Iterable[str], limit: int = 12) -> str:
-    """A list of allowed names, cut if it is long."""
-    listed = list(names)
-    more = f" and {len(listed) - limit:,} more" if len(listed) > limit else ""
-    return ", ".join(listed[:limit]) + more
-
-
 def predicates(expression: Expression) -> Iterator[Predicate]:
-    """Every test of a condition, from left to right."""
+    """Yield every test of a condition, from left to right."""
     match expression:
         case Predicate():
             yield expression
@@ -112,25 +107,23 @@ def predicates(expression: Expression) -> Iterator[Predicate]:
 
 
 def tokenise(query: str) -> list[Token]:
-    """The words of a query and an end mark."""
+    """Return the tokens of a query and an end mark."""
     tokens = []
     for match in _TOKEN.finditer(query):
-        kind = match.lastgroup or "bad"
-        text, start = match[kind], match.start(kind)
-        if kind in ("word", "special"):
-            tokens.append(Token(text, start, "word"))
-        elif kind == "symbol":
-            tokens.append(Token(text, start, "symbol"))
-        elif kind == "quoted":
-            tokens.append(Token(text[1:-1].replace(text[0] * 2, text[0]), start, "quoted"))
-        else:
-            refuse(query, start, "a quote is opened here and never closed")
-    tokens.append(Token("", len(query.rstrip()), "end"))
+        group = match.lastgroup or "bad"
+        token = Token(match[group], _KINDS[group], query, match.start(group))
+        if token.kind == "end":
+            raise token.error("a quote is opened here and never closed")
+        if token.kind == "quoted":
+            quote = token.text[0]
+            token = token._replace(text=token.text[1:-1].replace(quote * 2, quote))
+        tokens.append(token)
+    tokens.append(Token("", "end", query, len(query.rstrip())))
     return tokens
 
 
 def parse(query: str) -> Expression:
-    """The condition in a text; an error has a mark under the place that cannot be read."""
+    """Read a condition; an error has a mark under the place that cannot be read."""
     return _Parser(query).whole()
 
 
@@ -138,7 +131,6 @@ class _Parser:
     """Reads tokens from left to right."""
 
     def __init__(self, query: str) -> None:
-        self._query = query
         self._tokens = tokenise(query)
         self._at = 0
         self._depth = 0
@@ -148,7 +140,7 @@ class _Parser:
             return Every(())
         found = self._either()
         if not self._at_end():
-            self._refuse("expected 'and', 'or' or the end of the condition here")
+            raise self._next.error("expected 'and', 'or' or the end of the condition here")
         return found
 
     @property
@@ -158,26 +150,22 @@ class _Parser:
     def _at_end(self) -> bool:
         return self._next.kind == "end"
 
-    def _refuse(self, problem: str) -> NoReturn:
-        refuse(self._query, self._next.start, problem)
-
     def _take(self) -> Token:
         token = self._next
         self._at = min(self._at + 1, len(self._tokens) - 1)
         return token
 
     def _took(self, word: str) -> bool:
-        found = self._next.is_(word) or self._next.is_symbol(word)
+        found = self._next.is_(word)
         if found:
             self._take()
         return found
 
     def _either(self) -> Expression:
-        parts = [self._every()]
-        start = self._next.start
+        parts, sign = [self._every()], self._next
         while self._took("or"):
             parts.append(self._every())
-        return parts[0] if len(parts) == 1 else Either(tuple(parts), start)
+        return parts[0] if len(parts) == 1 else Either(tuple(parts), sign)
 
     def _every(self) -> Expression:
         parts = [self._factor()]
@@ -188,14 +176,16 @@ class _Parser:
     def _factor(self) -> Expression:
         self._depth += 1
         if self._depth > _DEEPEST:
-            self._refuse(f"more than {_DEEPEST} parentheses and 'not's inside of each other")
-        start = self._next.start
+            raise self._next.error(
+                f"more than {_DEEPEST} parentheses and 'not's inside of each other"
+            )
+        sign = self._next
         if self._took("not"):
-            found: Expression = Not(self._factor(), start)
+            found: Expression = Not(self._factor(), sign)
         elif self._took("("):
             found = self._either()
             if not self._took(")"):
-                self._refuse("expected ')', 'and' or 'or' here")
+                raise self._next.error("expected ')', 'and' or 'or' here")
         else:
             found = self._predicate()
         self._depth -= 1
@@ -204,56 +194,55 @@ class _Parser:
     def _predicate(self) -> Expression:
         name = self._next
         if not _is_value(name):
-            self._refuse("expected the name of an attribute here")
+            raise self._next.error("expected the name of an attribute here")
         self._take()
         operator = self._next
         if operator.kind == "symbol" and operator.text in _COMPARISONS:
             self._take()
             return Predicate(name, _COMPARISONS[operator.text], self._value(operator.text))
         if self._took("!="):
-            return Not(Predicate(name, "=", self._value("!=")), operator.start)
+            return Not(Predicate(name, "=", self._value("!=")), operator)
         if self._took("is"):
             return self._missing(name)
         negated = self._took("not")
         if not self._took("in"):
-            self._refuse("expected one of = != in 'not in' is < <= > >= here")
+            raise self._next.error("expected one of = != in 'not in' is < <= > >= here")
         found = self._members(name) if self._took("(") else self._range(name)
-        return Not(found, operator.start) if negated else found
+        return Not(found, operator) if negated else found
 
     def _value(self, operator: str) -> Token:
         if not _is_value(self._next):
-            self._refuse(f"expected a value after {operator!r} here")
+            raise self._next.error(f"expected a value after {operator!r} here")
         return self._take()
 
     def _missing(self, name: Token) -> Expression:
-        start = self._next.start
+        sign = self._next
         negated = self._took("not")
         if not self._took("missing"):
-            self._refuse("expected 'missing' or 'not missing' here; for a value write =")
+            raise self._next.error("expected 'missing' or 'not missing' here. For a value write =")
         found = Predicate(name, "missing")
-        return Not(found, start) if negated else found
+        return Not(found, sign) if negated else found
 
     def _members(self, name: Token) -> Expression:
-        """The list after `in (`; each member is a value, a group or a range."""
-        parts = [self._range(name)]
-        start = self._next.start
+        """Read the list after `in (`; each member is a value, a group or a range."""
+        parts, sign = [self._range(name)], self._next
         while self._took(","):
             parts.append(self._range(name))
         if not self._took(")"):
-            self._refuse("expected ',' or ')' here")
-        return parts[0] if len(parts) == 1 else Either(tuple(parts), start)
+            raise self._next.error("expected ',' or ')' here")
+        return parts[0] if len(parts) == 1 else Either(tuple(parts), sign)
 
     def _range(self, name: Token) -> Predicate:
         first = self._take() if _is_value(self._next) else None
-        if not self._next.is_symbol(".."):
+        if not self._next.is_(".."):
             if first is None:
-                self._refuse("expected a value or a range like 20..39 here")
+                raise self._next.error("expected a value or a range like 20..39 here")
             return Predicate(name, "in", first)
         dots = self._take()
         # `and` and `or` go on with the condition: a value of that name is quoted.
         last = self._take() if _is_value(self._next) else None
         if first is None and last is None:
-            refuse(self._query, dots.start, "a range needs at least one end, like 20.. or ..39")
+            raise dots.error("a range needs at least one end, like 20.. or ..39")
         return Predicate(name, "..", first, last)
 
 

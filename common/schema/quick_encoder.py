@@ -3,7 +3,7 @@
 A `QuickColumn` knows the types that large tables come in (dictionaries of anything, whole numbers,
 dates and times, real numbers) and gives the codes that `encode_column` would give, in one compiled
 pass. For every other type, and for a column with a cell that the schema refuses, it gives None: the
-encoder then gets the column, and says what is wrong with it. So there is one set of rules.
+encoder then encodes the column, or reports what is wrong. So there is one set of rules.
 
 The kernels (see `common.schema.compilation`) tell a null cell by Arrow's bitmap of valid cells: one
 bit a row, from bit `first_bit` on; an empty bitmap means that no cell is null. They fill `codes`,
@@ -48,7 +48,7 @@ class QuickColumn:
         self._words: tuple[pa.Array, NDArray[np.uint32]] | None = None
 
     def codes(self, array: pa.Array) -> CodeColumn | None:
-        """The codes of a column; None if the encoder has to look at it."""
+        """Return the codes of a column; None if the encoder has to look at it."""
         if pa.types.is_dictionary(array.type):
             values = _values(array.indices)
             if values is None:
@@ -67,7 +67,7 @@ class QuickColumn:
         return self._binned(values, domain, array) if isinstance(domain, Binning) else None
 
     def _whole_numbers(self, array: pa.Array) -> NDArray[np.signedinteger[Any]] | None:
-        """The whole numbers (days, seconds) of a column that holds nothing else."""
+        """Return the whole numbers (days, seconds) of a column that holds nothing else."""
         kind = self._attribute.kind
         if kind not in ("date", "datetime"):
             return _values(array) if pa.types.is_integer(array.type) else None
@@ -88,7 +88,7 @@ class QuickColumn:
         domain = self._attribute.domain
         if isinstance(domain, Binning):
             low, high, whole = int(domain.low), int(domain.high), domain.whole
-        elif domain.textual or self._attribute.kind == "boolean":
+        elif self._attribute.textual or self._attribute.kind == "boolean":
             return None
         else:
             values = [int(value) for value in domain.values]
@@ -150,7 +150,7 @@ def _or_refused(code: int | None) -> int:
 
 
 def _values(array: pa.Array) -> NDArray[Any] | None:
-    """The numbers as they lie in memory, whatever is under null cells; None for other types."""
+    """Return the numbers in Arrow's memory, arbitrary under null cells; None for other types."""
     dtype = _NUMBERS.get(array.type)
     if dtype is None:
         return None
@@ -159,7 +159,7 @@ def _values(array: pa.Array) -> NDArray[Any] | None:
 
 
 def _validity(array: pa.Array) -> tuple[NDArray[np.uint8], int]:
-    """Arrow's bitmap of the cells that are not null, and the bit of the first."""
+    """Return Arrow's bitmap of the cells that are not null, and the bit of the first."""
     if array.null_count == 0:
         return _ALL_VALID, 0
     return np.frombuffer(array.buffers()[0], dtype=np.uint8), array.offset
@@ -174,7 +174,7 @@ def look_up(
     first_bit: int,
     codes: CodeColumn,
 ) -> bool:
-    """Codes from a table: its first entry is of all values below `low`, its last of all above.
+    """Look codes up in a table: its first entry is for all values below `low`, its last above.
 
     `low` is at most 2^62 from zero, so that differences from it can be told apart in 64 bits.
     """
@@ -210,7 +210,7 @@ def into_bins(
     first_bit: int,
     codes: CodeColumn,
 ) -> bool:
-    """The bins of numbers, by the smallest and largest number of every bin; NaN is an empty cell.
+    """Find the bins of numbers, by the smallest and largest of every bin; NaN is an empty cell.
 
     Of equal bins, `bins_per_unit` gives a guess that is at most one bin off; it is 0 to search. The
     special codes are those of a number below the range, of one above, and of an empty cell.

@@ -6,8 +6,8 @@ the subject, never from rows.
 
 A row that breaks a rule is counted as the nearest possible one: the attribute that has to give way
 (that of `then`, the last one of `impossible` and of `order`, the determined one) takes the nearest
-value that is possible. Which row that is follows from the row and the schema alone, so one replaced
-row is still one replaced row.
+value that is possible. The row that is counted depends on the row and the schema alone, so tables
+that differ in one row still do.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InputError
+from common.errors import InputError, located
 from common.schema.attribute import Attribute, Listed
 from common.schema.codes import Codes
 from common.schema.conditions import CellWeights, Condition, Join, cells_of, parse
@@ -37,7 +37,7 @@ _BY_ONE = 1e6  # a changed attribute weighs more than any distance inside one
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule as it is declared."""
+    """A rule as declared."""
 
     texts: tuple[tuple[str, str], ...]  # its keys and their texts, in the order of `_FORMS`
     # of a determined attribute: the values of the other one, by its own
@@ -50,27 +50,31 @@ class Rule:
 def read_rules(tables: object) -> tuple[Rule, ...]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError("rules are written as [[rule]] tables, with double brackets")
-    check_most("rules of a schema", len(tables), MOST_RULES)
-    return tuple(_rule(table, number) for number, table in enumerate(tables, start=1))
+    check_most("rules of a schema", len(tables), most=MOST_RULES)
+    rules = []
+    for number, table in enumerate(tables, start=1):
+        with located(f"rule {number}"):
+            rules.append(_rule(table))
+    return tuple(rules)
 
 
-def _rule(table: Mapping[str, Any], number: int) -> Rule:
+def _rule(table: Mapping[str, Any]) -> Rule:
     keys = set(table) - {"values"}
     form = next((form for form in _FORMS if set(form) == keys), None)
     if form is None or ("values" in table and "determined" not in table):
         raise InputError(
-            f"rule {number}: expected when and then, or impossible, or order, or determined and by "
-            f"(and values), not {', '.join(table) or 'nothing'}"
+            "expected when and then, or impossible, or order, or determined and by (and values), "
+            f"not {', '.join(table) or 'nothing'}"
         )
     for key in form:
         if not isinstance(table[key], str) or not table[key].strip():
-            raise InputError(f"rule {number}: {key}: expected a text, not {table[key]!r:.100}")
+            raise InputError(f"{key}: expected a text, not {table[key]!r:.100}")
     listed = table.get("values", {})
     if not isinstance(listed, dict) or not all(
         isinstance(own, list) and all(type(each) in (str, int) for each in own)
         for own in listed.values()
     ):
-        raise InputError(f"rule {number}: values: expected lists, such as {{ North = ['a', 'b'] }}")
+        raise InputError("values: expected lists, such as { North = ['a', 'b'] }")
     values = tuple((name, tuple(own)) for name, own in listed.items())
     return Rule(tuple((key, table[key]) for key in form), values)
 
@@ -80,19 +84,19 @@ class PossibleCells:
     """One rule as a table."""
 
     rule: Rule  # as declared
-    # the positions of those that it is about; those that give way come last
+    # the positions of the attributes that it is about; those that give way come last
     attributes: tuple[int, ...]
     giving_way: int  # how many give way
     table: Cells  # whether each of their cells is possible
-    ordered: tuple[bool, ...]  # of each, whether its values have an order
+    ordered: tuple[bool, ...]  # whether the values of each attribute have an order
 
     def holds(self, columns: Sequence[NDArray[Any]]) -> Cells:
-        """Whether each row is possible, by all columns of the table."""
+        """Tell whether each row is possible, by all columns of the table."""
         found: Cells = self.table[tuple(columns[a] for a in self.attributes)]
         return found
 
     def nearest(self, cell: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the nearest possible cell: what gives way changes, else any attribute."""
+        """Return the nearest possible cell: only what gives way changes, if that is possible."""
         fixed = cell[: len(cell) - self.giving_way]
         near = np.argwhere(self.table[fixed])
         if len(near):
@@ -114,26 +118,24 @@ class Possible:
 
     @classmethod
     def of(cls, rules: Sequence[Rule], schema: Schema) -> Possible:
-        """Look the rules up in the attributes of a schema, which some row must satisfy."""
+        """Make the tables of the rules of a schema; refuse rules that no row satisfies."""
         tables = []
         for number, rule in enumerate(rules, start=1):
-            try:
+            with located(f"rule {number}"):
                 tables.append(_table(rule, schema))
-            except InputError as error:
-                raise InputError(f"rule {number}: {error}") from None
-            if not tables[-1].table.any():
-                raise InputError(f"rule {number}: no row can satisfy it")
+                if not tables[-1].table.any():
+                    raise InputError("no row can satisfy it")
         cells = sum(each.table.size for each in tables)
-        check_most("cells of the tables of all rules together", cells, 8 * MOST_RULE_CELLS)
+        check_most("cells of the tables of all rules together", cells, most=8 * MOST_RULE_CELLS)
         return cls(tuple(tables), _example(tables, schema.attributes))
 
     @property
     def attributes(self) -> tuple[int, ...]:
-        """Those that any rule is about."""
+        """The attributes that any rule is about."""
         return tuple(sorted(self.example))
 
     def weights(self) -> list[CellWeights]:
-        """The rules as weights of cells: 0 for those that are impossible."""
+        """Return the rules as weights of cells: 0 for those that are impossible."""
         return [CellWeights(each.attributes, each.table.astype(np.float64)) for each in self.rules]
 
     def holds(self, codes: Codes) -> Cells:
@@ -143,14 +145,14 @@ class Possible:
         return inside
 
     def broken(self, codes: Codes) -> list[int]:
-        """How many rows break each rule. It tells about rows: for their owner only."""
+        """Count the rows that break each rule. Only the owner of the rows may see the counts."""
         return [int(codes.rows - each.holds(codes.columns).sum()) for each in self.rules]
 
     def repaired(self, codes: Codes) -> Codes:
         """Return the rows, each that breaks a rule replaced by the nearest possible one.
 
-        Rules are gone through in turn until all hold. A row for which that does not end, because
-        one rule undoes what another did, takes the values of `example`.
+        Rules are applied in turn until all hold. A row for which that does not end, because one
+        rule undoes what another did, takes the values of `example`.
         """
         bad = np.flatnonzero(~self.holds(codes))
         if not len(bad):
@@ -158,7 +160,7 @@ class Possible:
         columns = [np.array(column[bad], dtype=np.intp) for column in codes.columns]
         for _ in range(len(self.rules) + 1):
             for each in self.rules:
-                _mend(each, columns)
+                _repair(each, columns)
         stuck = ~np.logical_and.reduce([each.holds(columns) for each in self.rules])
         for attribute, code in self.example.items():
             columns[attribute][stuck] = code
@@ -168,21 +170,22 @@ class Possible:
         return Codes(tuple(whole), codes.sizes)
 
     def swaps(self, codes: Codes) -> Iterator[tuple[int, int, Cells]]:
-        """Pairs of attributes in order, and the rows in which both are in the same bin.
+        """Yield pairs of attributes in order, and the rows in which both are in one bin.
 
-        Numbers inside a bin are drawn apart, and are exchanged where they come out the wrong way
-        round. As often as there are pairs, so that longer chains come into order as well.
+        Numbers inside a bin are drawn independently, and exchanged where they come out in the wrong
+        order. All pairs are repeated as often as there are pairs, so that chains come into order.
         """
         pairs = [each.attributes for each in self.rules if each.rule.texts[0][0] == "order"]
         for first, second in pairs * len(pairs):
             yield first, second, codes.columns[first] == codes.columns[second]
 
     def mask(self, variables: Sequence[int], grouped: Sequence[bool]) -> Cells | None:
-        """Which cells of a table of attributes are possible; None if all may be."""
+        """Tell which cells of a table of attributes are possible; None if all may be."""
         own = {a: axis for axis, a in enumerate(variables) if not grouped[axis]}
-        about = [each for each in self.rules if set(each.attributes) <= own.keys()]
         possible: Cells | None = None
-        for each in about:
+        for each in self.rules:
+            if not set(each.attributes) <= own.keys():
+                continue
             axes = [own[a] for a in each.attributes]
             order = np.argsort(axes)
             shape = [1] * len(variables)
@@ -193,8 +196,8 @@ class Possible:
         return possible
 
 
-def _mend(rule: PossibleCells, columns: Sequence[NDArray[np.intp]]) -> None:
-    """Replace what breaks one rule, in place."""
+def _repair(rule: PossibleCells, columns: Sequence[NDArray[np.intp]]) -> None:
+    """Replace cells that break one rule, in place."""
     bad = np.flatnonzero(~rule.holds(columns))
     if not len(bad):
         return
@@ -206,7 +209,7 @@ def _mend(rule: PossibleCells, columns: Sequence[NDArray[np.intp]]) -> None:
 
 
 def _example(tables: Sequence[PossibleCells], attributes: Sequence[Attribute]) -> dict[int, int]:
-    """A row that every rule allows, by depth-first search in the order of the schema."""
+    """Find a row that every rule allows, by depth-first search in the order of the schema."""
     about = sorted({a for each in tables for a in each.attributes})
     ends = {a: [t for t in tables if max(t.attributes) == a] for a in about}
     chosen: list[int] = []
@@ -224,7 +227,7 @@ def _example(tables: Sequence[PossibleCells], attributes: Sequence[Attribute]) -
         else:
             if not chosen or tried > _MOST_TRIED:
                 raise InputError(
-                    "rules: no row was found that satisfies all of them; leave one out"
+                    "rules: no row was found that satisfies all of them. Leave one out"
                 )
             code = chosen.pop() + 1
     return dict(zip(about, chosen, strict=True))
@@ -235,11 +238,11 @@ def _table(rule: Rule, schema: Schema) -> PossibleCells:
     if "when" in texts:
         when, then = (_condition(texts[key], schema) for key in ("when", "then"))
         holds = Join((_not(when), then.root), every=False)
-        return _made(rule, schema, *cells_of(holds, schema.sizes), then.attributes)
+        return _possible_cells(rule, schema, *cells_of(holds, schema.sizes), then.attributes)
     if "impossible" in texts:
         condition = _condition(texts["impossible"], schema)
         giving_way = max(condition.attributes, key=texts["impossible"].rfind)
-        return _made(rule, schema, *cells_of(_not(condition), schema.sizes), [giving_way])
+        return _possible_cells(rule, schema, *cells_of(_not(condition), schema.sizes), [giving_way])
     if "order" in texts:
         return _order(rule, texts["order"], schema)
     return _determined(rule, texts["determined"], texts["by"], schema)
@@ -256,14 +259,14 @@ def _not(condition: Condition) -> Join:
     return Join((condition.root,), every=True, negated=True)
 
 
-def _made(
+def _possible_cells(
     rule: Rule,
     schema: Schema,
     attributes: Sequence[int],
     table: NDArray[Any],
     giving_way: Iterable[str],
 ) -> PossibleCells:
-    """A rule whose table has an axis for each attribute, with those that give way put last."""
+    """Return a rule as a table with an axis for each attribute, those that give way last."""
     last = [schema.position(name) for name in giving_way]
     axes = (*(a for a in attributes if a not in last), *last)
     order = [attributes.index(a) for a in axes]
@@ -275,7 +278,7 @@ def _order(rule: Rule, text: str, schema: Schema) -> PossibleCells:
     names = [part.strip().strip("'\"") for part in text.split("<=")]
     if len(names) != 2:
         raise InputError(f'order: expected two attributes, such as "start <= end", not {text!r}')
-    places, (one, other) = _two(names, schema)
+    places, (one, other) = _pair(names, schema)
     if one is other or not one.ordered or one.kind != other.kind or one.domain != other.domain:
         raise InputError(
             f"order: {one.name!r} and {other.name!r} are compared by their bins or listed values: "
@@ -284,56 +287,54 @@ def _order(rule: Rule, text: str, schema: Schema) -> PossibleCells:
     possible = np.less_equal.outer(np.arange(one.size), np.arange(other.size))
     top = one.value_count  # empty cells and other values are in no order
     possible[top:] = possible[:, top:] = True
-    return _made(rule, schema, places, possible, [other.name])
+    return _possible_cells(rule, schema, places, possible, [other.name])
 
 
 def _determined(rule: Rule, name: str, by: str, schema: Schema) -> PossibleCells:
-    places, (other, own) = _two((by, name), schema)
+    places, (other, own) = _pair((by, name), schema)
     if own is other or not isinstance(own.domain, Listed) or not isinstance(other.domain, Listed):
         raise InputError(f"determined: {name!r} and {by!r} are two attributes with listed values")
     wanted = np.full(other.size, -1)
     labels = {label: code for code, label in enumerate(own.labels)}
-    codes = {value: code for code, value in enumerate(other.labels)}
-    groups = _groups(other.tree) if not rule.values else dict(rule.values)
-    for label, members in groups.items():
-        if label not in labels:
-            if rule.values:
-                raise InputError(f"values: {name!r} has no value {label!r}")
-            continue
-        for member in members:
-            if str(member) not in codes:
-                raise InputError(f"values: {by!r} has no value {member!r}")
-            wanted[codes[str(member)]] = labels[label]
+    members = _listed_codes(rule, other) if rule.values else _group_codes(other.tree)
+    for label, codes in members.items():
+        if label in labels:
+            wanted[codes] = labels[label]
+        elif rule.values:
+            raise InputError(f"values: {name!r} has no value {label!r}")
     if (wanted[: other.value_count] < 0).any():
         at = int(np.flatnonzero(wanted < 0)[0])
         raise InputError(f"determined: nothing says what {name!r} is for {other.labels[at]!r}")
     possible = (wanted[:, None] == np.arange(own.size)) | (wanted[:, None] < 0)
-    return _made(rule, schema, places, possible, [name])
+    return _possible_cells(rule, schema, places, possible, [name])
 
 
-def _two(
+def _pair(
     names: Iterable[str], schema: Schema
 ) -> tuple[tuple[int, int], tuple[Attribute, Attribute]]:
-    """Two attributes and where they are, if a table of both is not too large."""
+    """Return two attributes and their positions, if a table of both is not too large."""
     first, second = (schema.position(name) for name in names)
     one, other = schema.attributes[first], schema.attributes[second]
-    check_most("cells of the table of its attributes", one.size * other.size, MOST_RULE_CELLS)
+    check_most("cells of the table of its attributes", one.size * other.size, most=MOST_RULE_CELLS)
     return (first, second), (one, other)
 
 
-def _groups(tree: Node | None) -> dict[str, tuple[str, ...]]:
-    """The groups of a hierarchy and the labels of their values."""
+def _listed_codes(rule: Rule, attribute: Attribute) -> dict[str, list[int]]:
+    """Return the codes that a rule lists for each value of the determined attribute."""
+    places = {label: code for code, label in enumerate(attribute.labels)}
+    for member in (str(each) for _, members in rule.values for each in members):
+        if member not in places:
+            raise InputError(f"values: {attribute.name!r} has no value {member!r}")
+    return {label: [places[str(each)] for each in members] for label, members in rule.values}
+
+
+def _group_codes(tree: Node | None) -> dict[str, list[int]]:
+    """Return the codes of every group of a hierarchy, by its name."""
     if tree is None:
         raise InputError("determined: give the other attribute a hierarchy, or list the values")
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, list[int]] = {}
     for child in tree.children:
         if not child.is_leaf:
-            found |= _groups(child)
-            found[child.label] = _labels(child)
+            found |= _group_codes(child)
+            found[child.label] = child.codes()
     return found
-
-
-def _labels(node: Node) -> tuple[str, ...]:
-    if node.is_leaf:
-        return (node.label,)
-    return tuple(label for child in node.children for label in _labels(child))

@@ -1,4 +1,4 @@
-"""The schema: what a table may contain, agreed between the parties before any data is touched.
+"""The schema: what a table may contain, agreed between the parties before any row is read.
 
     >>> schema = Schema.from_toml('''
     ... [[attribute]]
@@ -9,10 +9,10 @@
     >>> schema.encode(pd.DataFrame({"sex": ["M", "F", "M"]})).columns[0].tolist()
     [1, 0, 1]
 
-pandas is loaded where a table of it is made or read, and not before: most commands need none.
+pandas is loaded where a data frame is made or read, and not before: most commands need none.
 
-Nothing here is private: a schema is published with the synthetic table. What is in it must come
-from public knowledge; `infer` proposes one from data, for its owner to review.
+Nothing here is private: a schema is published with the synthetic table. Its content must come from
+public knowledge; `infer` proposes one from data, for its owner to review.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from common.errors import InputError
+from common.errors import InputError, located
 from common.schema import declaration
 from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
-from common.schema.columns import arrow_column
-from common.schema.encoder import NumbersFrom, RowNumbers, encode_column
+from common.schema.columns import arrow_column, named_columns
+from common.schema.encoder import RowNumbers, encode_column, numbers_after
 from common.schema.quick_encoder import QuickColumn
 from common.schema.rules import Possible, Rule
 from common.schema.toml import suggest, text_of
@@ -57,7 +57,7 @@ class Schema:
 
     Attributes:
         attributes: at least one, no two of the same name.
-        ignore: columns that are not read. So is every column that is no attribute; naming one
+        ignore: columns that are not read. No column is read that is not an attribute; naming one
             here only keeps it from becoming an attribute by mistake.
         rules: what cannot occur together in a row.
     """
@@ -69,10 +69,10 @@ class Schema:
     def __post_init__(self) -> None:
         """Refuse a schema without attributes, and a name that is used twice."""
         if not self.attributes:
-            raise InputError("the schema has no attributes; write at least one [[attribute]]")
+            raise InputError("the schema has no attributes. Write at least one [[attribute]]")
         for name, times in Counter(self.names + self.ignore).items():
             if times > 1:
-                raise InputError(f"the name {name!r} is used {times} times; names are unique")
+                raise InputError(f"the name {name!r} is used {times} times. Rename all but one")
         _ = self.possible  # rules that are not about these attributes are refused now
 
     def __repr__(self) -> str:
@@ -88,41 +88,36 @@ class Schema:
 
     @classmethod
     def load(cls, path: Path | str) -> Schema:
-        """The schema in a file.
-
-        Raises:
-            InputError: naming the file, the attribute and what is wrong.
-        """
+        """Read a schema file; an InputError names the file, the attribute and the problem."""
         return cls.from_toml(text_of(Path(path)), where=str(path))
 
     @staticmethod
     def infer(table: pd.DataFrame | pa.Table, *, missing: Sequence[str] = ()) -> Proposal:
-        """A draft of a schema for a table; NOT PRIVATE until its owner has reviewed it."""
+        """Draft a schema for a table; NOT PRIVATE until its owner has reviewed it."""
         from common.schema.infer import infer  # it is made of schemas
 
         return infer(table, missing=missing)
 
     @classmethod
     def from_toml(cls, text: str, *, where: str = "schema") -> Schema:
-        """The schema in a text; `where` names it in errors."""
-        try:
+        """Read a schema from a text; `where` names it in errors."""
+        with located(where):
             return cls(*declaration.parse(text))
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Schema:
-        """The schema in a TOML document that was parsed already, such as a part of a study."""
+        """Read a schema from a TOML document that was parsed already, such as a part of a study."""
         return cls(*declaration.read(document))
 
     def to_toml(self) -> str:
-        """The canonical text of this schema: equal schemas give equal texts."""
+        """Return the canonical text of this schema: equal schemas give equal texts."""
         return declaration.write(self.attributes, self.ignore, self.rules)
 
     def digest(self) -> str:
-        """SHA-256 of attributes and rules in canonical text: parties with the same digest agree.
+        """Return the SHA-256 of attributes and rules in canonical text.
 
-        Ignored columns are not in it: they are never read, and may differ between owners.
+        Parties with equal digests agree. Ignored columns are not in the digest: they are never
+        read, and may differ between owners.
         """
         text = declaration.write(self.attributes, (), self.rules)
         return hashlib.sha256(_DIGEST_PREFIX + text.encode()).hexdigest()
@@ -138,55 +133,44 @@ class Schema:
         return tuple(attribute.size for attribute in self.attributes)
 
     def position(self, name: str) -> int:
-        """The position of the attribute of that name; InputError if there is none."""
-        try:
-            return self.names.index(name)
-        except ValueError:
-            raise InputError(
-                f"no attribute is called {name!r}{suggest(name, self.names)}. Name one of "
-                f"{', '.join(self.names)}"
-            ) from None
+        """Return the position of an attribute; InputError if no attribute has the name."""
+        if name not in self.names:
+            raise InputError(f"no attribute is called {name!r}{suggest(name, self.names)}")
+        return self.names.index(name)
 
     def encode(
         self,
         table: pd.DataFrame | pa.Table,
         *,
         where: str = "table",
-        row_numbers: RowNumbers | None = None,
+        row_numbers: RowNumbers = list,
         compiled: bool | None = None,
     ) -> Codes:
-        """The table as codes, columns in the order of the schema.
+        """Encode a table, whose columns may be in any order; the columns of the codes are in ours.
 
         A row that breaks a rule has the codes of the nearest possible row (`common.schema.rules`).
 
         Args:
-            table: its columns may be in any order.
+            table: of pandas or Arrow.
             where: the name of the table, for errors.
-            row_numbers: from positions to row numbers, for errors; rows count from 0 without it,
+            row_numbers: from positions to row numbers, for errors; rows count from 0 by default,
                 as in pandas.
             compiled: whether to translate the inner loops to machine code, which takes a second
-                the first time; only for large tables if not told. The codes are the same.
+                the first time; by default only for large tables. The codes are equal.
 
         Raises:
             InputError: for a missing or repeated column, a table without rows, and cells
                 that the schema refuses, the first five named with their rows.
         """
-        columns = (
-            table.column_names
-            if isinstance(table, pa.Table | pa.RecordBatch)
-            else [str(name) for name in table.columns]
-        )
-        self.check_columns(columns, where=where)
+        columns = named_columns(table)
+        self.check_columns([name for name, _ in columns], where=where)
         if len(table) == 0:
             raise InputError(f"{where}: the table has no rows")
-        numbers = row_numbers if row_numbers is not None else list
         if compiled is None:
             compiled = len(table) * len(self.attributes) >= _COMPILED_FROM
-        pieces = (
-            (arrow_column(_column(table, columns.index(attribute.name))),)
-            for attribute in self.attributes
-        )
-        return self.encode_pieces(pieces, where=where, row_numbers=numbers, compiled=compiled)
+        by_name = dict(columns)
+        pieces = ((arrow_column(by_name[name]),) for name in self.names)
+        return self.encode_pieces(pieces, where=where, row_numbers=row_numbers, compiled=compiled)
 
     def encode_pieces(
         self,
@@ -196,7 +180,7 @@ class Schema:
         row_numbers: RowNumbers,
         compiled: bool,
     ) -> Codes:
-        """`encode` for columns in pieces, each of which may be gone when the next one is taken."""
+        """`encode` columns in pieces; a piece may be freed when the next one is taken."""
         codes = []
         for attribute, quick, pieces in zip(
             self.attributes, self._quick_columns, columns, strict=True
@@ -206,7 +190,7 @@ class Schema:
             for piece in pieces:
                 found = quick.codes(piece) if compiled else None
                 if found is None:
-                    numbers = NumbersFrom(before, row_numbers)
+                    numbers = numbers_after(before, row_numbers)
                     found = encode_column(attribute, piece, where=where, row_numbers=numbers)
                 done.append(found)
                 before += len(found)
@@ -218,11 +202,11 @@ class Schema:
         return tuple(QuickColumn(attribute) for attribute in self.attributes)
 
     def forgiven(self) -> Schema:
-        """The same schema, with the same digest, that refuses no cell (`Attribute.forgiven`)."""
+        """Return a schema of equal digest that refuses no cell (`Attribute.forgiven`)."""
         return replace(self, attributes=tuple(each.forgiven() for each in self.attributes))
 
     def without_rules(self) -> Schema:
-        """The same attributes: rows that break a rule are encoded as they are."""
+        """Return a schema that encodes a row that breaks a rule cell by cell."""
         return replace(self, rules=())
 
     @property
@@ -231,29 +215,23 @@ class Schema:
         return all(attribute.forgiving for attribute in self.attributes)
 
     def check_columns(self, columns: Sequence[str], *, where: str) -> None:
-        """Refuse repeated and missing columns; further ones are an owner's own, and never read."""
+        """Refuse repeated and missing columns; further columns are never read."""
         repeated = [name for name, times in Counter(columns).items() if times > 1]
         if repeated:
-            raise InputError(f"{where}: duplicate column {_quoted(repeated)}; names are unique")
+            raise InputError(f"{where}: duplicate column {_quoted(repeated)}. Rename all but one")
         missing = [name for name in self.names if name not in columns]
         unknown = [name for name in columns if name not in self.names]
         if missing:
             raise InputError(
-                f"{where}: missing column {_quoted(missing)}{suggest(missing[0], unknown)}; "
-                f"the table has {_quoted(columns)}"
+                f"{where}: missing column {_quoted(missing)}{suggest(missing[0], unknown)}. "
+                f"The table has {_quoted(columns)}"
             )
 
     def decode(self, codes: Codes, source: WordSource) -> pd.DataFrame:
-        """The codes as a table of values that `encode` would give the same codes."""
+        """Return the codes as a table of values whose codes they are."""
         from common.schema.decoder import decode_to_pandas
 
         return decode_to_pandas(self, codes, source)
-
-
-def _column(table: pd.DataFrame | pa.Table, position: int) -> Any:  # noqa: ANN401
-    if isinstance(table, pa.Table | pa.RecordBatch):
-        return table.column(position)
-    return table.iloc[:, position]
 
 
 def _quoted(names: Sequence[str]) -> str:

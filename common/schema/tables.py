@@ -52,22 +52,23 @@ class TableFile:
 
     path: Path  # the file
     data: pa.Table  # the columns that were read
-    delimiter: str | None  # of a CSV file; None for Parquet
+    csv: CsvFile | None  # None for other formats
     guessed: bool = False  # whether the types of the columns were guessed from the cells
-    # of values, by column, where the file has such
+    # of values, by column, if the file has labels
     labels: formats.Labels = field(default_factory=dict)
     sheet: str = ""  # of an Excel file; empty for the first
 
     def row_numbers(self, positions: Sequence[int]) -> list[int]:
-        """The rows at these positions, as the user finds them in the file."""
-        if self.delimiter is None:
+        """Return the rows at these positions, as the user finds them in the file."""
+        if self.csv is None:
             return [position + 1 for position in positions]
-        return line_numbers(self.path, self.delimiter, positions)
+        return self.csv.line_numbers(positions)
 
     def encode(self, schema: Schema) -> Codes:
-        """The table as codes; errors name the file and the row."""
+        """Encode the table; errors name the file and the row."""
         if self.guessed:
-            again = read_table(self.path, schema, delimiter=self.delimiter, sheet=self.sheet)
+            delimiter = None if self.csv is None else self.csv.delimiter
+            again = read_table(self.path, schema, delimiter=delimiter, sheet=self.sheet)
             return again.encode(schema)
         return schema.encode(self.data, where=str(self.path), row_numbers=self.row_numbers)
 
@@ -79,48 +80,37 @@ def read_table(
     delimiter: str | None = None,
     sheet: str = "",
 ) -> TableFile:
-    """The table in a CSV or Parquet file.
+    """Read the table in a file; an InputError names the file and the row.
 
     Args:
         path: `.parquet` and `.pq` are Parquet; `common.schema.formats` has more endings; everything
             else is CSV (`.gz` is decompressed).
-        schema: what the table should be; only its columns are read, in its types.
+        schema: of the table; only its columns are read, as text.
         delimiter: between the cells of a CSV; None for the one that its header has.
         sheet: of an Excel file; empty for the first.
-
-    Raises:
-        InputError: if the file cannot be read, or is not such a table; it names file and row.
     """
     path = Path(path)
     if not path.is_file():
-        what = "a folder, not a file" if path.is_dir() else f"no such file{_beside(path)}"
-        raise InputError(f"{path}: {what}")
+        beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+        absent = f"no such file{suggest(path.name, beside)}"
+        raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else absent}")
     if sheet and formats.KINDS.get(path.suffix.lower()) != "excel":
         raise InputError(f"{path}: has no sheet {sheet!r}: it is no Excel file. Leave --sheet out")
     if path.suffix.lower() in _PARQUET:
         return _read_parquet(path, schema)
     if path.suffix.lower() in _SPREADSHEETS:
-        raise InputError(f"{path}: a spreadsheet of another kind; save it as .xlsx or as CSV")
+        raise InputError(f"{path}: a spreadsheet of another kind. Save it as .xlsx or as CSV")
     if path.suffix.lower() in formats.KINDS:
         return _read_format(path, schema, sheet)
     try:
-        return _read_csv(path, schema, delimiter or delimiter_in(path, schema))
+        return _read_csv(path, schema, delimiter)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
 
 
-def _beside(path: Path) -> str:
-    """Return the file of a similar name that is there, as a question."""
-    there = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-    return suggest(path.name, there)
-
-
 def _read_parquet(path: Path, schema: Schema | None) -> TableFile:
     try:
-        names = pyarrow.parquet.read_schema(path).names
-        if schema is not None:
-            schema.check_columns(names, where=str(path))
-            names = [name for name in names if name in schema.names]
+        names = _wanted(pyarrow.parquet.read_schema(path).names, schema, path)
         data = pyarrow.parquet.read_table(path, columns=names)
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{path}: not a readable Parquet file: {error}") from None
@@ -129,10 +119,7 @@ def _read_parquet(path: Path, schema: Schema | None) -> TableFile:
 
 def _read_format(path: Path, schema: Schema | None, sheet: str) -> TableFile:
     layout = formats.layout_of(path, sheet)
-    names = list(layout.names)
-    if schema is not None:
-        schema.check_columns(names, where=str(path))
-        names = [name for name in names if name in schema.names]
+    names = _wanted(layout.names, schema, path)
     columns: list[list[Any]] = [[] for _ in names]
     for block in formats.blocks(path, names, sheet):
         for column, cells in zip(columns, block, strict=True):
@@ -143,42 +130,48 @@ def _read_format(path: Path, schema: Schema | None, sheet: str) -> TableFile:
     else:
         read = {a.name: formats.labelled(a, labels[a.name]) for a in schema.attributes}
         arrays = [formats.texts(cells, read[n]) for n, cells in zip(names, columns, strict=True)]
-    data = pa.table(arrays, names=names)
-    guessed = schema is None
+    data, guessed = pa.table(arrays, names=names), schema is None
     return _nonempty(TableFile(path, data, None, guessed=guessed, labels=labels, sheet=sheet))
 
 
+def _wanted(names: Sequence[str], schema: Schema | None, path: Path) -> list[str]:
+    """Return the columns to read: all, or those of the schema, which the file must have."""
+    if schema is None:
+        return list(names)
+    schema.check_columns(names, where=str(path))
+    return [name for name in names if name in schema.names]
+
+
 def _typed_or_text(cells: list[Any]) -> pa.Array:
-    """The type that all cells are of, for a draft; text if there is none."""
+    """Return cells in the type that all of them have, for a draft; else as text."""
     try:
         return pa.array([None if cell == "" else cell for cell in cells], from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return formats.texts(cells)
 
 
-def _read_csv(path: Path, schema: Schema | None, delimiter: str) -> TableFile:
-    names = header(path, schema, delimiter)
-    wanted = names if schema is None else [name for name in names if name in schema.names]
+def _read_csv(path: Path, schema: Schema | None, delimiter: str | None) -> TableFile:
+    file = CsvFile.open(path, schema, delimiter)
     try:
         if schema is None:
-            data = _parse_csv(path, delimiter, names, wanted, {})
-            data = _codes_as_text(data, path, delimiter, names)
+            data = _codes_as_text(file.read(file.names, {}), file)
         else:
-            data = _parse_csv(path, delimiter, names, wanted, text_types(schema))
+            wanted = [name for name in file.names if name in schema.names]
+            data = file.read(wanted, text_types(schema))
     except pa.ArrowInvalid as error:
-        diagnose(path, delimiter, len(names))
+        file.diagnose()
         raise InputError(f"{path}: not a readable CSV file: {error}") from None
-    if any(pa.types.is_binary(field.type) for field in data.schema) or odd_quotes(path):
-        diagnose(path, delimiter, len(names))
-    return _nonempty(TableFile(path, data, delimiter, guessed=schema is None))
+    if any(pa.types.is_binary(field.type) for field in data.schema) or file.has_odd_quotes():
+        file.diagnose()
+    return _nonempty(TableFile(path, data, file, guessed=schema is None))
 
 
-def _codes_as_text(data: pa.Table, path: Path, delimiter: str, names: list[str]) -> pa.Table:
-    """Columns of digits that begin with a zero are codes (01067), not numbers: read as text."""
+def _codes_as_text(data: pa.Table, file: CsvFile) -> pa.Table:
+    """Read columns of digits that begin with a zero as text: they are codes (01067)."""
     whole = [field.name for field in data.schema if pa.types.is_integer(field.type)]
     if not whole:
         return data
-    texts = _parse_csv(path, delimiter, names, whole, dict.fromkeys(whole, REPEATED_TEXT))
+    texts = file.read(whole, dict.fromkeys(whole, REPEATED_TEXT))
     for name in whole:
         values = pa.array(texts[name].combine_chunks().dictionary)
         if pc.any(pc.match_substring_regex(values, "^0[0-9]")).as_py():
@@ -187,29 +180,128 @@ def _codes_as_text(data: pa.Table, path: Path, delimiter: str, names: list[str])
     return data
 
 
-def _parse_csv(
-    path: Path,
-    delimiter: str,
-    names: list[str],
-    wanted: list[str],
-    types: Mapping[str, pa.DataType],
-) -> pa.Table:
-    return pyarrow.csv.read_csv(
-        path,
-        read_options=read_options(path, delimiter, names),
-        parse_options=parse_options(delimiter, names),
-        convert_options=convert_options(wanted, types),
-    )
+def text_types(schema: Schema) -> dict[str, pa.DataType]:
+    """Return a type of text for every attribute, in the layout that is encoded fastest."""
+    return {
+        attribute.name: REPEATED_TEXT if isinstance(attribute.domain, Listed) else TEXT
+        for attribute in schema.attributes
+    }
 
 
-def read_options(path: Path, delimiter: str, names: Sequence[str]) -> pyarrow.csv.ReadOptions:
-    """Begin at the header: Arrow skips empty lines before it only where it skips all of them."""
-    line, _ = next(_bytes_in_records(path, delimiter), (1, []))
-    return pyarrow.csv.ReadOptions(skip_rows=line - 1 if len(names) == 1 else 0)
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A CSV file whose header was read: how it is cut into cells, and what is wrong with it."""
+
+    path: Path
+    delimiter: str
+    names: list[str]
+
+    @classmethod
+    def open(cls, path: Path, schema: Schema | None, delimiter: str | None) -> CsvFile:
+        """Read the header; refuse a wrong delimiter, repeated names and missing columns."""
+        one_column = schema is not None and len(schema.names) == 1
+        delimiter = delimiter or _delimiter_in(path, one_column=one_column)
+        names = _first_record(path, delimiter)
+        if not names:
+            raise InputError(f"{path}: the file is empty. Write a header line first")
+        if len(names) == 1 and not one_column:
+            _check_delimiter(path, names[0], delimiter, schema)
+        repeated = [name for name, times in Counter(names).items() if times > 1]
+        if repeated:
+            raise InputError(f"{path}: duplicate column {repeated[0]!r} in the header")
+        if schema is not None:
+            schema.check_columns(names, where=str(path))
+        return cls(path, delimiter, names)
+
+    def read(self, wanted: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+        return pyarrow.csv.read_csv(self.path, **self.options(wanted, types))
+
+    def options(
+        self,
+        wanted: Sequence[str],
+        types: Mapping[str, pa.DataType],
+        *,
+        check_utf8: bool = True,
+        block_size: int | None = None,
+    ) -> dict[str, Any]:
+        """Return the options with which Arrow reads some columns."""
+        # Arrow skips empty lines before the header only where it skips all others.
+        line, _ = next(_bytes_in_records(self.path, self.delimiter), (1, []))
+        skipped = line - 1 if len(self.names) == 1 else 0
+        return {
+            "read_options": pyarrow.csv.ReadOptions(skip_rows=skipped, block_size=block_size),
+            "parse_options": parse_options(self.delimiter, self.names),
+            "convert_options": convert_options(wanted, types, check_utf8=check_utf8),
+        }
+
+    def rows_of_bytes(self) -> Iterator[list[str]]:
+        """Yield the rows, slowly, one character a byte, UTF-8 or not.
+
+        They are cut as Arrow cuts them, but need not be equally long, nor short.
+        """
+        records = _bytes_in_records(self.path, self.delimiter)
+        next(records)
+        for _, record in records:
+            yield record
+
+    def line_numbers(self, positions: Sequence[int]) -> list[int]:
+        """Return the lines at which rows begin, counted from 1, by the rows' positions."""
+        wanted, lines = set(positions), {}
+        try:
+            # Position -1 is the header.
+            for position, (line, _) in enumerate(_records(self.path, self.delimiter), start=-1):
+                if position in wanted:
+                    lines[position] = line
+                if len(lines) == len(wanted):
+                    break
+        except (csv.Error, UnicodeDecodeError):
+            pass  # a file that only Arrow understands: count records instead of lines
+        return [lines.get(position, position + 2) for position in positions]
+
+    def diagnose(self) -> None:
+        """Raise what is wrong with the file, if anything is."""
+        path, width = self.path, len(self.names)
+        ragged: list[str] = []
+        line = 0
+        try:
+            for line, record in _records(path, self.delimiter):
+                if len(record) != width:
+                    ragged.append(f"row {line:,} has {len(record)}")
+                if len(ragged) > SHOWN:
+                    break
+        except UnicodeDecodeError:
+            raise _not_utf8(path) from None
+        except csv.Error as error:
+            raise InputError(
+                f"{path}: after row {line:,}: {error}. Close every quotation mark"
+            ) from None
+        if ragged:
+            more = "; ..." if len(ragged) > SHOWN else ""
+            raise InputError(
+                f"{path}: the header has {many(width, 'column')}, but "
+                f"{'; '.join(ragged[:SHOWN])}{more}. Put a cell that contains the delimiter in "
+                "quotation marks"
+            )
+
+    def has_odd_quotes(self) -> bool:
+        """Tell whether a quotation mark has no partner: Arrow would swallow what follows."""
+        with pa.input_stream(str(self.path)) as stream:
+            blocks = iter(lambda: stream.read(1 << 20), b"")
+            marks = sum(int(block.count(b'"')) for block in blocks)
+        return marks % 2 == 1
+
+    def ends_in_quotes(self) -> bool:
+        """Tell whether the file ends inside of a cell, whose quotation mark is never closed."""
+        mark = "the end"
+        with pa.input_stream(str(self.path)) as stream:
+            lines = itertools.chain(_lines(stream), ["\n", mark])
+            records = csv.reader(lines, delimiter=self.delimiter)
+            (last,) = deque(records, maxlen=1)
+        return bool(last != mark.split(self.delimiter))
 
 
 def parse_options(delimiter: str, names: Sequence[str]) -> pyarrow.csv.ParseOptions:
-    """How a file of these columns is cut into cells."""
+    """Return how a file of these columns is cut into cells."""
     return pyarrow.csv.ParseOptions(
         delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(names) > 1
     )
@@ -218,7 +310,7 @@ def parse_options(delimiter: str, names: Sequence[str]) -> pyarrow.csv.ParseOpti
 def convert_options(
     wanted: Sequence[str], types: Mapping[str, pa.DataType], *, check_utf8: bool = True
 ) -> pyarrow.csv.ConvertOptions:
-    """The columns to read (all if none is named), and their types; an empty cell is null."""
+    """Return the columns to read (all by default) and their types; an empty cell is null."""
     return pyarrow.csv.ConvertOptions(
         include_columns=list(wanted),
         column_types={name: kind for name, kind in types.items() if not wanted or name in wanted},
@@ -229,59 +321,31 @@ def convert_options(
     )
 
 
-def text_types(schema: Schema) -> dict[str, pa.DataType]:
-    """Text for every attribute, in the layout that the encoder is fastest with."""
-    return {
-        attribute.name: REPEATED_TEXT if isinstance(attribute.domain, Listed) else TEXT
-        for attribute in schema.attributes
-    }
-
-
-def delimiter_in(path: Path, schema: Schema | None) -> str:
-    """A comma, unless the header has none and one of the other usual delimiters; a tab for .tsv."""
+def _delimiter_in(path: Path, *, one_column: bool) -> str:
+    """Return a comma, unless the header has another usual delimiter only; a tab for .tsv."""
     if ".tsv" in path.suffixes:
         return "\t"
     names = _first_record(path, ",")
-    if len(names) == 1 and _has_columns(schema):
+    if len(names) == 1 and not one_column:
         return max(_DELIMITERS, key=names[0].count)  # the first one, a comma, if there is none
     return ","
 
 
-def header(path: Path, schema: Schema | None, delimiter: str) -> list[str]:
-    """The names of the columns; refuses an empty file, a wrong delimiter and repeated names."""
-    names = _first_record(path, delimiter)
-    if not names:
-        raise InputError(f"{path}: the file is empty; a header line is needed")
-    if len(names) == 1 and _has_columns(schema):
-        for other, word in _DELIMITERS.items():
-            if other in names[0] and other != delimiter:
-                raise InputError(
-                    f"{path}: the header is a single column, {names[0][:60]!r}; "
-                    f"the delimiter seems to be a {word}, "
-                    f"not a {_DELIMITERS.get(delimiter, delimiter)}"
-                )
-        if schema is not None and all(name in names[0] for name in schema.names):
-            raise InputError(
-                f"{path}: the header is a single column, {names[0][:60]!r}. Name the character "
-                "between its cells with --delimiter"
-            )
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
-        raise InputError(f"{path}: duplicate column {repeated[0]!r} in the header")
-    if schema is not None:
-        schema.check_columns(names, where=str(path))
-    return names
-
-
-def _has_columns(schema: Schema | None) -> bool:
-    """Whether a table of one column would be a surprise."""
-    return schema is None or len(schema.names) > 1
+def _check_delimiter(path: Path, header: str, delimiter: str, schema: Schema | None) -> None:
+    """Refuse a header of a single column that another delimiter would cut."""
+    single = f"{path}: the header is a single column, {header[:60]!r}"
+    for other, word in _DELIMITERS.items():
+        if other in header and other != delimiter:
+            given = _DELIMITERS.get(delimiter, delimiter)
+            raise InputError(f"{single}. The delimiter seems to be a {word}, not a {given}")
+    if schema is not None and all(name in header for name in schema.names):
+        raise InputError(f"{single}. Name the character between its cells with --delimiter")
 
 
 def _first_record(path: Path, delimiter: str) -> list[str]:
     try:
-        _, names = next(_bytes_in_records(path, delimiter, strict=True), (1, []))
-        return [name.encode("latin-1").decode("utf-8") for name in names]
+        _, names = next(_records(path, delimiter), (1, list[str]()))
+        return names
     except UnicodeDecodeError:
         raise _not_utf8(path) from None
     except csv.Error as error:
@@ -289,26 +353,15 @@ def _first_record(path: Path, delimiter: str) -> list[str]:
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The records of a CSV file with the line each starts on, slowly: for errors."""
+    """Yield the records of a CSV file with the line each starts on, slowly: for errors."""
     for line, record in _bytes_in_records(path, delimiter, strict=True):
         yield line, [cell.encode("latin-1").decode("utf-8") for cell in record]
-
-
-def bare_records(path: Path, delimiter: str) -> Iterator[list[str]]:
-    """The records after the header, slowly, whatever bytes they hold: one character a byte.
-
-    Cut as Arrow cuts them, but rows need not be equally long, nor short.
-    """
-    records = _bytes_in_records(path, delimiter)
-    next(records)
-    for _, record in records:
-        yield record
 
 
 def _bytes_in_records(
     path: Path, delimiter: str, *, strict: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """All records, one character a byte, with the line each starts on."""
+    """Yield all records, one character a byte, with the line each starts on."""
     with pa.input_stream(str(path)) as stream:
         reader = csv.reader(_lines(stream), delimiter=delimiter, strict=strict)
         line, width = 1, 0
@@ -320,55 +373,15 @@ def _bytes_in_records(
 
 
 def _lines(stream: pa.NativeFile) -> Iterator[str]:
-    """The lines, one character a byte, without the mark that some programs write first."""
+    """Yield the lines, one character a byte, without a byte order mark."""
     lines = io.TextIOWrapper(stream, encoding="latin-1", newline="")
     for line in itertools.islice(lines, 1):
         yield line.removeprefix("\xef\xbb\xbf")
     yield from lines
 
 
-def line_numbers(path: Path, delimiter: str, positions: Sequence[int]) -> list[int]:
-    """The lines of the file at which the rows at these positions begin, counted from 1."""
-    wanted, lines = set(positions), {}
-    try:
-        # Position -1 is the header.
-        for position, (line, _) in enumerate(_records(path, delimiter), start=-1):
-            if position in wanted:
-                lines[position] = line
-            if len(lines) == len(wanted):
-                break
-    except (csv.Error, UnicodeDecodeError):
-        pass  # a file that only Arrow understands: count records instead of lines
-    return [lines.get(position, position + 2) for position in positions]
-
-
-def diagnose(path: Path, delimiter: str, width: int) -> None:
-    """Find what is wrong with a CSV file, and raise it."""
-    ragged: list[str] = []
-    line = 0
-    try:
-        for line, record in _records(path, delimiter):
-            if len(record) != width:
-                ragged.append(f"row {line:,} has {len(record)}")
-            if len(ragged) > SHOWN:
-                break
-    except UnicodeDecodeError:
-        raise _not_utf8(path) from None
-    except csv.Error as error:
-        raise InputError(
-            f"{path}: after row {line:,}: {error}; a quotation mark that is never closed?"
-        ) from None
-    if ragged:
-        more = "; ..." if len(ragged) > SHOWN else ""
-        raise InputError(
-            f"{path}: the header has {many(width, 'column')}, but "
-            f"{'; '.join(ragged[:SHOWN])}{more}; a cell that contains the delimiter must be in "
-            "quotation marks"
-        )
-
-
 def _not_utf8(path: Path) -> InputError:
-    """The refusal of a file in another encoding, with the first row that shows it."""
+    """Return the error for a file in another encoding, with the first row that has it."""
     with pa.input_stream(str(path)) as stream:
         for number, line in enumerate(io.BufferedReader(stream), start=1):
             try:
@@ -376,28 +389,10 @@ def _not_utf8(path: Path) -> InputError:
             except UnicodeDecodeError as error:
                 byte = line[error.start]
                 return InputError(
-                    f"{path}: not UTF-8 text: row {number:,} has the byte 0x{byte:02x}; "
-                    "save the file as UTF-8"
+                    f"{path}: not UTF-8 text: row {number:,} has the byte 0x{byte:02x}. "
+                    "Save the file as UTF-8"
                 )
-    return InputError(f"{path}: not UTF-8 text; save the file as UTF-8")
-
-
-def odd_quotes(path: Path) -> bool:
-    """Whether a quotation mark has no partner: Arrow would swallow the rest of the file."""
-    with pa.input_stream(str(path)) as stream:
-        blocks = iter(lambda: stream.read(1 << 20), b"")
-        marks = sum(int(block.count(b'"')) for block in blocks)
-    return marks % 2 == 1
-
-
-def ends_in_quotes(path: Path, delimiter: str) -> bool:
-    """Whether the file ends inside of a cell: a quotation mark opened it, and none closes it."""
-    mark = "the end"
-    with pa.input_stream(str(path)) as stream:
-        lines = itertools.chain(_lines(stream), ["\n", mark])
-        records = csv.reader(lines, delimiter=delimiter)
-        (last,) = deque(records, maxlen=1)
-    return bool(last != mark.split(delimiter))
+    return InputError(f"{path}: not UTF-8 text. Save the file as UTF-8")
 
 
 def _nonempty(table: TableFile) -> TableFile:

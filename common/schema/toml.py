@@ -1,8 +1,8 @@
 """TOML: one way to read a document by its keys, and one to write it.
 
-What a document may hold is a table of parsers, by key. A parser takes the value that the file has
-and returns what the program uses, or raises an `InputError` without naming the key: `read_table`
-puts the key before it, and refuses keys that have no parser.
+A table of parsers, by key, defines what a document may hold. A parser takes the value in the file
+and returns the value that the program uses, or raises an `InputError` without naming the key:
+`read_table` puts the key before it, and refuses keys that have no parser.
 
     found = read_table(document, {"rows": whole(least=1), "purpose": text}, required=["rows"])
 """
@@ -21,7 +21,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from common.errors import InputError
+from common.errors import InputError, located
 
 Parser = Callable[[Any], Any]
 _Word = TypeVar("_Word", bound=Enum)
@@ -70,18 +70,15 @@ def read_table(
     for key in required:
         if key not in table:
             raise InputError(f"{dotted}{key} is missing. Set it")
-    return {key: _parsed(value, parsers[key], f"{dotted}{key}") for key, value in table.items()}
-
-
-def _parsed(value: object, parser: Parser, key: str) -> object:
-    try:
-        return parser(value)
-    except InputError as error:
-        raise InputError(f"{key}: {error}") from None
+    found = {}
+    for key, value in table.items():
+        with located(f"{dotted}{key}"):
+            found[key] = parsers[key](value)
+    return found
 
 
 def refuse_unknown(table: Iterable[str], known: Collection[str], *, dotted: str = "") -> None:
-    """Refuse the first key that is not known, naming the one that was meant and all that are."""
+    """Refuse the first key that is not known, with a similar key and all known keys."""
     for key in table:
         if key not in known:
             raise InputError(
@@ -90,7 +87,7 @@ def refuse_unknown(table: Iterable[str], known: Collection[str], *, dotted: str 
 
 
 def suggest(word: object, known: Iterable[str]) -> str:
-    """Return the known word that was probably meant, in brackets."""
+    """Return the most similar known word as a question in brackets; "" if none is similar."""
     if not isinstance(word, str) or len(word) > _MOST_SUGGESTED:
         return ""
     by_lower = {name.lower(): name for name in known}
@@ -98,8 +95,8 @@ def suggest(word: object, known: Iterable[str]) -> str:
     return f" (did you mean {by_lower[near[0]]!r}?)" if near else ""
 
 
-def as_it_is(value: object) -> object:
-    """Take any value; what reads it later refuses it."""
+def anything(value: object) -> object:
+    """Take any value; its reader checks it later."""
     return value
 
 
@@ -133,14 +130,14 @@ def yes_or_no(value: object) -> bool:
 
 
 def date(value: object) -> dt.date:
-    """Take a date; a date with a time is none."""
+    """Take a date without a time."""
     if type(value) is not dt.date:
         raise InputError(f"expected a date like 2026-01-31, without quotes, got {value!r:.100}")
     return value
 
 
 def texts(known: Collection[str] | None = None) -> Callable[[object], tuple[str, ...]]:
-    """Take a list of texts: any, or at least one of those that are known."""
+    """Take a list of texts: of any texts, or of at least one known text."""
 
     def parse(value: object) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
@@ -149,7 +146,7 @@ def texts(known: Collection[str] | None = None) -> Callable[[object], tuple[str,
             for word in value:
                 one_of(known)(word)
             if not value:
-                raise InputError(f"the list is empty; name some of {', '.join(known)}")
+                raise InputError(f"the list is empty. Name some of {', '.join(known)}")
         return tuple(value)
 
     return parse
@@ -164,7 +161,7 @@ def one_of(known: Collection[object]) -> Parser:
     return parse
 
 
-def word_of(kind: type[_Word]) -> Callable[[object], _Word]:
+def member_of(kind: type[_Word]) -> Callable[[object], _Word]:
     def parse(value: object) -> _Word:
         return kind(one_of([word.value for word in kind])(value))
 

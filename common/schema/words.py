@@ -1,7 +1,7 @@
 """The text of a cell, and what that text means: one grammar for every kind of attribute.
 
-Every cell is a text, and the text and the schema alone decide its code. A text that a table holds
-is that text (UTF-8). Other cells have the text that a file would hold:
+Every cell is a text, and the text and the schema alone decide its code. A text in a table is that
+text (UTF-8). Other cells have the text that a file would hold:
 
 * a boolean: True, False;
 * a number that is whole and below 10^300: its digits, so 3.0 is 3 and -0.0 is 0;
@@ -53,13 +53,13 @@ _TRUTH = {
 
 
 def real(word: bytes) -> float | None:
-    """The nearest double; None if the text is not a number."""
+    """Return the nearest double; None if the text is not a number."""
     word = word.strip()
     return float(word) if _NUMBER.fullmatch(word) else None
 
 
 def number(word: bytes) -> int | float | None:
-    """The integer if it is one, else the nearest double; None if the text is not a number."""
+    """Return the integer, else the nearest double; None if the text is not a number."""
     word = word.strip()
     if _DIGITS.fullmatch(word):
         digits, sign = word.lstrip(b"+-0") or b"0", -1 if word.startswith(b"-") else 1
@@ -69,7 +69,7 @@ def number(word: bytes) -> int | float | None:
 
 
 def whole(word: bytes) -> int | float | None:
-    """The whole number, at most what 64 bits hold; None if it is not one, NaN as it is."""
+    """Return the whole number, cut to 64 bits; None if it is not whole, NaN for NaN."""
     value = number(word)
     if value is None or (isinstance(value, float) and math.isfinite(value)):
         return None
@@ -77,7 +77,7 @@ def whole(word: bytes) -> int | float | None:
 
 
 def moment(word: bytes) -> int | None:
-    """Seconds since 1970, rounded down; None if the text is not a moment without a zone."""
+    """Return seconds since 1970, rounded down; None if the text is no moment, or has a zone."""
     found = _MOMENT.fullmatch(word.strip())
     if found is None:
         return None
@@ -90,7 +90,7 @@ def moment(word: bytes) -> int | None:
 
 
 def boolean(word: bytes) -> int | None:
-    """1 or 0; None if the text is neither true nor false."""
+    """Return 1 or 0; None if the text is neither true nor false."""
     found = _TRUTH.get(word.strip().lower())
     if found is not None:
         return found
@@ -99,13 +99,13 @@ def boolean(word: bytes) -> int | None:
 
 
 def word_of_number(value: float) -> str:
-    """The text of a number that is not NaN."""
+    """Return the text of a number that is not NaN."""
     whole = isinstance(value, int) or value.is_integer()
     return str(int(value)) if whole and abs(value) < 10**_MOST_DIGITS else repr(float(value))
 
 
-def word_of(value: Any) -> bytes | None:  # noqa: ANN401  (whatever pandas may hold)
-    """The text of an object in a table; None for an empty cell.
+def member_of(value: Any) -> bytes | None:  # noqa: ANN401  (whatever pandas may hold)
+    """Return the text of an object in a table; None for an empty cell.
 
     A text that cannot be written as UTF-8 becomes bytes that are no text: outside every domain.
     """
@@ -119,7 +119,9 @@ def word_of(value: Any) -> bytes | None:  # noqa: ANN401  (whatever pandas may h
         value = value.real if value.imag == 0 else value
     elif isinstance(value, decimal.Decimal):
         value = math.nan if value.is_nan() else float(value)
-    if value is None or _unknown(value):
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
+        return None
+    if isinstance(value, float) and math.isnan(value):
         return None
     if isinstance(value, bool):
         return b"True" if value else b"False"
@@ -131,7 +133,7 @@ def word_of(value: Any) -> bytes | None:  # noqa: ANN401  (whatever pandas may h
 
 
 def _plain(value: np.generic) -> Any:  # noqa: ANN401
-    """The Python object of a numpy one; numpy gives numbers for times in nanoseconds."""
+    """Return the Python object of a numpy one; numpy gives numbers for times in nanoseconds."""
     if isinstance(value, np.datetime64 | np.timedelta64):
         import pandas as pd
 
@@ -142,20 +144,8 @@ def _plain(value: np.generic) -> Any:  # noqa: ANN401
     return float(value) if isinstance(value, np.floating) else value.item()
 
 
-def _unknown(value: Any) -> bool:  # noqa: ANN401
-    """Whether an object stands for nothing: NaN, pandas' NA and NaT."""
-    if type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float) and math.isnan(value)
-
-
 def _text(value: Any) -> str:  # noqa: ANN401
-    if isinstance(value, dt.datetime):
-        return _FRACTION.sub(_shorter, value.isoformat(" "))
-    if isinstance(value, dt.time):
-        return _FRACTION.sub(_shorter, value.isoformat())
-    return value.isoformat() if isinstance(value, dt.date) else str(value)
-
-
-def _shorter(fraction: re.Match[str]) -> str:
-    return fraction[0].rstrip("0").rstrip(".")
+    if not isinstance(value, dt.date | dt.time):  # a datetime is a date
+        return str(value)
+    text = value.isoformat(" ") if isinstance(value, dt.datetime) else value.isoformat()
+    return _FRACTION.sub(lambda fraction: fraction[0].rstrip("0").rstrip("."), text)

@@ -84,7 +84,7 @@ def read_criteria(tables: object) -> tuple[Criterion, ...]:
     """Read the criteria of a study; InputError names the criterion and what is wrong with it."""
     if not isinstance(tables, Sequence) or not all(isinstance(own, Mapping) for own in tables):
         raise InputError("criterion: write [[criterion]] tables, with double brackets")
-    check_most("criteria of a study", len(tables), MOST_CRITERIA)
+    check_most("criteria of a study", len(tables), most=MOST_CRITERIA)
     found = []
     for number, table in enumerate(tables, start=1):
         with located(f"criterion {number}"):
@@ -134,7 +134,7 @@ def _criterion(table: Mapping[str, Any]) -> Criterion:
     about = table[kind]
     if not isinstance(about, str) or not about.strip():
         raise InputError(f"{kind}: expected a text, not {about!r:.100}")
-    check_most(f"{kind}: characters", len(about), 8 * MOST_NAME)
+    check_most(f"{kind}: characters", len(about), most=8 * MOST_NAME)
     return Criterion(cast(Kind, kind), about, *_limit("within", table["within"]))
 
 
@@ -142,7 +142,7 @@ def _limit(key: str, written: object) -> tuple[Fraction, bool]:
     text = str(written).strip() if type(written) in (str, int, float, Decimal) else ""
     relative = text.endswith("%")
     try:
-        check_most(f"{key}: characters", len(text), MOST_NAME)
+        check_most(f"{key}: characters", len(text), most=MOST_NAME)
         limit = parse_epsilon(text.removesuffix("%").strip())  # above zero, and no end of digits
     except InputError:
         raise InputError(

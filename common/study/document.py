@@ -53,6 +53,7 @@ from common.schema.limits import (
 from common.schema.toml import (
     Parser,
     date,
+    member_of,
     parse_toml,
     read_table,
     refuse_unknown,
@@ -61,7 +62,6 @@ from common.schema.toml import (
     toml,
     toml_lines,
     whole,
-    word_of,
 )
 from common.study.criteria import Criterion, check_criteria, read_criteria
 from common.study.ids import StudyId
@@ -96,7 +96,7 @@ class Member:
                 f"party {self.name!r}: rows must be a whole number of at least 1, "
                 f"not {self.rows!r:.100}"
             )
-        check_most(f"party {self.name!r}: rows", self.rows, MOST_ROWS)
+        check_most(f"party {self.name!r}: rows", self.rows, most=MOST_ROWS)
 
 
 def member_in(entry: object) -> Member:
@@ -192,8 +192,8 @@ class Study:
         names = [member.name for member in self.members]
         if not names or len(set(names)) != len(names):
             raise InputError("party: a study has at least one party, and no name twice")
-        check_most("party: parties of a study", len(names), MOST_PARTIES)
-        check_most("party: rows of all parties together", self.rows, MOST_ROWS)
+        check_most("party: parties of a study", len(names), most=MOST_PARTIES)
+        check_most("party: rows of all parties together", self.rows, most=MOST_ROWS)
         if len({member.identity.encoded for member in self.members}) != len(names):
             raise InputError(
                 "party: two parties have the same identity; one owner in two places of the study "
@@ -208,7 +208,7 @@ class Study:
             raise InputError(f"cohorts: 1 to {len(names)} (the parties), not {self.cohorts}")
         if self.output_rows < 0:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
-        check_most("output_rows", self.output_rows, MOST_ROWS)
+        check_most("output_rows", self.output_rows, most=MOST_ROWS)
         check_digest("prior", self.prior)
         self._check_people()
         sound = self.epsilon * (self.profile == "sound")
@@ -425,7 +425,7 @@ class Study:
 _COUNT = whole(least=0)
 _TERMS: Mapping[str, Parser] = {
     "name": text, "method": text, "epsilon": parse_epsilon, "delta": parse_delta, "profile": text,
-    "noise": word_of(Noise), "aggregation": word_of(Aggregation),
+    "noise": member_of(Noise), "aggregation": member_of(Aggregation),
     "colluders": _COUNT, "may_miss": _COUNT, "cohorts": _COUNT, "key_bits": _COUNT,
     "encoding": text, "output_rows": _COUNT,
     "rows_per_person": _COUNT, "owners_per_person": _COUNT,
@@ -443,7 +443,7 @@ def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Stud
             raise InputError(f"{key} is missing")
     if not isinstance(document["party"], list):
         raise InputError("party: write one [[party]] for each")
-    check_most("party: parties of a study", len(document["party"]), MOST_PARTIES)
+    check_most("party: parties of a study", len(document["party"]), most=MOST_PARTIES)
     terms = {key: value for key, value in document.items() if key not in tables}
     signature = document.get("signature")
     return Study.of(
@@ -463,7 +463,7 @@ def _settings(table: object, *, where: str) -> tuple[tuple[str, str | int], ...]
     for key, value in table.items():
         check_name(key, most=MOST_NAME)
         if type(value) is str:
-            check_most(f"{where} {key}: characters", len(value), MOST_NAME)
+            check_most(f"{where} {key}: characters", len(value), most=MOST_NAME)
         elif type(value) is not int:
             raise InputError(
                 f"{where} {key}: expected a text or a whole number, got {value!r:.100}. "

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.marginals import count
-from common.schema.codes import NO_GROUPS, Codes, Groups
-from common.schema.encodings import binarise
+from common.schema.codes import NO_GROUPS, Codes, Groups, binarise
 
 Attributes = tuple[int, ...]
 Counts = NDArray[np.int64]

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from common.errors import InputError, LocalError
 from common.privacy.sampling.discrete_laplace import discrete_laplace_variance
 from common.schema import Schema
+from common.schema.conditions import Vocabulary
 from common.schema.rules import Possible
-from common.schema.vocabulary import Vocabulary
 from common.wavelet.axis import Axis, Reach
 from common.wavelet.decisions import Plan
 
@@ -95,7 +95,7 @@ class NoisyMatrix:
 
     def counts(self, queries: Sequence[str], *, confidence: float = 0.95) -> RangeCounts:
         """Count the rows that satisfy each of many queries."""
-        return self.box_counts(self._vocabulary.compile(queries), confidence=confidence)
+        return self.box_counts(self._vocabulary.boxes(queries), confidence=confidence)
 
     def box_counts(self, boxes: Boxes, *, confidence: float = 0.95) -> RangeCounts:
         """Count the rows in each box of positions.
@@ -183,7 +183,7 @@ class NoisyMatrix:
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
-        return Vocabulary(self.schema.attributes, [axis.leaf_codes for axis in self.plan.axes])
+        return Vocabulary(self.schema.attributes)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

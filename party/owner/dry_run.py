@@ -61,7 +61,7 @@ def _steps(study: Study, party: str, run: ScriptRun) -> Iterator[PlannedStep]:
             else np.zeros(step.cells, np.int64)
         )
         cells += len(result)
-        check_most("the integers that all its steps ask for", cells, MOST_PLAN_CELLS)
+        check_most("the integers that all its steps ask for", cells, most=MOST_PLAN_CELLS)
         run.advance(result)
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.schema import query as syntax
 from common.schema.columns import arrow_column, as_text, is_number, is_text, plain
-from common.schema.words import moment, number, word_of
+from common.schema.words import member_of, moment, number
 
 Mask = NDArray[np.bool_]
 _Test = Callable[[bytes | None], bool]
@@ -59,7 +59,7 @@ def _has_text(kind: pa.DataType) -> bool:
 
 def _words(values: pa.Array) -> list[bytes | None]:
     if is_number(values.type):
-        return [word_of(value) for value in values.to_pylist()]
+        return [member_of(value) for value in values.to_pylist()]
     texts = as_text(values)
     kind = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
     return [word or None for word in texts.view(kind).to_pylist()]
@@ -119,7 +119,7 @@ class Condition:
             if not tests:
                 raise InputError("it is empty. Leave it out to take all rows")
             for test in tests:
-                _test(test, text)
+                _test(test)
         except InputError as error:
             raise InputError(f"where: {error}") from None
         return cls(text, tuple(dict.fromkeys(test.name.text for test in tests)), root)
@@ -132,7 +132,7 @@ class Condition:
         match part:
             case syntax.Predicate(name=name):
                 places, words = distinct(columns[name.text])
-                test = _test(part, self.text)  # made once per distinct cell
+                test = _test(part)  # made once per distinct cell
                 held: Mask = np.array([test(word) for word in words], dtype=np.bool_)
                 return held.take(places)
             case syntax.Not(part=inner):
@@ -143,7 +143,7 @@ class Condition:
                 return reduce(operator.or_, (self._mask(each, columns) for each in parts))
 
 
-def _test(predicate: syntax.Predicate, text: str) -> _Test:
+def _test(predicate: syntax.Predicate) -> _Test:
     """Return the test that a predicate makes of a cell's text."""
     first, last = predicate.first, predicate.last
     match predicate.operator:
@@ -151,14 +151,14 @@ def _test(predicate: syntax.Predicate, text: str) -> _Test:
             return lambda word: word is None
         case "..":
             ends = [(">=", first), ("<=", last)]
-            tests = [_ordered(sign, end, text) for sign, end in ends if end is not None]
+            tests = [_ordered(sign, end) for sign, end in ends if end is not None]
             return lambda word: all(test(word) for test in tests)
         case "=" | "in":
             assert first is not None  # noqa: S101  # the parser gives these a value
             return _equals(first.text)
         case sign:
             assert first is not None  # noqa: S101
-            return _ordered(sign, first, text)
+            return _ordered(sign, first)
 
 
 def _equals(value: str) -> _Test:
@@ -172,13 +172,13 @@ def _equals(value: str) -> _Test:
     return test
 
 
-def _ordered(sign: str, end: syntax.Token, text: str) -> _Test:
+def _ordered(sign: str, end: syntax.Token) -> _Test:
     """Return the comparison of a cell with a number or a date."""
     order = _ORDERS[sign]
     read = number if number(end.text.encode()) is not None else moment
     bound = read(end.text.encode())
     if bound is None:
-        syntax.refuse(text, end.start, "expected a number or a date such as 2024-01-31 here")
+        raise end.error("expected a number or a date such as 2024-01-31 here")
 
     def test(word: bytes | None) -> bool:
         value = None if word is None else read(word)

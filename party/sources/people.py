@@ -32,7 +32,7 @@ from common.errors import InputError
 from common.marginals import count
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups, concatenate
-from common.schema.words import word_of
+from common.schema.words import member_of
 from common.wording import many
 from party.sources.fingerprint import RowDigest
 from party.sources.reader import Chosen, Columns, Part, TableReader, with_fallback
@@ -169,4 +169,4 @@ def _key_of(person: bytes, limit: PeopleLimit) -> bytes:
 
 
 def _words(pieces: Iterable[pa.Array]) -> list[bytes]:
-    return [word_of(value) or b"" for piece in pieces for value in piece.to_pylist()]
+    return [member_of(value) or b"" for piece in pieces for value in piece.to_pylist()]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.schema import Codes, Schema
-from common.schema.encoder import NumbersFrom, RowNumbers
+from common.schema.encoder import RowNumbers, numbers_after
 
 CHUNK_ROWS = 1 << 17  # about as many are encoded at a time
 _SURELY_LARGE = 1 << 20  # so many rows take as long to encode as numba takes to load
@@ -179,7 +179,7 @@ def encoded(
     before, where = part.first_row, reader.where
     for rows in part.read():
         quick = compiled or before >= _SURELY_LARGE
-        numbers = NumbersFrom(before, reader.row_numbers)
+        numbers = numbers_after(before, reader.row_numbers)
         if isinstance(rows, Chosen):
             before += rows.read
             if rows.table.num_rows:

@@ -104,3 +104,8 @@ CRITERIA = (
     {"distance": "0.2", "pairs": "all"},
     {"distance": "0.1", "pairs": "most"},
 )
+
+
+def level_sizes(hierarchy):
+    """The number of groups of each level."""
+    return tuple(int(level.max()) + 1 for level in hierarchy.levels)

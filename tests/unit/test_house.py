@@ -365,3 +365,38 @@ def test_modules_have_names_that_say_something_and_stay_readable():
         assert Path(path).stem not in ("utils", "util", "helpers", "misc", "constants"), path
         lines = len((ROOT / path).read_text().splitlines())
         assert lines <= 500, f"{path} has {lines} lines; split it"
+
+
+# What a docstring begins with that names the result instead of saying what the function does.
+NOUN_FIRST = re.compile(
+    "(The|An?|What|Whether|How|Which|Where|Who|Why|Whom|Whose|When|Every|One|Of|All|Each|For|Those|"
+    "These|This|That|Everything|Any|In|As|At|No|Another|Both|Nothing|Something|From|On|Its?|Not|"
+    "Only|Some)\\b"
+)
+
+
+def noun_first(tree):
+    """Functions whose docstring does not begin with a verb; a property may be a noun."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        decorators = {ast.unparse(each) for each in node.decorator_list}
+        text = ast.get_docstring(node) or ""
+        if NOUN_FIRST.match(text) and not decorators & {"property", "cached_property"}:
+            yield f"{node.name}: {text.splitlines()[0]}"
+
+
+def test_a_docstring_without_a_verb_is_noticed():
+    source = (
+        'class A:\n def f(self):\n  """The sum."""\n @property\n def g(self):\n  """The sum."""'
+    )
+    assert list(noun_first(ast.parse(source))) == ["f: The sum."]
+
+
+def test_docstrings_of_functions_begin_with_a_verb():
+    found = [
+        f"{path}: {each}"
+        for path in own_sources("common", "curator", "party", "parley", "benchmarks")
+        for each in noun_first(parsed(ROOT / path))
+    ]
+    assert found == []

@@ -24,7 +24,7 @@ from common.bayes.privbayes.parent_sets import (
 )
 from common.bayes.privbayes.scores import Score
 from common.errors import InputError
-from common.schema.encodings import bit_count
+from common.schema.codes import bit_count
 from common.wording import many
 
 MOST_CANDIDATE_CELLS = 1 << 23

@@ -37,8 +37,7 @@ from common.privacy.accountant import Accountant, exponential_charge, laplace_ch
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource, below
 from common.privacy.sampling.discrete_laplace import discrete_laplace
-from common.schema.codes import Codes
-from common.schema.encodings import binarise
+from common.schema.codes import Codes, binarise
 from common.schema.hierarchy import Hierarchy
 
 OWNER = "owner"  # the only party of the accountant
@@ -84,7 +83,7 @@ def fit_planned(
 ) -> PrivBayesModel:
     """Learn a model as a plan says: of the owner's rows, or of rows that repeat an experiment."""
     in_bits, gray = plan.encoding.in_bits, plan.encoding is Encoding.GRAY
-    rows = ExpandedRows(plan.domain, binarise(codes, gray) if in_bits else codes)
+    rows = ExpandedRows(plan.domain, binarise(codes, gray=gray) if in_bits else codes)
     network = plan.network
     if network is None:
         draws = plan.domain.width - 1

@@ -32,7 +32,7 @@ from common.privacy.promise import Promise
 from common.release.diagnostics import Diagnostics, Verdict, noise_distance
 from common.release.report.page import Markup, Section, folded, heading, joined, paragraph, table
 from common.schema import Codes
-from common.schema.encodings import binarise
+from common.schema.codes import binarise
 from common.study.steps import Model, Step
 from common.wording import many
 

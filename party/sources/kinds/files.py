@@ -20,8 +20,8 @@ import pyarrow.parquet
 
 from common.errors import InputError
 from common.schema import Schema, formats
-from common.schema import tables as rules
 from common.schema.columns import is_text
+from common.schema.tables import TEXT, CsvFile, text_types
 from party.sources.kind import SHAPE, Kind
 from party.sources.reader import Columns, Part, TableReader, parts_of_stream
 from party.sources.settings import SourceSettings
@@ -103,18 +103,18 @@ class CsvReader(FileReader):
         self._strict = schema is not None and not schema.forgiving
         self._slow = False
         with self._reading():
-            self._delimiter = delimiter or rules.delimiter_in(path, schema)
-            self._names = rules.header(path, schema, self._delimiter)
+            self._csv = CsvFile.open(path, schema, delimiter)
             self._check_quotes()
-        self._types = dict.fromkeys(self._names, rules.TEXT)
-        self._types |= {} if schema is None else rules.text_types(schema)
+        self._names = self._csv.names
+        self._types = dict.fromkeys(self._names, TEXT)
+        self._types |= {} if schema is None else text_types(schema)
 
     def _check_quotes(self) -> None:
-        if not rules.odd_quotes(self._path):
+        if not self._csv.has_odd_quotes():
             return
         if self._strict:
-            rules.diagnose(self._path, self._delimiter, len(self._names))
-        if rules.ends_in_quotes(self._path, self._delimiter):
+            self._csv.diagnose()
+        if self._csv.ends_in_quotes():
             raise InputError(
                 f"{self._path}: the file ends inside of a cell. "
                 "Close the quotation mark that opens the cell"
@@ -125,21 +125,16 @@ class CsvReader(FileReader):
 
     def _batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with self._reading():
-            options = rules.read_options(self._path, self._delimiter, self._names)
-            options.block_size = _BLOCK_BYTES
-            reader = pyarrow.csv.open_csv(
-                self._path,
-                read_options=options,
-                parse_options=rules.parse_options(self._delimiter, self._names),
-                convert_options=rules.convert_options(names, self._types, check_utf8=self._strict),
+            options = self._csv.options(
+                names, self._types, check_utf8=self._strict, block_size=_BLOCK_BYTES
             )
-            with reader:
+            with pyarrow.csv.open_csv(self._path, **options) as reader:
                 yield from reader
 
     def _slowly(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the same cells, read row by row."""
         places = [self._names.index(name) for name in names]
-        records = rules.bare_records(self._path, self._delimiter)
+        records = self._csv.rows_of_bytes()
         with self._reading():
             while rows := list(itertools.islice(records, _SLOW_ROWS)):
                 cells = [[_cell(row, place) for row in rows] for place in places]
@@ -148,14 +143,14 @@ class CsvReader(FileReader):
 
     def read_slowly(self) -> bool:
         if self._strict:
-            rules.diagnose(self._path, self._delimiter, len(self._names))
+            self._csv.diagnose()
         changed = not self._slow
         self._slow = True
         return changed
 
     def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
         """Return the lines that an editor shows."""
-        return rules.line_numbers(self._path, self._delimiter, positions)
+        return self._csv.line_numbers(positions)
 
 
 def _cell(row: list[str], place: int) -> bytes | None:

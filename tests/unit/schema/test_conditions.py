@@ -8,8 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import InputError
-from common.schema import Codes, Schema
-from common.schema.conditions import cells_of, parse, weights_of
+from common.schema import Attribute, Codes, Node, Schema
+from common.schema.attribute import Listed
+from common.schema.conditions import (
+    AttributeVocabulary,
+    Vocabulary,
+    cells_of,
+    parse,
+    weights_of,
+)
+from common.schema.hierarchy import leaf
+from common.wavelet.decisions import axes_of
+from tests.harness.schemas import ASKED
 from tests.harness.schemas import CONDITIONED as SCHEMA
 
 EVERY_ROW = Codes.from_columns(
@@ -103,7 +113,7 @@ def test_words_of_the_language_are_values_when_quoted():
         ("not", 3, "the name of an attribute"),
         ("sex in (Male, ", 13, "a value or a range"),
         ("sex in (Male Female)", 13, "expected ',' or ')'"),
-        ("sex is Male", 7, "for a value write ="),
+        ("sex is Male", 7, "For a value write ="),
         ("sex is missing", 0, "no cell of 'sex' be empty"),
         ("sex = Mle", 6, "did you mean 'Male'?"),
         ("sex = male", 6, "did you mean 'Male'?"),
@@ -166,3 +176,61 @@ def test_a_part_about_too_many_cells_is_refused():
     part = parse("a > 1 or b = x", SMALL).root
     with pytest.raises(InputError, match="condition: cells of its attributes together: at most"):
         cells_of(part, sizes)
+
+
+def test_a_bound_beyond_the_range_is_refused_where_such_values_are_counted_as_other():
+    schema = Schema.from_toml(
+        '[[attribute]]\nname = "x"\nkind = "integer"\nmin = 0\nmax = 9\nbins = 10\nother = true\n'
+    )
+    vocabulary = Vocabulary(schema.attributes)
+    with pytest.raises(InputError, match="from 0 to 9 only"):
+        vocabulary.boxes(["x in 3..20"])
+    assert vocabulary.boxes(["x >= 3"])[0].tolist() == [[3, 10]]
+
+
+def test_long_lists_of_names_are_cut():
+    values = ", ".join(f'"v{i}"' for i in range(40))
+    schema = Schema.from_toml(
+        f'[[attribute]]\nname = "x"\nkind = "categorical"\nvalues = [{values}]\n'
+    )
+    vocabulary = Vocabulary(schema.attributes)
+    with pytest.raises(InputError, match=r"v11 and 28 more"):
+        vocabulary.boxes(["x = w"])
+
+
+def test_a_root_group_is_not_offered_when_special_codes_stand_beside_it():
+    tree = Node("all", (Node("ab", (leaf("a", 0), leaf("b", 1))), leaf("c", 2)))
+    for missing, offered in ((False, True), (True, False)):
+        attribute = Attribute("x", "categorical", Listed(("a", "b", "c")), missing, tree=tree)
+        vocabulary = Vocabulary([attribute])
+        assert vocabulary.boxes(["x in ab"])[0].tolist() == [[0, 2]]
+        if offered:
+            assert vocabulary.boxes(["x in all"])[0].tolist() == [[0, 3]]
+        else:
+            with pytest.raises(InputError, match="no value 'all'"):
+                vocabulary.boxes(["x in all"])
+
+
+@pytest.mark.parametrize(
+    ("query", "interval"),
+    [
+        ("seen in 2020-01-01..2020-12-31", (0, 1)),
+        ("seen in 2020-01-01T00:00:00..2020-12-31T23:59:59", (0, 1)),
+        ("seen <= 2020-12-31", (0, 1)),
+        ("seen < 2021-01-01", (0, 1)),
+        ("seen > 2020-12-31", (1, 2)),
+        ("seen >= 2021-01-01", (1, 2)),
+    ],
+)
+def test_a_date_among_times_is_the_whole_day(query, interval):
+    schema = Schema.from_toml(
+        '[[attribute]]\nname = "seen"\nkind = "datetime"\n'
+        "edges = [2020-01-01T00:00:00, 2021-01-01T00:00:00, 2021-12-31T23:59:59]\n"
+    )
+    vocabulary = Vocabulary(schema.attributes)
+    assert tuple(vocabulary.boxes([query])[0, 0]) == interval
+
+
+def test_positions_follow_the_axes_of_a_range_count():
+    for attribute, axis in zip(ASKED.attributes, axes_of(ASKED), strict=True):
+        assert AttributeVocabulary(attribute).codes.tolist() == axis.leaf_codes.tolist()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from common.errors import InputError
 from common.schema.columns import arrow_column
-from common.schema.encoder import NumbersFrom, describe
+from common.schema.encoder import describe, numbers_after
 from tests.harness.cells import (
     ATTRIBUTES,
     BEYOND_DOUBLES,
@@ -265,5 +265,5 @@ def test_the_remedy_is_one_that_the_domain_has():
 
 
 def test_rows_of_a_later_piece_of_a_table_have_their_own_numbers():
-    numbers = NumbersFrom(100, lambda positions: [position + 2 for position in positions])
+    numbers = numbers_after(100, lambda positions: [position + 2 for position in positions])
     assert numbers([0, 5]) == [102, 107]

@@ -13,11 +13,11 @@ from common.schema.limits import (
 
 
 def test_a_limit_itself_passes_and_one_more_is_refused_with_both_numbers():
-    check_most("rows", 1000, 1000)
+    check_most("rows", 1000, most=1000)
     with pytest.raises(InputError, match=r"^rows: at most 1,000, not 1,001$"):
-        check_most("rows", 1001, 1000)
+        check_most("rows", 1001, most=1000)
     with pytest.raises(InputError, match=r"^rows: at most 1,000$"):
-        check_most("rows", 10**5000, 1000)  # a number whose digits fill no terminal
+        check_most("rows", 10**5000, most=1000)  # a number whose digits fill no terminal
 
 
 @pytest.mark.parametrize("name", ["north", "été", "a b", "x" * 100, "東京"])

@@ -6,13 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import InputError
+from common.schema.conditions import Vocabulary
 from common.schema.query import parse
-from common.schema.vocabulary import Vocabulary
 from common.wavelet.decisions import axes_of
 from tests.harness.schemas import ASKED as SCHEMA
 
-AXES = axes_of(SCHEMA)
-VOCABULARY = Vocabulary(SCHEMA.attributes, [axis.leaf_codes for axis in AXES])
+VOCABULARY = Vocabulary(SCHEMA.attributes)
 FULL = {
     "age": (0, 6),
     "sex": (0, 2),
@@ -24,7 +23,7 @@ FULL = {
 
 
 def _box(query):
-    box = VOCABULARY.compile([query])[0]
+    box = VOCABULARY.boxes([query])[0]
     named = dict(zip(SCHEMA.names, (tuple(map(int, r)) for r in box), strict=True))
     return {name: span for name, span in named.items() if span != FULL[name]}
 
@@ -141,8 +140,8 @@ def test_any_value_can_be_quoted(value, quote):
 
 
 def test_every_group_and_value_along_a_hierarchy_is_a_node():
-    axis = AXES[2]
+    axis = axes_of(SCHEMA)[2]
     names = ["Europe", "America", "Oceania", "France", "Spain", "Mexico", "USA", "'New Zealand'"]
-    boxes = VOCABULARY.compile([f"country in {name}" for name in names])[:, 2]
+    boxes = VOCABULARY.boxes([f"country in {name}" for name in names])[:, 2]
     axis.reach(boxes[:, 0], boxes[:, 1], padding=False)  # refuses what is no node
     assert np.diff(boxes).ravel().tolist() == [2, 2, 1, 1, 1, 1, 1, 1]

@@ -76,14 +76,16 @@ def test_real_ranges_hold_the_data(ends):
     ],
 )
 def test_dates_are_cut_by_the_calendar(first, last, cut, end):
-    found = days(round_dates(seconds(dt.date(*first)), seconds(dt.date(*last)), by_day=True))
+    found = days(
+        round_dates(np.array([seconds(dt.date(*first)), seconds(dt.date(*last))]), by_day=True)
+    )
     assert found[1] == dt.date(*cut)
     assert found[-1] == dt.date(*end)
 
 
 def test_times_are_cut_at_midnight_and_the_last_second_is_inside():
     first, last = dt.date(2010, 1, 2), dt.date(2023, 12, 28)
-    found = round_dates(seconds(first) + 543, seconds(last) + 84_000, by_day=False)
+    found = round_dates(np.array([seconds(first) + 543, seconds(last) + 84_000]), by_day=False)
     assert found.edges[1] == seconds(dt.date(2011, 1, 1))
     assert found.high == seconds(dt.date(2024, 1, 1)) - 1
 
@@ -91,21 +93,21 @@ def test_times_are_cut_at_midnight_and_the_last_second_is_inside():
 @given(DATES, DATES, st.booleans())
 def test_ranges_of_dates_hold_the_data(one, other, by_day):
     first, last = seconds(min(one, other)), seconds(max(one, other))
-    found = round_dates(first, last, by_day=by_day)
+    found = round_dates(np.array([first, last]), by_day=by_day)
     unit = DAY_S if by_day else 1
     assert found.low <= first // unit
     assert last // unit <= found.high
 
 
 def test_growing_bins_are_round_and_zero_has_its_own():
-    found = growing_numbers(0, 900, 400_000, 0)
+    found = growing_numbers(0, 400_000, common=900, decimals=0)
     assert found.edges == (
         0, 1, 700, 1_000, 1_500, 2_000, 3_000, 5_000, 7_000, 10_000, 15_000, 20_000, 30_000,
         50_000, 70_000, 100_000, 150_000, 200_000, 300_000, 500_000,
     )  # fmt: skip
-    assert growing_numbers(0.0, 0.2, 90.0, None).edges[:3] == (0.0, 0.2, 0.3)
-    assert growing_numbers(0.0, 0.2, 90.0, 1).edges[:4] == (0.0, 0.1, 0.2, 0.3)
-    assert growing_numbers(250, 900, 400_000, 0).low == 200
+    assert growing_numbers(0.0, 90.0, common=0.2, decimals=None).edges[:3] == (0.0, 0.2, 0.3)
+    assert growing_numbers(0.0, 90.0, common=0.2, decimals=1).edges[:4] == (0.0, 0.1, 0.2, 0.3)
+    assert growing_numbers(250, 400_000, common=900, decimals=0).low == 200
 
 
 @given(
@@ -116,7 +118,7 @@ def test_growing_bins_hold_the_data(numbers, decimals):
     steps = 8 if decimals is None else 10**decimals
     cells = np.array(numbers if decimals == 0 else [n / steps for n in numbers])
     low, common, high = cells[0].item(), cells[1].item(), cells[-1].item()
-    found = growing_numbers(low, common, high, decimals)
+    found = growing_numbers(low, high, common=common, decimals=decimals)
     _, outside = found.assign(cells)
     assert outside is None
     assert found.count <= 30

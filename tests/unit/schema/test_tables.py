@@ -72,7 +72,7 @@ def test_other_delimiters_and_compression_are_read(write):
 )
 def test_a_delimiter_that_the_header_does_not_have_is_refused(write, told, there, word):
     path = write(GOOD.replace(",", there))
-    with pytest.raises(InputError, match=f"the delimiter seems to be a {word}"):
+    with pytest.raises(InputError, match=f"The delimiter seems to be a {word}"):
         read_table(path, SCHEMA, delimiter=told)
 
 

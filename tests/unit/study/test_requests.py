@@ -4,7 +4,7 @@ import numpy as np
 
 from common.marginals import count
 from common.methods.network_model import Variables
-from common.schema.encodings import binarise
+from common.schema.codes import binarise
 from common.study.requests import RowsInMemory, TableRequest, split_tables
 from tests.harness.run_script import random_tables
 

@@ -146,7 +146,7 @@ def test_a_privbayes_release_answers_by_its_model(parley, privbayes_release):
     ("words", "said"),
     [
         (["sex = Robot"], "'Robot'"),
-        (["sex is Male"], "for a value write ="),
+        (["sex is Male"], "For a value write ="),
         (["height = 3"], "no attribute 'height'"),
         (["age in 21..39"], "cuts through a bin"),
         (["sex = Male", "--confidence", "1.5"], "--confidence"),
