@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -48,6 +47,8 @@ from common.schema.tables import convert_options, parse_options
 from common.wording import many
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from common.release.fitted import FittedModel
 
 BLOCK_ROWS = 1 << 17  # rows of a block, and of a row group of a Parquet file
@@ -87,15 +88,12 @@ class Columns:
 
     def shape(self, table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         """Return a decoded table in this order, with these categoricals."""
-        return pd.DataFrame(
-            {
-                name: self._shaped(table[name], schema)
-                for name in self.kinds
-                if name in table.columns
-            }
-        )
+        names = [name for name in self.kinds if name in table.columns]
+        return table[names].assign(**{name: self._shaped(table[name], schema) for name in names})
 
     def _shaped(self, column: pd.Series[Any], schema: Schema) -> pd.Series[Any]:
+        import pandas as pd  # loaded late: a service writes tables without it
+
         kind = self.kinds[str(column.name)]
         if kind not in (_CATEGORY, _ORDERED):
             return column
@@ -108,8 +106,8 @@ class Columns:
 
 
 def _kind(column: pd.Series[Any]) -> str:
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return _ORDERED if column.dtype.ordered else _CATEGORY
+    if column.dtype.name == "category":
+        return _ORDERED if column.cat.ordered else _CATEGORY
     return _BY_SCHEMA
 
 
