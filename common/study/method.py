@@ -56,6 +56,7 @@ class Method:
     parties: int | None = None  # how many parties it is for; None for any number
     # Its settings and what follows from them; refuses settings that it does not have.
     decisions: Callable[[Study], Sequence[Decision]] = no_decisions
+    advice: Callable[[Study], str | None] = lambda study: None  # to a proposer, by public facts
     # The most that each party can pay, where what it pays depends on published results.
     bound: Callable[[Study], Mapping[str, Fraction] | None] = as_charged
     # What protection from other parties rests on besides its sums; "" if on nothing.

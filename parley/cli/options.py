@@ -328,8 +328,10 @@ def criteria_of(written: list[str] | None) -> list[dict[str, object]]:
 
 
 def tell_decisions(study: Study) -> None:
-    """Warn, before anything runs, of an epsilon above the claim and of caps that bind."""
+    """Warn, before anything runs, of a costly delta, binding caps, an epsilon above the claim."""
     method = method_of(study)
+    if advice := method.advice(study):
+        console.warn(advice)
     for caution in cautions_of(study):
         console.warn(caution)
     bounds = method.bound(study)

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from common.methods.subn_plus.budget import delta_advice
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import decisions
 from common.methods.subn_plus.script import measure
@@ -13,6 +14,7 @@ METHOD = Method(
     script=partial(descending, measure),
     encodings=("own",),
     decisions=decisions,
+    advice=delta_advice,
     only_sums=True,
     place=1,
 )

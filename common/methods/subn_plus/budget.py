@@ -26,6 +26,7 @@ from common.methods.subn_plus.facts import (
 from common.methods.subn_plus.latent import COMPONENTS
 from common.privacy import sensitivity
 from common.privacy.sensitivity import CONTRAST_UNIT
+from common.study.document import Study
 from common.study.requests import Attributes
 
 BLOCK_CELLS = 1 << 10
@@ -54,9 +55,8 @@ _EARLY_SHARES = Fraction(39, 50), Fraction(1, 50)
 _SHARES_OF_FOREST = Fraction(2, 5), Fraction(1, 5)
 _NOISY_FOREST_MARGINS_ABOVE = 0.003  # as above; then the shares and the limit of halves
 LOOK_NOISE = 0.055  # forecast noise of a pair in halves, at which a first look tells of dependence
-CLEAR_LOOK_NOISE = 0.03  # at which it seldom misses any
-CLEAR_LOOK = Fraction(6, 100)  # of the budget, at most, for a look as clear as that
-_LOOKS = tuple(Fraction(part, 100) for part in range(1, 17))
+CLEAR_PAIRS = 0.03  # forecast noise of pairs, up to which a look that sees nothing is not believed
+_LOOKS = tuple(Fraction(part, 100) for part in range(6, 17))
 _FIRST_MARGINS = Fraction(3, 8)  # of the look: they say where its halves are cut
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
 
@@ -68,7 +68,7 @@ MOST_CONTRAST_GROUPS = 64
 # Forecast noise of a table, as a mean total variation distance. The fit takes off most of it.
 PAIRS_BELOW = 0.25
 TRIPLES_BELOW = 0.2
-PAIRS_AS_EXACT = 0.01  # then triples may have more than a fifth
+PAIRS_AS_EXACT = 0.01  # then triples may have more than a fifth, and a mixture is fitted to the end
 DETAIL = Fraction(1, 12)  # of the budget, for pairs in detail
 _TRIPLES_SHARES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))
 _MOST_VARIANCE = 1 << 39  # that noise can be drawn of, and some room
@@ -90,6 +90,7 @@ class Budget:
         pairs: of the pairs in full detail.
         forest: whether the model is a forest of pairs (`common.methods.subn_plus.models`), not a
             mixture.
+        pair_noise: the forecast noise of a pair's table, as a total variation distance.
     """
 
     blocks: tuple[Attributes, ...]
@@ -101,6 +102,7 @@ class Budget:
     correlations: Fraction = Fraction(0)
     pairs: Fraction = Fraction(0)
     forest: bool = False
+    pair_noise: float = inf
 
 
 def decide_budget(facts: PublicFacts) -> Budget:
@@ -123,11 +125,16 @@ def _views_alone(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget |
     if len(facts.sizes) > MOST_SMALL_COLUMNS:
         return None
     design = best_design(facts.sizes, cell_limit=VIEW_CELLS)
-    clear = view_noise(design, facts, facts.budget) <= VIEWS_ALONE_BELOW
-    if not (clear and _views_show_margins(design, blocks)):
+    noise = view_noise(design, facts, facts.budget)
+    if noise > VIEWS_ALONE_BELOW or not _views_show_margins(design, blocks):
         return None
-    groups = max(facts.sizes)
-    return Budget(blocks=blocks, design=design, groups=groups, correlations=facts.budget)
+    return Budget(
+        blocks=blocks,
+        design=design,
+        groups=max(facts.sizes),
+        correlations=facts.budget,
+        pair_noise=noise,
+    )
 
 
 def _forest(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:
@@ -173,27 +180,25 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
         margins=left * share,
         correlations=views,
         pairs=left * _PAIRS_SHARE,
+        pair_noise=view_noise(finest[1], facts, views),
     )
 
 
 def look_share(facts: PublicFacts) -> Fraction:
     """Return the look's fraction of the budget: enough to see pairs in halves, and one attribute.
 
-    A look that misses dependence loses all of it, so it is made clearer where that costs little.
+    A look that misses dependence loses all of it. With less than the least fraction, the first
+    margins do not tell where to cut halves, however large the budget.
     """
     if facts.dependent:
         return Fraction(0)
     moved = sensitivity.agreements(1 + sum(size > 1 for size in facts.sizes))
-
-    def least(noise: float) -> Fraction:
-        allowed = (
-            share
-            for share in _LOOKS
-            if facts.deviation(facts.budget * share, moved) <= noise * facts.rows
-        )
-        return next(allowed, _LOOKS[-1])
-
-    return max(least(LOOK_NOISE), min(least(CLEAR_LOOK_NOISE), CLEAR_LOOK))
+    allowed = (
+        share
+        for share in _LOOKS
+        if facts.deviation(facts.budget * share, moved) <= LOOK_NOISE * facts.rows
+    )
+    return next(allowed, _LOOKS[-1])
 
 
 def margins_share(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Fraction:
@@ -259,6 +264,7 @@ class ContrastPlan:
         detail: of a few pairs, or of the margins once more.
         pair_groups: the most groups of an attribute in pairs.
         triple_groups: the most groups of an attribute in triples.
+        pair_noise: the forecast noise of a pair's table, as a total variation distance.
     """
 
     margins: Fraction
@@ -268,6 +274,7 @@ class ContrastPlan:
     detail: Fraction
     pair_groups: int
     triple_groups: int
+    pair_noise: float
 
 
 def plan_contrasts(facts: PublicFacts) -> ContrastPlan | None:
@@ -300,6 +307,7 @@ def plan_contrasts(facts: PublicFacts) -> ContrastPlan | None:
         detail=facts.budget * DETAIL,
         pair_groups=groups,
         triple_groups=in_triples,
+        pair_noise=_contrast_noise(facts, sizes, left - triples, groups, 2),
     )
 
 
@@ -334,3 +342,33 @@ def _contrast_deviation(facts: PublicFacts, cost: Fraction, widths: list[int], o
     if variance > _MOST_VARIANCE:
         return inf
     return sqrt(variance * facts.noise_shares) / float(CONTRAST_UNIT**order)
+
+
+def delta_advice(study: Study) -> str | None:
+    """Return advice to a proposer whose delta is forecast to cost accuracy; None if it is not.
+
+    Noise for a delta grows with the root of the number of tables, but starts higher: a few tables
+    are clearer under pure epsilon.
+    """
+    if not study.delta:
+        return None
+    facts = PublicFacts.of(study)
+    pure = replace(facts, promise=replace(study.promise, delta=Fraction(0)))
+    if not _clearer(pure, facts):
+        return None
+    return (
+        "delta: pure epsilon is forecast to show these few columns more clearly. Leave delta out, "
+        "unless its smaller cost in the sum of many studies matters more to the owners"
+    )
+
+
+def _clearer(pure: PublicFacts, facts: PublicFacts) -> bool:
+    plan, budget = plan_contrasts(facts), decide_budget(pure)
+    if plan is None:
+        alone = tuple((a,) for a in range(len(facts.sizes)))
+        return bool(budget.correlations) or margin_noise(pure, alone) < margin_noise(facts, alone)
+    if budget.design is None:
+        return False
+    sizes, share = [size for size in facts.sizes if size > 1], plan.pairs / facts.budget
+    noise = _contrast_noise(facts, sizes, share, max(budget.design.sizes), 2)
+    return budget.pair_noise <= noise

@@ -125,8 +125,12 @@ def mixture_model(
     pairs: Sequence[Measurement] = (),
     *,
     halves: Moments | None = None,
+    exact: bool = False,
 ) -> LatentModel | JoinedModel:
-    """Fit a mixture to all tables, in which every chosen pair is a single column."""
+    """Fit a mixture to all tables, in which every chosen pair is a single column.
+
+    Fewer steps keep noise out of the model. Tables that are as good as `exact` deserve more.
+    """
     sizes, rows = facts.sizes, facts.rows
     tables = [*blocks, *views]
     margins = estimated_margins(sizes, rows, tables, facts.ordered)
@@ -138,12 +142,14 @@ def mixture_model(
     price = PENALTY_PER_GROUP if views else HALVES_PENALTY
     joined = Joined.of([table.attributes for table in pairs], sizes)
     columns = _columns(joined, pairs, tables, margins, rows)
+    classes = _classes(sum(widths.values()) * 4 // 3, MOST_CLASSES)
     mixture = fit(
         columns,
         rows,
         [joined.translate(table) for table in (*tables, *pairs)],
         moments=[joined.moments(halves)] if halves else (),
-        components=_classes(sum(widths.values()) * 4 // 3, MOST_CLASSES),
+        components=classes,
+        iterations=max(ITERATIONS, STEPS_OF_CLASSES // classes) if exact else ITERATIONS,
         penalty=price * max(free, 1.0),
     )
     return JoinedModel(joined, mixture) if pairs else mixture

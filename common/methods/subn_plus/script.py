@@ -44,6 +44,8 @@ from common.bayes.postprocessing import marginal_table
 from common.methods.designs.blocks import margin_sums
 from common.methods.designs.views import Pair
 from common.methods.subn_plus.budget import (
+    CLEAR_PAIRS,
+    PAIRS_AS_EXACT,
     Budget,
     ContrastPlan,
     decide_budget,
@@ -103,9 +105,10 @@ def measure(facts: PublicFacts) -> Script[Fit]:
         views = yield from _correlations(facts, budget, every_value)
         seen = views.measurements(facts)
         # The histograms come of the views: a deviation has the noise of both.
-        if not depends(views.departures(facts, _one_way(views), noisy=2), facts.rows):
+        found = views.departures(facts, _one_way(views), noisy=2)
+        if _nothing_depends(facts, found, budget.pair_noise):
             return partial(columns_model, facts, seen)
-        return partial(mixture_model, facts, seen)
+        return partial(mixture_model, facts, seen, exact=budget.pair_noise <= PAIRS_AS_EXACT)
     blocks = GroupedTables(budget.blocks, every_value)
     if budget.design:
         return (yield from _views(facts, budget, blocks))
@@ -130,7 +133,7 @@ def _views(facts: PublicFacts, budget: Budget, blocks: GroupedTables) -> Script[
     seen = None
     if budget.look:
         first = yield from _tables(facts, "first margins", budget.first, blocks)
-        seen = yield from _look(facts, budget.look, _one_way(first))
+        seen = yield from _look(facts, budget.look, _one_way(first), budget.pair_noise)
         if seen is None:
             left = facts.budget - budget.first - budget.look
             return (yield from _margins_alone(facts, "margins", left, first))
@@ -138,7 +141,8 @@ def _views(facts: PublicFacts, budget: Budget, blocks: GroupedTables) -> Script[
     histograms = _one_way(margins)
     budget, groups = _in_even_groups(facts, budget, histograms)
     views = yield from _correlations(facts, budget, groups)
-    mixture = partial(mixture_model, facts, views.measurements(facts), halves=seen)
+    exact = budget.pair_noise <= PAIRS_AS_EXACT
+    mixture = partial(mixture_model, facts, views.measurements(facts), halves=seen, exact=exact)
     found = views.departures(facts, histograms)
     return (yield from _detail(facts, budget, margins, found, mixture))
 
@@ -174,7 +178,7 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     histograms = _one_way(margins)
     moments = []
     if plan.look:
-        seen = yield from _look(facts, plan.look, histograms)
+        seen = yield from _look(facts, plan.look, histograms, plan.pair_noise)
         if seen is None:
             left = facts.budget - plan.margins - plan.look
             return (yield from _margins_alone(facts, "margins again", left, margins))
@@ -337,13 +341,24 @@ def _agreements(
 
 
 def _look(
-    facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts]
+    facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts], pair_noise: float
 ) -> Script[Moments | None]:
-    """Look at every pair in halves; None if no pair depends."""
+    """Look at every pair in halves; None if nothing depends."""
     agreed = yield from _agreements(facts, cost, histograms, alone=True)
     weights = agreed.request.weights(agreed.agreed, facts.rows)
     found = agreed.departures(facts, weights)
-    return agreed.moments(facts) if depends(found, facts.rows) else None
+    return None if _nothing_depends(facts, found, pair_noise) else agreed.moments(facts)
+
+
+def _nothing_depends(
+    facts: PublicFacts, found: Mapping[Pair, Departure], pair_noise: float
+) -> bool:
+    """Return whether the columns are taken for independent.
+
+    A weak dependence is not seen in halves. Where the tables of pairs have little noise, to fit it
+    costs little, and less than a dependence that was missed.
+    """
+    return pair_noise > CLEAR_PAIRS and not depends(found, facts.rows)
 
 
 def _tables(

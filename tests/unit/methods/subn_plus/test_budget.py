@@ -1,5 +1,6 @@
 """What subn+ decides before any row is looked at: shares, designs, and the noise to expect."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,7 @@ from common.methods.subn_plus.budget import (
     THREE_GROUPS_BELOW,
     VIEW_CELLS,
     decide_budget,
+    delta_advice,
     plan_contrasts,
 )
 from common.methods.subn_plus.facts import PublicFacts, halves_noise, margin_noise, view_noise
@@ -21,6 +23,7 @@ from common.methods.subn_plus.requests import Agreements
 from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
+from tests.harness.run_script import random_tables, study_of
 from tests.unit.methods.subn_plus.test_requests import facts as facts_with_delta
 
 
@@ -162,3 +165,14 @@ def test_pairs_are_asked_in_two_groups_or_more_beside_triples():
         if plan is not None:
             assert plan.pair_groups >= 2
             assert (plan.triples > 0) == (plan.triple_groups >= 2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "size", "rows", "advised"),
+    [(4, 2, 10_000, True), (6, 2, 5000, True), (20, 2, 5000, False), (14, 16, 40_000, False)],
+)
+def test_a_delta_is_advised_against_where_columns_are_few(columns, size, rows, advised):
+    tables = random_tables((size,) * columns, [rows // 2] * 2)
+    study = study_of(tables, method="subn+", epsilon=Fraction(2, 5))
+    assert delta_advice(study) is None
+    assert (delta_advice(replace(study, delta=Fraction(1, 10**9))) is not None) == advised
