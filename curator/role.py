@@ -19,7 +19,7 @@ from common.crypto.sums.secure_sum import SumCurator
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import SourceOfStep
 from common.study.document import Study
-from common.study.ids import History
+from common.study.history import History
 from common.study.messages import (
     MOST_TEXT,
     ChoiceSubmitted,

@@ -28,7 +28,7 @@ from common.release.progress import Reporter, silent
 from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
-from common.study.ids import History, HistoryDigest
+from common.study.history import History, HistoryDigest
 from common.study.messages import ListPublished, ResultPublished, StepOpened, ToParty
 from common.study.script import ScriptRun
 from common.study.steps import SumStep, step_digest

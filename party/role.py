@@ -38,7 +38,7 @@ from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource, SourceOfStep
 from common.privacy.secret import Secret
 from common.study.document import Study
-from common.study.ids import History
+from common.study.history import History
 from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,

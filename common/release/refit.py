@@ -26,7 +26,7 @@ from common.release.prior import PriorRelease
 from common.schema import Codes
 from common.schema.codes import concatenate
 from common.study.document import Study
-from common.study.ids import NO_HISTORY
+from common.study.history import NO_HISTORY
 from common.study.prior import Prior
 from common.study.requests import RowsInMemory
 from common.study.script import Result, ScriptRun

@@ -35,7 +35,7 @@ from common.privacy.randomness import RandomSource
 from common.privacy.sensitivity import Sensitivity, histograms
 from common.schema.codes import Codes
 from common.schema.limits import MOST_STEP_CELLS
-from common.study.ids import HistoryDigest, StepDigest
+from common.study.history import HistoryDigest, StepDigest
 from common.study.requests import (
     Attributes,
     Counts,

@@ -11,7 +11,7 @@ from common.crypto.paillier.keys import PublicKey
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.errors import RemoteProtocolError
 from common.study.document import Study
-from common.study.ids import HistoryDigest
+from common.study.history import HistoryDigest
 from common.study.steps import ReplaceStep, SumStep, step_digest
 
 

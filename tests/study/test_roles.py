@@ -10,7 +10,7 @@ from common.errors import InputError, PolicyError, RemoteProtocolError
 from common.marginals import count
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
-from common.study.ids import History
+from common.study.history import History
 from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,

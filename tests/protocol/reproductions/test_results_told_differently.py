@@ -10,7 +10,7 @@ from common.crypto.sums.replacement import Books
 from common.errors import RemoteProtocolError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.sensitivity import Sensitivity
-from common.study.ids import History
+from common.study.history import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
 from common.study.requests import TableRequest
 from common.study.steps import ReplaceStep, SumStep, step_digest
