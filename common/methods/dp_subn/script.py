@@ -24,7 +24,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from common.methods.designs.views import View, optimal_design, printed_design
+from common.methods.designs.nocd import View, optimal_design, printed_design
 from common.methods.dp_subn.decisions import Party, Plan
 from common.methods.dp_subn.information import correlations, on_grid, pair_tables
 from common.methods.dp_subn.initialisation import initial_structure
