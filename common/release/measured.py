@@ -70,7 +70,7 @@ def _variance(study: Study, step: SumStep) -> float:
 
 
 def _rows(study: Study, parties: Collection[str]) -> int:
-    return sum(member.rows for member in study.members if member.name in parties)
+    return sum(study.rows_of[name] for name in parties)
 
 
 def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> list[Measured]:

@@ -89,10 +89,9 @@ class Method:
                 "do without one. Use may_miss = 0, or another method"
             )
         self._check_prior(study, prior)
-        rows = {member.name: member.rows for member in study.members}
         return ScriptRun(
             self.script(study),
-            rows,
+            study.rows_of,
             possible=study.schema.possible,
             protected_rows=study.promise.protected_rows,
             prior=prior,

@@ -42,9 +42,8 @@ def sum_plan_of(
     if isinstance(step, ReplaceStep):
         limits = step.release.limits(step.group)
         return plan(limits=tuple(limits.values()), noise=Noise.NONE)
-    rows = {member.name: member.rows for member in study.members}
     return plan(
-        limits=tuple(step.request.limit(rows[name]) for name in step.parties),
+        limits=tuple(step.request.limit(study.rows_of[name]) for name in step.parties),
         noise=study.noise,
         law=step.law,
         colluders=min(study.colluders, len(step.parties) - 1),

@@ -303,7 +303,7 @@ class Policy:
                 yield f"{who} ({fingerprint or 'unknown'}) is not among the {key} allowed here"
 
     def _against_data(self, study: Study, circumstances: Circumstances) -> Iterator[str]:
-        declared = {member.name: member.rows for member in study.members}.get(circumstances.party)
+        declared = study.rows_of.get(circumstances.party)
         rows, as_of = circumstances.rows, circumstances.data_as_of
         if declared is not None and declared != rows:
             yield f"it says that we have {many(declared, 'row')}, and we have {rows:,}"
@@ -326,7 +326,7 @@ def expiry(study: Study) -> str:
 
 
 def _against_our_place(study: Study, party: str, identity: PublicIdentity) -> Iterator[str]:
-    pinned = {member.name: member.identity for member in study.members}.get(party)
+    pinned = study.roster.get(party)
     if pinned is None:
         yield f"it has no party called {party!r}"
     elif pinned.encoded != identity.encoded:

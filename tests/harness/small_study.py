@@ -56,8 +56,8 @@ class EveryKindOfStep:
     made: list = field(default_factory=list)
 
     def __post_init__(self):
-        self.names = tuple(m.name for m in self.study.members)
-        self.rows = {m.name: m.rows for m in self.study.members}
+        self.names = self.study.parties
+        self.rows = self.study.rows_of
         self.turn = 0
         self.release = None
 
@@ -140,7 +140,7 @@ class Sums:
     def step_without(self, missing):
         if len(self.results) == self.steps:
             return None
-        names = [m.name for m in self.study.members if m.name not in self.missing.union(missing)]
+        names = [name for name in self.study.parties if name not in self.missing.union(missing)]
         return SumStep(
             name=f"tables {len(self.results)}",
             phase="counting",

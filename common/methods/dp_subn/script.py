@@ -91,7 +91,7 @@ def learn_parameters(
         families.values(),
         name="parameters",
         phase="parameters",
-        parties=tuple(member.name for member in study.members),
+        parties=study.parties,
         promise=study.method_promise,
         cost=cost,
     )
@@ -106,7 +106,7 @@ def _quantify_correlations(
         views,
         name="correlations",
         phase="correlations",
-        parties=tuple(member.name for member in study.members),
+        parties=study.parties,
         promise=study.method_promise,
         cost=epsilon,
     )

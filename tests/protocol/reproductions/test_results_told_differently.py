@@ -43,7 +43,7 @@ class TwoSums:
         return SumStep(
             name=f"tables {len(self.results)}",
             phase="counting",
-            parties=tuple(member.name for member in self.study.members),
+            parties=self.study.parties,
             request=TableRequest(((0,),), SIZES),
             sensitivity=Sensitivity.moving(2),
             law=DiscreteLaplace(Fraction(4)),
