@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 from common.crypto.identities.identity import PublicIdentity
 from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation
-from common.errors import InputError
+from common.errors import InputError, located
 from common.methods.registry import methods
 from common.privacy.budget import parse_delta, parse_epsilon, shown
 from common.privacy.spending import Spending
@@ -176,11 +176,9 @@ class Policy:
     @classmethod
     def from_toml(cls, text: str, *, where: str = "policy") -> Policy:
         """Read the policy in a text; `where` names it in errors."""
-        try:
+        with located(where):
             policy = cls(**_read(parse_toml(text, parse_float=Decimal)))
             policy._check_automatic()
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
         return policy
 
     def _check_automatic(self) -> None:
