@@ -125,7 +125,7 @@ def compare_counts(
 
 def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
     """Yield running sums: the last of them counts the rows of all parties that had a turn."""
-    coverage = step.release.books.coverage
+    coverage = step.release.coverages.by_marginal
     own = attributes_of_bits(study.schema.sizes) if step.request.in_bits else None
     for shape in step.tables:
         yield Measured(

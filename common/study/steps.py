@@ -160,7 +160,7 @@ class ReplaceStep(_Sum):
         covering = Counter(
             party
             for marginal in self.group.marginals
-            for party in self.release.books.coverage[marginal].parties
+            for party in self.release.coverages.by_marginal[marginal].parties
         )
         return {party: histograms(count) for party, count in covering.items()}
 

@@ -9,7 +9,7 @@ import pytest
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.keys import generate_key_pair
 from common.crypto.sums.plan import Aggregation, Noise
-from common.crypto.sums.replacement import Books, Statistics
+from common.crypto.sums.replacement import Coverages, Statistics
 from common.errors import RemoteProtocolError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
@@ -50,7 +50,7 @@ class EveryKindOfStep:
 
     study: Study
     results: list = field(default_factory=list)
-    books: Books = field(default_factory=Books)
+    coverages: Coverages = field(default_factory=Coverages)
     statistics: Statistics = field(default_factory=Statistics)
     totals: list = field(default_factory=list)
     made: list = field(default_factory=list)
@@ -85,7 +85,7 @@ class EveryKindOfStep:
         if self.release is None:
             marginals = {(1,): 3} if self.turn == 0 else {(1,): 3, (0,): 2}
             party = self.names[self.turn]
-            self.release = self.books.open_release(
+            self.release = self.coverages.open_release(
                 party=party,
                 rows=self.rows[party],
                 marginals=marginals,
@@ -117,7 +117,7 @@ class EveryKindOfStep:
         self.totals.append(result)
         if len(self.totals) == len(self.release.groups):
             self.statistics.apply(self.release, self.totals)
-            self.books, self.release, self.totals = self.release.books, None, []
+            self.coverages, self.release, self.totals = self.release.coverages, None, []
             self.turn += 1
 
     def model(self):
