@@ -389,8 +389,8 @@ class PartyRole:
     def _computing(self, step: JointChoiceStep, source: RandomSource) -> TwoPartyComputation:
         context = ComputationContext(
             study=self._study.digest,
-            round=self._number,
-            step=step_digest(self._history.digest, self._number, step),
+            step=self._number,
+            digest=step_digest(self._history.digest, self._number, step),
             garbler=step.partner,
             evaluator=step.party,
         )

@@ -37,7 +37,7 @@ class Run:
     def __init__(self, *, aggregation=Aggregation.CLEAR, private_key=None, seed=0):
         self.aggregation, self.private_key = aggregation, private_key
         self.public_key = None if private_key is None else private_key.public_key
-        self.coverages, self.statistics, self.round = Coverages(), Statistics(), 0
+        self.coverages, self.statistics, self.step = Coverages(), Statistics(), 0
         self.keepers = {name: ShareKeeper(name) for name in NAMES}
         self.source = SeededRandomSource(f"run {seed}")
         self.generator = np.random.default_rng(seed)
@@ -59,7 +59,7 @@ class Run:
             limits = release.limits(group)
             plan = SumPlan(
                 study=bytes(32),
-                round=self.round,
+                step=self.step,
                 parties=tuple(limits),
                 limits=tuple(limits.values()),
                 cells=group.cells,
@@ -77,7 +77,7 @@ class Run:
                 covered_before = 0 if group.holder is None else self.exact[marginal]
                 self.exact[marginal] = covered_before + counts[marginal]
         self.statistics.apply(release, totals)
-        self.coverages, self.round = release.coverages, self.round + 1
+        self.coverages, self.step = release.coverages, self.step + 1
         return release
 
     def check(self):
