@@ -7,7 +7,7 @@
 5. Rows are sampled; that is free.
 
 The paper's noise replacement in phase 3 costs early parties several times what its Theorem 5 says
-(docs/privacy.md). Profile `paper` does it, and its steps carry the true cost; profile `sound` works
+(docs/proofs.md). Profile `paper` does it, and its steps carry the true cost; profile `sound` works
 in cohorts, where every party pays the printed epsilon.
 
 [Su16] Su, Tang, Cheng, Chen, Wu: Differentially private multi-party high-dimensional data
