@@ -117,7 +117,11 @@ def read_settings(
 ) -> dict[str, Any]:
     """Return the settings that a study has; InputError names the key and what would do."""
     if study.settings and not parsers:
-        raise InputError(f"[{study.method}]: the method has no settings. Leave the table out")
+        given = ", ".join(key for key, _ in study.settings)
+        raise InputError(
+            f"[{study.method}]: the method has no settings, and the study gives {given}. "
+            "Leave the table out"
+        )
     return read_table(dict(study.settings), parsers, inside=study.method, required=required)
 
 
