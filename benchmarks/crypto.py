@@ -211,7 +211,7 @@ def _sum_plan(
 ) -> SumPlan:
     return SumPlan(
         study=bytes(32),
-        round=1,
+        step=1,
         parties=parties,
         limits=(ROWS // PARTIES,) * PARTIES,
         cells=CELLS,

@@ -143,7 +143,7 @@ def ring_time(key: PrivateKey, parties: int, latency_s: float) -> RingTime:
 
 def _ring_plan(key: PrivateKey, parties: int, chunk: int) -> SumPlan:
     return SumPlan(
-        study=bytes(32), round=0, cells=_RING_CELLS, noise=Noise.DISTRIBUTED,
+        study=bytes(32), step=0, cells=_RING_CELLS, noise=Noise.DISTRIBUTED,
         law=DiscreteLaplace(Fraction(100)),
         aggregation=Aggregation.PAILLIER, public_key=key.public_key,
         parties=tuple(f"party {i}" for i in range(parties)), limits=(1000,) * parties,

@@ -22,7 +22,7 @@ from benchmarks.research_tables import DATA
 from benchmarks.subn_data import IN_BITS, NAMES, RANDOM, Setting, settings, split_rows
 from benchmarks.subn_methods import METHODS, identities_of, study_of
 from common.crypto.sums.plan import Aggregation
-from common.methods.designs.views import optimal_design
+from common.methods.designs.nocd import optimal_design
 from common.methods.dp_subn.decisions import frontier_limit, network_limit
 from common.methods.network_model import Variables
 from common.methods.registry import run_of

@@ -103,11 +103,7 @@ def declare_missing(
 ) -> bool:
     """Ask the curator to go on without an owner, and wait a while; return whether it has."""
     study = store.study(record.study)
-    names = [member.name for member in study.members]
-    if owner not in names:
-        raise InputError(
-            f"study {record.name!r}: it has no party {owner!r}. Its parties: {', '.join(names)}"
-        )
+    study.member(owner)  # an unknown one is refused
     if not study.may_miss:
         raise InputError(
             f"study {record.name!r}: it needs all of its owners, so none can be declared missing. "

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 
-from common.errors import InputError
 from common.schema import Schema
 from common.study.document import Member, Study
 
@@ -37,13 +36,8 @@ def revised(
         InputError: an owner is not in the earlier study, or what is left is no study.
     """
     rows = rows or {}
-    known = {member.name for member in earlier.members}
     for owner in [*without, *rows]:
-        if owner not in known:
-            raise InputError(
-                f"study {earlier.name!r}: it has no party {owner!r}. Its parties: "
-                f"{', '.join(sorted(known))}"
-            )
+        earlier.member(owner)  # an unknown one is refused
     staying = [
         replace(member, rows=rows.get(member.name, member.rows))
         for member in earlier.members

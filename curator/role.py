@@ -19,7 +19,7 @@ from common.crypto.sums.secure_sum import SumCurator
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import SourceOfStep
 from common.study.document import Study
-from common.study.ids import History
+from common.study.history import History
 from common.study.messages import (
     MOST_TEXT,
     ChoiceSubmitted,
@@ -116,7 +116,6 @@ class CuratorRole:
             raise LocalError(f"the study asks for a key of {study.key_bits} bits")
         self._study, self._run = study, run
         self._private_key, self._source_of = private_key, source_of
-        self._names = tuple(member.name for member in study.members)
         self._history = History(study.digest)
         self.state = State.AWAITING_START
         self._number = 0
@@ -155,18 +154,18 @@ class CuratorRole:
     @property
     def missing(self) -> tuple[str, ...]:
         """The parties that were declared missing, in the order of the study."""
-        return tuple(name for name in self._names if name in self._missing)
+        return tuple(name for name in self._study.parties if name in self._missing)
 
     @property
     def left(self) -> tuple[str, ...]:
         """The parties that were not declared missing, in the order of the study."""
-        return tuple(name for name in self._names if name not in self._missing)
+        return tuple(name for name in self._study.parties if name not in self._missing)
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
         """The parties whose message the study waits for."""
         if self.state is State.AWAITING_SEEDS:
-            return self._names[:1]
+            return self._study.parties[:1]
         step = self.current_step
         if isinstance(step, ChoiceStep):
             return step.parties
@@ -192,7 +191,7 @@ class CuratorRole:
         key = b"" if self._private_key is None else self._private_key.public_key.to_bytes()
         self._history.add_key(key)
         effects = self._to_all(StudyOpened(study=self._study.digest, public_key=key))
-        others = self._names[1:]
+        others = self._study.parties[1:]
         if self._private_key is not None and self._study.noise is Noise.ONE_SHARE and others:
             self._awaited_seeds = set(others)
             self.state = State.AWAITING_SEEDS
@@ -201,7 +200,7 @@ class CuratorRole:
 
     def receive(self, sender: str, message: ToCurator) -> list[Effect]:
         """Consume one message; return effects in the order they must happen."""
-        if sender not in self._names:
+        if sender not in self._study.parties:
             raise RemoteProtocolError(f"{sender!r} is not a party of this study")
         if sender in self._missing:
             raise RemoteProtocolError(
@@ -257,7 +256,7 @@ class CuratorRole:
 
         A party that was declared missing before changes nothing. `why` says that it withdrew.
         """
-        if party not in self._names or self.state not in _IN_A_STEP:
+        if party not in self._study.parties or self.state not in _IN_A_STEP:
             raise LocalError(f"{party!r} cannot be declared missing: no step is open for it")
         if party in self._missing:
             return []
@@ -334,7 +333,7 @@ class CuratorRole:
         self._run.leave_out(missing)
         step = self._run.step()
         there = () if step is None else step.parties
-        self._listed = tuple(name for name in self._names if name not in there)
+        self._listed = tuple(name for name in self._study.parties if name not in there)
         self._await(State.AWAITING_SIGNATURES)
         return self._to_all(
             ListPublished(study=self._study.digest, step=self._number, missing=missing)
@@ -366,10 +365,12 @@ class CuratorRole:
         self.state, self._pending = state, set(self.left)
 
     def _relay(self, sender: str, message: EnvelopePosted) -> list[Effect]:
-        if message.recipient not in self._names or message.recipient == sender:
+        if message.recipient not in self._study.parties or message.recipient == sender:
             raise RemoteProtocolError(f"{sender}: message to unknown party {message.recipient!r}")
-        if self.state is State.AWAITING_SEEDS and sender != self._names[0]:
-            raise RemoteProtocolError(f"only {self._names[0]!r} proposes a permutation seed")
+        if self.state is State.AWAITING_SEEDS and sender != self._study.parties[0]:
+            raise RemoteProtocolError(
+                f"only {self._study.parties[0]!r} proposes a permutation seed"
+            )
         relayed = EnvelopeRelayed(
             study=message.study, step=message.step, sender=sender, envelope=message.envelope
         )
@@ -437,8 +438,7 @@ class CuratorRole:
         plan = sum_plan_of(self._study, self._number, step, key, history=self._history.digest)
         self._open_plan, self._listed = plan, self.missing
         if plan.may_miss:
-            identities = {member.name: member.identity for member in self._study.members}
-            self._recoverable = RecoverableCurator(plan, identities)
+            self._recoverable = RecoverableCurator(plan, self._study.roster)
             self._await(State.AWAITING_KEYS)
             return b""
         self._sum = SumCurator(

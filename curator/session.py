@@ -81,7 +81,7 @@ class StudySession:
         return self._study
 
     def identity_of(self, party: str) -> PublicIdentity:
-        return next(member.identity for member in self.study.members if member.name == party)
+        return self.study.roster[party]
 
     @property
     def record(self) -> Record:
@@ -329,8 +329,7 @@ class StudySession:
         if self.record.state is not StudyState.WAITING:
             return
         # Read from the study itself: an unreadable study is noticed before its last approval.
-        members = {member.name for member in self.study.members}
-        if members - set(self._store.approvals(self.digest)):
+        if set(self.study.parties) - set(self._store.approvals(self.digest)):
             return
         make_key(self.study, self._store)
         with self._role.guarded():

@@ -85,7 +85,7 @@ class Studies:
         """Offer a study to its parties; to repeat this is harmless."""
         self.store.propose(study, at=self.context.now())
         self.open()
-        return self.session(study.digest, study.members[0].name)
+        return self.session(study.digest, study.parties[0])
 
     def enrol(self, party: str, *, identity: bytes, software: str) -> None:
         """Note a party's identity and software; on disk only when they changed."""

@@ -254,9 +254,7 @@ def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Sou
     """
     if not study.rows_per_person:
         return source.open(study.schema)
-    rows = next((member.rows for member in study.members if member.name == name), None)
-    if rows is None:
-        raise InputError(f"study {study.name!r}: it does not list {name!r}")
+    rows = study.member(name).rows
     secret = _people_secret(folder).reveal()
     key = hashlib.blake2b(study.digest, key=secret, digest_size=32).digest()
     limit = PeopleLimit(rows=rows, per_person=study.rows_per_person, key=key, filler=study.digest)

@@ -152,10 +152,7 @@ class _Node:
 
     def _member(self, study: Study) -> Member:
         name = subject_of(self.files.load().certificate).name
-        for member in study.members:
-            if member.name == name:
-                return member
-        raise InputError(f"study {study.name!r} does not list {name!r}")
+        return study.member(name)
 
     def lists_us(self, study: Study) -> str:
         ours = load_public_identity(self.settings.keys / "identity.pub")

@@ -28,7 +28,7 @@ from common.release.progress import Reporter, silent
 from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
-from common.study.ids import History, HistoryDigest
+from common.study.history import History, HistoryDigest
 from common.study.messages import ListPublished, ResultPublished, StepOpened, ToParty
 from common.study.script import ScriptRun
 from common.study.steps import SumStep, step_digest
@@ -118,9 +118,9 @@ def _sign(
 
 
 def _our_name(study: Study, identity: Identity) -> str:
-    for member in study.members:
-        if member.identity == identity.public:
-            return member.name
+    for name, pinned in study.roster.items():
+        if pinned == identity.public:
+            return name
     raise PolicyError(
         f"study {study.name!r} has no party with our identity {identity.public.fingerprint}"
     )
@@ -248,4 +248,4 @@ def _told_in_step(
 
 
 def _in_order(study: Study, names: Set[str]) -> tuple[str, ...]:
-    return tuple(member.name for member in study.members if member.name in names)
+    return tuple(name for name in study.parties if name in names)

@@ -38,7 +38,7 @@ from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource, SourceOfStep
 from common.privacy.secret import Secret
 from common.study.document import Study
-from common.study.ids import History
+from common.study.history import History
 from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,
@@ -143,8 +143,7 @@ class PartyRole:
         source_of: SourceOfStep,
         blinder_of: BlinderOfKey = FixedBaseBlinder,
     ) -> None:
-        roster = {member.name: member.identity for member in study.members}
-        declared = next((m.rows for m in study.members if m.name == name), None)
+        declared = study.rows_of.get(name)
         if declared != data.rows:
             raise PolicyError(
                 f"the study says that {name!r} has {declared} rows; the data has {data.rows}. "
@@ -152,8 +151,8 @@ class PartyRole:
             )
         self._study, self._run, self._name = study, run, name
         self._history = History(study.digest)
-        self._member = LocalParty(name=name, identity=identity, roster=roster)
-        self._first = study.members[0].name
+        self._member = LocalParty(name=name, identity=identity, roster=study.roster)
+        self._first = study.parties[0]
         self._data, self._source_of, self._blinder_of = data, source_of, blinder_of
         self._keeper = ShareKeeper(name)
         self._waiting_vectors: list[NDArray[np.int64]] = []
@@ -246,7 +245,7 @@ class PartyRole:
         self._seed, envelopes = propose_seed(
             self._member,
             study=self._study.digest,
-            parties=[member.name for member in self._study.members],
+            parties=self._study.parties,
             source=self._source_of(SEED_STEP),
         )
         return [self._post(name, envelope) for name, envelope in envelopes.items()]
@@ -288,7 +287,7 @@ class PartyRole:
 
     def _check_missing(self, missing: tuple[str, ...]) -> None:
         """Raise unless the study can go on without these parties, and they stay out."""
-        in_order = tuple(m.name for m in self._study.members if m.name in missing)
+        in_order = tuple(each for each in self._study.parties if each in missing)
         if missing != in_order or not set(self._missing) <= set(missing):
             raise RemoteProtocolError(
                 "the parties that are missing are named in the study's order, and stay missing"
@@ -336,9 +335,7 @@ class PartyRole:
         signature = self._in_open_sum(message).sign(message.missing)
         self._run.leave_out(message.missing)
         self._missing = tuple(
-            m.name
-            for m in self._study.members
-            if m.name in self._missing or m.name in message.missing
+            name for name in self._study.parties if name in self._missing or name in message.missing
         )
         self.state = State.AWAITING_SIGNATURES
         return [self._send(ListSigned, signature=signature)]
@@ -392,8 +389,8 @@ class PartyRole:
     def _computing(self, step: JointChoiceStep, source: RandomSource) -> TwoPartyComputation:
         context = ComputationContext(
             study=self._study.digest,
-            round=self._number,
-            step=step_digest(self._history.digest, self._number, step),
+            step=self._number,
+            digest=step_digest(self._history.digest, self._number, step),
             garbler=step.partner,
             evaluator=step.party,
         )

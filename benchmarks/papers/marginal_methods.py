@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.marginals import count
-from common.methods.designs.views import Design, View
+from common.methods.designs.nocd import Design, View
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace

@@ -24,7 +24,7 @@ from benchmarks.research_tables import Target
 from benchmarks.subn_data import IN_BITS, ORDERS, RANDOM, Setting, split_rows
 from benchmarks.subn_methods import Method, OneCopy, identities_of, study_of
 from common.crypto.sums.plan import Aggregation
-from common.methods.designs.views import Design, optimal_design, printed_design
+from common.methods.designs.nocd import Design, optimal_design, printed_design
 from common.methods.distdiffgen.divisions import SCORES
 from common.methods.distdiffgen.script import IN_TURN, TOGETHER
 from common.methods.dp_subn.decisions import Plan

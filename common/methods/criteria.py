@@ -298,7 +298,7 @@ def _step(study: Study, fit: Fit) -> SumStep:
     return SumStep(
         name=PHASE,
         phase=PHASE,
-        parties=tuple(member.name for member in study.members),
+        parties=study.parties,
         request=request,
         sensitivity=moved,
         law=study.promise.law(study.criteria_cost, moved),
@@ -321,7 +321,7 @@ def verdicts(
     step = steps[-1]
     if not isinstance(step, SumStep) or not isinstance(step.request, CriteriaRequest):
         raise LocalError("the last step of a study with criteria is their sum")
-    rows = [member.rows for member in study.members if member.name in step.parties]
+    rows = [study.rows_of[name] for name in step.parties]
     found = read_cells(results[-1], step.cells) / (UNIT * sum(rows))
     error = noise_bound(study, step) / (UNIT * sum(rows))
     reference = _drawn(study, lambda: model, b"reference", REFERENCE_ROWS)

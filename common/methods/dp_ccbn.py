@@ -114,7 +114,7 @@ def _learn_structure(
             families,
             name=f"candidates, iteration {number} of {iterations}",
             phase="structure",
-            parties=tuple(member.name for member in study.members),
+            parties=study.parties,
             promise=study.method_promise,
             cost=cost / iterations,
         )

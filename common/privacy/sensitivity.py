@@ -210,7 +210,7 @@ def score_r(rows: int, *, binary: bool, printed: bool = False) -> Fraction:
     before (1) and after (2) the replacement, p1*q1 - p2*q2 = (p1 - p2)*q1 + p2*(q1 - q2) has L1
     norm at most 2/n + 2/n, the joint law moves by 2/n, and R is half of the sum. It is at most
     2 - 2/n, and attained, if X or P has two values: n R is then the sum over the other attribute of
-    |c_0p - c_0 c_p / n|, and docs/privacy.md goes through the three ways a row can change.
+    |c_0p - c_0 c_p / n|, and docs/proofs.md goes through the three ways a row can change.
 
     `binary` is as for `mutual_information`; `printed` asks for the paper's own, larger bound.
     """

@@ -101,17 +101,17 @@ def _check_all(found: Consistency, contents: Contents, checked: Checked, tell: R
 
 
 def _check_study(found: Consistency, contents: Contents, checked: Checked, schema: Schema) -> None:
-    digest, roster = checked.manifest.study, {}
+    digest = checked.manifest.study
     if digest is not None:
         text = read_text(contents, release.STUDY)
         study = found.study = Study.from_toml(text, where=release.STUDY)
-        roster = {member.name: member.identity for member in study.members}
         if bool(study.prior) != (release.PRIOR in checked.manifest.files):
             found.blame(release.PRIOR, why=f"is there without one in {release.STUDY}, or missing")
         if study.digest.hex() != digest:
             found.blame(release.STUDY, why="its digest is not the manifest's")
         if study.schema.digest() != schema.digest():
             found.blame(release.SCHEMA, why=f"is not the schema of {release.STUDY}")
+    roster = {} if found.study is None else found.study.roster
     for signature in checked.signatures:
         if signature.role is SignerRole.PARTY and roster.get(signature.name) != signature.identity:
             found.problems.append(
@@ -164,7 +164,7 @@ def _is_agreed(privacy: Mapping[str, Any], study: Study) -> bool:
         and states("epsilon_delivered")
         and privacy["exact"]["delta"] == str(study.delta)
         and privacy["delta"] == privacy["delta_delivered"] == float(study.delta)
-        and set(paid) == {member.name for member in study.members}
+        and set(paid) == set(study.parties)
         and max(paid.values()) == study.epsilon
         and privacy["parties"] == {name: shown(each) for name, each in paid.items()}
     )
@@ -281,8 +281,11 @@ def _differing(
 def _missing(found: Consistency, study: Study) -> dict[str, int]:
     """Return for each missing party the first step without it, as the statement says."""
     stated = found.privacy.get("missing")
-    known = {member.name for member in study.members}
-    if not isinstance(stated, dict) or not set(stated) <= known or len(stated) > study.may_miss:
+    if (
+        not isinstance(stated, dict)
+        or not set(stated) <= set(study.parties)
+        or len(stated) > study.may_miss
+    ):
         raise InputError(f"{release.STATEMENT}: names missing parties that the study cannot miss")
     if any(type(first) is not int or first < 0 for first in stated.values()):
         raise InputError(f"{release.STATEMENT}: a party is missing from a step on, from 0")
@@ -351,9 +354,8 @@ def check_transcript(data: bytes, study: Study, steps: Sequence[Step]) -> dict[s
 
 
 def _traffic(counted: Mapping[str, Any], rounds: int, study: Study) -> PhaseTraffic:
-    names = {member.name for member in study.members}
     sent, received = (dict(counted[key]) for key in ("bytes_sent", "bytes_received"))
     for party, size in [*sent.items(), *received.items()]:
-        if party not in names or type(size) is not int or size < 0:
+        if party not in study.parties or type(size) is not int or size < 0:
             raise ValueError(f"{size!r} bytes of {party!r}")
     return PhaseTraffic(rounds=rounds, sent=Counter(sent), received=Counter(received))

@@ -18,7 +18,7 @@ from common.bayes.network import Family, contains, sum_out
 from common.bayes.postprocessing import consistent_tables, mutual_information
 from common.bayes.privbayes.mechanism import fit_planned
 from common.bayes.privbayes.model import PrivBayesModel
-from common.errors import InputError
+from common.errors import InputError, located
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
@@ -110,14 +110,13 @@ class FittedPrivBayes(DrawnModel):
     def from_json(cls, document: Mapping[str, Any], *, where: str) -> FittedPrivBayes:
         """Read what `to_json` returned; `where` names the file in errors."""
         try:
-            schema = Schema.from_toml(document["schema"], where=where)
-            model = PrivBayesModel.from_json(document["model"])
-            columns = Columns.of_json(document)
+            with located(where):
+                schema = Schema.from_toml(document["schema"])
+                model = PrivBayesModel.from_json(document["model"])
+                columns = Columns.of_json(document)
             privacy = dict(document["privacy"])
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"{where}: the model is damaged: {error!r}") from None
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
         if model.plan.sizes != schema.sizes:
             raise InputError(f"{where}: the model and its schema do not belong together")
         return cls(model=model, schema=schema, privacy=privacy, columns=columns)

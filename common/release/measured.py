@@ -70,7 +70,7 @@ def _variance(study: Study, step: SumStep) -> float:
 
 
 def _rows(study: Study, parties: Collection[str]) -> int:
-    return sum(member.rows for member in study.members if member.name in parties)
+    return sum(study.rows_of[name] for name in parties)
 
 
 def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> list[Measured]:
@@ -125,7 +125,7 @@ def compare_counts(
 
 def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
     """Yield running sums: the last of them counts the rows of all parties that had a turn."""
-    coverage = step.release.books.coverage
+    coverage = step.release.coverages.by_marginal
     own = attributes_of_bits(study.schema.sizes) if step.request.in_bits else None
     for shape in step.tables:
         yield Measured(

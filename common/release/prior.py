@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from common.errors import InputError
+from common.errors import InputError, located
 from common.files import make_private_folder
 from common.methods.registry import run_of
 from common.release import folder as release
@@ -113,11 +113,8 @@ def bundled_prior(contents: Contents, study: Study) -> PriorRelease | None:
     """Read the prior of a release's study, in the release; errors begin with its name."""
     if not study.prior:
         return None
-    with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
-        try:
-            return read_prior(copy_into(Path(scratch), contents, release.PRIOR)).require(study)
-        except InputError as error:
-            raise InputError(f"{release.PRIOR}: {error}") from None
+    with tempfile.TemporaryDirectory(prefix="parley-") as scratch, located(release.PRIOR):
+        return read_prior(copy_into(Path(scratch), contents, release.PRIOR)).require(study)
 
 
 class Priors:

@@ -26,7 +26,7 @@ from common.release.prior import PriorRelease
 from common.schema import Codes
 from common.schema.codes import concatenate
 from common.study.document import Study
-from common.study.ids import NO_HISTORY
+from common.study.history import NO_HISTORY
 from common.study.prior import Prior
 from common.study.requests import RowsInMemory
 from common.study.script import Result, ScriptRun
@@ -100,10 +100,9 @@ class _Answers:
             replace(study, aggregation=Aggregation.CLEAR, signature=None) if ring else study
         )
         self._source = source
-        ends = np.cumsum([0, *(member.rows for member in study.members)]).tolist()
+        ends = np.cumsum([0, *study.rows_of.values()]).tolist()
         self._tables = {
-            member.name: rows.take(slice(ends[i], ends[i + 1]))
-            for i, member in enumerate(study.members)
+            name: rows.take(slice(ends[i], ends[i + 1])) for i, name in enumerate(study.parties)
         }
         self._replacement = _Replacement(source)
         self._number = 0

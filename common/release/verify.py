@@ -342,7 +342,7 @@ def _unsigned(study: Study | None, signatures: Sequence[Signature]) -> list[Prob
         return [Problem(FOLDER, Kind.SIGNATURE, _NOT_SIGNED)]
     if study is None:
         return []
-    pinned = {member.identity.fingerprint for member in study.members} | {study.signer}
+    pinned = {identity.fingerprint for identity in study.roster.values()} | {study.signer}
     if any(each.identity.fingerprint in pinned for each in signatures):
         return []
     return [Problem(FOLDER, Kind.SIGNATURE, _NOT_PINNED)]
@@ -358,15 +358,15 @@ def missing_parties(
     """
     vouching = {each.identity for each in signatures if each.role is SignerRole.PARTY}
     return {
-        member.identity.fingerprint: f"the countersignature of party {member.name!r}"
-        for member in study.members
-        if member.identity not in vouching and member.name not in absent
+        identity.fingerprint: f"the countersignature of party {name!r}"
+        for name, identity in study.roster.items()
+        if identity not in vouching and name not in absent
     }
 
 
 def curator_of(study: Study) -> str | None:
     """Return the identity that signed the study as its curator, if a curator signed it."""
-    parties = {member.identity.fingerprint for member in study.members}
+    parties = {identity.fingerprint for identity in study.roster.values()}
     return None if study.signer in parties else study.signer
 
 

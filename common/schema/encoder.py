@@ -3,7 +3,7 @@
 The code of a cell is a function of that cell and the schema alone. It does not depend on any other
 cell of the column, the batch or the file, nor on whether the rows come at once or in chunks, from a
 file, a database or a data frame. So two tables that differ in one raw row have codes that differ in
-that row only, which is what the sensitivities of docs/privacy.md rest on. `common.schema.words`
+that row only, which is what the sensitivities of docs/proofs.md rest on. `common.schema.words`
 defines what a cell means to each kind of attribute.
 
 Every column goes through Arrow, which reads pandas and numpy memory in place and hashes strings

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_type_hints
 
 from common.crypto.key_files import AskPassphrase
-from common.errors import InputError
+from common.errors import InputError, located
 from common.files import read_private_key
 from common.schema.toml import parse_toml, text_of
 
@@ -133,10 +133,8 @@ def check_address(key: str, value: str, *, least_port: int = 0) -> None:
 
 def _read(file: Path) -> dict[str, Any]:
     document = text_of(file)
-    try:
+    with located(str(file)):
         return parse_toml(document)
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from None
 
 
 def _converted(value: object, kind: object, where: str, folder: Path) -> object:

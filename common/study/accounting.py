@@ -31,9 +31,7 @@ def account(study: Study, steps: Iterable[Step]) -> Accountant:
     """
     promise = study.promise
     cap = promise.budget if study.profile == "sound" else None
-    accountant = Accountant(
-        {member.name: cap for member in study.members}, currency=promise.currency
-    )
+    accountant = Accountant(dict.fromkeys(study.parties, cap), currency=promise.currency)
     for step in steps:
         accountant.charge(charge_of(step))
     return accountant
@@ -92,8 +90,8 @@ def missing_in(study: Study, sums: Sequence[Collection[str]]) -> dict[str, int]:
     if not study.may_miss:
         return {}
     first = {
-        member.name: next((n for n, there in enumerate(sums) if member.name not in there), None)
-        for member in study.members
+        name: next((n for n, there in enumerate(sums) if name not in there), None)
+        for name in study.parties
     }
     return {name: number for name, number in first.items() if number is not None}
 
@@ -125,12 +123,11 @@ def _notes(
             "shares make up the whole noise, so a sum of all parties carries "
             f"{float(study.noise_shares(parties)):.3g} times its variance."
         )
-    rows = {member.name: member.rows for member in study.members}
     for name, number in missing.items():
         before = "in no sum" if number == 0 else f"in the sums before step {number + 1} only"
         yield (
-            f"Party {name} went missing: its {many(rows[name], 'row')} are {before}. Later sums "
-            "were scaled up by the public row counts."
+            f"Party {name} went missing: its {many(study.rows_of[name], 'row')} are {before}. "
+            "Later sums were scaled up by the public row counts."
         )
     if study.prior:
         yield (

@@ -189,7 +189,7 @@ class Study:
         self._check_delta()
         for key in TEXTS:
             check_text(key, getattr(self, key))
-        names = [member.name for member in self.members]
+        names = self.parties
         if not names or len(set(names)) != len(names):
             raise InputError("party: a study has at least one party, and no name twice")
         check_most("party: parties of a study", len(names), most=MOST_PARTIES)
@@ -302,6 +302,30 @@ class Study:
     def signer(self) -> str | None:
         """The signer's fingerprint; None without a signature."""
         return None if self.signature is None else self.signature.identity.fingerprint
+
+    @cached_property
+    def parties(self) -> tuple[str, ...]:
+        """The names of the parties, in the order of the ring and of the cohorts."""
+        return tuple(member.name for member in self.members)
+
+    @cached_property
+    def rows_of(self) -> Mapping[str, int]:
+        """The public number of rows of each party, by name and in order."""
+        return {member.name: member.rows for member in self.members}
+
+    @cached_property
+    def roster(self) -> Mapping[str, PublicIdentity]:
+        """The pinned identity of each party, by name and in order."""
+        return {member.name: member.identity for member in self.members}
+
+    def member(self, name: str) -> Member:
+        """Return the party of this name; InputError if there is none."""
+        for member in self.members:
+            if member.name == name:
+                return member
+        raise InputError(
+            f"study {self.name!r}: it has no party {name!r}. Its parties: {', '.join(self.parties)}"
+        )
 
     @property
     def rows(self) -> int:

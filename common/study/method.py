@@ -89,10 +89,9 @@ class Method:
                 "do without one. Use may_miss = 0, or another method"
             )
         self._check_prior(study, prior)
-        rows = {member.name: member.rows for member in study.members}
         return ScriptRun(
             self.script(study),
-            rows,
+            study.rows_of,
             possible=study.schema.possible,
             protected_rows=study.promise.protected_rows,
             prior=prior,
@@ -118,7 +117,11 @@ def read_settings(
 ) -> dict[str, Any]:
     """Return the settings that a study has; InputError names the key and what would do."""
     if study.settings and not parsers:
-        raise InputError(f"[{study.method}]: the method has no settings. Leave the table out")
+        given = ", ".join(key for key, _ in study.settings)
+        raise InputError(
+            f"[{study.method}]: the method has no settings, and the study gives {given}. "
+            "Leave the table out"
+        )
     return read_table(dict(study.settings), parsers, inside=study.method, required=required)
 
 

@@ -35,7 +35,7 @@ from common.privacy.randomness import RandomSource
 from common.privacy.sensitivity import Sensitivity, histograms
 from common.schema.codes import Codes
 from common.schema.limits import MOST_STEP_CELLS
-from common.study.ids import HistoryDigest, StepDigest
+from common.study.history import HistoryDigest, StepDigest
 from common.study.requests import (
     Attributes,
     Counts,
@@ -160,7 +160,7 @@ class ReplaceStep(_Sum):
         covering = Counter(
             party
             for marginal in self.group.marginals
-            for party in self.release.books.coverage[marginal].parties
+            for party in self.release.coverages.by_marginal[marginal].parties
         )
         return {party: histograms(count) for party, count in covering.items()}
 

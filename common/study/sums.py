@@ -11,7 +11,7 @@ from common.crypto.paillier.keys import PublicKey
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.errors import RemoteProtocolError
 from common.study.document import Study
-from common.study.ids import HistoryDigest
+from common.study.history import HistoryDigest
 from common.study.steps import ReplaceStep, SumStep, step_digest
 
 
@@ -25,13 +25,13 @@ def sum_plan_of(
 ) -> SumPlan:
     """Derive the secure sum of a step from the study and what was published under it.
 
-    The step's number is the sum's round, so no sum is ever run twice. The history is the digest of
+    The step's number is in the plan, so no sum is ever run twice. The history is the digest of
     all that was published, as this side knows it.
     """
     plan = partial(
         SumPlan,
         study=study.digest,
-        round=number,
+        step=number,
         context=step_digest(history, number, step),
         parties=step.parties,
         cells=step.cells,
@@ -42,9 +42,8 @@ def sum_plan_of(
     if isinstance(step, ReplaceStep):
         limits = step.release.limits(step.group)
         return plan(limits=tuple(limits.values()), noise=Noise.NONE)
-    rows = {member.name: member.rows for member in study.members}
     return plan(
-        limits=tuple(step.request.limit(rows[name]) for name in step.parties),
+        limits=tuple(step.request.limit(study.rows_of[name]) for name in step.parties),
         noise=study.noise,
         law=step.law,
         colluders=min(study.colluders, len(step.parties) - 1),
@@ -94,7 +93,7 @@ def decode_total(plan: SumPlan, data: bytes) -> NDArray[np.int64]:
     total = read_cells(data, plan.cells)
     if int(total.min()) < -plan.total_bound or int(total.max()) > plan.total_bound:
         raise RemoteProtocolError(
-            f"the result of step {plan.round} has a value outside +-{plan.total_bound}: it is no "
+            f"the result of step {plan.step} has a value outside +-{plan.total_bound}: it is no "
             "sum of honest contributions"
         )
     return total

@@ -48,7 +48,7 @@ def transcript_of(
     """Return bytes, rounds and seconds by phase and party, for the operator who ran the study."""
     return {
         "study": study.digest.hex(),
-        "parties": [member.name for member in study.members],
+        "parties": list(study.parties),
         "missing": dict(missing or {}),
         "phases": {phase: traffic.as_json() for phase, traffic in phases.items()},
         "bytes": sum(

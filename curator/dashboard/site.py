@@ -136,7 +136,7 @@ class Dashboard:
         seen_at = {name: party.seen_at for name, party in known.items()}
         for name, at in self._service.studies.presence.seen().items():
             seen_at[name] = at.isoformat(timespec="seconds")
-        studies = Counter(member.name for view in views for member in view.study.members)
+        studies = Counter(name for view in views for name in view.study.parties)
         return [
             {
                 "name": name,

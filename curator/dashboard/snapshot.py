@@ -87,7 +87,7 @@ def study_document(
         "rows": study.rows,
         "attributes": len(study.schema.attributes),
         "phases": _phases(view),
-        "parties": [_party(view, name, online, awaited, now) for name in _names(view)],
+        "parties": [_party(view, name, online, awaited, now) for name in view.study.parties],
         "network": _network(view),
         "picture": has_picture,
         "cautions": list(cautions),
@@ -146,7 +146,9 @@ def _awaited(view: StudyView) -> Mapping[str, str]:
     """Return the parties that a study waits for, and since when."""
     record = view.record
     if record.state is StudyState.WAITING:
-        return {name: record.proposed_at for name in _names(view) if name not in view.approvals}
+        return {
+            name: record.proposed_at for name in view.study.parties if name not in view.approvals
+        }
     return {} if record.state.over else {each.party: each.since for each in view.awaited}
 
 
@@ -155,10 +157,6 @@ def _waits_for(view: StudyView) -> str:
         return in_words(view.awaited, step=view.record.step)
     names = list(_awaited(view))
     return approvals_in_words(names, since=view.record.proposed_at, until=view.study.expires)
-
-
-def _names(view: StudyView) -> list[str]:
-    return [member.name for member in view.study.members]
 
 
 def _party(
@@ -172,7 +170,7 @@ def _party(
     traffic = [each for each in view.traffic if each.party == name]
     return {
         "name": name,
-        "rows": next(member.rows for member in view.study.members if member.name == name),
+        "rows": view.study.rows_of[name],
         "approved_at": view.approvals.get(name),
         "online": name in online,
         "awaited": name in awaited,

@@ -183,9 +183,9 @@ class Store(StoreReader):
                 "ON CONFLICT (study) DO UPDATE SET document = excluded.document",
                 (study.digest, study.name, document, StudyState.WAITING.value, at),
             )
-            for member in study.members:
+            for name in study.parties:
                 self._file.write(
-                    "INSERT OR IGNORE INTO member VALUES (?, ?, 0)", (study.digest, member.name)
+                    "INSERT OR IGNORE INTO member VALUES (?, ?, 0)", (study.digest, name)
                 )
 
     def move(self, study: StudyId, state: StudyState, *, step: int, phase: str) -> None:

@@ -49,11 +49,10 @@ def dry_run(study: Study, party: str, *, begin: Callable[[Study], ScriptRun]) ->
 
 
 def _steps(study: Study, party: str, run: ScriptRun) -> Iterator[PlannedStep]:
-    turns = [member.name for member in study.members]
     source = KeyedRandomSource(study.digest, private=False)  # the same study, the same dry run
     cells = 0
     while (step := run.step()) is not None:
-        seen = planned(step, party, order=turns)
+        seen = planned(step, party, order=study.parties)
         yield replace(seen, owners=max(0, seen.owners - study.may_miss))  # the rest of a sum
         result = (
             step.choice.without_rows(source)

@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 from common.crypto.identities.identity import PublicIdentity
 from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation
-from common.errors import InputError
+from common.errors import InputError, located
 from common.methods.registry import methods
 from common.privacy.budget import parse_delta, parse_epsilon, shown
 from common.privacy.spending import Spending
@@ -176,11 +176,9 @@ class Policy:
     @classmethod
     def from_toml(cls, text: str, *, where: str = "policy") -> Policy:
         """Read the policy in a text; `where` names it in errors."""
-        try:
+        with located(where):
             policy = cls(**_read(parse_toml(text, parse_float=Decimal)))
             policy._check_automatic()
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
         return policy
 
     def _check_automatic(self) -> None:
@@ -303,7 +301,7 @@ class Policy:
                 yield f"{who} ({fingerprint or 'unknown'}) is not among the {key} allowed here"
 
     def _against_data(self, study: Study, circumstances: Circumstances) -> Iterator[str]:
-        declared = {member.name: member.rows for member in study.members}.get(circumstances.party)
+        declared = study.rows_of.get(circumstances.party)
         rows, as_of = circumstances.rows, circumstances.data_as_of
         if declared is not None and declared != rows:
             yield f"it says that we have {many(declared, 'row')}, and we have {rows:,}"
@@ -326,7 +324,7 @@ def expiry(study: Study) -> str:
 
 
 def _against_our_place(study: Study, party: str, identity: PublicIdentity) -> Iterator[str]:
-    pinned = {member.name: member.identity for member in study.members}.get(party)
+    pinned = study.roster.get(party)
     if pinned is None:
         yield f"it has no party called {party!r}"
     elif pinned.encoded != identity.encoded:

@@ -155,7 +155,7 @@ def _purpose(study: Study) -> list[str]:
 
 
 def _about(study: Study) -> list[str]:
-    rows = study.output_rows or sum(member.rows for member in study.members)
+    rows = study.output_rows or study.rows
     decisions = method_of(study).decisions(study)
     formulas = formula_warning(study.schema)
     prior = (

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from common.errors import InputError
+from common.errors import InputError, located
 from common.schema import query as syntax
 from common.schema.columns import arrow_column, as_text, is_number, is_text, plain
 from common.schema.words import member_of, moment, number
@@ -113,15 +113,13 @@ class Condition:
     @classmethod
     def parse(cls, text: str) -> Condition:
         """Read a condition; InputError shows the place that is not understood."""
-        try:
+        with located("where"):
             root = syntax.parse(text)
             tests = list(syntax.predicates(root))
             if not tests:
                 raise InputError("it is empty. Leave it out to take all rows")
             for test in tests:
                 _test(test)
-        except InputError as error:
-            raise InputError(f"where: {error}") from None
         return cls(text, tuple(dict.fromkeys(test.name.text for test in tests)), root)
 
     def holds(self, columns: Mapping[str, pa.Array]) -> Mask:

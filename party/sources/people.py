@@ -12,7 +12,7 @@ nothing that others see may depend on how many there are:
 
 If all rows of one person are replaced, at most k kept rows go and at most k come. The smallest n of
 a set change by at most max(k, k) = k rows then, and so does a set that is filled up from a fixed
-sequence: docs/privacy.md has the proof, and a test tries it.
+sequence: docs/proofs.md has the proof, and a test tries it.
 
 Rows whose person is empty count as one person's.
 """

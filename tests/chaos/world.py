@@ -39,7 +39,7 @@ class Offer:
 
     @property
     def names(self):
-        return [member.name for member in self.study.members]
+        return list(self.study.parties)
 
 
 class World(ProcessConsortium):

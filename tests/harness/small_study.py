@@ -9,7 +9,7 @@ import pytest
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.keys import generate_key_pair
 from common.crypto.sums.plan import Aggregation, Noise
-from common.crypto.sums.replacement import Books, Statistics
+from common.crypto.sums.replacement import Coverages, Statistics
 from common.errors import RemoteProtocolError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
@@ -50,14 +50,14 @@ class EveryKindOfStep:
 
     study: Study
     results: list = field(default_factory=list)
-    books: Books = field(default_factory=Books)
+    coverages: Coverages = field(default_factory=Coverages)
     statistics: Statistics = field(default_factory=Statistics)
     totals: list = field(default_factory=list)
     made: list = field(default_factory=list)
 
     def __post_init__(self):
-        self.names = tuple(m.name for m in self.study.members)
-        self.rows = {m.name: m.rows for m in self.study.members}
+        self.names = self.study.parties
+        self.rows = self.study.rows_of
         self.turn = 0
         self.release = None
 
@@ -85,7 +85,7 @@ class EveryKindOfStep:
         if self.release is None:
             marginals = {(1,): 3} if self.turn == 0 else {(1,): 3, (0,): 2}
             party = self.names[self.turn]
-            self.release = self.books.open_release(
+            self.release = self.coverages.open_release(
                 party=party,
                 rows=self.rows[party],
                 marginals=marginals,
@@ -117,7 +117,7 @@ class EveryKindOfStep:
         self.totals.append(result)
         if len(self.totals) == len(self.release.groups):
             self.statistics.apply(self.release, self.totals)
-            self.books, self.release, self.totals = self.release.books, None, []
+            self.coverages, self.release, self.totals = self.release.coverages, None, []
             self.turn += 1
 
     def model(self):
@@ -140,7 +140,7 @@ class Sums:
     def step_without(self, missing):
         if len(self.results) == self.steps:
             return None
-        names = [m.name for m in self.study.members if m.name not in self.missing.union(missing)]
+        names = [name for name in self.study.parties if name not in self.missing.union(missing)]
         return SumStep(
             name=f"tables {len(self.results)}",
             phase="counting",

@@ -34,10 +34,10 @@ class NoNoise:
         return 0
 
 
-def plan_of(names, *, may_miss=1, colluders=1, cells=5, law=None, round_=0):
+def plan_of(names, *, may_miss=1, colluders=1, cells=5, law=None, step=0):
     return SumPlan(
         study=bytes(32),
-        round=round_,
+        step=step,
         parties=tuple(names),
         limits=(10**7,) * len(names),
         cells=cells,
@@ -258,7 +258,7 @@ def test_a_list_cannot_name_the_reader_strangers_too_many_or_forget_the_absent(i
 
 
 def test_boxes_of_another_sum_or_another_party_do_not_open(identities):
-    table, later = Table(identities, NAMES), Table(identities, NAMES, round_=1)
+    table, later = Table(identities, NAMES), Table(identities, NAMES, step=1)
     for name in NAMES:
         table.curator.take_offer(name, table.parties[name].offer())
         later.curator.take_offer(name, later.parties[name].offer())

@@ -24,7 +24,7 @@ def make_plan(parties, *, aggregation, private_key=None, noise=Noise.NONE, cells
     key = private_key.public_key if aggregation is Aggregation.PAILLIER else None
     fields = {
         "study": STUDY,
-        "round": 1,
+        "step": 1,
         "parties": names,
         "limits": (1_000,) * parties,
         "cells": cells,
@@ -72,17 +72,17 @@ def test_without_noise_the_sum_is_exact(
 
 def test_ten_thousand_random_masked_sums_are_exact_to_the_last_unit(identities):
     source = SeededRandomSource("ten thousand")
-    for round_ in range(2_000):
+    for step in range(2_000):
         parties = 2 + below(2, source)
         limits = tuple(below(1 << (1 + below(50, source)), source) for _ in range(parties))
         plan = make_plan(
             parties,
             aggregation=Aggregation.MASKED,
-            round=round_,
+            step=step,
             limits=limits,
             cells=5 + below(5, source),
         )
-        vectors = random_vectors(plan, round_)
+        vectors = random_vectors(plan, step)
         total = run_secure_sum(plan, vectors, identities, source=source)
         assert np.array_equal(total, sum(vectors.values()))
 
@@ -92,16 +92,16 @@ def test_ten_thousand_packed_random_sums_are_exact_to_the_last_unit(
 ):
     """Each cell of a ring's sum is an exact sum of its own; bounds are met, extremes included."""
     source = SeededRandomSource("packed")
-    for round_, limits in enumerate([(3, 0), (1_000, 50_000, 7), (2**40, 2**41)]):
+    for step, limits in enumerate([(3, 0), (1_000, 50_000, 7), (2**40, 2**41)]):
         plan = make_plan(
             len(limits),
             aggregation=Aggregation.PAILLIER,
             private_key=private_key,
             limits=limits,
             cells=3_400,
-            round=round_,
+            step=step,
         )
-        vectors = random_vectors(plan, round_)
+        vectors = random_vectors(plan, step)
         for vector, limit in zip(vectors.values(), limits, strict=True):
             vector[:10], vector[10:20] = limit, -limit
         total = run_secure_sum(
@@ -224,7 +224,7 @@ def test_one_share_noise_is_exactly_one_partys_share(private_key, blinder, ident
     roster = {name: identity.public for name, identity in identities.items()}
     seed = source.random_bytes(SEED_BYTES)
     used = set()
-    for round_ in range(6):
+    for step in range(6):
         plan = make_plan(
             3,
             aggregation=Aggregation.PAILLIER,
@@ -232,7 +232,7 @@ def test_one_share_noise_is_exactly_one_partys_share(private_key, blinder, ident
             noise=Noise.ONE_SHARE,
             law=DiscreteLaplace(Fraction(50)),
             cells=8,
-            round=round_,
+            step=step,
         )
         curator = SumCurator(plan, private_key=private_key, source=source)
         parties = {
@@ -240,7 +240,7 @@ def test_one_share_noise_is_exactly_one_partys_share(private_key, blinder, ident
                 plan,
                 LocalParty(name=name, identity=identities[name], roster=roster),
                 np.zeros(8, dtype=np.int64),
-                source=SeededRandomSource(f"{name} {round_}"),
+                source=SeededRandomSource(f"{name} {step}"),
                 blinder=blinder,
                 selection=Selection(selector=curator.selector, seed=Secret(seed)),
             )
@@ -248,9 +248,7 @@ def test_one_share_noise_is_exactly_one_partys_share(private_key, blinder, ident
         }
         (message,) = parties["party-0"].begin()
         curator.accept(parties["party-2"].receive(parties["party-1"].receive(message)))
-        shares = {
-            name: draw_noise(plan, SeededRandomSource(f"{name} {round_}")) for name in parties
-        }
+        shares = {name: draw_noise(plan, SeededRandomSource(f"{name} {step}")) for name in parties}
         holders = [name for name in parties if np.array_equal(curator.total(), shares[name])]
         assert len(holders) == 1
         used.update(holders)
@@ -295,7 +293,7 @@ def test_every_field_is_in_the_digest(private_key):
     noisy = {"noise": Noise.DISTRIBUTED, "law": DiscreteLaplace(Fraction(2))}
     others = [
         make_plan(3, aggregation=Aggregation.MASKED, study=bytes(32)),
-        make_plan(3, aggregation=Aggregation.MASKED, round=2),
+        make_plan(3, aggregation=Aggregation.MASKED, step=2),
         make_plan(3, aggregation=Aggregation.MASKED, limits=(1_000, 1_000, 1_001)),
         make_plan(3, aggregation=Aggregation.MASKED, cells=51),
         make_plan(3, aggregation=Aggregation.MASKED, **noisy),

@@ -17,7 +17,7 @@ from common.crypto.sums.plan import (
     PartialForwarded,
     SumPlan,
 )
-from common.crypto.sums.secure_sum import SumCurator, SumParty, ring_step
+from common.crypto.sums.secure_sum import SumCurator, SumParty, ring_topic
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
@@ -33,7 +33,7 @@ SEED = Secret(bytes(SEED_BYTES))
 def make_plan(key=None, **changes):
     fields = {
         "study": bytes(32),
-        "round": 4,
+        "step": 4,
         "parties": NAMES,
         "limits": (CELLS,) * 3,
         "cells": CELLS,
@@ -74,14 +74,14 @@ def start(members, blinder):
 
 def forged(plan, member, recipient, payload):
     """What a party that really is in the ring seals, whatever it is."""
-    mailbox = Mailbox(member, study=plan.study, round_=plan.round)
-    envelope = mailbox.seal(recipient, step=ring_step(plan, None), plaintext=payload)
+    mailbox = Mailbox(member, study=plan.study, step=plan.step)
+    envelope = mailbox.seal(recipient, topic=ring_topic(plan, None), plaintext=payload)
     return PartialForwarded(sender=member.name, recipient=recipient, envelope=envelope)
 
 
 def opened(plan, member, message):
-    mailbox = Mailbox(member, study=plan.study, round_=plan.round)
-    return mailbox.open(message.sender, step=ring_step(plan, None), envelope=message.envelope)
+    mailbox = Mailbox(member, study=plan.study, step=plan.step)
+    return mailbox.open(message.sender, topic=ring_topic(plan, None), envelope=message.envelope)
 
 
 # A curator that wants no noise.
@@ -112,7 +112,7 @@ def test_one_share_a_selector_of_another_sum_is_detected(private_key, start):
     key = private_key.public_key
     source = SeededRandomSource("curator")
     old = SumCurator(
-        make_plan(key, noise=Noise.ONE_SHARE, round=3), private_key=private_key, source=source
+        make_plan(key, noise=Noise.ONE_SHARE, step=3), private_key=private_key, source=source
     ).selector
     with pytest.raises(RemoteProtocolError, match="selector refused"):
         start(
@@ -139,7 +139,7 @@ def test_one_share_neighbours_with_different_selections_do_not_understand_each_o
     second = start(plan, "party-1", selection=Selection(**fields))
     with pytest.raises(EnvelopeError) as caught:
         second.receive(next(first.begin()))
-    assert caught.value.refusal is Refusal.WRONG_ROUND
+    assert caught.value.refusal is Refusal.WRONG_STEP
 
 
 def test_distributed_a_curator_that_wants_no_noise_has_no_say(plan, private_key, identities):
@@ -237,15 +237,15 @@ def test_replayed_and_reordered_partial_products_are_refused(plan, start):
     assert isinstance(party.receive(second), PartialForwarded)  # nothing was harmed
 
 
-def test_a_partial_product_of_another_party_or_round_is_refused(plan, start, private_key):
+def test_a_partial_product_of_another_party_or_step_is_refused(plan, start, private_key):
     (first, *_) = partials(start(plan, "party-0"))
     with pytest.raises(RemoteProtocolError, match="it expects one from 'party-1'"):
         start(plan, "party-2").receive(first)
-    other = make_plan(private_key.public_key, round=5)
+    other = make_plan(private_key.public_key, step=5)
     (foreign, *_) = partials(start(other, "party-0"))
     with pytest.raises(EnvelopeError) as caught:
         start(plan, "party-1").receive(foreign)
-    assert caught.value.refusal is Refusal.WRONG_ROUND
+    assert caught.value.refusal is Refusal.WRONG_STEP
 
 
 def test_a_party_with_another_idea_of_the_plan_is_refused(plan, start, private_key):
@@ -254,7 +254,7 @@ def test_a_party_with_another_idea_of_the_plan_is_refused(plan, start, private_k
     (message, *_) = partials(start(other, "party-0"))
     with pytest.raises(EnvelopeError) as caught:
         start(plan, "party-1").receive(message)
-    assert caught.value.refusal is Refusal.WRONG_ROUND
+    assert caught.value.refusal is Refusal.WRONG_STEP
 
 
 def test_a_partial_product_offered_to_whoever_starts_is_refused(plan, start):
@@ -290,7 +290,7 @@ def test_masked_a_dropout_is_refused_by_name(start):
     for name in ("party-0", "party-2"):
         for message in messages[name]:
             curator.accept(message)
-    with pytest.raises(RemoteProtocolError, match="party-1; run it again under a new round"):
+    with pytest.raises(RemoteProtocolError, match="party-1; run it again under a new step"):
         curator.total()
 
 

@@ -16,7 +16,7 @@ from common.crypto.sums.plan import (
     PartialForwarded,
     SumPlan,
 )
-from common.crypto.sums.secure_sum import ring_step
+from common.crypto.sums.secure_sum import ring_topic
 from common.errors import RemoteProtocolError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
@@ -29,7 +29,7 @@ CELLS = 300
 def ring_plan(private_key, **changes):
     fields = {
         "study": bytes(32),
-        "round": 1,
+        "step": 1,
         "parties": NAMES,
         "limits": (1_000,) * 3,
         "cells": CELLS,
@@ -62,9 +62,9 @@ def opened(plan, identities, view, recipient):
     """The partial products inside the envelopes to one party, as that party reads them."""
     roster = {name: identity.public for name, identity in identities.items()}
     member = LocalParty(name=recipient, identity=identities[recipient], roster=roster)
-    mailbox = Mailbox(member, study=plan.study, round_=plan.round)
+    mailbox = Mailbox(member, study=plan.study, step=plan.step)
     payloads = [
-        mailbox.open(message.sender, step=ring_step(plan, None), envelope=message.envelope)
+        mailbox.open(message.sender, topic=ring_topic(plan, None), envelope=message.envelope)
         for message in view
         if isinstance(message, PartialForwarded) and message.recipient == recipient
     ]
@@ -113,8 +113,8 @@ def test_no_key_but_the_recipients_opens_what_the_curator_relays(private_key, bl
     message = next(message for message in view if isinstance(message, PartialForwarded))
     route = Route(
         study=plan.study,
-        round=plan.round,
-        step=ring_step(plan, None),
+        step=plan.step,
+        topic=ring_topic(plan, None),
         sequence=0,
         sender=message.sender,
         recipient=message.recipient,
@@ -152,9 +152,9 @@ def test_masked_partial_products_fill_the_whole_range(private_key, blinder, iden
     """Plaintexts of 60 partial products: in each sixth of 0..n-1 as often as uniform ones are."""
     n = private_key.public_key.n
     shares = []
-    for round_ in range(20):
-        plan = ring_plan(private_key, round=round_)
-        _, view, _ = record(plan, private_key, blinder, identities, seed=round_)
+    for step in range(20):
+        plan = ring_plan(private_key, step=step)
+        _, view, _ = record(plan, private_key, blinder, identities, seed=step)
         partials = private_key.decrypt(opened(plan, identities, view, "party-1"))
         shares += [int(6 * (partial % n) // n) for partial in partials]
     observed = np.bincount(shares, minlength=6)
@@ -194,7 +194,7 @@ def test_masked_words_of_one_party_are_uniform_to_the_curator(identities):
     cells = 20_000
     plan = SumPlan(
         study=bytes(32),
-        round=1,
+        step=1,
         parties=NAMES,
         limits=(1_000,) * 3,
         cells=cells,

@@ -10,7 +10,7 @@ from common.errors import InputError, PolicyError, RemoteProtocolError
 from common.marginals import count
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
-from common.study.ids import History
+from common.study.history import History
 from common.study.messages import (
     ChoiceSubmitted,
     EnvelopePosted,
@@ -66,8 +66,8 @@ def test_a_study_runs_to_its_end_and_sums_every_party(
     assert np.array_equal(released[2:], truth[1].reshape(-1))
     # Noise of scale 8 stays in the replaced statistics, which cover every party that came in.
     assert np.abs(run.model.statistics[(1,)] - truth[2]).max() < 400
-    assert run.model.books.coverage[(1,)].parties == NAMES
-    assert run.model.books.coverage[(0,)].parties == NAMES[1:]
+    assert run.model.coverages.by_marginal[(1,)].parties == NAMES
+    assert run.model.coverages.by_marginal[(0,)].parties == NAMES[1:]
 
 
 def test_each_party_is_charged_what_its_rows_cost(identities, tables, masked_study):

@@ -29,7 +29,7 @@ protocol/test_secure_sum: common/crypto/sums/plan common/crypto/sums/ring
 statistical/test_noise_audit_with_delta: common/privacy/promise
 study/test_damaged_messages: common/study/messages
 study/test_roles: curator/role parley/simulation/in_process party/role
-protocol/reproductions/test_results_told_differently: common/study/ids common/study/transcript
+protocol/reproductions/test_results_told_differently: common/study/history common/study/transcript
 unit/curator/test_studies: curator/store/records
 unit/parley/cli/commands/test_curator_study: curator/operations
 unit/parley/cli/commands/test_keys: common/wire/pki/keyring

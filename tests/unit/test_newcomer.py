@@ -72,7 +72,7 @@ METHOD = """
         network = network_of(((),) * len(variables.sizes))
         families = table_sets(network)
         step = SumStep(
-            name="coins", phase="coins", parties=tuple(m.name for m in study.members),
+            name="coins", phase="coins", parties=study.parties,
             request=TableRequest(tuple(families.values()), variables.sizes),
             sensitivity=sensitivity.histograms(len(families)), law=Coins(),
         )

@@ -3,7 +3,7 @@
 Parties only dial out, so their messages travel through the curator. An envelope is sealed to the
 recipient (HPKE base mode, RFC 9180, with the hybrid KEM ML-KEM-768 + X25519, HKDF-SHA256 and
 AES-256-GCM) and signed by the sender (Ed25519). Both are bound to one `Route`: the study's digest,
-the round, the step, the place in the sequence, and the full public identities of sender and
+the step, the topic, the place in the sequence, and the full public identities of sender and
 recipient. So an envelope means exactly one thing at exactly one place:
 
 - the route is in HPKE's `info`: moved to another place, it does not open;
@@ -40,7 +40,7 @@ class Refusal(enum.StrEnum):
 
     MALFORMED = "malformed"  # truncated, or not an envelope of this version
     FOREIGN_STUDY = "of another study"
-    WRONG_ROUND = "of another round or step"
+    WRONG_STEP = "of another step or topic"
     MISDIRECTED = "between other parties"  # swapped: another sender or recipient
     REPLAYED = "replayed"
     REORDERED = "out of order"
@@ -61,8 +61,8 @@ class Route:
     """The one place an envelope belongs to."""
 
     study: bytes
-    round: int
-    step: str
+    step: int  # the number of the step
+    topic: str  # what the step's parties exchange, with its digest: a sum, a joint computation
     sequence: int
     sender: str
     recipient: str
@@ -70,26 +70,26 @@ class Route:
     def __post_init__(self) -> None:
         if len(self.study) != STUDY_DIGEST_BYTES:
             raise LocalError(f"a study digest has {STUDY_DIGEST_BYTES} bytes")
-        if self.round < 0 or self.sequence < 0:
-            raise LocalError("rounds and sequences count from 0")
+        if self.step < 0 or self.sequence < 0:
+            raise LocalError("steps and sequences count from 0")
         if self.sender == self.recipient:
             raise LocalError(f"{self.sender!r} does not write to itself")
 
     def header(self) -> bytes:
         """Return the route as bytes, injectively."""
         return frame(
-            (self.study, self.round, self.step, self.sequence, self.sender, self.recipient)
+            (self.study, self.step, self.topic, self.sequence, self.sender, self.recipient)
         )
 
     @classmethod
     def from_header(cls, header: bytes) -> Route:
         """Read a route; ValueError or LocalError if the bytes spell none."""
         match unframe(header):
-            case [bytes(study), int(round_), str(step), int(sequence), str(sender), str(recipient)]:
+            case [bytes(study), int(step), str(topic), int(sequence), str(sender), str(recipient)]:
                 return cls(
                     study=study,
-                    round=round_,
                     step=step,
+                    topic=topic,
                     sequence=sequence,
                     sender=sender,
                     recipient=recipient,
@@ -127,35 +127,35 @@ def unseal(envelope: bytes, route: Route, *, sender: PublicIdentity, recipient: 
 
 
 class Mailbox:
-    """One party's envelopes of one round: numbered as they leave, accepted in order and once."""
+    """One party's envelopes of one step: numbered as they leave, accepted in order and once."""
 
-    def __init__(self, party: LocalParty, *, study: bytes, round_: int) -> None:
-        self._party, self._study, self._round = party, study, round_
+    def __init__(self, party: LocalParty, *, study: bytes, step: int) -> None:
+        self._party, self._study, self._step = party, study, step
         self._sent: dict[tuple[str, str], int] = {}
         self._received: dict[tuple[str, str], int] = {}
 
-    def seal(self, recipient: str, *, step: str, plaintext: bytes) -> bytes:
-        """Seal the next envelope to this recipient in this step."""
-        sequence = self._sent.get((recipient, step), 0)
-        route = self._route(step, sequence, sender=self._party.name, recipient=recipient)
+    def seal(self, recipient: str, *, topic: str, plaintext: bytes) -> bytes:
+        """Seal the next envelope to this recipient on this topic."""
+        sequence = self._sent.get((recipient, topic), 0)
+        route = self._route(topic, sequence, sender=self._party.name, recipient=recipient)
         peer = self._party.peer(recipient)
         envelope = seal(plaintext, route, sender=self._party.identity, recipient=peer)
-        self._sent[recipient, step] = sequence + 1
+        self._sent[recipient, topic] = sequence + 1
         return envelope
 
-    def open(self, sender: str, *, step: str, envelope: bytes) -> bytes:
-        """Open this sender's next message in this step, or raise EnvelopeError: no change."""
-        sequence = self._received.get((sender, step), 0)
-        route = self._route(step, sequence, sender=sender, recipient=self._party.name)
+    def open(self, sender: str, *, topic: str, envelope: bytes) -> bytes:
+        """Open this sender's next message on this topic, or raise EnvelopeError: no change."""
+        sequence = self._received.get((sender, topic), 0)
+        route = self._route(topic, sequence, sender=sender, recipient=self._party.name)
         plaintext = unseal(
             envelope, route, sender=self._party.peer(sender), recipient=self._party.identity
         )
-        self._received[sender, step] = sequence + 1
+        self._received[sender, topic] = sequence + 1
         return plaintext
 
-    def _route(self, step: str, sequence: int, *, sender: str, recipient: str) -> Route:
+    def _route(self, topic: str, sequence: int, *, sender: str, recipient: str) -> Route:
         return Route(
-            study=self._study, round=self._round, step=step, sequence=sequence, sender=sender,
+            study=self._study, step=self._step, topic=topic, sequence=sequence, sender=sender,
             recipient=recipient,
         )  # fmt: skip
 
@@ -192,11 +192,11 @@ def _difference(header: bytes, expected: Route) -> EnvelopeError:
             f"from {found.sender!r} to {found.recipient!r}, expected here: "
             f"from {expected.sender!r} to {expected.recipient!r}",
         )
-    if (found.round, found.step) != (expected.round, expected.step):
+    if (found.step, found.topic) != (expected.step, expected.topic):
         return EnvelopeError(
-            Refusal.WRONG_ROUND,
-            f"round {found.round} step {found.step!r}, expected here: "
-            f"round {expected.round} step {expected.step!r}",
+            Refusal.WRONG_STEP,
+            f"step {found.step} topic {found.topic!r}, expected here: "
+            f"step {expected.step} topic {expected.topic!r}",
         )
     refusal = Refusal.REPLAYED if found.sequence < expected.sequence else Refusal.REORDERED
     return EnvelopeError(refusal, f"number {found.sequence}, expected {expected.sequence}")

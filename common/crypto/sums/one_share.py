@@ -24,7 +24,7 @@ ring's envelopes: neighbours whose selector or seed differ cannot read each othe
 that arrives at the curator comes from parties who all had the same.
 
 **Who chooses pi.** The first party of the ring draws a seed and sends it to the others in sealed
-envelopes; every round's permutation is derived from it. A richer agreement would buy nothing: the
+envelopes; every step's permutation is derived from it. A richer agreement would buy nothing: the
 permutation only has to be hidden from the curator, and a curator that colludes with ANY party knows
 it however it was chosen, while parties without the curator do not know i, which is uniform, so
 that u' is uniform whatever pi they choose.
@@ -53,7 +53,7 @@ SEED_BYTES = 32
 _CHALLENGE_BITS = 128
 _CHALLENGE_BYTES = _CHALLENGE_BITS // 8
 _VERSION = b"\x01"
-_SEED_STEP = "permutation seed"
+_SEED_TOPIC = "permutation seed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +179,9 @@ def propose_seed(
 ) -> tuple[Secret[bytes], dict[str, bytes]]:
     """Draw the first party's seed, once in a study, and seal it for each other party."""
     seed = source.random_bytes(SEED_BYTES)
-    mailbox = Mailbox(party, study=study, round_=0)
+    mailbox = Mailbox(party, study=study, step=0)
     others = [name for name in parties if name != party.name]
-    sealed = {name: mailbox.seal(name, step=_SEED_STEP, plaintext=seed) for name in others}
+    sealed = {name: mailbox.seal(name, topic=_SEED_TOPIC, plaintext=seed) for name in others}
     return Secret(seed), sealed
 
 
@@ -189,8 +189,8 @@ def receive_seed(
     party: LocalParty, *, study: bytes, proposer: str, envelope: bytes
 ) -> Secret[bytes]:
     """Open the envelope with the first party's seed."""
-    mailbox = Mailbox(party, study=study, round_=0)
-    return Secret(mailbox.open(proposer, step=_SEED_STEP, envelope=envelope))
+    mailbox = Mailbox(party, study=study, step=0)
+    return Secret(mailbox.open(proposer, topic=_SEED_TOPIC, envelope=envelope))
 
 
 def agreed_permutation(seed: bytes, *, context: bytes, parties: int) -> list[int]:

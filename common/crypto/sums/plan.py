@@ -56,7 +56,7 @@ class SumPlan:
     """The public description of one sum."""
 
     study: bytes  # the digest of the approved study
-    round: int  # the number of this sum's round; the same plan is never run twice
+    step: int  # the number of the step; the same plan is never run twice
     parties: tuple[str, ...]  # the names, in the order of the ring
     # For each party, the largest absolute value of one of its cells (its row count, for counts of
     # rows).
@@ -86,8 +86,8 @@ class SumPlan:
             raise InputError("a secure sum needs parties with different names")
         if len(self.limits) != len(self.parties) or min(self.limits) < 0:
             raise InputError("a secure sum needs one limit, 0 or more, for each party")
-        if self.round < 0 or self.cells < 1 or self.chunk_ciphertexts < 1:
-            raise InputError("a secure sum has a round of 0 or more, and at least one cell")
+        if self.step < 0 or self.cells < 1 or self.chunk_ciphertexts < 1:
+            raise InputError("a secure sum has a step of 0 or more, and at least one cell")
         if (self.aggregation is Aggregation.PAILLIER) != (self.public_key is not None):
             raise InputError("a Paillier key belongs to aggregation 'paillier', and only there")
         self._check_noise()
@@ -137,7 +137,7 @@ class SumPlan:
         fields = (
             "parley sum plan 3",
             self.study,
-            self.round,
+            self.step,
             self.context,
             frame(self.parties),
             frame(self.limits),
@@ -251,7 +251,7 @@ def draw_noise(plan: SumPlan, source: RandomSource) -> NDArray[np.int64]:
     distributed noise.
 
     Raises:
-        LocalError: with probability below 2^-128, a draw does not fit; the round must be given up.
+        LocalError: with probability below 2^-128, a draw does not fit; the sum must be given up.
     """
     if plan.law is None:
         return np.zeros(plan.cells, dtype=np.int64)
@@ -260,7 +260,7 @@ def draw_noise(plan: SumPlan, source: RandomSource) -> NDArray[np.int64]:
     else:
         noise = plan.law.draw_share(plan.cells, makers=plan.noise_makers, source=source)
     if int(np.abs(noise).max()) > plan.noise_bound:
-        raise LocalError("a noise draw passed its 2^-128 bound: give this round up, draw no other")
+        raise LocalError("a noise draw passed its 2^-128 bound: give this sum up, draw no other")
     return noise
 
 

@@ -139,7 +139,7 @@ class RecoverableParty:
                 more parties are absent than the plan allows; nothing changed.
         """
         if self._absent is not None:
-            raise RemoteProtocolError(f"the keys of round {self._plan.round} came before")
+            raise RemoteProtocolError(f"the keys of step {self._plan.step} came before")
         check_missing(self._plan, absent, of=self._name)
         check_values(self._plan, self._name, values)
         keys, held = self._opened(relayed, absent)
@@ -174,7 +174,7 @@ class RecoverableParty:
             raise RemoteProtocolError("a list is published before there are words to list")
         if self._missing is not None:
             raise RemoteProtocolError(
-                f"a second list for the sum of round {self._plan.round}: this party signed "
+                f"a second list for the sum of step {self._plan.step}: this party signed "
                 f"that {_names(self._missing)} is missing and signs no other"
             )
         check_missing(self._plan, missing, of=self._name, at_least=self._absent)
@@ -246,7 +246,7 @@ class RecoverableParty:
         needed = threshold_of(self._plan, self._name)
         if signed < needed:
             raise RemoteProtocolError(
-                f"the list of round {self._plan.round} is signed by {signed} of "
+                f"the list of step {self._plan.step} is signed by {signed} of "
                 f"{len(self._holders)} holders, at least {needed} are needed: nothing is revealed"
             )
 

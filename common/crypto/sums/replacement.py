@@ -7,12 +7,12 @@ delta = new S - old S, the curator learns nothing beyond the new S. In the ring 
 the paper's step: E(-eta_h) goes to party k in an envelope; the product, freshly blinded, goes to
 the curator.
 
-Bookkeeping, per marginal. A marginal that is new in a release starts there and covers that party's
-rows only. A marginal that was dropped keeps its statistic and its holder; when it comes back, the
-holder may be far older than the previous party. So every marginal has a `Coverage`: who holds the
-share that is in it now, and whose rows it covers. The books are public and pure: each side keeps
-them from the sequence of requests and needs no other word for them. `Books.open_release` says what
-has to happen; `Release.books` are the books afterwards.
+What is covered, per marginal. A marginal that is new in a release starts there and covers that
+party's rows only. A marginal that was dropped keeps its statistic and its holder; when it comes
+back, the holder may be far older than the previous party. So every marginal has a `Coverage`: who
+holds the share that is in it now, and whose rows it covers. `Coverages` are public and pure: each
+side derives them from the sequence of requests, and no message mentions them.
+`Coverages.open_release` says what has to happen; `Release.coverages` are those afterwards.
 
 What it costs. The curator sees v_1 + eta_1, then v_1 + v_2 + eta_2, ...: FRESH noise each time,
 over rows that were in the releases before. Theorem 5 of the paper is wrong: a release with noise of
@@ -67,16 +67,16 @@ class Release:
     law: NoiseLaw  # of the noise in every cell
     share_bound: int  # which no share passes, except with probability 2^-128 over the release
     groups: tuple[Group, ...]  # what has to be summed; the new marginals first
-    books: Books  # as they are once the release is complete
+    coverages: Coverages  # once the release is complete
 
     def marginals_covering(self, party: str) -> int:
         """Count the marginals released here that cover the rows of this party."""
         released = [marginal for group in self.groups for marginal in group.marginals]
-        return sum(party in self.books.coverage[marginal].parties for marginal in released)
+        return sum(party in self.coverages.by_marginal[marginal].parties for marginal in released)
 
     def tables(self, group: Group, vector: NDArray[np.int64]) -> dict[Marginal, NDArray[np.int64]]:
         """Cut a group's vector into its marginals."""
-        sizes = [self.books.coverage[marginal].cells for marginal in group.marginals]
+        sizes = [self.coverages.by_marginal[marginal].cells for marginal in group.marginals]
         return dict(zip(group.marginals, np.split(vector, np.cumsum(sizes)[:-1]), strict=True))
 
     def limits(self, group: Group) -> dict[str, int]:
@@ -90,10 +90,10 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class Coverages:
     """The coverage of every marginal ever released: who holds its share, whose rows are in it."""
 
-    coverage: Mapping[Marginal, Coverage] = field(default_factory=dict)
+    by_marginal: Mapping[Marginal, Coverage] = field(default_factory=dict)
 
     def open_release(
         self, *, party: str, rows: int, marginals: Mapping[Marginal, int], law: NoiseLaw
@@ -115,14 +115,14 @@ class Books:
             law=law,
             share_bound=bound,
             groups=self._groups(marginals),
-            books=Books({**self.coverage, **after}),
+            coverages=Coverages({**self.by_marginal, **after}),
         )
 
     def _extended(
         self, marginal: Marginal, cells: int, *, party: str, rows: int, share_bound: int
     ) -> Coverage:
         """Return the coverage of one marginal once this party's rows and share are in it."""
-        before = self.coverage.get(marginal)
+        before = self.by_marginal.get(marginal)
         if before is not None and before.cells != cells:
             raise LocalError(f"marginal {marginal} had {before.cells} cells, now {cells}")
         parties, rows_before = ((), 0) if before is None else (before.parties, before.rows)
@@ -140,7 +140,7 @@ class Books:
         """Group new marginals first, then those of each holder in the order of the request."""
         by_holder: dict[str | None, list[Marginal]] = {None: []}
         for marginal in marginals:
-            before = self.coverage.get(marginal)
+            before = self.by_marginal.get(marginal)
             by_holder.setdefault(before.holder if before else None, []).append(marginal)
         return tuple(
             Group(
@@ -148,7 +148,7 @@ class Books:
                 marginals=tuple(names),
                 cells=sum(marginals[name] for name in names),
                 share_bound=max(
-                    (self.coverage[name].share_bound for name in names if holder), default=0
+                    (self.by_marginal[name].share_bound for name in names if holder), default=0
                 ),
             )
             for holder, names in by_holder.items()
@@ -216,9 +216,9 @@ class Statistics:
             for marginal, part in release.tables(group, total).items():
                 before = self._sums.get(marginal)
                 if (before is None) != (group.holder is None):
-                    raise LocalError(f"the statistic of {marginal} does not match the books")
+                    raise LocalError(f"the statistic of {marginal} does not match its coverage")
                 self._sums[marginal] = part.copy() if before is None else before + part
 
     def __getitem__(self, marginal: Marginal) -> NDArray[np.int64]:
-        """Return the noisy counts, shape (cells,); the books say of which rows."""
+        """Return the noisy counts, shape (cells,); its coverage says of which rows."""
         return self._sums[marginal]

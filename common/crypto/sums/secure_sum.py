@@ -79,8 +79,8 @@ class SumParty:
         """
         check_values(plan, party.name, values)
         self._plan, self._name = plan, party.name
-        self._step = ring_step(plan, selection)
-        self._mailbox = Mailbox(party, study=plan.study, round_=plan.round)
+        self._topic = ring_topic(plan, selection)
+        self._mailbox = Mailbox(party, study=plan.study, step=plan.step)
         self._next_chunk = 0
         masks = None
         if plan.masked:
@@ -132,7 +132,7 @@ class SumParty:
         if self.finished:
             raise RemoteProtocolError(f"{self._name!r} has contributed every chunk already")
         return self._advance(
-            self._mailbox.open(message.sender, step=self._step, envelope=message.envelope)
+            self._mailbox.open(message.sender, topic=self._topic, envelope=message.envelope)
         )
 
     def _advance(self, incoming: bytes | None) -> SumMessage:
@@ -142,14 +142,14 @@ class SumParty:
         successor = self._plan.successor(self._name)
         if successor is None:
             return ContributionSubmitted(sender=self._name, chunk=chunk, payload=payload)
-        envelope = self._mailbox.seal(successor, step=self._step, plaintext=payload)
+        envelope = self._mailbox.seal(successor, topic=self._topic, plaintext=payload)
         return PartialForwarded(sender=self._name, recipient=successor, envelope=envelope)
 
 
-def ring_step(plan: SumPlan, selection: Selection | None) -> str:
-    """Return the step in the envelopes of this sum: other plans, or selections, do not meet."""
-    step = f"secure sum {plan.digest.hex()}"
-    return step if selection is None else f"{step} {selection.digest.hex()}"
+def ring_topic(plan: SumPlan, selection: Selection | None) -> str:
+    """Return the topic of the envelopes of this sum: other plans, or selections, do not meet."""
+    topic = f"secure sum {plan.digest.hex()}"
+    return topic if selection is None else f"{topic} {selection.digest.hex()}"
 
 
 class SumCurator:
@@ -185,8 +185,8 @@ class SumCurator:
         missing = self._collector.missing()
         if missing:
             raise RemoteProtocolError(
-                f"the sum of round {self._plan.round} cannot be finished: nothing complete came "
-                f"from {', '.join(missing)}; run it again under a new round number"
+                f"the sum of step {self._plan.step} cannot be finished: nothing complete came "
+                f"from {', '.join(missing)}; run it again under a new step number"
             )
         return self._collector.total()
 

@@ -59,11 +59,11 @@ class Circuit(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputationContext:
-    """Where a computation belongs; `step` is in every envelope, so computations do not meet."""
+    """Where a computation belongs; `digest` is in every envelope, so computations do not meet."""
 
     study: bytes
-    round: int  # the number of the step
-    step: bytes  # the digest of the step and of all that was published before
+    step: int  # the number of the step
+    digest: bytes  # of the step and of all that was published before
     garbler: str  # the name of one party
     evaluator: str  # that of the other
 
@@ -100,8 +100,8 @@ class TwoPartyComputation:
         source: RandomSource,
     ) -> None:
         self._circuit, self._bits, self._source = circuit, bits, source
-        self._step = f"two-party computation {context.step.hex()}"
-        self._mailbox = Mailbox(party, study=context.study, round_=context.round)
+        self._topic = f"two-party computation {context.digest.hex()}"
+        self._mailbox = Mailbox(party, study=context.study, step=context.step)
         self._garbles = party.name == context.garbler
         self._other = context.evaluator if self._garbles else context.garbler
         self._name = party.name
@@ -123,7 +123,7 @@ class TwoPartyComputation:
             raise RemoteProtocolError(
                 f"{self._name!r} expects no message of {message.sender!r} in this computation"
             )
-        content = self._mailbox.open(message.sender, step=self._step, envelope=message.envelope)
+        content = self._mailbox.open(message.sender, topic=self._topic, envelope=message.envelope)
         if self._transfer is not None:
             gates = self._garbled(self._transfer, content)
             self.finished = True
@@ -157,7 +157,7 @@ class TwoPartyComputation:
         return np.asarray(last_bits(found) ^ meaning.astype(np.bool_))
 
     def _sealed(self, content: bytes) -> PartialForwarded:
-        envelope = self._mailbox.seal(self._other, step=self._step, plaintext=content)
+        envelope = self._mailbox.seal(self._other, topic=self._topic, plaintext=content)
         return PartialForwarded(sender=self._name, recipient=self._other, envelope=envelope)
 
     def __repr__(self) -> str:

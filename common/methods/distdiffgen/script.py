@@ -55,7 +55,7 @@ def distdiffgen(study: Study) -> Script[Fit]:
     settings, sizes = Settings.of(study), tuple(study.schema.sizes)
     epsilon = study.method_promise.budget
     cuts = Cuts.start(study.schema, settings.target)
-    spent = dict.fromkeys((member.name for member in study.members), Fraction(0))
+    spent = dict.fromkeys(study.parties, Fraction(0))
     for number in range(settings.divisions):
         if not cuts.divisions(settings.most_cells):
             break

@@ -233,7 +233,7 @@ class Plan:
         return cls(
             settings=settings,
             variables=variables,
-            parties=[(member.name, member.rows) for member in study.members],
+            parties=list(study.rows_of.items()),
             epsilons=epsilons,
             network=network,
             frontier=frontier_limit(sizes, rows, for_frontier, network, settings),

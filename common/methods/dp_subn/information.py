@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from common.bayes.postprocessing import marginal_table
 from common.errors import LocalError
-from common.methods.designs.views import Pair, View, pairs_of
+from common.methods.designs.nocd import Pair, View, pairs_of
 
 _STEPS_PER_BIT = 1 << 30
 

@@ -7,7 +7,7 @@
 5. Rows are sampled; that is free.
 
 The paper's noise replacement in phase 3 costs early parties several times what its Theorem 5 says
-(docs/privacy.md). Profile `paper` does it, and its steps carry the true cost; profile `sound` works
+(docs/proofs.md). Profile `paper` does it, and its steps carry the true cost; profile `sound` works
 in cohorts, where every party pays the printed epsilon.
 
 [Su16] Su, Tang, Cheng, Chen, Wu: Differentially private multi-party high-dimensional data
@@ -24,7 +24,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from common.methods.designs.views import View, optimal_design, printed_design
+from common.methods.designs.nocd import View, optimal_design, printed_design
 from common.methods.dp_subn.decisions import Party, Plan
 from common.methods.dp_subn.information import correlations, on_grid, pair_tables
 from common.methods.dp_subn.initialisation import initial_structure
@@ -91,7 +91,7 @@ def learn_parameters(
         families.values(),
         name="parameters",
         phase="parameters",
-        parties=tuple(member.name for member in study.members),
+        parties=study.parties,
         promise=study.method_promise,
         cost=cost,
     )
@@ -106,7 +106,7 @@ def _quantify_correlations(
         views,
         name="correlations",
         phase="correlations",
-        parties=tuple(member.name for member in study.members),
+        parties=study.parties,
         promise=study.method_promise,
         cost=epsilon,
     )

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.postprocessing import marginal_table
-from common.crypto.sums.replacement import Books, Statistics
+from common.crypto.sums.replacement import Coverages, Statistics
 from common.methods.dp_subn.csfc import search_frontier
 from common.methods.dp_subn.decisions import FamilyLimit, Party
 from common.methods.dp_subn.information import mutual_information, on_grid
@@ -145,12 +145,12 @@ def update_by_replacement(
 ) -> Script[Structure]:
     """Make one release per party by noise replacement: the paper's noise at its true cost."""
     sizes = search.variables.sizes
-    books, statistics = Books(), Statistics()
+    coverages, statistics = Coverages(), Statistics()
     for name, rows in parties:
         frontier = search.frontier(network)
         families = families_of(frontier)
         if families:
-            release = books.open_release(
+            release = coverages.open_release(
                 party=name,
                 rows=rows,
                 marginals={family: prod(sizes[a] for a in family) for family in families},
@@ -167,11 +167,11 @@ def update_by_replacement(
                 )
                 totals.append((yield from replaced(step)))
             statistics.apply(release, totals)
-            books = release.books
+            coverages = release.coverages
         current = {
             family: Statistic(
                 statistics[family].reshape([sizes[a] for a in family]),
-                books.coverage[family].rows,
+                coverages.by_marginal[family].rows,
             )
             for family in families
         }

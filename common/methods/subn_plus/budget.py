@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import comb, inf, sqrt
 
 from common.methods.designs.blocks import disjoint_blocks, margin_error
-from common.methods.designs.views import Design, best_design
+from common.methods.designs.nocd import Design, best_design
 from common.methods.subn_plus.facts import (
     HALF_OF_DEVIATION,
     PublicFacts,

@@ -26,7 +26,7 @@ from fractions import Fraction
 from math import prod
 
 from common.bayes.postprocessing import marginal_table
-from common.methods.designs.views import Pair, pairs_of
+from common.methods.designs.nocd import Pair, pairs_of
 from common.study.requests import Attributes, Counts
 
 DEVIATIONS = 3  # of the noise, that a significant pair is above

@@ -15,7 +15,7 @@ from math import comb, inf, isqrt, sqrt
 
 from common.errors import LocalError
 from common.methods.designs.blocks import margin_error, margin_sums
-from common.methods.designs.views import Design
+from common.methods.designs.nocd import Design
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
-from common.methods.designs.views import Pair
+from common.methods.designs.nocd import Pair
 from common.methods.subn_plus.dependence import Departure
 from common.methods.subn_plus.losses import Moments
 from common.privacy import sensitivity

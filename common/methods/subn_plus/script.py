@@ -42,7 +42,7 @@ import numpy as np
 
 from common.bayes.postprocessing import marginal_table
 from common.methods.designs.blocks import margin_sums
-from common.methods.designs.views import Pair
+from common.methods.designs.nocd import Pair
 from common.methods.subn_plus.budget import (
     CLEAR_PAIRS,
     PAIRS_AS_EXACT,

@@ -10,7 +10,7 @@ digits j that are one, hence digit j is one with probability q^(2^j) / (1 + q^(2
 digits are drawn so; what is left, G div 2^J, is independent of them and geometric with ratio
 q^(2^J), and is drawn by counting successes of that probability. Every coin compares a uniform real
 with a transcendental number. Its first 16 bits are compared with bounds on the number; where they
-do not settle it (about once in 65,536 coins) `Coins` reads more bits until it is settled. No
+do not settle it (about once in 65,536 coins) `coins` reads more bits until it is settled. No
 probability is ever rounded, and the work does not depend on the value drawn, but for those rare
 continuations.
 
@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.privacy.randomness import RandomSource
-from common.privacy.sampling.enclosure import Coins, digit_count, exponential, half_tangent, odds
+from common.privacy.sampling.coins import Coins, digit_count
+from common.privacy.sampling.enclosure import exponential, half_tangent, odds
 
 LARGEST_SCALE = 1 << 40
 _LARGEST_DRAW = 1 << 62

@@ -6,7 +6,7 @@ independent Skellam variables are Skellam, and variances add up: m shares of var
 noise of variance s.
 
 Why the sampler is exact. A fair sign is given to an absolute value, which is drawn by inverting
-its distribution function between integer bounds (`enclosure`). The bounds come from the ratios
+its distribution function between integer bounds (`inversion`). The bounds come from the ratios
 r_k = I_k(s) / I_(k-1)(s), of which three facts are known [DLMF, 10.29(i) and 10.37]:
 
     0 < r_k < 1 for k >= 1,   and   r_k = 1 / (2 k / s + r_(k+1)).
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.privacy.randomness import RandomSource
-from common.privacy.sampling.enclosure import Inversion
+from common.privacy.sampling.inversion import Inversion
 
 LARGEST_VARIANCE = 1 << 40
 _LARGEST_TABLE_VARIANCE = 1 << 24  # a table takes 10 us * standard deviation to make

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from common.crypto.key_files import AskPassphrase, no_passphrase
-from common.errors import InputError
+from common.errors import InputError, located
 from common.files import read, read_private_key
 from common.privacy.secret import Secret
 from common.wire.pki import certificates
@@ -156,10 +156,9 @@ def parse_key(
 ) -> ec.EllipticCurvePrivateKey:
     sealed = b"ENCRYPTED" in data
     try:
-        password = passphrase().encode() if sealed else None
+        with located(str(where)):
+            password = passphrase().encode() if sealed else None
         key = serialization.load_pem_private_key(data, password=password)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
     except (ValueError, TypeError, UnsupportedAlgorithm):
         # Without the cause: nothing of a private key belongs into an error's trace.
         wrong = "the passphrase is wrong, or it is damaged" if sealed else "not a PEM private key"

@@ -6,11 +6,11 @@ from fractions import Fraction
 import pytest
 
 from common.crypto.sums.plan import Aggregation, Noise
-from common.crypto.sums.replacement import Books
+from common.crypto.sums.replacement import Coverages
 from common.errors import RemoteProtocolError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.sensitivity import Sensitivity
-from common.study.ids import History
+from common.study.history import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
 from common.study.requests import TableRequest
 from common.study.steps import ReplaceStep, SumStep, step_digest
@@ -43,7 +43,7 @@ class TwoSums:
         return SumStep(
             name=f"tables {len(self.results)}",
             phase="counting",
-            parties=tuple(member.name for member in self.study.members),
+            parties=self.study.parties,
             request=TableRequest(((0,),), SIZES),
             sensitivity=Sensitivity.moving(2),
             law=DiscreteLaplace(Fraction(4)),
@@ -151,7 +151,7 @@ def test_a_party_sees_to_it_that_its_own_choice_is_published(masked_study, ident
 def test_the_plan_of_a_sum_holds_for_one_request_and_one_history(masked_study):
     step = TwoSums(masked_study).step()
     other = SumStep(**{**vars(step), "request": TableRequest(((0,),), (2, 4))})
-    release = Books().open_release(
+    release = Coverages().open_release(
         party="north", rows=40, marginals={(0,): 2}, law=DiscreteLaplace(Fraction(8))
     )
     replace = ReplaceStep(

@@ -18,7 +18,7 @@ from benchmarks.papers.figure import Options
 from benchmarks.papers.marginal_methods import covering_design
 from benchmarks.research_tables import adult_rows, coded_adult, made_of
 from common.marginals import count
-from common.methods.designs.views import optimal_design
+from common.methods.designs.nocd import optimal_design
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 

@@ -3,6 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from common.errors import InputError
 from common.marginals import count
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
@@ -48,3 +49,10 @@ def test_a_tiny_budget_gives_rows_all_the_same():
     model = drive(run_of(study), study, tables).model
     assert model.sample(20, SeededRandomSource(1)).rows == 20
     assert all(np.isfinite(table).all() for table in model.conditionals)
+
+
+def test_a_setting_of_subn_plus_is_refused_by_name():
+    settings = (("dependence", "expected"),)
+    study = study_of(random_tables(MIXED, [10]), method="floor", settings=settings)
+    with pytest.raises(InputError, match=r"\[floor\]: .* no settings, .* gives dependence\. Leave"):
+        run_of(study)

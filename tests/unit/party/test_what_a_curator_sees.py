@@ -19,7 +19,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.service.database import Database
 from common.study.document import Member, Study
-from common.study.ids import History
+from common.study.history import History
 from common.study.messages import StepOpened, StudyOpened
 from common.study.steps import step_digest
 from common.wire import codec

@@ -260,3 +260,18 @@ def test_an_entry_that_is_no_table_is_refused_and_shown_in_part_only():
     with pytest.raises(InputError, match="expected name, rows and identity") as refused:
         member_in("x" * 10_000)
     assert len(str(refused.value)) < 200
+
+
+def test_the_parties_are_known_by_name_and_in_order():
+    agreed = study()
+    assert agreed.parties == ("north", "été", "south")
+    assert list(agreed.rows_of.items()) == [("north", 100), ("été", 101), ("south", 102)]
+    assert list(agreed.roster.items()) == list(zip(agreed.parties, IDENTITIES, strict=True))
+    assert agreed.member("été") is agreed.members[1]
+
+
+def test_a_party_that_a_study_does_not_have_is_refused_with_those_that_it_has():
+    with pytest.raises(
+        InputError, match=r"it has no party 'west'\. Its parties: north, été, south"
+    ):
+        study().member("west")

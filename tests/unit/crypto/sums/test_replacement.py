@@ -1,4 +1,4 @@
-"""Noise replacement: the books, the shares, and the statistics they lead to."""
+"""Noise replacement: the coverage, the shares, and the statistics they lead to."""
 
 from fractions import Fraction
 
@@ -10,7 +10,7 @@ from scipy import stats
 
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan
-from common.crypto.sums.replacement import Books, Group, ShareKeeper, Statistics
+from common.crypto.sums.replacement import Coverages, Group, ShareKeeper, Statistics
 from common.errors import LocalError, PolicyError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
@@ -24,9 +24,11 @@ SIZES = {AB: 4, BC: 6, CD: 9}
 SCALE = Fraction(10)
 
 
-def open_release(books, party, marginals, *, rows=100, scale=SCALE):
+def open_release(coverages, party, marginals, *, rows=100, scale=SCALE):
     cells = {marginal: SIZES[marginal] for marginal in marginals}
-    return books.open_release(party=party, rows=rows, marginals=cells, law=DiscreteLaplace(scale))
+    return coverages.open_release(
+        party=party, rows=rows, marginals=cells, law=DiscreteLaplace(scale)
+    )
 
 
 class Run:
@@ -35,7 +37,7 @@ class Run:
     def __init__(self, *, aggregation=Aggregation.CLEAR, private_key=None, seed=0):
         self.aggregation, self.private_key = aggregation, private_key
         self.public_key = None if private_key is None else private_key.public_key
-        self.books, self.statistics, self.round = Books(), Statistics(), 0
+        self.coverages, self.statistics, self.step = Coverages(), Statistics(), 0
         self.keepers = {name: ShareKeeper(name) for name in NAMES}
         self.source = SeededRandomSource(f"run {seed}")
         self.generator = np.random.default_rng(seed)
@@ -43,7 +45,7 @@ class Run:
         self.eta = {}
 
     def release(self, party, marginals, *, rows=100, scale=SCALE):
-        release = open_release(self.books, party, marginals, rows=rows, scale=scale)
+        release = open_release(self.coverages, party, marginals, rows=rows, scale=scale)
         counts = {
             marginal: self.generator.multinomial(rows, np.full(size, 1 / size))
             for marginal, size in SIZES.items()
@@ -57,7 +59,7 @@ class Run:
             limits = release.limits(group)
             plan = SumPlan(
                 study=bytes(32),
-                round=self.round,
+                step=self.step,
                 parties=tuple(limits),
                 limits=tuple(limits.values()),
                 cells=group.cells,
@@ -75,12 +77,12 @@ class Run:
                 covered_before = 0 if group.holder is None else self.exact[marginal]
                 self.exact[marginal] = covered_before + counts[marginal]
         self.statistics.apply(release, totals)
-        self.books, self.round = release.books, self.round + 1
+        self.coverages, self.step = release.coverages, self.step + 1
         return release
 
     def check(self):
         """Every statistic is the exact sum over what it covers plus its holder's share."""
-        for marginal, coverage in self.books.coverage.items():
+        for marginal, coverage in self.coverages.by_marginal.items():
             noisy = self.statistics[marginal]
             assert np.array_equal(noisy - self.exact[marginal], self.eta[marginal])
             assert self.exact[marginal].sum() == coverage.rows
@@ -106,7 +108,7 @@ def test_statistics_carry_one_share_through_new_dropped_and_returning_marginals(
         ("ben", (CD, BC)),
     ]
     run.check()
-    coverage = run.books.coverage
+    coverage = run.coverages.by_marginal
     assert coverage[AB].parties == ("ada", "cyd")
     assert coverage[BC].parties == ("ada", "ben", "cyd")
     assert coverage[CD].parties == ("ben", "cyd")
@@ -164,32 +166,32 @@ def test_after_three_parties_the_noise_is_one_discrete_laplace():
 
 def test_the_true_cost_counts_every_release_that_covers_a_party():
     """Section 7a: party 1's rows are in all K releases, not in one."""
-    books = Books()
+    coverages = Coverages()
     covering = []
     for party in ("ada", "ben", "cyd"):
-        release = open_release(books, party, [AB, BC])
-        books = release.books
+        release = open_release(coverages, party, [AB, BC])
+        coverages = release.coverages
         covering.append([release.marginals_covering(name) for name in ("ada", "ben", "cyd")])
     assert covering == [[2, 0, 0], [2, 2, 0], [2, 2, 2]]
 
 
 def test_a_sum_of_two_has_room_for_the_older_share_and_for_counts_with_the_new_one():
-    books = open_release(Books(), "ada", [AB], scale=Fraction(5)).books
-    release = open_release(books, "ben", [AB], rows=70, scale=Fraction(20))
+    coverages = open_release(Coverages(), "ada", [AB], scale=Fraction(5)).coverages
+    release = open_release(coverages, "ben", [AB], rows=70, scale=Fraction(20))
     (group,) = release.groups
     limits = release.limits(group)
     assert list(limits) == ["ada", "ben"]
     assert limits == {
-        "ada": books.coverage[AB].share_bound,
+        "ada": coverages.by_marginal[AB].share_bound,
         "ben": 70 + release.share_bound,
     }
-    assert release.share_bound > books.coverage[AB].share_bound
+    assert release.share_bound > coverages.by_marginal[AB].share_bound
 
 
 def test_a_share_is_handed_over_once():
     run = Run()
     run.release("ada", [AB])
-    (group,) = open_release(run.books, "ben", [AB]).groups
+    (group,) = open_release(run.coverages, "ben", [AB]).groups
     run.keepers["ada"].hand_over(group)
     with pytest.raises(PolicyError, match="handed over once"):
         run.keepers["ada"].hand_over(group)
@@ -198,7 +200,7 @@ def test_a_share_is_handed_over_once():
 def test_nobody_hands_over_what_somebody_else_holds():
     run = Run()
     run.release("ada", [AB])
-    (group,) = open_release(run.books, "ben", [AB]).groups
+    (group,) = open_release(run.coverages, "ben", [AB]).groups
     with pytest.raises(PolicyError, match="holds no share"):
         run.keepers["cyd"].hand_over(group)
     made_up = Group(holder="ada", marginals=(CD,), cells=9, share_bound=1)
@@ -207,7 +209,7 @@ def test_nobody_hands_over_what_somebody_else_holds():
 
 
 def test_a_release_is_answered_once_and_by_the_party_whose_turn_it_is():
-    release = open_release(Books(), "ada", [AB])
+    release = open_release(Coverages(), "ada", [AB])
     counts = {AB: np.zeros(4, dtype=np.int64)}
     keeper = ShareKeeper("ada")
     keeper.answer(release, counts, SeededRandomSource(1))
@@ -218,15 +220,15 @@ def test_a_release_is_answered_once_and_by_the_party_whose_turn_it_is():
 
 
 def test_a_partys_rows_are_counted_once():
-    books = open_release(Books(), "ada", [AB]).books
+    coverages = open_release(Coverages(), "ada", [AB]).coverages
     with pytest.raises(LocalError, match="covers the rows of 'ada' already"):
-        open_release(books, "ada", [AB])
+        open_release(coverages, "ada", [AB])
 
 
 def test_a_marginal_does_not_change_its_size():
-    books = open_release(Books(), "ada", [AB]).books
+    coverages = open_release(Coverages(), "ada", [AB]).coverages
     with pytest.raises(LocalError, match="had 4 cells, now 5"):
-        books.open_release(party="ben", rows=1, marginals={AB: 5}, law=DiscreteLaplace(SCALE))
+        coverages.open_release(party="ben", rows=1, marginals={AB: 5}, law=DiscreteLaplace(SCALE))
 
 
 def test_shares_are_not_printed():

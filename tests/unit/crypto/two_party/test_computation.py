@@ -34,8 +34,10 @@ class Product:
         return np.concatenate(found)
 
 
-def sides(numbers, step=b"step"):
-    place = ComputationContext(study=bytes(32), round=3, step=step, garbler="ann", evaluator="bob")
+def sides(numbers, digest=b"step"):
+    place = ComputationContext(
+        study=bytes(32), step=3, digest=digest, garbler="ann", evaluator="bob"
+    )
     return {
         name: TwoPartyComputation(
             place,
@@ -82,7 +84,7 @@ def test_sizes_do_not_depend_on_inputs():
 
 
 def test_messages_of_another_step_or_sender_or_twice_are_refused():
-    parties, others = sides(([1, 2, 3],) * 2), sides(([1, 2, 3],) * 2, step=b"other")
+    parties, others = sides(([1, 2, 3],) * 2), sides(([1, 2, 3],) * 2, digest=b"other")
     (opening,) = parties["ann"].begin()
     with pytest.raises(RemoteProtocolError):
         others["bob"].receive(opening)

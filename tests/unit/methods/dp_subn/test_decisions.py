@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import InputError
-from common.methods.designs.views import printed_design
+from common.methods.designs.nocd import printed_design
 from common.methods.dp_subn.decisions import (
     FamilyLimit,
     Plan,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from benchmarks.papers.marginal_methods import covering_design
 from common.errors import LocalError
-from common.methods.designs.views import optimal_design
+from common.methods.designs.nocd import optimal_design
 from common.methods.dp_subn.information import correlations, mutual_information, pair_tables
 
 

@@ -126,7 +126,7 @@ def test_a_replaced_statistic_covers_everybody_since_it_was_first_asked_for():
     )
     assert all(isinstance(step, ReplaceStep) for step in driven.steps)
     last = driven.steps[-1].release
-    for family, coverage in last.books.coverage.items():
+    for family, coverage in last.coverages.by_marginal.items():
         rows = sum(tables[name].rows for name in coverage.parties)
         assert coverage.rows == rows
         assert coverage.holder == coverage.parties[-1], family

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from common.errors import LocalError
-from common.methods.designs.views import best_design
+from common.methods.designs.nocd import best_design
 from common.methods.dp_subn.information import pair_tables
 from common.methods.subn_plus.budget import (
     EARLY_BELOW,

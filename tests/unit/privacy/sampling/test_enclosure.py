@@ -1,18 +1,11 @@
-"""Exact comparisons, coins and inversions: settled as infinite precision would settle them."""
-
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chisquare
 
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.enclosure import (
-    Coins,
-    Inversion,
-    digit_count,
     exponential,
     exponential_bounds,
     falls_below,
@@ -107,122 +100,3 @@ def test_a_fresh_coin_has_its_probability():
     source = SeededRandomSource("fresh coin")
     heads = sum(falls_below(0, 0, exponential(Fraction(1)), source) for _ in range(20_000))
     assert abs(heads - 20_000 * 0.36788) < 6 * 68.2
-
-
-PROBABILITIES = [exponential(Fraction(1, 7)), exponential(Fraction(3)), exponential(Fraction(40))]
-
-
-class ScriptedWords:
-    """Answers the given 16-bit words first, then the given 64-bit continuations."""
-
-    def __init__(self, words, continuations) -> None:
-        self.answers = [np.array(words, dtype="<u2").tobytes()]
-        self.answers += [value.to_bytes(8, "little") for value in continuations]
-
-    def random_bytes(self, count: int) -> bytes:
-        answer = self.answers.pop(0)
-        assert len(answer) == count
-        return answer
-
-
-def test_words_on_the_threshold_are_settled_by_their_continuation_and_others_at_once():
-    ties = [probability(16)[0] for probability in PROBABILITIES]
-    beyond = [probability(80)[0] & (2**64 - 1) for probability in PROBABILITIES]
-    words = [[tie, max(tie - 1, 0), tie + 1, tie] for tie in ties]
-    # In the order of the array: the ties of each coin, the second of them just above its threshold.
-    # The third probability is so small that "one below" is a tie as well.
-    continuations = [
-        *(beyond[0] - 2, beyond[0] + 2),
-        *(beyond[1] - 2, beyond[1] + 2),
-        *(beyond[2] - 2, beyond[2] - 2, beyond[2] + 2),
-    ]
-    source = ScriptedWords(words, continuations)
-    heads = Coins(PROBABILITIES).toss(4, source)
-    assert heads.tolist() == [
-        [True, True, False, False],
-        [True, True, False, False],
-        [True, True, False, False],
-    ]
-    assert source.answers == []
-
-
-def test_tosses_have_their_probabilities_and_are_independent_rows():
-    heads = Coins(PROBABILITIES).toss(50_000, SeededRandomSource("coins"))
-    assert heads.shape == (3, 50_000)
-    assert heads.mean(axis=1) == pytest.approx(np.exp([-1 / 7, -3, -40]), abs=0.012)
-    assert abs(np.corrcoef(heads[0], heads[1])[0, 1]) < 0.03
-
-
-@pytest.mark.parametrize("scale", [Fraction(1, 100), Fraction(1), Fraction(20), Fraction(2**40)])
-def test_almost_nothing_lies_beyond_the_digits(scale):
-    digits = digit_count(scale)
-    assert 2**digits >= 12 * scale
-    assert digits == 0 or 2 ** (digits - 1) < 12 * scale
-
-
-THIRDS = [Fraction(1, 3), Fraction(2, 3), Fraction(1)]  # no number of bits writes these
-
-
-def known_as(thresholds, slack=0):
-    """A distribution whose bounds are as far apart as `slack`, at every precision."""
-
-    def distribution(bits):
-        for threshold in thresholds:
-            scaled = threshold * (1 << bits)
-            yield max(0, int(scaled) - slack), -int(-scaled // 1) + slack
-
-    return distribution
-
-
-def test_every_word_is_settled_as_the_thresholds_say_or_left_open():
-    table = Inversion(known_as(THIRDS))
-    assert len(table) == 3
-    third = (1 << 64) // 3
-    words = np.array([0, third - 1, third, third + 1, 2 * third, 2 * third + 1], np.uint64)
-    # The 64-bit words that begin 1/3 and 2/3 lie on both sides of the thresholds.
-    assert table.settle(words).tolist() == [0, 0, -1, 1, -1, 2]
-
-
-@pytest.mark.parametrize(("following", "value"), [(b"\x00" * 8, 0), (b"\xff" * 8, 1)])
-def test_a_word_between_the_bounds_is_settled_by_the_bits_that_follow(following, value):
-    source = Scripted(following)
-    assert Inversion(known_as(THIRDS)).invert((1 << 64) // 3, 64, source) == value
-    assert source.read == 8
-
-
-def test_bits_are_read_until_one_differs():
-    third = b"\x55" * 8  # 1/3 is 0.010101... in binary
-    source = Scripted(third * 3 + b"\x54" + b"\x55" * 7)
-    assert Inversion(known_as(THIRDS)).invert((1 << 64) // 3, 64, source) == 0
-    assert source.read == 32
-
-
-@pytest.mark.parametrize("slack", [0, 1 << 46, 1 << 61])
-def test_draws_follow_the_law_whether_the_guide_the_word_or_more_bits_settle_them(slack):
-    """Wide bounds leave most words open: the law must not move, and 0.7 and 1.3 of it fail."""
-
-    def narrowing(bits):
-        return known_as(THIRDS, slack if bits == 64 else 0)(bits)
-
-    drawn = Inversion(narrowing).draw(6000, SeededRandomSource(slack))
-    counted = np.bincount(drawn, minlength=3)
-    assert chisquare(counted).pvalue > 1e-6
-    for factor in (0.7, 1.3):
-        others = (3 - factor) / 2
-        expected = 2000 * np.array([factor, others, others])
-        assert chisquare(counted, expected).pvalue < 1e-6
-
-
-def test_a_distribution_without_an_end_is_cut_where_no_word_reaches():
-    def halves(bits):
-        power = 1
-        while True:
-            power *= 2
-            threshold = (1 - Fraction(1, power)) * (1 << bits)
-            yield int(threshold), -int(-threshold // 1)
-
-    table = Inversion(halves)
-    assert len(table) == 65
-    assert table.settle(np.array([2**63 - 1, 2**63, 2**64 - 2], np.uint64)).tolist() == [0, 1, 63]
-    assert table.settle(np.array([2**64 - 1], np.uint64)).tolist() == [-1]
-    assert table.invert(2**64 - 1, 64, Scripted(b"\x00" * 8)) == 64

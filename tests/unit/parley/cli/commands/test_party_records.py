@@ -63,7 +63,7 @@ def test_a_countersignature_of_somebody_outside_the_study_is_refused(parley, cop
 
 def test_a_party_that_signs_as_something_else_has_not_countersigned(tmp_path):
     party = Identity.generate(SeededRandomSource("party"))
-    agreed = SimpleNamespace(members=[SimpleNamespace(name="north", identity=party.public)])
+    agreed = SimpleNamespace(roster={"north": party.public})
     signature = Signer(role=SignerRole.CURATOR, name="hub", identity=party).sign(b"manifest")
     for role, missing in ((SignerRole.CURATOR, 1), (SignerRole.PARTY, 0)):
         signatures = (replace(signature, role=role),)

@@ -258,8 +258,7 @@ def test_a_signature_that_the_study_does_not_name_counts_only_if_asked_for(parle
 def test_all_parties_includes_the_curator_that_signed_the_study():
     owners = [Identity.generate(SeededRandomSource(name)) for name in "ab"]
     hub, other = (Identity.generate(SeededRandomSource(name)) for name in ("hub", "other"))
-    members = [SimpleNamespace(name="a", identity=owners[0].public)]
-    agreed = SimpleNamespace(members=members, signer=hub.public.fingerprint)
+    agreed = SimpleNamespace(roster={"a": owners[0].public}, signer=hub.public.fingerprint)
     party = Signer(role=SignerRole.PARTY, name="a", identity=owners[0]).sign(b"m")
     curator = Signer(role=SignerRole.CURATOR, name="hub", identity=hub).sign(b"m")
     stranger = Signer(role=SignerRole.CURATOR, name="hub", identity=other).sign(b"m")

@@ -1,9 +1,9 @@
-"""Views: few sets of attributes, every pair of attributes in exactly one.
+"""NOCD: few views, every pair of attributes in exactly one [Su16, VI-C and VI-D].
 
-NOCD [Su16, VI-C and VI-D] fills a matrix of l rows and n columns with the attributes, n a prime or
-a prime power. The n^2 lines across the rows are views; every row is then split again in this way,
-or is a view itself. Two attributes in different rows lie on exactly one line, two in one row meet
-in that row, so every pair is in exactly one view (Theorem 4).
+A view is a set of attributes. The attributes fill a matrix of l rows and n columns, n a prime or a
+prime power. The n^2 lines across the rows are views; every row is then split again in this way, or
+is a view itself. Two attributes in different rows lie on exactly one line, two in one row meet in
+that row, so every pair is in exactly one view (Theorem 4).
 
 Matrices reach the affine planes only. In the projective plane over GF(q) there are q^2 + q + 1
 points and as many lines, and every line has q + 1 points: 13 attributes need 19 views in NOCD and
@@ -17,7 +17,7 @@ V once, and counts n*d - n*l + 2n^2 cells where 2^(l-1) * (n*d - n^2*l + 2n^2) a
 recursion cannot minimise any objective with a global V in it: the best part for the whole is not
 the best part for itself. `optimal_design` keeps, per part, every (views, cost) that no other beats.
 
-    >>> from common.methods.designs.views import optimal_design
+    >>> from common.methods.designs.nocd import optimal_design
     >>> optimal_design([2] * 52).error_per_pair     # 71 views
     607657.1945701358
 """

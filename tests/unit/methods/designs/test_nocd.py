@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.methods.designs.views import (
+from common.methods.designs.nocd import (
     Design,
     best_design,
     optimal_design,
