@@ -62,7 +62,7 @@ class PublicFacts:
         """Return the facts of a study; InputError if it has settings of another method."""
         return cls(
             sizes=study.schema.sizes,
-            parties=tuple(member.name for member in study.members),
+            parties=study.parties,
             rows=study.rows,
             promise=study.method_promise,
             noise_shares=study.noise_shares(len(study.members)),
