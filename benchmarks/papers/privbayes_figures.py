@@ -301,7 +301,7 @@ class _Task:
 
 
 def _unit(rows: csr_matrix) -> csr_matrix:
-    """One-hot rows at length one: all have as many ones."""
+    """Scale one-hot rows to length one; every row has the same number of ones."""
     return csr_matrix(rows / np.sqrt(rows[0].sum()))
 
 
