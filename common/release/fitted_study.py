@@ -40,7 +40,7 @@ from common.study.accounting import missing_in
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.study.steps import Model, Step
-from common.study.transcript import without_times
+from common.study.transcript import phases_of, without_times
 from common.wording import many
 
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
@@ -287,11 +287,11 @@ def _traffic(transcript: Mapping[str, Any]) -> Section:
     lines = [
         [
             phase,
-            traffic["rounds"],
-            sum(traffic["bytes_sent"].values()),
-            sum(traffic["bytes_received"].values()),
+            traffic.rounds,
+            sum(traffic.sent.values()),
+            sum(traffic.received.values()),
         ]
-        for phase, traffic in transcript["phases"].items()
+        for phase, traffic in phases_of(transcript).items()
     ]
     headings = ["phase", "rounds", "bytes from the parties", "bytes to the parties"]
     return Section("Communication", table(headings, lines))

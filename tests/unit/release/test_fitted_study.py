@@ -1,10 +1,13 @@
 """What a study releases: its drawing, its defaults, its file and its refits."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 import parley
+from common.errors import InputError
 from common.methods.network_model import NetworkModel, Variables, network_of
 from common.privacy.randomness import SeededRandomSource
 from common.release.fitted_study import study_drawing
@@ -48,6 +51,20 @@ def test_a_saved_release_is_loaded_with_its_rows_and_its_statement(tmp_path):
     again = parley.load(tmp_path / "release")
     assert again.privacy == made.privacy
     assert again.count("sex = F").share == made.sample_codes().columns[1].tolist().count(0) / 600
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [None, 5, [], {"margins": 5}, {"margins": {"rounds": 1}},
+     {"margins": {"rounds": 1, "bytes_sent": [1], "bytes_received": {}}},
+     {"margins": {"rounds": 1, "bytes_sent": {"a": "x"}, "bytes_received": {}}}],
+)  # fmt: skip
+def test_a_release_without_the_phases_of_its_transcript_is_refused(tmp_path, phases):
+    simulated().save(tmp_path / "release")
+    path = tmp_path / "release" / "transcript.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"phases": phases}))
+    with pytest.raises(InputError, match=r"release: transcript\.json: not a transcript"):
+        parley.load(tmp_path / "release").report(tmp_path / "report.html")
 
 
 def test_a_network_is_drawn_with_its_arrows_and_what_is_chance_is_called_so():
