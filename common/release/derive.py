@@ -38,7 +38,6 @@ from common.release.folder import RESULTS, read_results, read_schema, read_study
 from common.release.loading import read_privbayes, read_ranges
 from common.release.manifest import SignerRole, json_text, sha256_of
 from common.release.prior import bundled_prior
-from common.release.progress import Reporter, silent
 from common.release.refit import replay
 from common.release.synthetic_table import KINDS, Columns, ReleasedTable, read_released_table
 from common.release.verify import Checked, Consistency, Kind, Problem, other_version
@@ -47,7 +46,7 @@ from common.study.accounting import account, missing_in, statement_of
 from common.study.document import Study
 from common.study.steps import Step
 from common.study.transcript import SETTING_UP, phases_of, transcript_of, without_times
-from common.wording import many
+from common.wording import Reporter, many, silent
 
 _MOST_TRANSCRIPT = 64 << 20
 # PrivBayes has at most 0.7 epsilon / 8 numbers a row, of 30 bytes: this is 400 million rows at

@@ -37,7 +37,6 @@ from common.errors import InputError
 from common.marginals.threads import map_in_threads, worker_count
 from common.privacy.randomness import source_of
 from common.release.contents import Contents
-from common.release.progress import Reporter, silent
 from common.schema import Codes, Schema
 from common.schema.attribute import Listed
 from common.schema.binning import Binning
@@ -45,7 +44,7 @@ from common.schema.codes import concatenate
 from common.schema.columns import as_text, is_text
 from common.schema.decoder import decode_to_arrow
 from common.schema.tables import convert_options, parse_options
-from common.wording import many
+from common.wording import Reporter, many, silent
 
 if TYPE_CHECKING:
     from common.release.fitted import FittedModel

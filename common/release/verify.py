@@ -30,8 +30,8 @@ from common.release.manifest import (
     SignerRole,
     sha256_of,
 )
-from common.release.progress import Reporter, silent
 from common.study.document import Study
+from common.wording import Reporter, silent
 
 _NOT_SIGNED = (
     "are missing: the release is not signed, so files and manifest could have been changed alike. "
