@@ -76,7 +76,7 @@ def test_a_network_is_drawn_with_its_arrows_and_what_is_chance_is_called_so():
     assert list(drawing.strengths) == [("a0", "a1"), ("a1", "a2")]
     assert drawing.strengths["a0", "a1"] > 0.99
     assert drawing.notes["a0", "a1"] == "1.000 bits"
-    assert drawing.notes["a1", "a2"].endswith("no more than by chance")
+    assert drawing.notes["a1", "a2"].endswith("not significant")
 
 
 def test_a_model_without_arrows_is_drawn_as_its_strongest_tree():
