@@ -10,12 +10,11 @@ from functools import cache, partial
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from benchmarks.measuring import Measured, Row, sweep
+from benchmarks.measuring import Measured, Row, distance, error_rate, one_hot, sweep
 from benchmarks.papers import classifiers, marginal_methods
 from benchmarks.papers.classifiers import Floats
 from benchmarks.papers.figure import Figure, Options
 from benchmarks.papers.marginal_methods import MarginalMethod, average_distance
-from benchmarks.privbayes import distance, error_rate, one_hot
 from benchmarks.research_tables import Dataset, Target, available
 from benchmarks.subn_data import Setting
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions
