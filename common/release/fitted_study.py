@@ -46,8 +46,8 @@ from common.wording import many
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
 _DRAWN = (
     "Each attribute was drawn given its parents, the attributes with an arrow to it. "
-    f"{_NUMBERS}: thick arrows are strong dependences, if their table has a small expected "
-    "distance below. Noise, too, can draw arrows."
+    f"{_NUMBERS}: thick arrows are strong dependences, provided that the expected distance of "
+    "their table, above, is small. Noise, too, can draw arrows."
 )
 _TREE = (
     "The tree of the strongest dependences between the attributes, as far as they are "
