@@ -13,7 +13,6 @@ study of ten were flagged.
 from __future__ import annotations
 
 import argparse
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -21,7 +20,7 @@ from fractions import Fraction
 from itertools import product
 
 import parley
-from benchmarks.measuring import keep
+from benchmarks.measuring import Row, keep, show, spending
 from common.release.estimates import Estimate, estimate
 from common.release.fitted_study import FittedStudy
 from common.release.replicates import Replicator
@@ -129,6 +128,11 @@ class Tally:
         """Whether its interval held the truth too seldom."""
         return self.held < _FAILS * self.asked
 
+    @property
+    def mostly_flagged(self) -> bool:
+        """Whether half of its estimates or more were flagged."""
+        return 2 * self.flagged >= self.asked
+
 
 def run(setting: Setting, repeats: int, tables: int) -> dict[str, Tally]:
     """Repeated studies; a tally for each statistic."""
@@ -166,38 +170,32 @@ def main() -> None:
     chosen = options.parse_args()
     lines = []
     for each in product(chosen.method, chosen.rows, chosen.epsilon, chosen.delta):
-        setting, started = Setting(*each), time.perf_counter()
-        lines += _report(setting, run(setting, chosen.repeats, chosen.tables))
-        print(f"  ({time.perf_counter() - started:.0f} s)", flush=True)
+        setting = Setting(*each)
+        with spending() as spent:
+            found = run(setting, chosen.repeats, chosen.tables)
+        families = _by_family(found)
+        show(families, f"{setting.words}, {spent.seconds:.0f} s")
+        show([{"failing": key, **asdict(own)} for key, own in found.items() if own.fails])
+        lines += [asdict(setting) | line for line in families]
     keep(chosen.out, lines)
 
 
-def _report(setting: Setting, found: Mapping[str, Tally]) -> list[dict[str, object]]:
-    print(setting.words)
+def _by_family(found: Mapping[str, Tally]) -> list[Row]:
     families = defaultdict(list)
-    for words, tally in found.items():
+    for tally in found.values():
         families[tally.family].append(tally)
-        if tally.fails:
-            print(f"    {words}: {tally.held}/{tally.asked}, flagged {tally.flagged}")
-    lines = []
+    lines: list[Row] = []
     for family, tallies in families.items():
-        asked = sum(t.asked for t in tallies)
-        free = [t for t in tallies if 2 * t.flagged < t.asked]
         failing = [t for t in tallies if t.fails]
-        line: dict[str, object] = {
-            **asdict(setting), "family": family,
-            "coverage": _coverage(tallies), "asked": asked,
-            "coverage_not_flagged": _coverage(free),
+        line: Row = {
+            "family": family,
+            "coverage": _coverage(tallies),
+            "asked": sum(t.asked for t in tallies),
+            "coverage_not_flagged": _coverage([t for t in tallies if not t.mostly_flagged]),
             "failing": len(failing),
-            "failing_flagged": sum(2 * t.flagged >= t.asked for t in failing),
-        }  # fmt: skip
+            "failing_flagged": sum(t.mostly_flagged for t in failing),
+        }
         lines.append(line)
-        shown = "-" if not free else f"{_coverage(free):.1%}"
-        print(
-            f"  {family:28} {_coverage(tallies):6.1%} of {asked:4}; not flagged {shown:>6}; "
-            f"failing {line['failing']}, of them flagged {line['failing_flagged']}",
-            flush=True,
-        )
     return lines
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import phe
 from numpy.typing import NDArray
 
-from benchmarks.measuring import keep, seconds_in_turn, show
+from benchmarks.measuring import Row, keep, seconds_in_turn, show, verdict
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder, PowerBlinder
 from common.crypto.paillier.keys import Blinder, PrivateKey, PublicKey, generate_key_pair
@@ -72,13 +72,13 @@ class Figure:
     target: float | None = None
     at_most: bool = False
 
-    @property
-    def verdict(self) -> str:
-        """Whether the target is met."""
-        if self.target is None:
-            return ""
-        met = self.ratio <= self.target if self.at_most else self.ratio >= self.target
-        return f"{'met' if met else 'MISSED'} ({'<=' if self.at_most else '>='} {self.target:g})"
+    def line(self) -> Row:
+        """Return what is printed."""
+        met = ""
+        if self.target is not None:
+            met = verdict(self.ratio, target=self.target, at_most=self.at_most)
+        line = {"what": self.what, "ours": self.ours, "peer": self.peer, "ratio": self.ratio}
+        return line | {"target": met}
 
 
 def in_turn(*tasks: Callable[[], object], turns: int = TURNS) -> list[float]:
@@ -249,14 +249,7 @@ def main() -> None:
     figures = [figure for measure in MEASUREMENTS for figure in measure(bench)]
     title = f"Secure aggregation of {CELLS:,} cells; the peer is one phe ciphertext per cell"
     machine = f"2048-bit key, {os.cpu_count()} cores, Python {platform.python_version()}"
-    show(
-        [
-            {"what": each.what, "ours": each.ours, "peer": each.peer, "ratio": each.ratio,
-             "target": each.verdict}
-            for each in figures
-        ],
-        f"{title}; {machine}",
-    )  # fmt: skip
+    show([each.line() for each in figures], f"{title}; {machine}")
     keep("crypto", {each.key: each.ratio for each in figures})
 
 

@@ -8,15 +8,21 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+from scipy.sparse import csr_matrix, hstack
 
 import parley
+from benchmarks.research_tables import Target
+from common.marginals import BinarySubsets, count
 from common.release.evaluation import total_variation
 from common.release.fitted import FittedModel
 from common.schema import Codes, Schema
@@ -55,7 +61,15 @@ def show(lines: Sequence[Mapping[str, object]], title: str = "") -> None:
 def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    if value is None:
+        return "-"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def verdict(figure: float, *, target: float, at_most: bool = False) -> str:
+    """Say whether a figure reaches its target, and what the target is."""
+    met = figure <= target if at_most else figure >= target
+    return f"{'met' if met else 'MISSED'} ({'<=' if at_most else '>='} {target:g})"
 
 
 def averaged(runs: int, measure: Callable[[int], Figures]) -> list[dict[str, Any]]:
@@ -125,6 +139,50 @@ def demo_population(rows: int, seed: int = 1) -> tuple[Schema, Codes]:
 def mean_distance(real: Codes, made: Codes, sets: Sequence[tuple[int, ...]]) -> float:
     """Return the mean total variation distance of the tables of some sets of attributes."""
     return fmean(total_variation(real, made, sets))
+
+
+def tables_of(
+    codes: Codes, order: int, sets: Sequence[tuple[int, ...]] | None = None
+) -> Iterator[NDArray[np.float64]]:
+    """Yield every marginal of this many attributes, or some of them, as probabilities."""
+    sets = list(combinations(range(codes.width), order)) if sets is None else list(sets)
+    if set(codes.sizes) == {2}:
+        yield from BinarySubsets(codes, order).tables(np.array(sets)) / codes.rows
+    else:
+        yield from (table / codes.rows for table in count(codes, sets))
+
+
+def distance(real: Codes, synthetic: Codes, order: int) -> float:
+    """Return the average total variation distance over all marginals of an order."""
+    pairs = zip(tables_of(real, order), tables_of(synthetic, order), strict=True)
+    return float(np.mean([np.abs(a - b).sum() / 2 for a, b in pairs]))
+
+
+def error_rate(train: Codes, test: Codes, target: Target) -> float:
+    """Return the error rate of a linear C-SVM (hinge loss, C = 1) on one-hot attributes."""
+    from sklearn.linear_model import SGDClassifier  # sets environment variables when imported
+
+    _, column, positive = target
+    answers = positive(train.columns[column])
+    truth = positive(test.columns[column])
+    if answers.all() or not answers.any():  # nothing to learn: the only class is the answer
+        return float((truth != answers[0]).mean())
+    machine = SGDClassifier(
+        loss="hinge", alpha=1.0 / train.rows, average=True, max_iter=10, tol=None, random_state=0
+    )
+    machine.fit(one_hot(train, column), answers)
+    return float((machine.predict(one_hot(test, column)) != truth).mean())
+
+
+def one_hot(codes: Codes, without: int) -> csr_matrix:
+    """Make every value of every attribute but one a column of its own."""
+    lines = np.arange(codes.rows)
+    blocks = [
+        csr_matrix((np.ones(codes.rows), (lines, column)), shape=(codes.rows, size))
+        for place, (column, size) in enumerate(zip(codes.columns, codes.sizes, strict=True))
+        if place != without
+    ]
+    return csr_matrix(hstack(blocks))
 
 
 def released(

@@ -5,7 +5,7 @@
 * the average total variation distance of all small marginals over epsilon 0.05 .. 1.6, with and
   without consistency, beside the reference figures of a plain implementation;
 * four SVM misclassification rates per table, trained on synthetic and tested on real rows;
-* the time of a fit with sampling, and the same for peers that can be installed (`--peers`).
+* the time of a fit with sampling, and that of peers that can be installed (not if `--no-peers`).
 
 The peers live in an environment of their own, `.venv-peers`, with the versions of `peers.txt`,
 installed without their declared dependencies because two of the three contradict each other there.
@@ -20,10 +20,9 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from itertools import combinations
 from pathlib import Path
 
 import matplotlib as mpl
@@ -31,18 +30,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 from rich.console import Console
-from scipy.sparse import csr_matrix, hstack
 
 from benchmarks import peers
-from benchmarks.measuring import RESULTS, keep, show
-from benchmarks.research_tables import DATA, Dataset, Target, available
+from benchmarks.measuring import RESULTS, distance, error_rate, keep, show
+from benchmarks.research_tables import DATA, Dataset, available
 from common.bayes.privbayes.decisions import PrivBayesOptions
 from common.bayes.privbayes.mechanism import fit_privbayes
 from common.bayes.privbayes.model import PrivBayesModel
 from common.bayes.privbayes.parent_sets import Constraints
-from common.marginals import BinarySubsets, count
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema.codes import Codes
@@ -121,23 +117,6 @@ def fit(dataset: Dataset, codes: Codes, epsilon: Fraction, source: RandomSource)
     )
 
 
-def tables_of(
-    codes: Codes, order: int, sets: Sequence[tuple[int, ...]] | None = None
-) -> Iterator[NDArray[np.float64]]:
-    """Yield every marginal of this many attributes, or some of them, as probabilities."""
-    sets = list(combinations(range(codes.width), order)) if sets is None else list(sets)
-    if set(codes.sizes) == {2}:
-        yield from BinarySubsets(codes, order).tables(np.array(sets)) / codes.rows
-    else:
-        yield from (table / codes.rows for table in count(codes, sets))
-
-
-def distance(real: Codes, synthetic: Codes, order: int) -> float:
-    """Return the average total variation distance over all marginals of an order."""
-    pairs = zip(tables_of(real, order), tables_of(synthetic, order), strict=True)
-    return float(np.mean([np.abs(a - b).sum() / 2 for a, b in pairs]))
-
-
 def measure_utility(dataset: Dataset, runs: int) -> list[Utility]:
     """Distances with and without consistency, from the same noisy tables."""
     results = []
@@ -168,33 +147,6 @@ def measure_utility(dataset: Dataset, runs: int) -> list[Utility]:
             )
         )
     return results
-
-
-def error_rate(train: Codes, test: Codes, target: Target) -> float:
-    """Return the error rate of a linear C-SVM (hinge loss, C = 1) on one-hot attributes."""
-    from sklearn.linear_model import SGDClassifier  # sets environment variables when imported
-
-    _, column, positive = target
-    answers = positive(train.columns[column])
-    truth = positive(test.columns[column])
-    if answers.all() or not answers.any():  # nothing to learn: the only class is the answer
-        return float((truth != answers[0]).mean())
-    machine = SGDClassifier(
-        loss="hinge", alpha=1.0 / train.rows, average=True, max_iter=10, tol=None, random_state=0
-    )
-    machine.fit(one_hot(train, column), answers)
-    return float((machine.predict(one_hot(test, column)) != truth).mean())
-
-
-def one_hot(codes: Codes, without: int) -> csr_matrix:
-    """Make every value of every attribute but one a column of its own."""
-    lines = np.arange(codes.rows)
-    blocks = [
-        csr_matrix((np.ones(codes.rows), (lines, column)), shape=(codes.rows, size))
-        for place, (column, size) in enumerate(zip(codes.columns, codes.sizes, strict=True))
-        if place != without
-    ]
-    return csr_matrix(hstack(blocks))
 
 
 def measure_classification(dataset: Dataset, runs: int) -> list[Classification]:

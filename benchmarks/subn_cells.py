@@ -39,9 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from benchmarks.measuring import RESULTS, Row, show
+from benchmarks.measuring import RESULTS, Row, error_rate, one_hot, show, tables_of
 from benchmarks.peers import MARGINAL_PEERS, PeerError, peer_rows
-from benchmarks.privbayes import error_rate, one_hot, tables_of
 from benchmarks.research_tables import DATA
 from benchmarks.subn_data import (
     BY_STATUS,

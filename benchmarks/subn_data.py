@@ -14,8 +14,7 @@ from functools import cache, cached_property
 import numpy as np
 import pandas as pd
 
-from benchmarks.measuring import demo_population
-from benchmarks.privbayes import distance
+from benchmarks.measuring import demo_population, distance
 from benchmarks.research_tables import DATA, Dataset, Target, available, read_codes
 from common.bayes.privbayes.decisions import Encoding
 from common.schema import Schema

@@ -1,8 +1,9 @@
-"""Numbers in sentences, and texts from outside on a terminal."""
+"""What people are told: numbers in sentences, texts from outside, the progress of a long job."""
 
 from __future__ import annotations
 
 import re
+from typing import Protocol
 
 # Control characters but line feed and tab, line separators, and what turns the direction of text.
 _HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -33,3 +34,14 @@ def harmless(text: str) -> str:
 def one_line(text: str) -> str:
     """Escape those characters and line breaks, so that a text cannot look like several lines."""
     return harmless(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+class Reporter(Protocol):
+    """Is told how far a job is: `fraction` in 0..1 and what is being done, as "stage: detail"."""
+
+    def __call__(self, fraction: float, doing: str) -> None:
+        """Take note."""
+
+
+def silent(fraction: float, doing: str) -> None:
+    """Report nothing."""

@@ -24,7 +24,6 @@ from common.release.archive import add_signature
 from common.release.contents import open_release
 from common.release.manifest import Signature, Signer, SignerRole
 from common.release.prior import bundled_prior
-from common.release.progress import Reporter, silent
 from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
@@ -34,6 +33,7 @@ from common.study.script import ScriptRun
 from common.study.steps import SumStep, step_digest
 from common.study.sums import decode_total, sum_plan_of
 from common.wire import codec
+from common.wording import Reporter, silent
 from party.app import STATE, PartySettings
 from party.client.context import PartyContext
 from party.journal import Journal, StudyState

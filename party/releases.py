@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from common.errors import InputError, ParleyError, PolicyError
 from common.files import make_private_folder
-from common.release.progress import Reporter, silent
 from common.service.database import Database
 from common.study.ids import StudyId, short_id
 from common.wire.catalogue import WireError
+from common.wording import Reporter, silent
 from party.client.connection import Connection
 from party.journal import Journal, StudyState
 

@@ -10,12 +10,11 @@ from functools import cache, partial
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from benchmarks.measuring import Measured, Row, sweep
+from benchmarks.measuring import Measured, Row, distance, error_rate, one_hot, sweep
 from benchmarks.papers import classifiers, marginal_methods
 from benchmarks.papers.classifiers import Floats
 from benchmarks.papers.figure import Figure, Options
 from benchmarks.papers.marginal_methods import MarginalMethod, average_distance
-from benchmarks.privbayes import distance, error_rate, one_hot
 from benchmarks.research_tables import Dataset, Target, available
 from benchmarks.subn_data import Setting
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions
@@ -301,7 +300,7 @@ class _Task:
 
 
 def _unit(rows: csr_matrix) -> csr_matrix:
-    """One-hot rows at length one: all have as many ones."""
+    """Scale one-hot rows to length one; every row has the same number of ones."""
     return csr_matrix(rows / np.sqrt(rows[0].sum()))
 
 

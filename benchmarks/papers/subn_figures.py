@@ -15,11 +15,10 @@ from typing import cast
 
 import numpy as np
 
-from benchmarks.measuring import Measured, Row, sweep
+from benchmarks.measuring import Measured, Row, error_rate, sweep
 from benchmarks.papers.figure import Figure, Options
 from benchmarks.papers.marginal_methods import average_distance, covering_design, from_views
 from benchmarks.papers.privbayes_figures import table
-from benchmarks.privbayes import error_rate
 from benchmarks.research_tables import Target
 from benchmarks.subn_data import IN_BITS, ORDERS, RANDOM, Setting, split_rows
 from benchmarks.subn_methods import Method, OneCopy, identities_of, study_of

@@ -24,9 +24,9 @@ from common.privacy.statement import versions
 from common.release import folder as release
 from common.release.contents import Contents, FolderContents, data_names, open_release, read_text
 from common.release.manifest import FOLDER, MANIFEST, Manifest, Signature, Signer, sha256_of
-from common.release.progress import Reporter, silent
 from common.release.verify import verify
 from common.schema.toml import parse_toml
+from common.wording import Reporter, silent
 
 _TIME = (1980, 1, 1, 0, 0, 0)  # the first that the format knows
 _UNIX = 3

@@ -37,6 +37,14 @@ _END_BYTES = 22  # of the record that ends a .zip, if it has no comment
 _DESCRIPTORS = (12, 16, 20, 24)  # what may follow an entry whose sizes were not known at first
 
 
+class FileError(InputError):
+    """A file of a release cannot be used; `Contents.error` makes it."""
+
+    release: str
+    file: str
+    why: str
+
+
 class Contents(ABC):
     """The files of a release."""
 
@@ -47,6 +55,27 @@ class Contents(ABC):
     def sizes(self) -> dict[str, int]:
         """Return every file by name, in order, with its size; signatures as signatures/NAME."""
         return self._sizes
+
+    def error(self, name: str, *, why: str) -> FileError:
+        """Return an error that knows its file, and why it cannot be used."""
+        found = FileError(f"{self.where}: {name}: {why}")
+        found.release, found.file, found.why = self.where, name, why
+        return found
+
+    @contextmanager
+    def blaming(self, name: str) -> Iterator[None]:
+        """Make every InputError of the block a FileError of this file.
+
+        Readers of tables and TOML put the file's name before the problem: it is not said twice.
+        """
+        try:
+            yield
+        except FileError as error:
+            if error.release == self.where:
+                raise
+            raise self.error(name, why=str(error)) from None
+        except InputError as error:
+            raise self.error(name, why=str(error).removeprefix(f"{name}: ")) from None
 
     @abstractmethod
     def open(self, name: str) -> BinaryIO:
@@ -70,13 +99,13 @@ def read_whole(contents: Contents, name: str, *, most: int) -> bytes:
     """Read a small file; raise InputError if it is missing or larger than `most`."""
     size = contents.sizes().get(name)
     if size is None:
-        raise InputError(f"{contents.where}: {name} is missing")
+        raise contents.error(name, why="is missing")
     if size > most:
-        raise InputError(f"{contents.where}: {name} has {size:,} bytes, more than {most:,}")
+        raise contents.error(name, why=f"has {size:,} bytes, more than {most:,}")
     with contents.open(name) as stream:
         data = stream.read(most + 1)
     if len(data) != size:
-        raise InputError(f"{contents.where}: {name} has another size than it says")
+        raise contents.error(name, why="has another size than it says")
     return data
 
 
@@ -85,12 +114,14 @@ def read_text(contents: Contents, name: str) -> str:
     try:
         return read_whole(contents, name, most=_MOST_TEXT).decode()
     except UnicodeDecodeError:
-        raise InputError(f"{contents.where}: {name}: not UTF-8") from None
+        raise contents.error(name, why="not UTF-8") from None
 
 
 def read_json(contents: Contents, name: str, *, most: int = _MOST_TEXT) -> dict[str, Any]:
     """Read the object in a JSON file; raise InputError if it is damaged."""
-    return strict_json(read_whole(contents, name, most=most), f"{contents.where}: {name}")
+    data = read_whole(contents, name, most=most)
+    with contents.blaming(name):
+        return strict_json(data, name)
 
 
 def copy_into(folder: Path, contents: Contents, name: str) -> Path:
@@ -113,7 +144,7 @@ class FolderContents(Contents):
             flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
             return os.fdopen(os.open(self._folder / name, flags), "rb")
         except OSError as error:
-            raise InputError(f"{self.where}: {name} cannot be read: {error.strerror}") from error
+            raise self.error(name, why=f"cannot be read: {error.strerror}") from error
 
 
 def _walk(folder: Path, below: str = "") -> Iterator[tuple[str, int]]:
@@ -162,7 +193,7 @@ class ZipContents(Contents):
         try:
             return cast(BinaryIO, self._archive.open(self._entries[name]))
         except (KeyError, OSError, RuntimeError, zipfile.BadZipFile) as error:
-            raise InputError(f"{self.where}: {name} cannot be read: {error}") from error
+            raise self.error(name, why=f"cannot be read: {error}") from error
 
     def _check(self, entry: zipfile.ZipInfo, name: str) -> None:
         if entry.filename != entry.orig_filename:

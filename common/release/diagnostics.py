@@ -187,8 +187,8 @@ def noise_caution(errors: Sequence[ExpectedError], names: Sequence[str]) -> str 
         return None
     named = "; ".join(drowned[:_MOST_NAMED]) + ("; ..." if len(drowned) > _MOST_NAMED else "")
     return (
-        f"Mostly noise: in {len(drowned)} of {len(errors)} columns ({named}) noise alone is "
-        "expected to move more than a third of the rows. More rows, a larger epsilon, or fewer "
+        f"Mostly noise: in {len(drowned)} of {len(errors)} columns ({named}), noise alone is "
+        "expected to change more than a third of the rows. More rows, a larger epsilon, or fewer "
         "bins and values would help."
     )
 
@@ -273,7 +273,7 @@ class Diagnostics:
         together = any(set(asked) <= set(each.attributes) for each in self.measured)
         if len(asked) > 2 and not pairwise and not together:
             names = ", ".join(self.names[a] for a in asked)
-            found.append(f"{names}: never counted together, only by fewer at a time")
+            found.append(f"{names}: never counted together, only fewer of them at a time")
         return found
 
     def as_json(self) -> dict[str, object]:

@@ -34,7 +34,7 @@ from common.schema.binning import Binning
 from common.schema.columns import arrow_column, real_numbers
 
 MEANING = (
-    "Distances are total variation: the share of rows that would have to move. "
+    "Distances are total variation: the proportion of rows that would have to change. "
     "0 is perfect, 1 is disjoint."
 )
 MOST_MARGINALS = 3_000
@@ -43,11 +43,11 @@ _MOST_TARGETS = 4
 _MOST_TRAINING_ROWS = 20_000
 _DRAWS = 1_000
 _BINS = (
-    "within a bin numbers are drawn evenly; list edges where most of them are, and give a number "
-    "that many rows have, such as 0, a bin of its own"
+    "within a bin numbers are drawn uniformly; list edges where most of them are, and give a "
+    "number that many rows have, such as 0, a bin of its own"
 )
 _NOISE = (
-    "a few rows of noise in bins far out move it; a smaller range with clip = true, or fewer bins "
+    "a few rows of noise in extreme bins move it; a smaller range with clip = true, or fewer bins "
     "there, would help"
 )
 _FAR = 0.2  # of a standard deviation: no analysis of the mean would come out the same

@@ -28,7 +28,6 @@ from common.release.estimates import (
     related,
 )
 from common.release.measured import Shares
-from common.release.progress import Reporter, silent
 from common.release.replicates import TABLES, Replicates, Replicator
 from common.release.report.means import means
 from common.release.report.network_picture import NetworkDrawing
@@ -39,7 +38,7 @@ from common.release.writing import write_release
 from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse, weights_of
 from common.study.steps import Model
-from common.wording import many
+from common.wording import Reporter, many, silent
 
 SEED = 1
 SUFFIX = ".replicates"

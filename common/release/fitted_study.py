@@ -40,22 +40,22 @@ from common.study.accounting import missing_in
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.study.steps import Model, Step
-from common.study.transcript import without_times
+from common.study.transcript import phases_of, without_times
 from common.wording import many
 
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
 _DRAWN = (
     "Each attribute was drawn given its parents, the attributes with an arrow to it. "
-    f"{_NUMBERS}: thick arrows are strong dependences, if their table has a small expected "
-    "distance below. Noise makes arrows, too."
+    f"{_NUMBERS}: thick arrows are strong dependences, provided that the expected distance of "
+    "their table, above, is small. Noise, too, can draw arrows."
 )
 _TREE = (
-    "The strongest dependences that hold the attributes together, if they are beyond chance. The "
-    "model of this release has no arrows of its own: it draws every attribute given a hidden "
-    f"class. {_NUMBERS}. Noise makes dependence, too."
+    "The tree of the strongest dependences between the attributes, as far as they are "
+    "significant. The model of this release has no arrows of its own: it draws every attribute "
+    f"given a hidden class. {_NUMBERS}. Noise, too, can make attributes dependent."
 )
-_NO_TREE = "No two attributes depend on each other in the synthetic rows but by chance."
-_BY_CHANCE = ", no more than by chance"
+_NO_TREE = "No two attributes are significantly dependent in the synthetic rows."
+_BY_CHANCE = ", not significant"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -274,9 +274,9 @@ def _criteria(privacy: Mapping[str, Any]) -> list[Section]:
         return []
     words = (
         "The owners agreed on these criteria beforehand. Each was measured in their rows, with "
-        "noise, after the model was fitted; all verdicts are right 19 times of 20. A distance is "
-        "the mean over owners, and holds chance as well: compare it with that of rows drawn from "
-        "the model."
+        "noise, after the model was fitted. All verdicts together are right with a probability of "
+        "95 %. A distance is the mean over the owners. It includes differences by chance: compare "
+        "it with the distance of rows drawn from the model."
     )
     lines = [list(release.verdict_words(each)) for each in privacy["criteria"]]
     shown = table(["criterion", "", "measured"], lines)
@@ -287,11 +287,11 @@ def _traffic(transcript: Mapping[str, Any]) -> Section:
     lines = [
         [
             phase,
-            traffic["rounds"],
-            sum(traffic["bytes_sent"].values()),
-            sum(traffic["bytes_received"].values()),
+            traffic.rounds,
+            sum(traffic.sent.values()),
+            sum(traffic.received.values()),
         ]
-        for phase, traffic in transcript["phases"].items()
+        for phase, traffic in phases_of(transcript).items()
     ]
     headings = ["phase", "rounds", "bytes from the parties", "bytes to the parties"]
     return Section("Communication", table(headings, lines))

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from common.errors import InputError, PolicyError
 from common.files import flush
+from common.release.contents import Contents, read_text
 from common.release.manifest import json_text, strict_json
+from common.schema.schema import Schema
+from common.study.document import Study
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from common.release.contents import Contents
 
 STATEMENT = "privacy.json"
 MODEL = "model.json"
@@ -199,6 +200,20 @@ def cautions_of(folder: Path) -> list[str]:
     return [str(words) for words in found] if isinstance(found, list) else []
 
 
+def read_schema(contents: Contents) -> Schema:
+    """Read the schema of a release."""
+    text = read_text(contents, SCHEMA)
+    with contents.blaming(SCHEMA):
+        return Schema.from_toml(text, where=SCHEMA)
+
+
+def read_study(contents: Contents) -> Study:
+    """Read the study that a release is of."""
+    text = read_text(contents, STUDY)
+    with contents.blaming(STUDY):
+        return Study.from_toml(text, where=STUDY)
+
+
 def read_json(folder: Path, name: str) -> dict[str, object]:
     """Read one of a release's JSON files."""
     try:
@@ -237,10 +252,10 @@ def read_results(contents: Contents) -> tuple[bytes, ...]:
     """Read the results in a release; raise InputError if they are too many or damaged."""
     size = contents.sizes().get(RESULTS, 0)
     if size > _MOST_RESULTS:
-        raise InputError(f"{RESULTS}: {size:,} bytes are more than {_MOST_RESULTS:,}")
+        raise contents.error(RESULTS, why=f"{size:,} bytes are more than {_MOST_RESULTS:,}")
     with contents.open(RESULTS) as stream:
         if stream.read(len(_RESULTS_HEAD)) != _RESULTS_HEAD:
-            raise InputError(f"{RESULTS}: not published results of version 2")
+            raise contents.error(RESULTS, why="not published results of version 2")
         results, left = [], size - len(_RESULTS_HEAD)
         while left > 0:
             length = int.from_bytes(stream.read(_LENGTH_BYTES), "big")
@@ -249,5 +264,5 @@ def read_results(contents: Contents) -> tuple[bytes, ...]:
                 break
             results.append(stream.read(length))
         if left != 0 or stream.read(1):
-            raise InputError(f"{RESULTS}: cut short, or longer than it says")
+            raise contents.error(RESULTS, why="cut short, or longer than it says")
     return tuple(results)

@@ -6,10 +6,11 @@ import hashlib
 import json
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from common.errors import InputError
 from common.release.contents import (
@@ -17,7 +18,6 @@ from common.release.contents import (
     copy_into,
     open_release,
     read_json,
-    read_text,
     read_whole,
 )
 from common.release.fitted import FORMAT, Origin
@@ -28,17 +28,17 @@ from common.release.folder import (
     MODEL,
     RANGES,
     STATEMENT,
-    STUDY,
     TABLES,
     TRANSCRIPT,
     read_results,
+    read_study,
 )
 from common.release.manifest import MANIFEST
 from common.release.prior import bundled_prior
 from common.release.synthetic_table import Columns
 from common.schema import Schema
 from common.schema.tables import read_table
-from common.study.document import Study
+from common.study.transcript import phases_of
 
 Loaded = FittedPrivBayes | FittedPrivelet | FittedStudy
 _MOST = 1 << 30
@@ -103,33 +103,48 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
         ranges = read_ranges(contents)
         return replace(ranges, origin=_origin(path, contents, ranges.schema))
     if document.get("method") == METHOD:
-        fitted = FittedPrivBayes.from_json(document, where=f"{path}: {MODEL}")
+        fitted = read_privbayes(contents, document)
         return replace(fitted, origin=_origin(path, contents, fitted.schema))
-    study = Study.from_toml(read_text(contents, STUDY), where=f"{path}: {STUDY}")
+    study = read_study(contents)
     try:
         columns = Columns.of_json(document)
     except (KeyError, AttributeError) as error:
-        raise InputError(f"{path}: {MODEL}: the model is damaged: {error!r}") from None
+        raise contents.error(MODEL, why=f"the model is damaged: {error!r}") from None
     return FittedStudy(
         study=study,
         schema=study.schema,
         results=read_results(contents),
         privacy=read_json(contents, STATEMENT),
         columns=columns,
-        transcript=read_json(contents, TRANSCRIPT),
+        transcript=_read_transcript(contents),
         prior=bundled_prior(contents, study),
         origin=_origin(path, contents, study.schema),
     )
 
 
+def _read_transcript(contents: Contents) -> dict[str, object]:
+    """Read what the study took; `parley verify` compares it with the study."""
+    transcript = read_json(contents, TRANSCRIPT)
+    with contents.blaming(TRANSCRIPT):
+        phases_of(transcript)
+    return transcript
+
+
+def read_privbayes(contents: Contents, document: Mapping[str, Any]) -> FittedPrivBayes:
+    """Read the model of a release of PrivBayes from the content of its model.json."""
+    with contents.blaming(MODEL):
+        return FittedPrivBayes.from_json(document, where=MODEL)
+
+
 def read_ranges(contents: Contents) -> FittedPrivelet:
-    """Read the range counts of a release; an InputError begins with the name of their file."""
+    """Read the range counts of a release."""
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
         copy = copy_into(Path(scratch), contents, RANGES)
         try:
             return FittedPrivelet.load(copy)
         except InputError as error:
-            raise InputError(str(error).replace(str(copy), RANGES)) from None
+            problem = str(error).removeprefix(f"{copy}: ")
+            raise contents.error(RANGES, why=problem) from None
 
 
 def _origin(path: Path, contents: Contents, schema: Schema) -> Origin:

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from common.errors import InputError, located
+from common.errors import InputError
 from common.files import make_private_folder
 from common.methods.registry import run_of
 from common.release import folder as release
 from common.release.archive import zip_pieces
-from common.release.contents import Contents, copy_into, open_release, read_text
+from common.release.contents import Contents, copy_into, open_release
+from common.release.folder import read_schema, read_study
 from common.release.manifest import FOLDER, MANIFEST
 from common.release.synthetic_table import read_codes
 from common.release.verify import Kind, check_bytes
@@ -93,10 +94,8 @@ def read_prior(path: Path) -> PriorRelease:
         tables = sorted(checked.manifest.files.keys() & set(release.TABLES))
         if len(tables) != 1:
             raise InputError(f"prior: {path}: it has no table, or two")
-        schema = Schema.from_toml(read_text(contents, release.SCHEMA), where=release.SCHEMA)
-        name = ""
-        if checked.manifest.study is not None:
-            name = Study.from_toml(read_text(contents, release.STUDY), where=release.STUDY).name
+        schema = read_schema(contents)
+        name = "" if checked.manifest.study is None else read_study(contents).name
         kept = {MANIFEST, release.SCHEMA, release.STUDY, tables[0]}
         kept |= {file for file in contents.sizes() if file.startswith(f"{FOLDER}/")}
         return PriorRelease(
@@ -110,10 +109,10 @@ def read_prior(path: Path) -> PriorRelease:
 
 
 def bundled_prior(contents: Contents, study: Study) -> PriorRelease | None:
-    """Read the prior of a release's study, in the release; errors begin with its name."""
+    """Read the prior of a release's study, in the release."""
     if not study.prior:
         return None
-    with tempfile.TemporaryDirectory(prefix="parley-") as scratch, located(release.PRIOR):
+    with tempfile.TemporaryDirectory(prefix="parley-") as scratch, contents.blaming(release.PRIOR):
         return read_prior(copy_into(Path(scratch), contents, release.PRIOR)).require(study)
 
 

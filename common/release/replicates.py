@@ -37,9 +37,8 @@ import numpy as np
 from common import files
 from common.errors import InputError, LocalError
 from common.privacy.randomness import SeededRandomSource, uniforms
-from common.release.progress import Reporter, silent
 from common.schema import Codes, Schema
-from common.wording import many
+from common.wording import Reporter, many, silent
 
 if TYPE_CHECKING:
     from common.release.fitted import FittedModel

@@ -14,10 +14,10 @@ from common.privacy.accountant import Accountant, Charge
 from common.privacy.promise import Promise
 from common.privacy.randomness import RandomSource
 from common.privacy.statement import PrivacyStatement, Protection, shortcomings
-from common.release.progress import Reporter, silent
 from common.release.synthetic_table import Columns
 from common.schema import Codes, Schema
 from common.schema.tables import TableFile
+from common.wording import Reporter, silent
 
 OWNER = "owner"
 

@@ -36,7 +36,6 @@ from common.errors import InputError
 from common.marginals.threads import map_in_threads, worker_count
 from common.privacy.randomness import source_of
 from common.release.contents import Contents
-from common.release.progress import Reporter, silent
 from common.schema import Codes, Schema
 from common.schema.attribute import Listed
 from common.schema.binning import Binning
@@ -44,7 +43,7 @@ from common.schema.codes import concatenate
 from common.schema.columns import as_text, is_text
 from common.schema.decoder import decode_to_arrow
 from common.schema.tables import convert_options, parse_options
-from common.wording import many
+from common.wording import Reporter, many, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -292,7 +291,7 @@ class ReleasedTable:
 
 
 def read_released_table(contents: Contents, name: str, schema: Schema) -> ReleasedTable:
-    """Encode the table of a release; an InputError begins with its name."""
+    """Encode the table of a release; keep as many rows as a report is about."""
     kept, rows = list[Codes](), 0
     for codes in _encoded(contents, name, schema):
         if rows < KEPT_ROWS:
@@ -311,17 +310,18 @@ def _encoded(contents: Contents, name: str, schema: Schema) -> Iterator[Codes]:
     without_rules, empty = schema.without_rules(), True
     try:
         for block in _blocks(contents, name, schema):
-            codes = without_rules.encode(block, where=name)
-            _check_rules(codes, schema, name)
+            with contents.blaming(name):
+                codes = without_rules.encode(block, where=name)
+                _check_rules(codes, schema)
             empty = False
             yield codes
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{name}: not a table that can be read: {error}") from None
+        raise contents.error(name, why=f"not a table that can be read: {error}") from None
     if empty:
-        raise InputError(f"{name}: the table has no rows")
+        raise contents.error(name, why="the table has no rows")
 
 
-def _check_rules(codes: Codes, schema: Schema, name: str) -> None:
+def _check_rules(codes: Codes, schema: Schema) -> None:
     """Refuse a row that breaks a rule; where `other` is an empty cell, a rule cannot be checked."""
     unclear = {
         a
@@ -330,14 +330,14 @@ def _check_rules(codes: Codes, schema: Schema, name: str) -> None:
     }
     for rule in schema.possible.rules:
         if unclear.isdisjoint(rule.attributes) and not rule.holds(codes.columns).all():
-            raise InputError(f"{name}: rows break a rule of the schema: {rule.rule}")
+            raise InputError(f"rows break a rule of the schema: {rule.rule}")
 
 
 def _blocks(contents: Contents, name: str, schema: Schema) -> Iterator[pa.Table]:
     with contents.open(name) as stream:
         if name.endswith(".parquet"):
             file = pyarrow.parquet.ParquetFile(stream)
-            _check_names(file.schema_arrow.names, name, schema)
+            columns = file.schema_arrow.names
             batches = file.iter_batches(batch_size=BLOCK_ROWS)
         else:
             batches = pyarrow.csv.open_csv(
@@ -345,11 +345,9 @@ def _blocks(contents: Contents, name: str, schema: Schema) -> Iterator[pa.Table]
                 parse_options=parse_options(",", schema.names),
                 convert_options=convert_options((), dict.fromkeys(schema.names, pa.string())),
             )
-            _check_names(batches.schema.names, name, schema)
+            columns = batches.schema.names
+        if sorted(columns) != sorted(schema.names):
+            strange = sorted(set(columns) ^ set(schema.names)) or ["a column that is there twice"]
+            words = f"its columns are not those of the schema: {', '.join(strange)}"
+            raise contents.error(name, why=words)
         yield from (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
-
-
-def _check_names(columns: list[str], name: str, schema: Schema) -> None:
-    if sorted(columns) != sorted(schema.names):
-        strange = sorted(set(columns) ^ set(schema.names)) or ["a column that is there twice"]
-        raise InputError(f"{name}: its columns are not those of the schema: {', '.join(strange)}")

@@ -19,7 +19,7 @@ from common.crypto.identities.identity import normal_fingerprint
 from common.errors import InputError, OtherVersionError
 from common.privacy.statement import versions
 from common.release import folder as release
-from common.release.contents import Contents, data_names, open_release, read_whole
+from common.release.contents import Contents, FileError, data_names, open_release, read_whole
 from common.release.manifest import (
     FOLDER,
     MANIFEST,
@@ -30,8 +30,8 @@ from common.release.manifest import (
     SignerRole,
     sha256_of,
 )
-from common.release.progress import Reporter, silent
 from common.study.document import Study
+from common.wording import Reporter, silent
 
 _NOT_SIGNED = (
     "are missing: the release is not signed, so files and manifest could have been changed alike. "
@@ -138,11 +138,12 @@ def _signatures(contents: Contents, manifest: bytes) -> tuple[list[Signature], l
             continue
         try:
             data = read_whole(contents, file, most=MOST_JSON_BYTES)
-            signature = Signature.from_bytes(data, file)
-            signature.require(manifest)
-        except InputError as error:
-            detail = str(error).partition(f"{file}: ")[2] or str(error)
-            problems.append(Problem(file, Kind.SIGNATURE, f"the signature is wrong: {detail}"))
+            with contents.blaming(file):
+                signature = Signature.from_bytes(data, file)
+                signature.require(manifest)
+        except FileError as error:
+            detail = f"the signature is wrong: {error.why}"
+            problems.append(Problem(file, Kind.SIGNATURE, detail))
         else:
             found.append(signature)
     found.sort(key=lambda each: (each.role is SignerRole.PARTY, each.name))

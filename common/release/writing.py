@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from common.release import folder as release
 from common.release.archive import finish
 from common.release.manifest import Signer, json_text
-from common.release.progress import Reporter, silent
 from common.release.report.release_page import ReleaseFacts, release_page
 from common.release.synthetic_table import KEPT_ROWS, as_in_the_table, write_stream
 from common.schema import Codes
+from common.wording import Reporter, silent
 
 if TYPE_CHECKING:
     from common.release.fitted import FittedModel

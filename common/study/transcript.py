@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from common.errors import LocalError
+from common.errors import InputError, LocalError
 from common.study.document import Study
 from common.wording import many
 
@@ -40,6 +41,31 @@ class PhaseTraffic:
 
 
 Phases = Mapping[str, PhaseTraffic]
+
+
+def phases_of(transcript: Mapping[str, Any]) -> dict[str, PhaseTraffic]:
+    """Read the phases of a transcript; raise InputError if there are none, or they are damaged."""
+    try:
+        return {
+            phase: PhaseTraffic(
+                rounds=_count(traffic["rounds"]),
+                sent=_counts(traffic["bytes_sent"]),
+                received=_counts(traffic["bytes_received"]),
+            )
+            for phase, traffic in transcript["phases"].items()
+        }
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"not a transcript: {error!r}") from None
+
+
+def _counts(by_party: Mapping[str, object]) -> Counter[str]:
+    return Counter({party: _count(size) for party, size in by_party.items()})
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a count")
+    return value
 
 
 def transcript_of(

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from common.release.progress import Reporter
-from common.wording import harmless
+from common.wording import Reporter, harmless
 
 if TYPE_CHECKING:
     from rich.console import Console

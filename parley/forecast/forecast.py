@@ -14,10 +14,10 @@ from fractions import Fraction
 from common.errors import InputError
 from common.methods.registry import method_of
 from common.privacy.noise_law import NoiseLaw
-from common.release.progress import Reporter, silent
 from common.schema import Codes
 from common.study.document import Study
 from common.study.steps import Step, SumStep
+from common.wording import Reporter, silent
 from parley.forecast.trial import Distances, Trial
 
 

@@ -34,7 +34,6 @@ from common.privacy.randomness import source_of
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
-from common.release.progress import Reporter, silent
 from common.release.single_owner import (
     OWNER,
     Table,
@@ -46,6 +45,7 @@ from common.release.single_owner import (
 from common.schema import Schema
 from common.wavelet import plan_privelet, privelet
 from common.wavelet.decisions import METHODS
+from common.wording import Reporter, silent
 from parley.simulation.study import run_in_process
 
 

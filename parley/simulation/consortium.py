@@ -30,7 +30,6 @@ import pyarrow.parquet
 from common.crypto.key_files import load_identity, no_passphrase
 from common.errors import LocalError
 from common.files import read
-from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_arrow
 from common.release.verify import verify
 from common.schema import Schema
@@ -38,6 +37,7 @@ from common.service.process import system_clock
 from common.study.document import Member, Study
 from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
+from common.wording import Reporter, silent
 from curator.app import CuratorSettings, curator_settings, open_store, priors, propose
 from curator.store.records import Record, StudyState
 from party.app import party_settings

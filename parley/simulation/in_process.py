@@ -16,7 +16,6 @@ from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import Blinder, PublicKey, generate_key_pair
 from common.errors import InputError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
-from common.release.progress import Reporter, silent
 from common.schema.codes import Codes
 from common.study.document import Study
 from common.study.messages import KeysRelayed, StepOpened, ToCurator, ToParty, message_bytes
@@ -26,6 +25,7 @@ from common.study.script import ScriptRun
 from common.study.steps import Model, Step
 from common.study.sums import needs_key
 from common.study.transcript import SETTING_UP, PhaseTraffic
+from common.wording import Reporter, silent
 from curator.role import CuratorRole, Fail, State
 from curator.role import Effect as CuratorEffect
 from curator.role import Send as SendToParty

@@ -21,12 +21,12 @@ from common.methods.registry import method_of, run_of
 from common.privacy.randomness import source_of
 from common.release.fitted_study import FittedStudy
 from common.release.prior import PriorRelease, read_prior
-from common.release.progress import Reporter, silent
 from common.release.single_owner import Table, as_schema, encode
 from common.schema import Schema
 from common.study.accounting import account, statement_of
 from common.study.document import DEFAULT_METHOD, Member, Study
 from common.study.transcript import transcript_of
+from common.wording import Reporter, silent
 from parley.simulation.in_process import run_study
 
 

@@ -202,7 +202,7 @@ def distribution(
 
 
 def _interval(noisy: NDArray[np.float64], own: NDArray[np.intp], deviation: float) -> Interval:
-    """Return the interval that holds the true share of some values 19 times of 20."""
+    """Return the 95 % interval for the true proportion of some values."""
     middle = float(noisy[own].sum())
     reach = _TWO_SIDED_95 * deviation * len(own) ** 0.5
     return middle - reach, middle + reach

@@ -20,7 +20,7 @@ from common.release.report.page import (
 from common.wording import many
 
 _ORDERS = {1: "Single columns", 2: "Pairs of columns", 3: "Three columns together"}
-# What a statistician would say of an average share of rows that would have to move.
+# What a statistician would say of an average distance.
 _VERDICTS = (
     (0.02, "Very close"),
     (0.05, "Close"),
@@ -105,8 +105,9 @@ def _numbers(found: Evaluation) -> Markup:
     if not found.numbers:
         return paragraph("There are no columns of numbers to compare.")
     words = (
-        "Within a bin numbers are drawn evenly, so these can be off where the distances above are "
-        "not. “By bins” is the real mean with every number drawn evenly from its bin."
+        "Within a bin numbers are drawn uniformly, so means and medians can be wrong even where "
+        "the distances above are small. “By bins” is the real mean with every number drawn "
+        "uniformly from its bin."
     )
     headings = ["column", "mean, real", "by bins", "synthetic", "median, real", "synthetic"]
     lines = [

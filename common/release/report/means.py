@@ -27,7 +27,7 @@ _LEAST_KNOWN = 3.0  # deviations of the number of rows that have a value, to div
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean, and where it is expected 19 times of 20."""
+    """A mean and its 95 % interval."""
 
     name: str  # of the column
     mean: float  # from the released counts
@@ -82,15 +82,16 @@ def means_section(found: Sequence[Mean]) -> list[Section]:
     if not found:
         return []
     words = (
-        "From the released counts of single columns, numbers taken at the centre of their bin. The "
-        "interval holds the mean of the population 19 times of 20: it allows for the noise and for "
-        "the sampling of the real rows. For means by groups and all else use `parley estimate`."
+        "The means are those of the released counts of single columns; a number counts as the "
+        "centre of its bin. The 95 % interval is for the mean of the population: it allows for the "
+        "noise and for the sampling of the real rows. For means by group, and for other "
+        "statistics, use `parley estimate`."
     )
     picture = forest("Means with their intervals", [(each.name, *each.relative) for each in found])
-    caption = "Each line is the range of a column; the mark is its mean, in its interval."
+    caption = "Each line is the range of a column. The mark is the mean, inside its interval."
     lines = [
         [each.name, readable(each.mean), f"{readable(each.low)} .. {readable(each.high)}"]
         for each in found
     ]
-    listed = table(["column", "mean", "interval"], lines)
+    listed = table(["column", "mean", "95 % interval"], lines)
     return [Section("Means", joined([paragraph(words), figure(picture, caption=caption), listed]))]

@@ -48,7 +48,7 @@ class NetworkDrawing:
     caption: str = (
         "Each attribute was drawn given its parents, the attributes with an arrow to it. Numbers "
         "are the mutual information in bits, from the noisy tables: thick arrows are strong "
-        "dependences. Noise makes arrows, too."
+        "dependences. Noise, too, can draw arrows."
     )
     without_edges: str = "No attribute was drawn given another one."
 

@@ -43,13 +43,13 @@ _MOST_PAIRS = 60
 _MOST_SUMS = 60
 _UNFOLDED = 12  # lines of a list that is shown without a click
 _MEANING = {
-    Verdict.SAFE: "A released sum tells the pair's table, in all values or at least eight groups "
-    "of each column, and the rows follow it. Conditions on values within a group follow from "
-    "the model.",
-    Verdict.CARE: "The pair is counted in few groups, or under much noise, or the rows do not "
-    "follow its table or show no relation. What the rows show of it may be wrong.",
-    Verdict.ABSENT: "The pair was never counted together. What the rows show of it follows from "
-    "other pairs, or from nothing.",
+    Verdict.SAFE: "A released sum contains the pair's table, by all values or by at least eight "
+    "groups of each column, and the rows follow it. Proportions of values within a group follow "
+    "from the model.",
+    Verdict.CARE: "The pair was counted in few groups or with much noise, or the rows do not "
+    "follow its table, or they show no relation. The relation in the rows may be wrong.",
+    Verdict.ABSENT: "The two columns were never counted together. Their relation in the rows "
+    "follows from other pairs, or from nothing.",
 }
 
 
@@ -69,9 +69,10 @@ class Relations:
             return None
         names = ", ".join(self.alone)
         return (
-            f"No relations: {len(self.alone)} of {width} columns ({names}) depend on no other in "
-            "these rows but by chance. Noise hid what relations there are, or there are none. Use "
-            "them one column at a time; more rows, a larger epsilon or fewer columns would help."
+            f"No relations: {len(self.alone)} of {width} columns ({names}) are not significantly "
+            "related to any other column in these rows. Either noise hid their relations, or they "
+            "have none. Use these columns one at a time; more rows, a larger epsilon or fewer "
+            "columns would help."
         )
 
 
@@ -125,8 +126,8 @@ def usable_pairs(found: Diagnostics) -> list[Section]:
         return []
     parts = [
         paragraph(
-            "An estimate from several attributes is as good as what was measured of them. "
-            "`parley estimate` gives intervals, and flags what is not safe."
+            "An estimate from several attributes is only as good as the counts behind it. "
+            "`parley estimate` gives intervals, and flags estimates that are not safe."
         )
     ]
     for verdict in Verdict:
@@ -143,8 +144,8 @@ def usable_pairs(found: Diagnostics) -> list[Section]:
             parts.append(paragraph("`parley describe` lists the others."))
     parts.append(
         paragraph(
-            f"Of {many(found.all_triples, 'triple')} of attributes, {found.triples:,} were counted "
-            "together; others follow from the model."
+            f"{found.triples:,} of {many(found.all_triples, 'triple')} of attributes were counted "
+            "together; the others follow from the model."
         )
     )
     return [Section("What may be used together", joined([*parts, *_residuals(found)]))]
@@ -164,8 +165,8 @@ def _residuals(found: Diagnostics) -> list[Markup]:
         for each in worst
     ]
     words = (
-        "How far the synthetic rows are from every released sum, in units of its noise: about 1 or "
-        "less where the model follows. The largest come first."
+        "A residual is the distance of the synthetic rows from a released sum, in units of its "
+        "noise: about 1 or less where the model follows the sum. The largest come first."
     )
     shown = _folded_if_long("the sums", ["sum", "residual", "follows"], lines)
     return [heading("Residuals of the released sums"), paragraph(words), shown]
@@ -191,10 +192,11 @@ class FloorForecast:
 
     def words(self) -> str:
         return (
-            "Below the floor: at this budget noisy one-way marginals alone (method floor) are "
-            "expected to be closer to the truth than this release: its noise moves a pair by "
-            f"{self.noise:.2f} on average, theirs by {self.floor_noise:.2f}, and the dependence it "
-            f"shows is worth {self.dependence:.2f}. More epsilon, more rows or subn+ would help."
+            "Below the floor: at this budget, noisy one-way marginals alone (method floor) are "
+            "expected to be closer to the truth than this release. On average the noise of this "
+            f"release moves a pair by {self.noise:.2f}, that of the floor by "
+            f"{self.floor_noise:.2f}, and the dependence in this release is worth "
+            f"{self.dependence:.2f}. A larger epsilon, more rows or subn+ would help."
         )
 
 

@@ -130,8 +130,8 @@ def _size_card(facts: ReleaseFacts) -> Markup:
     owners = many(len(facts.privacy["parties"]), "owner")
     return card(
         "What it is",
-        f"{many(len(facts.schema.names), 'column')}, learnt from {facts.rows:,} real rows of "
-        f"{owners} through noise. No row was copied.",
+        f"{many(len(facts.schema.names), 'column')}, learnt from noisy counts of {facts.rows:,} "
+        f"real rows of {owners}. No row was copied.",
         figure=f"{facts.synthetic_rows:,} synthetic rows",
     )
 
@@ -147,13 +147,13 @@ def _privacy_card(privacy: Mapping[str, Any]) -> Markup:
 
 def _columns_card(facts: ReleaseFacts) -> Markup:
     if not facts.columns:
-        words = "The noise in this method's answers has no law."
+        words = "The distribution of the noise in this method's answers is not known."
         return card("Single columns", words, figure="not known")
     average = float(np.mean([error.distance for error in facts.columns]))
     worst = max(facts.columns, key=lambda error: error.distance)
     return card(
         "Single columns",
-        "That share of the rows, on average, has another value than it should. Worst: "
+        "On average, noise gives this proportion of the rows a different value. Worst column: "
         f"{worst.named(facts.schema.names)}, {worst.distance:.1%}.",
         figure=f"off by {average:.1%}",
     )
@@ -165,7 +165,7 @@ def _pairs_card(facts: ReleaseFacts) -> Markup:
     found = facts.relations
     return card(
         "Pairs of columns",
-        "Those pairs depend on each other in the synthetic rows beyond chance.",
+        "These pairs are significantly dependent in the synthetic rows.",
         *([f"Related to nothing: {', '.join(found.alone)}."] if found.alone else []),
         figure=f"{found.related:,} of {found.pairs:,} related",
     )
@@ -177,7 +177,7 @@ def _limits_card(facts: ReleaseFacts) -> Markup:
         least = 2 * max(error.deviation for error in facts.columns)
         sentences.insert(0, f"Groups of fewer than {least:,.0f} rows are mostly noise.")
     if facts.synthetic.rows and facts.relations.alone:
-        sentences.append("Relations of the columns that are related to nothing are not held.")
+        sentences.append("The release holds no relations of columns that are related to nothing.")
     return card("Do not use it for", *sentences, figure="small groups")
 
 
@@ -185,8 +185,8 @@ def _introduction() -> Markup:
     first = paragraph(
         "The rows of this release are synthetic: they were drawn from a model, and no row was "
         "copied from a real person. The model was fitted to noisy counts of a real table. Counts, "
-        "distributions and relations between columns are close to the real ones where those are "
-        "larger than the noise."
+        "distributions and relations between columns are close to the real ones where the real "
+        "ones are larger than the noise."
     )
     second = paragraph(
         "Use the table to explore, to teach, to test software and to prepare analyses. Small "
@@ -213,9 +213,9 @@ def _privacy(privacy: Mapping[str, Any]) -> Markup:
         paragraph(
             f"The guarantee is differential privacy with epsilon = {epsilon:g} "
             f"({privacy['epsilon_requested']:g} was asked for) and delta = {privacy['delta']:g}. "
-            f"What is protected is {privacy['unit_of_privacy']}: whatever a reader concludes from "
-            f"this release would have been at most {_factor(epsilon)} times as likely, or as "
-            f"unlikely, had any one row been another; {suspicion(epsilon, privacy['delta'])}."
+            f"It protects {privacy['unit_of_privacy']}: if any one row were another, a conclusion "
+            f"that a reader draws from this release would be at most {_factor(epsilon)} times as "
+            f"likely, or as unlikely; {suspicion(epsilon, privacy['delta'])}."
         )
     )
     if privacy["delta"]:
@@ -249,7 +249,7 @@ def _ledger(privacy: Mapping[str, Any]) -> Markup:
         grouped.setdefault((step["step"].split(":")[0], step["mechanism"]), []).append(step)
     lines = []
     for (name, mechanism), group in grouped.items():
-        words = group[0]["step"] if len(group) == 1 else f"{name}: {len(group)} releases"
+        words = group[0]["step"] if len(group) == 1 else f"{name}: {many(len(group), 'answer')}"
         lines.append([words, mechanism, float(sum(step[privacy["currency"]] for step in group))])
     paid = [[party, float(cost)] for party, cost in privacy["parties"].items()]
     return joined(
@@ -291,9 +291,9 @@ def _distributions(facts: ReleaseFacts) -> Markup:
             )
         )
     words = paragraph(
-        f"Bars and numbers are the shares in {_shown(facts)}. The line across a bar is where the "
-        "real share is expected, 19 times of 20: the released count, give or take its noise. "
-        "Values that are many are shown in groups."
+        f"Bars and numbers are proportions of the rows in {_shown(facts)}. The line across a bar "
+        "is a 95 % interval for the real proportion: the released count, plus or minus its noise. "
+        "A column with many values is shown in groups of values."
     )
     return joined([words, grid(charts)])
 
@@ -313,9 +313,8 @@ def _dependence(facts: ReleaseFacts) -> Markup:
     picture = figure(
         heatmap(words, facts.schema.names, found.strength),
         caption="Cramér's V in the synthetic rows: 0 for independent columns, 1 where one "
-        f"determines the other. {found.related:,} of {found.pairs:,} pairs depend on each "
-        "other more than independent columns do by chance; the others are shown as 0. Noise "
-        "makes dependence, too.",
+        f"determines the other. {found.related:,} of {found.pairs:,} pairs are significantly "
+        "dependent; the others are shown as 0. Noise, too, can make columns dependent.",
     )
     names, strength = facts.schema.names, found.strength
     pairs = [(i, j) for i in range(len(names)) for j in range(i) if strength[i, j] > 0]
@@ -332,10 +331,11 @@ def _errors(facts: ReleaseFacts) -> Markup:
         return paragraph("The noise in the answers of this method is not known exactly.")
     least = 2 * max(error.deviation for error in facts.columns)
     words = (
-        "This is what noise alone does to what was counted, by the table that tells most about a "
-        "column or a pair. The distance is the share of rows that would have to move. The model "
-        "is fitted to all tables together, which is a little better; what the model cannot hold "
-        f"comes on top. A count well above {least:,.0f} rows is more than noise."
+        "This is the error that noise alone adds to the counts of a column or a pair, in the most "
+        "informative table that has them. The expected distance is the proportion of rows that "
+        "would have to change. The model is fitted to all tables together, which makes the error "
+        "a little smaller; what the model cannot represent makes it larger. A count well above "
+        f"{least:,.0f} rows is more than noise."
     )
     parts = [paragraph(words), _error_table("column", facts.columns, facts.schema.names)]
     if facts.pairs:
@@ -355,7 +355,7 @@ def _error_table(kind: str, errors: Sequence[ExpectedError], names: Sequence[str
         ]
         for e in worst
     ]
-    headings = [kind, "cells", "deviation of a count (rows)", "expected distance"]
+    headings = [kind, "cells", "standard deviation of a count (rows)", "expected distance"]
     made, summary = table(headings, lines), f"{len(lines):,} {kind}s counted"
     return made if len(lines) <= _MOST_LINES else folded(made, summary=summary)
 

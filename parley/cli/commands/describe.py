@@ -72,13 +72,13 @@ def _print(found: Diagnostics) -> None:
         for facts in pairs:
             console.result(f"  {' and '.join(facts.names)}: {facts.reason}")
     console.result(
-        f"triples counted together: {found.triples:,} of {found.all_triples:,}; others follow "
+        f"triples counted together: {found.triples:,} of {found.all_triples:,}; the others follow "
         "from the model"
     )
     for each in found.measured:
         if each.spread is not None:
             names = ", ".join(found.names[a] for a in each.attributes)
-            doubt = "" if each.follows() else ": the rows do not follow"
+            doubt = "" if each.follows() else "; the rows do not follow it"
             console.result(
                 f"residual of {each.name} ({names}): {each.spread:.2f} times its noise{doubt}"
             )

@@ -2,6 +2,7 @@
 
 import io
 import os
+import pickle
 import stat
 import struct
 import zipfile
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from common.errors import InputError
 from common.release.archive import add_signature, finish, zip_pieces
-from common.release.contents import FolderContents, open_release
+from common.release.contents import FileError, FolderContents, open_release, read_json
 from common.release.manifest import MANIFEST
 from common.release.verify import Kind, check_bytes
 from tests.unit.release.conftest import CURATOR, NORTH, STUDY, problems
@@ -257,3 +258,22 @@ def test_a_zip_has_one_folder_inside_and_one_without_is_read_as_well(folder, tmp
         for name in one.sizes():
             with one.open(name) as here, other.open(name) as there:
                 assert here.read() == there.read()
+
+
+def test_an_error_of_a_file_knows_its_release_its_file_and_the_reason(tmp_path):
+    for name in ("outer", "inner"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.json").write_text("[")
+    outer, inner = FolderContents(tmp_path / "outer"), FolderContents(tmp_path / "inner")
+    with pytest.raises(FileError) as found:
+        read_json(outer, "a.json")
+    assert (found.value.file, found.value.why[:8]) == ("a.json", "not JSON")
+    assert str(found.value).startswith(f"{tmp_path / 'outer'}: a.json: not JSON")
+    assert pickle.loads(pickle.dumps(found.value)).file == "a.json"  # noqa: S301  # our own
+    with pytest.raises(FileError) as found, outer.blaming("prior.zip"):
+        read_json(inner, "a.json")
+    assert found.value.file == "prior.zip"
+    assert f"{tmp_path / 'inner'}: a.json" in found.value.why
+    with pytest.raises(FileError) as found, outer.blaming("b.toml"):
+        raise InputError("b.toml: no name")
+    assert (found.value.file, found.value.why) == ("b.toml", "no name")

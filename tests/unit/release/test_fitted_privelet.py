@@ -6,6 +6,8 @@ import pytest
 
 import parley
 from common.errors import InputError
+from common.release.folder import new_folder
+from common.release.writing import write_release
 from tests.harness.people import SMOKERS as SCHEMA
 from tests.harness.people import smokers as table_of
 
@@ -72,3 +74,13 @@ def test_a_file_without_its_statement_is_refused(tmp_path):
                 cut.writestr(name, whole.read(name))
     with pytest.raises(InputError, match=r"cut\.zip"):
         parley.load(tmp_path / "cut.zip")
+
+
+def test_the_range_counts_of_a_release_are_named_if_they_are_damaged(tmp_path):
+    fitted = parley.Privelet(epsilon=1.0).fit(table_of(50), SCHEMA)
+    with new_folder(tmp_path / "release", overwrite=False) as folder:
+        write_release(folder, fitted)
+    ranges = tmp_path / "release" / "ranges.zip"
+    ranges.write_bytes(ranges.read_bytes()[:-30])
+    with pytest.raises(InputError, match=r"release: ranges\.zip: not a release, or damaged"):
+        parley.load(tmp_path / "release")

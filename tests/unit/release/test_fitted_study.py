@@ -1,10 +1,13 @@
 """What a study releases: its drawing, its defaults, its file and its refits."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 import parley
+from common.errors import InputError
 from common.methods.network_model import NetworkModel, Variables, network_of
 from common.privacy.randomness import SeededRandomSource
 from common.release.fitted_study import study_drawing
@@ -50,6 +53,20 @@ def test_a_saved_release_is_loaded_with_its_rows_and_its_statement(tmp_path):
     assert again.count("sex = F").share == made.sample_codes().columns[1].tolist().count(0) / 600
 
 
+@pytest.mark.parametrize(
+    "phases",
+    [None, 5, [], {"margins": 5}, {"margins": {"rounds": 1}},
+     {"margins": {"rounds": 1, "bytes_sent": [1], "bytes_received": {}}},
+     {"margins": {"rounds": 1, "bytes_sent": {"a": "x"}, "bytes_received": {}}}],
+)  # fmt: skip
+def test_a_release_without_the_phases_of_its_transcript_is_refused(tmp_path, phases):
+    simulated().save(tmp_path / "release")
+    path = tmp_path / "release" / "transcript.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"phases": phases}))
+    with pytest.raises(InputError, match=r"release: transcript\.json: not a transcript"):
+        parley.load(tmp_path / "release").report(tmp_path / "report.html")
+
+
 def test_a_network_is_drawn_with_its_arrows_and_what_is_chance_is_called_so():
     first = np.arange(2000) % 2
     columns = [first, first, np.random.default_rng(1).integers(0, 2, 2000)]
@@ -59,7 +76,7 @@ def test_a_network_is_drawn_with_its_arrows_and_what_is_chance_is_called_so():
     assert list(drawing.strengths) == [("a0", "a1"), ("a1", "a2")]
     assert drawing.strengths["a0", "a1"] > 0.99
     assert drawing.notes["a0", "a1"] == "1.000 bits"
-    assert drawing.notes["a1", "a2"].endswith("no more than by chance")
+    assert drawing.notes["a1", "a2"].endswith("not significant")
 
 
 def test_a_model_without_arrows_is_drawn_as_its_strongest_tree():

@@ -89,12 +89,12 @@ def test_what_stands_out_is_judged_by_the_noise_of_the_columns(codes):
 
 def test_relations_are_counted_and_a_caution_where_there_are_none(codes):
     related = release_page(facts(codes))
-    assert "1 of 1 pairs depend on each other" in related
+    assert "1 of 1 pairs are significantly dependent" in related
     assert "No relations" not in related
     rng = np.random.default_rng(2)
     columns = [rng.integers(0, size, 1_000) for size in SCHEMA.sizes]
     alone = release_page(facts(Codes.from_columns(columns, SCHEMA.sizes)))
-    assert "0 of 1 pairs depend on each other" in alone
+    assert "0 of 1 pairs are significantly dependent" in alone
     assert "No relations" not in alone  # two attributes may well be independent
     letters = SCHEMA.attributes[0]
     three = Schema(tuple(replace(letters, name=name) for name in "abc"))

@@ -18,7 +18,7 @@ def test_mutual_information_of_known_tables():
 
 
 def test_an_arrow_is_not_sold_for_a_dependence(model):
-    assert "Noise makes arrows, too." in network_drawing(model, SCHEMA).caption
+    assert "Noise, too, can draw arrows." in network_drawing(model, SCHEMA).caption
 
 
 def test_edges_carry_their_strength(model):

@@ -298,7 +298,7 @@ def test_a_model_that_is_longer_than_the_derived_one_is_not_read(parley, copies)
     finish_again(copies / "several")
     done = parley("verify", "several", "--unsigned")
     assert done.code == 3
-    assert "model.json has" in done.err
+    assert "- model.json: has" in done.err
 
 
 def test_formulas_are_warned_of_and_are_text_in_the_copy_for_spreadsheets(parley, tmp_path):
