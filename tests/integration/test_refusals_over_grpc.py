@@ -27,7 +27,6 @@ from tests.harness.consortium import (
     Wrapped,
     enrolled,
     finish,
-    status_of,
     wrapping,
 )
 from tests.harness.small_study import SIZES, EveryKindOfStep
@@ -45,7 +44,7 @@ def test_a_study_nobody_proposed_is_unknown(gathering):
     north = consortium.parties["north"]
     assert refusal_of(lambda: north.attend(other)) is ErrorCode.STUDY_UNKNOWN
     with north.dial() as connection:
-        for call in (connection.fetch_study, partial(status_of, connection)):
+        for call in (connection.fetch_study, partial(connection.acknowledge, received=0)):
             assert refusal_of(lambda call=call: call(other.digest)) is ErrorCode.STUDY_UNKNOWN
 
 
@@ -237,7 +236,7 @@ def test_an_approval_signed_by_somebody_else_does_not_count(gathering):
         assert refusal_of(lambda: connection.approve(study.digest, forged)) is (
             ErrorCode.APPROVAL_INVALID
         )
-        assert set(status_of(connection, study.digest).waiting_for) == {"north", "east"}
+        assert set(consortium.session.waiting_for) == {"north", "east"}
 
 
 def test_a_policy_that_refuses_ends_the_study_for_everybody_without_a_charge(gathering):

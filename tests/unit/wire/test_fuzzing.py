@@ -212,7 +212,7 @@ def fits(work, most_bytes):
     ("kind", "unit"),
     [
         (curator_pb2.EnrolResponse, b"\x1a\x00"),  # two bytes for a list's entry
-        (curator_pb2.StatusResponse, b"\x22\x00"),
+        (messages_pb2.ListPublished, b"\x12\x00"),
         (messages_pb2.ToCurator, b"\xf8\x01\x01"),  # unknown fields
         (messages_pb2.ToCurator, b"\xfb\x01"),  # groups within groups
         (errors_pb2.ErrorDetail, b"\x08\x01"),  # one field, a million times
