@@ -118,7 +118,7 @@ class CuratorServicer:
             if queued is None:
                 return
             self.identify(call.context)  # may have been revoked since
-            for frame in split(queued.body, sequence=queued.sequence):
+            for frame in split(queued):
                 yield pb.WorkResponse(frame=frame)
             after = queued.sequence
 
@@ -157,7 +157,7 @@ class CuratorServicer:
             self._admission.hold(call, len(request.frame.payload))
             whole = assembler.add(request)
             if whole is not None:
-                session.receive(party, whole.sequence, whole.data)
+                session.receive(party, whole.sequence, whole.body)
                 call.held = 0
         assembler.finish()
         return pb.SubmitResponse(submitted=inbox.newest(session.digest, party))

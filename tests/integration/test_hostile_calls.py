@@ -14,7 +14,7 @@ from common.service.process import system_clock
 from common.study.signatures import approval_statement
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, received
-from common.wire.frames import split
+from common.wire.frames import NumberedMessage, split
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
@@ -103,9 +103,10 @@ def begin(consortium):
 
 def frames(study, mebibytes=4):
     """Return the calls that bring a message of that size."""
+    message = NumberedMessage(sequence=1, body=bytes(mebibytes * strict.MIB))
     return [
         pb.SubmitRequest(study=study.digest, frame=frame).SerializeToString()
-        for frame in split(bytes(mebibytes * strict.MIB), sequence=1)
+        for frame in split(message)
     ]
 
 

@@ -18,7 +18,7 @@ from common.errors import InputError
 from common.study import messages
 from common.wire import codec, strict
 from common.wire.catalogue import TRAILER, WireError, received
-from common.wire.frames import Assembler, split
+from common.wire.frames import Assembler, NumberedMessage, split
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, Subject
 from common.wire.pki.credentials import parse_certificates, parse_request
@@ -141,7 +141,7 @@ def test_calls_are_refused_or_understood(kind, choice):
 def test_damaged_frames_never_yield_another_message(choice):
     sent = [
         curator_pb2.WorkResponse(frame=frame).SerializeToString()
-        for frame in split(b"a message", sequence=1)
+        for frame in split(NumberedMessage(sequence=1, body=b"a message"))
     ]
     assembler = Assembler(stored=0)
     try:
@@ -149,7 +149,7 @@ def test_damaged_frames_never_yield_another_message(choice):
         whole = assembler.add(call)
     except (WireError, DecodeError):  # gRPC itself refuses what cannot be parsed
         return
-    assert whole is None or whole.data == b"a message"
+    assert whole is None or whole.body == b"a message"
 
 
 @given(data=st.binary(max_size=50))
