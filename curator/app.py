@@ -40,7 +40,7 @@ from curator.metrics import curator_samples
 from curator.server.service import CuratorServer
 from curator.store.store import Store
 from curator.studies import Studies
-from curator.upkeep import Alerting, Upkeep, WaitingLimits
+from curator.upkeep import Alerting, Upkeep, WaitingLimits, look
 
 logger = logging.getLogger(__name__)
 
@@ -233,10 +233,7 @@ def serve(
             with _watched(settings, watched):
                 watch = ExpiryWatch(clock)
                 while not stopping.wait(_LOOK_EVERY_S):
-                    with logging_failures(logger, "looking after the studies"):
-                        studies.open()
-                        upkeep.look()
-                        alerting.look(clock())
+                    look(studies, upkeep, alerting)
                     watch.look(files)
         finally:
             server.stop(grace_s=settings.grace_s)

@@ -255,14 +255,10 @@ class StudySession:
             effects = role.declare_missing(party, why=why)
             if not effects:
                 return
-            with self._store.transaction():
+            ending = StudyState.REFUSED if why else StudyState.FAILED
+            with self._executing(role, effects, ending=ending):
                 sequence = self._store.inbox.newest(self.digest, DECLARED) + 1
                 self._keep(DECLARED, sequence, f"{party}\n{why}".encode(), effects)
-                ending = StudyState.REFUSED if why else StudyState.FAILED
-                waiting = self._execute(role, effects, ending)
-        self._waiting = waiting
-        if self.record.state is StudyState.PUBLISHING:
-            self._publish_later()
         logger.warning(
             "study %s: %s %s; it is now %s", short_id(self.digest), party,
             why or "is declared missing", self.record.state.value,
@@ -286,8 +282,6 @@ class StudySession:
             if party in self._current().missing:
                 raise WireError(ErrorCode.STUDY_CLOSED, f"{party!r} was declared missing")
             effects = self._take_in(party, sequence, body, codec.TO_CURATOR.decode(body))
-            if self.record.state is StudyState.PUBLISHING:
-                self._publish_later()
         # Only a party that is sent something is woken: with K parties most messages cause none.
         self._context.changed(digest, [e.to for e in effects if isinstance(e, Send)])
 
@@ -307,16 +301,14 @@ class StudySession:
         number, step = role.step_number, role.current_step
         with self._role.guarded():
             effects = role.receive(party, message)
-            with self._store.transaction():
+            ending = StudyState.REFUSED if refused else StudyState.FAILED
+            with self._executing(role, effects, ending=ending):
                 self._keep(party, sequence, body, effects)
                 if links := chosen_links(self.study, step, message) if effects else ():
                     self._store.note_links(self.digest, number, links)
                 self._store.traffic.note(
                     message, len(body), party=party, sent=True, phase="", at=self._context.clock()
                 )
-                ending = StudyState.REFUSED if refused else StudyState.FAILED
-                waiting = self._execute(role, effects, ending)
-        self._waiting = waiting
         return effects
 
     def _keep(self, sender: str, sequence: int, body: bytes, effects: list[Effect]) -> None:
@@ -334,11 +326,8 @@ class StudySession:
         make_key(self.study, self._store)
         with self._role.guarded():
             role = self._role.begin()
-            effects = role.start()
-            with self._store.transaction():
+            with self._executing(role, role.start(), ending=StudyState.FAILED):
                 self._store.move(self.digest, StudyState.RUNNING, step=0, phase="")
-                waiting = self._execute(role, effects, StudyState.FAILED)
-        self._waiting = waiting
         logger.info("study %s: every party approved, it begins", short_id(self.digest))
         self._context.changed(self.digest, self.names)
 
@@ -351,6 +340,18 @@ class StudySession:
                 f"not approved by {', '.join(self.waiting_for)} by {self.study.expires}, its last "
                 "day (expires). Nothing was charged",
             )
+
+    @contextmanager
+    def _executing(
+        self, role: CuratorRole, effects: list[Effect], *, ending: StudyState
+    ) -> Iterator[None]:
+        """Store what the block writes, and then the role's effects, in one transaction."""
+        with self._store.transaction():
+            yield
+            waiting = self._execute(role, effects, ending)
+        self._waiting = waiting
+        if self.record.state is StudyState.PUBLISHING:
+            self._publish_later()
 
     def _execute(self, role: CuratorRole, effects: list[Effect], ending: StudyState) -> Waiting:
         """Write the effects down in order, in the caller's transaction; return who is awaited."""

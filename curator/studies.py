@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from common.service.durable import Outgoing
 from common.service.process import Clock, logging_failures
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.script import ScriptRun
 from common.wire.catalogue import ErrorCode, WireError
+from common.wire.frames import NumberedMessage
 from curator.context import Outcome, Presence, StudyContext
 from curator.session import StudySession
 from curator.store.records import Summary
@@ -167,7 +167,7 @@ class Studies:
         after: int,
         cancelled: Callable[[], bool],
         look_every_s: float,
-    ) -> Outgoing | None:
+    ) -> NumberedMessage | None:
         """Wait for the first message to a party after a number.
 
         Return None when the study is over and has no more, or when its call is cancelled.

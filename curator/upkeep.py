@@ -1,6 +1,6 @@
 """What a running curator does besides its studies' messages: deadlines, old queues, alerts.
 
-`Upkeep` and `Alerting` look for what is due. One thread calls both every second.
+`Upkeep` and `Alerting` look for what is due. One thread calls `look` every second.
 """
 
 from __future__ import annotations
@@ -163,6 +163,19 @@ class Alerting:
                 return
             logger.error("the operator was never told: study %s: %s", alert.name, alert.event)
         self._store.drop_alerts(alert.number)
+
+
+def look(studies: Studies, upkeep: Upkeep, alerting: Alerting) -> None:
+    """Do what commands asked for and what is due; one failure keeps nothing else from being done.
+
+    A failure is logged, and what failed is tried again at the next look.
+    """
+    with logging_failures(logger, "looking for new studies"):
+        studies.open()
+    with logging_failures(logger, "looking for what is due"):
+        upkeep.look()
+    with logging_failures(logger, "looking for alerts"):
+        alerting.look(studies.context.clock())
 
 
 def _event(alert: Alert) -> Event:

@@ -25,9 +25,10 @@ from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 from common.privacy.secret import Secret
 from common.service.database import Database
-from common.service.durable import Inbox, Outbox, Outgoing, Received, StepKeys
+from common.service.durable import Inbox, Outbox, Received, StepKeys
 from common.service.traffic import TrafficLog
 from common.study.ids import StudyId, short_id
+from common.wire.frames import NumberedMessage
 
 _CURATOR = "curator"  # the one peer of a party
 _TABLES = """
@@ -214,7 +215,7 @@ class Journal:
 
     def add_outgoing(
         self, study: StudyId, body: bytes, *, kind: str, recipient: str, at: str
-    ) -> Outgoing:
+    ) -> NumberedMessage:
         """Journal bytes that are to leave, in the caller's transaction."""
         outgoing = self._outbox.add(study, _CURATOR, body)
         self._file.write(
@@ -223,7 +224,7 @@ class Journal:
         )
         return outgoing
 
-    def outbox(self, study: StudyId) -> Iterator[Outgoing]:
+    def outbox(self, study: StudyId) -> Iterator[NumberedMessage]:
         """Yield what was journalled and is not acknowledged, in order."""
         return self._outbox.due(study, _CURATOR)
 

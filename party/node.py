@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 
 from common.errors import PolicyError, RemoteProtocolError
 from common.privacy.randomness import SourceOfStep
-from common.service.durable import DurableRole, Outgoing, Received
+from common.service.durable import DurableRole, Received
 from common.service.process import Clock, stamp
 from common.study.ids import StudyId
 from common.study.messages import (
@@ -33,6 +33,7 @@ from common.study.messages import (
     ToParty,
 )
 from common.wire import codec
+from common.wire.frames import NumberedMessage
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
 from party.role import ChargeBudget, Effect, PartyRole, Send
@@ -69,7 +70,7 @@ class PartyNode:
         ledger: Ledger,
         caps: Caps,
         clock: Clock,
-        send: Callable[[Outgoing], None],
+        send: Callable[[NumberedMessage], None],
         consents: Callable[[], bool],
     ) -> None:
         self._ticket, self._journal, self._ledger, self._caps = ticket, journal, ledger, caps
@@ -157,7 +158,7 @@ class PartyNode:
                 self._ticket.digest, sequence=sequence, body=body, effects=(), at=self._now()
             )
 
-    def _take_in(self, sequence: int, body: bytes, message: ToParty) -> list[Outgoing]:
+    def _take_in(self, sequence: int, body: bytes, message: ToParty) -> list[NumberedMessage]:
         role = self._role.current()
         with self._role.guarded():
             effects, refusal = _ask(role, message)
@@ -257,7 +258,7 @@ class _Done:
 
     def __init__(self) -> None:
         self.effects: list[str] = []
-        self.outgoing: list[Outgoing] = []
+        self.outgoing: list[NumberedMessage] = []
         self.ending: StudyState | None = None
         self.reason = ""
 

@@ -85,7 +85,7 @@ def suspicion(epsilon: float, delta: float = 0) -> str:
     """Say what an epsilon means, without exponents."""
     sure = 100 / (1 + math.exp(-epsilon))
     most = f"about {sure:.0f} % at most" if sure < _NEARLY_SURE else "all but certain"
-    but = f", but for a chance of about {chance(delta)}" if delta else ""
+    but = f", except with a chance of about {chance(delta)}" if delta else ""
     return f"a suspicion of 50 % about a row can become {most}{but}"
 
 
@@ -101,10 +101,10 @@ def what_delta_means(promise: Promise, spent: Fraction) -> str:
     rarer = promise.delta / 1000
     return (
         f"Delta is the chance that noise falls so extremely that epsilon does not hold: at most "
-        f"{chance(float(promise.delta))} for a row. It does not mean that a row is then shown. The "
-        f"promise weakens step by step: but for {chance(float(rarer))} an epsilon of "
-        f"{_words(epsilon_of(spent, rarer))} holds. Pure epsilon (delta 0) has no such case, and "
-        "needs more noise."
+        f"{chance(float(promise.delta))} for a row. Even then no row is shown. The promise weakens "
+        f"gradually: except for {chance(float(rarer))} an epsilon of "
+        f"{_words(epsilon_of(spent, rarer))} holds. Pure epsilon (delta 0) has no such exception, "
+        "and usually needs more noise."
     )
 
 
@@ -115,11 +115,12 @@ def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
         "with k rows more than k times as much" if promise.delta else "with k rows k times as much"
     )
     add_up = (
-        "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
-        "anything else, is at most the sum of theirs, and so is its delta. These are those of one."
+        "Releases add up: a row that was in several releases, by Parley or by any other software, "
+        "has at most the sum of their epsilons and the sum of their deltas. This statement counts "
+        "one release."
         if promise.delta
-        else "Releases add up: the epsilon of a row that was in several releases, by Parley or by "
-        "anything else, is the sum of theirs. This is the epsilon of one."
+        else "Releases add up: a row that was in several releases, by Parley or by any other "
+        "software, has the sum of their epsilons. This statement counts one release."
     )
     if promise.rows:
         add_up = add_up.replace("a row that was", "a person who was")
@@ -137,8 +138,8 @@ def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
         persons,
         add_up,
         (
-            "What is true of a group is true of its members: who learns that most smokers of an "
-            "age are ill may conclude so of a smoker, whether that row was counted or not."
+            "What is true of a group is true of its members: a reader who learns that most smokers "
+            "of an age are ill may conclude it of any smoker, whether that row was counted or not."
         ),
         "The schema and the number of rows of each owner are public, and no noise protects them.",
     )

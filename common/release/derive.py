@@ -116,7 +116,7 @@ class _Comparison:
         found, digest, roster = self._found, self._manifest.study, {}
         if digest is not None:
             study = found.study = read_study(self._contents)
-            roster = {member.name: member.identity for member in study.members}
+            roster = study.roster
             if bool(study.prior) != (release.PRIOR in self._manifest.files):
                 words = f"is there without one in {release.STUDY}, or missing"
                 found.blame(release.PRIOR, why=words)
@@ -232,7 +232,7 @@ class _Comparison:
         """Read the transcript; refuse it if it has anything but counts of bytes."""
         data = read_whole(self._contents, release.TRANSCRIPT, most=_MOST_TRANSCRIPT)
         rounds_of = {SETTING_UP: 0} | Counter(step.phase for step in steps)  # in this order
-        names = {member.name for member in study.members}
+        names = set(study.parties)
         with self._contents.blaming(release.TRANSCRIPT):
             try:
                 stated = phases_of(json.loads(data))
@@ -314,7 +314,7 @@ def _is_agreed(privacy: Mapping[str, Any], study: Study) -> bool:
 def _missing(privacy: Mapping[str, Any], study: Study) -> dict[str, int]:
     """Return for each missing party the first step without it, as the statement says."""
     stated = privacy.get("missing")
-    known = {member.name for member in study.members}
+    known = set(study.parties)
     if not isinstance(stated, dict) or not set(stated) <= known or len(stated) > study.may_miss:
         raise InputError(f"{release.STATEMENT}: names missing parties that the study cannot miss")
     if any(type(first) is not int or first < 0 for first in stated.values()):

@@ -32,6 +32,7 @@ from common.privacy.secret import Secret
 from common.service.database import Database
 from common.study.ids import StudyId, short_id
 from common.wire.catalogue import ErrorCode, WireError
+from common.wire.frames import NumberedMessage
 
 R = TypeVar("R")
 
@@ -84,14 +85,6 @@ class Received:
     sequence: int
     body: bytes
     effects: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
-    """A message to be sent, until it is acknowledged."""
-
-    sequence: int
-    body: bytes
 
 
 class Inbox:
@@ -198,14 +191,14 @@ class Outbox:
         self._file = database
         database.add_tables(_SENT)
 
-    def add(self, study: StudyId, recipient: str, body: bytes) -> Outgoing:
+    def add(self, study: StudyId, recipient: str, body: bytes) -> NumberedMessage:
         """Queue a message for a recipient."""
         digest, sequence = _sha256(body), self.newest(study, recipient) + 1
         self._file.write("INSERT OR IGNORE INTO content VALUES (?, ?, ?)", (study, digest, body))
         self._file.write(
             "INSERT INTO outgoing VALUES (?, ?, ?, ?, 0)", (study, recipient, sequence, digest)
         )
-        return Outgoing(sequence=sequence, body=body)
+        return NumberedMessage(sequence=sequence, body=body)
 
     def newest(self, study: StudyId, recipient: str) -> int:
         """Return the number of the newest message to a recipient; 0 before the first."""
@@ -223,16 +216,16 @@ class Outbox:
         )
         return int(newest)
 
-    def next(self, study: StudyId, recipient: str, *, after: int) -> Outgoing | None:
+    def next(self, study: StudyId, recipient: str, *, after: int) -> NumberedMessage | None:
         """Return the first message to a recipient after a number, if one is still kept."""
         rows = self._file.rows(
             "SELECT sequence, body FROM outgoing JOIN content USING (study, digest) "
             "WHERE study = ? AND recipient = ? AND sequence > ? ORDER BY sequence LIMIT 1",
             (study, recipient, after),
         )
-        return Outgoing(sequence=rows[0][0], body=bytes(rows[0][1])) if rows else None
+        return NumberedMessage(sequence=rows[0][0], body=bytes(rows[0][1])) if rows else None
 
-    def due(self, study: StudyId, recipient: str) -> Iterator[Outgoing]:
+    def due(self, study: StudyId, recipient: str) -> Iterator[NumberedMessage]:
         """Yield what a recipient has not acknowledged and is still kept, in order."""
         newest = self.acknowledged(study, recipient)
         while (message := self.next(study, recipient, after=newest)) is not None:

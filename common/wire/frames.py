@@ -4,12 +4,12 @@ Each direction of each (party, study) numbers its messages 1, 2, 3, ... A receiv
 number on its disk. A number up to it is a repetition, which the receiver compares by digest; the
 number after it is new; a later one is a gap and is refused.
 
-    for frame in split(data, sequence=7): send(frame)
+    for frame in split(NumberedMessage(sequence=7, body=body)): send(frame)
 
     assembler = Assembler(stored=6)
     for call in calls:
         if (whole := assembler.add(call)) is not None:
-            store(whole.sequence, whole.data)
+            store(whole.sequence, whole.body)
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from common.wire.v1.curator_pb2 import Frame, SubmitRequest, WorkResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
-    """A message that arrived complete: its number, and its bytes."""
+class NumberedMessage:
+    """An encoded message, and its position in its stream."""
 
     sequence: int
-    data: bytes
+    body: bytes
 
 
-def split(data: bytes, *, sequence: int) -> Iterator[Frame]:
+def split(message: NumberedMessage) -> Iterator[Frame]:
     """Yield the frames of one message, in order."""
-    size = strict.MOST_FRAME_BYTES
-    if not 0 < len(data) <= strict.MOST_MESSAGE_BYTES or sequence < 1:
-        raise LocalError(f"message {sequence} of {len(data):,} bytes cannot be sent")
-    digest = hashlib.sha256(data).digest()
-    parts = -(-len(data) // size)
+    sequence, body, size = message.sequence, message.body, strict.MOST_FRAME_BYTES
+    if not 0 < len(body) <= strict.MOST_MESSAGE_BYTES or sequence < 1:
+        raise LocalError(f"message {sequence} of {len(body):,} bytes cannot be sent")
+    digest = hashlib.sha256(body).digest()
+    parts = -(-len(body) // size)
     for part in range(parts):
         yield Frame(
             sequence=sequence,
             digest=digest,
             part=part,
             parts=parts,
-            payload=data[part * size : (part + 1) * size],
+            payload=body[part * size : (part + 1) * size],
         )
 
 
@@ -65,7 +65,7 @@ class Assembler:
         self._parts = 0
         self._payloads: list[bytes] = []
 
-    def add(self, call: SubmitRequest | WorkResponse) -> Whole | None:
+    def add(self, call: SubmitRequest | WorkResponse) -> NumberedMessage | None:
         """Check the call that brings the next frame; return the message with its last frame.
 
         Raises:
@@ -80,12 +80,12 @@ class Assembler:
         self._payloads.append(payload)
         if len(self._payloads) < self._parts:
             return None
-        data = b"".join(self._payloads)
+        body = b"".join(self._payloads)
         self._payloads = []
-        if hashlib.sha256(data).digest() != self._digest:
+        if hashlib.sha256(body).digest() != self._digest:
             raise WireError(ErrorCode.FIELD_INVALID, f"message {frame.sequence}: wrong digest")
         self.latest = max(self.latest, self._sequence + 1)
-        return Whole(sequence=self._sequence, data=data)
+        return NumberedMessage(sequence=self._sequence, body=body)
 
     def finish(self) -> None:
         """Take note that the stream ended; WireError if that is within a message."""

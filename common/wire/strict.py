@@ -32,10 +32,10 @@ _KEY = range(16 * 1024 + 1)
 LIMITS: dict[str, range] = {
     **dict.fromkeys(("study", "digest"), range(DIGEST_BYTES, DIGEST_BYTES + 1)),
     **dict.fromkeys(("sender", "recipient", "party", "name", "software"), _NAME),
-    **dict.fromkeys(("reason", "cause"), range(MOST_TEXT + 1)),
     **dict.fromkeys(("payload", "envelope", "opening", "result"), _PAYLOAD),
     **dict.fromkeys(("public_key", "identity"), _KEY),
-    **dict.fromkeys(("studies", "waiting_for"), range(1_000 + 1)),
+    "reason": range(MOST_TEXT + 1),
+    "studies": range(1_000 + 1),
     "missing": range(MOST_PARTIES + 1),
     "signature": range(SIGNATURE_BYTES, SIGNATURE_BYTES + 1),
     "document": range(MOST_STUDY_BYTES + 1),

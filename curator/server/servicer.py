@@ -20,7 +20,6 @@ from common.release.archive import add_signature, zip_pieces
 from common.release.contents import FolderContents
 from common.release.manifest import MANIFEST, Signature, SignerRole
 from common.study.ids import StudyId, short_id
-from common.study.messages import MOST_TEXT
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, split
@@ -119,7 +118,7 @@ class CuratorServicer:
             if queued is None:
                 return
             self.identify(call.context)  # may have been revoked since
-            for frame in split(queued.body, sequence=queued.sequence):
+            for frame in split(queued):
                 yield pb.WorkResponse(frame=frame)
             after = queued.sequence
 
@@ -158,20 +157,10 @@ class CuratorServicer:
             self._admission.hold(call, len(request.frame.payload))
             whole = assembler.add(request)
             if whole is not None:
-                session.receive(party, whole.sequence, whole.data)
+                session.receive(party, whole.sequence, whole.body)
                 call.held = 0
         assembler.finish()
         return pb.SubmitResponse(submitted=inbox.newest(session.digest, party))
-
-    def Status(self, request: pb.StatusRequest, call: AdmittedCall) -> pb.StatusResponse:
-        session = self._session(request.study, call)
-        record = session.record
-        return pb.StatusResponse(
-            state=_STATES[record.state],
-            step=record.step,
-            cause=record.cause[:MOST_TEXT],
-            waiting_for=session.waiting_for,
-        )
 
     def FetchRelease(
         self, request: pb.FetchReleaseRequest, call: AdmittedCall

@@ -16,11 +16,10 @@ import grpc
 from google.protobuf.message import Message
 
 from common.errors import LocalError
-from common.service.durable import Outgoing
 from common.study.ids import StudyId
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.frames import Assembler, Whole, split
+from common.wire.frames import Assembler, NumberedMessage, split
 from common.wire.pki.credentials import Credentials
 from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceStub
@@ -157,7 +156,7 @@ class Connection:
     def decline(self, study: StudyId, reason: str) -> None:
         self._call("Decline", pb.DeclineRequest(study=study, reason=reason))
 
-    def work(self, study: StudyId, *, received: int) -> Iterator[Whole]:
+    def work(self, study: StudyId, *, received: int) -> Iterator[NumberedMessage]:
         """Yield the messages to us after a number until the study is over or `stop_listening`."""
         assembler = Assembler(stored=received)
         request = pb.WorkRequest(study=study, received=received)
@@ -187,12 +186,12 @@ class Connection:
         """Say what is on our disk."""
         self._call("Acknowledge", pb.AcknowledgeRequest(study=study, received=received))
 
-    def submit(self, study: StudyId, messages: Iterable[Outgoing]) -> int:
+    def submit(self, study: StudyId, messages: Iterable[NumberedMessage]) -> int:
         """Hand in messages, in order; return the newest sequence that is on the curator's disk."""
         requests = (
             pb.SubmitRequest(study=study, frame=frame)
             for message in messages
-            for frame in split(message.body, sequence=message.sequence)
+            for frame in split(message)
         )
         return int(self._call("Submit", requests, timeout=_SUBMIT_S).submitted)
 

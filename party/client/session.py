@@ -18,12 +18,11 @@ from typing import NoReturn
 
 from common.errors import InputError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import SourceOfStep
-from common.service.durable import Outgoing
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.signatures import approval_statement
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.frames import Whole
+from common.wire.frames import NumberedMessage
 from party.client.connection import ENDED, OPEN, Connection, Summary
 from party.client.context import PartyContext, PinnedRows
 from party.journal import StudyState
@@ -94,7 +93,7 @@ class StudySession:
         self._study: Study | None = None
         self._source: PinnedRows | None = None
         self._node: PartyNode | None = None
-        self._outbox: list[Outgoing] = []
+        self._outbox: list[NumberedMessage] = []
         self._waits_for_owner = False
         self._unopened = 0
         self.messages = 0  # taken in during the newest turn
@@ -230,10 +229,10 @@ class StudySession:
         self._has_all = node.newest_received >= summary.queued
         self._listening_since = self._monotonic()
 
-    def _take_in(self, connection: Connection, node: PartyNode, whole: Whole) -> None:
+    def _take_in(self, connection: Connection, node: PartyNode, whole: NumberedMessage) -> None:
         """Take in a message; what must not be answered ends the study, and the curator hears so."""
         try:
-            node.receive(whole.sequence, whole.data)
+            node.receive(whole.sequence, whole.body)
         except (RemoteProtocolError, PolicyError) as error:
             if whole.sequence > node.newest_received + 1:
                 raise  # a gap, which another connection closes, and nothing that was asked of us

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from html import escape
 
 from common.privacy.spending import Spending
 from common.privacy.spending import fraction_words as shown
 from common.privacy.statement import Protection
-from common.service.web.pages import (
-    Markup,
-    badge,
-    bullets,
-    code,
-    moment,
-    paragraph,
-    section,
-    table,
-)
+from common.release.report.page import Markup, bullets, element, joined
+from common.service.web.pages import badge, code, moment, section, table
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.wording import many
@@ -32,7 +23,7 @@ from party.releases import Collected
 MOST_LINES = 200
 MOST_REASON = 500
 
-Row = Sequence[str | int | Markup]
+Row = Sequence[str | int]
 
 
 def decision_badge(decision: Decision | None) -> Markup:
@@ -46,10 +37,11 @@ def decision_badge(decision: Decision | None) -> Markup:
 def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
     """List every study in the inbox, those to decide first."""
     if not studies:
-        return paragraph("None. The curator has not invited us, or was not asked.", "quiet")
+        none = "None. The curator has not invited us, or was not asked."
+        return element("p", none, class_="quiet")
     rows: list[Row] = [
         (
-            Markup(f'<a href="/studies/{study.digest.hex()}">{escape(study.name)}</a>'),
+            element("a", study.name, href=f"/studies/{study.digest.hex()}"),
             decision_badge(decision),
             str(study.epsilon) + (f", delta {float(study.delta):g}" if study.delta else ""),
             len(study.members),
@@ -66,9 +58,9 @@ def standing(decision: Decision | None, process: str | None) -> list[Markup]:
     """Show above all else what was decided, and whether our node runs to tell the curator."""
     if decision is None:
         return []
-    told = f"<p>{decision_badge(decision).html} {escape(in_words(decision))}.</p>"
-    waits = "" if process is not None else node_section(None).html
-    return [Markup(f'<div role="status">{told}{waits}</div>')]
+    decided = element("p", decision_badge(decision), f" {in_words(decision)}.")
+    waits = [node_section(None)] if process is None else []
+    return [element("div", decided, *waits, role="status")]
 
 
 def review_sections(seen: Review) -> list[Markup]:
@@ -78,7 +70,7 @@ def review_sections(seen: Review) -> list[Markup]:
         section("What it is for", bullets(seen.purpose), identifier="purpose"),
         section(
             "What it costs",
-            paragraph(seen.price, "big"),
+            element("p", seen.price, class_="big"),
             bullets(seen.cost_lines()),
             identifier="cost",
         ),
@@ -94,7 +86,7 @@ def review_sections(seen: Review) -> list[Markup]:
 def _protection(each: Protection) -> Markup:
     bare = each.epsilon is None
     state = badge("NOT PROTECTED" if bare else "protected", "bad" if bare else "good")
-    return Markup(f"{state.html} from {escape(each.against)}: {escape(each.assumes)}")
+    return joined([state, f" from {each.against}: {each.assumes}"])
 
 
 def _phases(phases: Sequence[PlannedStep], currency: str) -> Markup:
@@ -117,51 +109,53 @@ def decision_section(
     here = f"/studies/{seen.digest}"
     if decision is not None:
         withdraw = [_no_form(here, csrf, "Withdraw", withdrawal_means)] if withdrawal_means else []
-        decided = [paragraph(in_words(decision))]
+        decided = [element("p", in_words(decision))]
         if rows_changed:
-            decided.append(paragraph(rows_changed, "trouble"))
+            decided.append(element("p", rows_changed, class_="trouble"))
         return section("Our decision", *decided, *withdraw, identifier="decision")
-    refused = [
-        Markup('<div class="trouble" role="note"><p><strong>Our policy refuses it</strong></p>'),
-        bullets(seen.reasons_against),
-        Markup("</div>"),
-    ]
-    approve = Markup(
-        f'<form class="card" method="post" action="{here}/approve"><h3>Approve</h3>'
-        f"{_hidden(csrf=csrf, cost=str(seen.cost))}"
-        '<label class="check" for="sure"><input type="checkbox" id="sure" name="sure" value="yes" '
-        f"required> <span>Spend {escape(seen.price)} of every row of ours on it. "
-        "What has left is not taken back.</span></label>"
-        '<p><button type="submit">Approve this study</button></p></form>'
-    )
-    decline = _no_form(
-        here, csrf, "Decline", "The study ends for every party; the reason stays here."
-    )
-    allowed = [paragraph("Our policy allows it."), approve]
-    return section(
-        "Decide", *(refused if seen.reasons_against else allowed), decline, identifier="decide"
+    if seen.reasons_against:
+        heading = element("p", element("strong", "Our policy refuses it"))
+        answers = [_note(heading, bullets(seen.reasons_against))]
+    else:
+        answers = [element("p", "Our policy allows it."), _yes_form(seen, here, csrf)]
+    means = "The study ends for every party; the reason stays here."
+    return section("Decide", *answers, _no_form(here, csrf, "Decline", means), identifier="decide")
+
+
+def _yes_form(seen: Review, here: str, csrf: str) -> Markup:
+    sure = element("input", type="checkbox", id="sure", name="sure", value="yes", required=True)
+    means = f"Spend {seen.price} of every row of ours on it. What has left is not taken back."
+    return _form(
+        f"{here}/approve",
+        element("h3", "Approve"),
+        _hidden("csrf", csrf),
+        _hidden("cost", str(seen.cost)),
+        element("label", sure, " ", element("span", means), class_="check", for_="sure"),
+        element("p", element("button", "Approve this study", type="submit")),
     )
 
 
 def _no_form(here: str, csrf: str, word: str, means: str) -> Markup:
     """Return the form of the owner's no, before a yes or after it."""
-    return Markup(
-        f'<form class="card" method="post" action="{here}/decline"><h3>{word}</h3>'
-        f"{_hidden(csrf=csrf)}<p>{escape(means)}</p>"
-        '<label for="reason">Reason, for our own records; it stays here</label>'
-        f'<input type="text" id="reason" name="reason" maxlength="{MOST_REASON}">'
-        f'<p><button type="submit" class="danger">{word} for good</button></p></form>'
+    most = str(MOST_REASON)
+    return _form(
+        f"{here}/decline",
+        element("h3", word),
+        _hidden("csrf", csrf),
+        element("p", means),
+        element("label", "Reason, for our own records; it stays here", for_="reason"),
+        element("input", type="text", id="reason", name="reason", maxlength=most),
+        element("p", element("button", f"{word} for good", type="submit", class_="danger")),
     )
 
 
 def ledger_section(
     entries: Sequence[Entry], *, spent: Spending, cap: Fraction, head: str, complaint: str
 ) -> Markup:
-    state = (
-        Markup(f'<div class="trouble" role="alert"><p>{escape(complaint)}</p></div>')
-        if complaint
-        else Markup(f"<p>{badge('chain verified', 'good').html} head {code(head).html}</p>")
-    )
+    if complaint:
+        state = element("div", element("p", complaint), class_="trouble", role="alert")
+    else:
+        state = element("p", badge("chain verified", "good"), " head ", code(head))
     rows: list[Row] = [
         (
             entry.number,
@@ -178,7 +172,7 @@ def ledger_section(
     headings = ["No.", "When", "Study", "Step", "Epsilon", "Rho", "Digest"]
     return section(
         "Ledger",
-        paragraph(f"{spent.words()} spent of {shown(cap)}", "big"),
+        element("p", f"{spent.words()} spent of {shown(cap)}", class_="big"),
         state,
         _listing(caption, headings, rows, none="Nothing was charged yet."),
         identifier="ledger",
@@ -232,45 +226,56 @@ def attended_section(
     )
 
 
-def release_cell(study: StudyId, release: Collected | None) -> Markup:
+def release_cell(study: StudyId, release: Collected | None) -> str:
     """Link the release to download, and say whether we countersigned it."""
     if release is None:
-        return Markup("none here")
+        return "none here"
     if release.place is None:
         return badge(f"not kept: {release.problem}", "bad")
-    link = f'<a href="/studies/{study.hex()}/release.zip" download>Download</a> '
-    word = "countersigned" if release.countersigned else f"not countersigned: {release.problem}"
-    return Markup(link + badge(word, "good" if release.countersigned else "busy").html)
+    link = element("a", "Download", href=f"/studies/{study.hex()}/release.zip", download=True)
+    if release.countersigned:
+        return joined([link, " ", badge("countersigned", "good")])
+    return joined([link, " ", badge(f"not countersigned: {release.problem}", "busy")])
 
 
 def node_section(process: str | None) -> Markup:
     """Say whether our node runs; without it nothing that is decided here takes effect."""
     if process is not None:
-        return Markup(f"<p>{badge('our node runs', 'good').html} {escape(process)}</p>")
-    return Markup(
-        '<div class="trouble" role="note"><p><strong>Our node does not run.</strong> Decisions '
-        "made here are kept, and take effect when it runs: <code>parley party join</code>.</p>"
-        "</div>"
+        return element("p", badge("our node runs", "good"), f" {process}")
+    words = element(
+        "p",
+        element("strong", "Our node does not run."),
+        " Decisions made here are kept, and take effect when it runs: ",
+        code("parley party join"),
+        ".",
     )
+    return _note(words)
 
 
 def ask_form(csrf: str, *, answer: str) -> Markup:
-    return Markup(
-        f'<form class="row" method="post" action="/ask">{_hidden(csrf=csrf)}'
-        '<button type="submit" class="plain">Ask the curator for invitations</button>'
-        f'<span class="quiet" role="status">{escape(answer)}</span></form>'
+    return _form(
+        "/ask",
+        _hidden("csrf", csrf),
+        element("button", "Ask the curator for invitations", type="submit", class_="plain"),
+        element("span", answer, class_="quiet", role="status"),
+        kind="row",
     )
 
 
 def _listing(caption: str, headings: Sequence[str], rows: Sequence[Row], *, none: str) -> Markup:
-    return table(caption, headings, rows) if rows else paragraph(none, "quiet")
+    return table(caption, headings, rows) if rows else element("p", none, class_="quiet")
 
 
-def _hidden(**fields: str) -> str:
-    return "".join(
-        f'<input type="hidden" name="{name}" value="{escape(value, quote=True)}">'
-        for name, value in fields.items()
-    )
+def _note(*content: Markup) -> Markup:
+    return element("div", *content, class_="trouble", role="note")
+
+
+def _form(action: str, *content: Markup, kind: str = "card") -> Markup:
+    return element("form", *content, class_=kind, method="post", action=action)
+
+
+def _hidden(name: str, value: str) -> Markup:
+    return element("input", type="hidden", name=name, value=value)
 
 
 def _cut(lines: int) -> str:

@@ -19,8 +19,9 @@ from http import HTTPStatus
 
 from common.errors import InputError, LocalError, ParleyError
 from common.files import pieces_of
+from common.release.report.page import element
 from common.service.web.exchange import Request, Response, download, see_other, text
-from common.service.web.pages import Markup, code, page, paragraph, section
+from common.service.web.pages import code, page, section
 from common.service.web.server import WebServer
 from common.service.web.sessions import Session, Sessions
 from common.service.web.site import LOOPBACK, Route, Site
@@ -32,7 +33,9 @@ from party.ui.inbox import OwnerInbox
 
 _OfStudy = Callable[[Study, Request, Session], Response]
 _STUDY = r"/studies/(?P<digest>[0-9a-f]{64})"
-_BACK = Markup('<nav aria-label="Back"><a href="/">All studies, ledger and transcript</a></nav>')
+_BACK = element(
+    "nav", element("a", "All studies, ledger and transcript", href="/"), aria_label="Back"
+)
 
 
 class OwnerPages:
@@ -105,7 +108,7 @@ class OwnerPages:
             return act(study, request, session)
         except ParleyError as error:
             shown = page(
-                f"Study “{study.name}”", trouble, _BACK, paragraph(str(error), "trouble"),
+                f"Study “{study.name}”", trouble, _BACK, element("p", str(error), class_="trouble"),
                 csrf=session.csrf,
             )  # fmt: skip
             return Response(status=HTTPStatus.CONFLICT, body=shown.body)
@@ -118,10 +121,10 @@ class OwnerPages:
             f"As {seen.party} sees it. Nothing in this review comes from the curator.",
             _BACK,
             *pages.standing(decision, self._inbox.node()),
-            Markup(f"<p>Digest {code(seen.digest).html}</p>"),
-            Markup(f"<p>Signed by {code(seen.signer).html}</p>")
+            element("p", "Digest ", code(seen.digest)),
+            element("p", "Signed by ", code(seen.signer))
             if seen.signer
-            else paragraph("Not signed."),
+            else element("p", "Not signed."),
             *pages.review_sections(seen),
             pages.decision_section(
                 seen,

@@ -21,7 +21,7 @@ _UNDECODABLE = b"\xff" * 40
 def undecodable_messages(world, seconds):
     """Bytes that are no message, to a call that takes one."""
     with _channel(world) as channel:
-        _call(channel, "Status", _UNDECODABLE, seconds)
+        _call(channel, "FetchStudy", _UNDECODABLE, seconds)
 
 
 def polls(world, seconds):

@@ -17,7 +17,6 @@ from common.service.database import Database
 from common.service.process import system_clock
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.keyring import init_curator, init_party
-from common.wire.v1 import curator_pb2 as pb
 from curator.server.service import CuratorServer
 from curator.store.records import StudyState as CuratorState
 from curator.store.store import Store
@@ -234,11 +233,6 @@ def take_turn(session, connection, house, study):
     if need is Need.OVER:
         return session.ended() or StudyState.ABORTED
     return None if need is Need.NOTHING else session.turn(connection, summary)
-
-
-def status_of(connection, study):
-    """What the curator says of a study when a party asks for it."""
-    return connection._call("Status", pb.StatusRequest(study=study))
 
 
 def random_tables(names):

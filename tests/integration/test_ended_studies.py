@@ -145,7 +145,7 @@ class Lying(Wrapped):
     def work(self, study, *, received):
         for whole in self.connection.work(study, received=received):
             if whole.sequence == 3:
-                yield dataclasses.replace(whole, data=whole.data[:-3])
+                yield dataclasses.replace(whole, body=whole.body[:-3])
             else:
                 yield whole
 

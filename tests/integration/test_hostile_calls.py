@@ -14,7 +14,7 @@ from common.service.process import system_clock
 from common.study.signatures import approval_statement
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, received
-from common.wire.frames import split
+from common.wire.frames import NumberedMessage, split
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
@@ -24,7 +24,6 @@ from curator.server.admission import Kind
 from curator.server.service import CuratorServer
 from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
-from tests.harness.consortium import status_of
 from tests.harness.process_consortium import ProcessConsortium
 
 SERVICE = "/parley.v1.CuratorService/"
@@ -43,10 +42,12 @@ def dial(party, port=None):
     return grpc.secure_channel(f"127.0.0.1:{port or party.curator.port}", credentials, options)
 
 
-def status(consortium, name="east"):
+def is_answered(consortium, name="east"):
     """Make a call of another party, which must be answered."""
-    with consortium.parties[name].dial() as connection:
-        return status_of(connection, consortium.study.digest)
+    party = consortium.parties[name]
+    with party.dial() as connection:
+        (summary,) = connection.enrol(name, party.identity.public.encoded)
+    return (summary.study, summary.state) == (consortium.study.digest, "waiting for parties")
 
 
 def code_of(error):
@@ -102,9 +103,10 @@ def begin(consortium):
 
 def frames(study, mebibytes=4):
     """Return the calls that bring a message of that size."""
+    message = NumberedMessage(sequence=1, body=bytes(mebibytes * strict.MIB))
     return [
         pb.SubmitRequest(study=study.digest, frame=frame).SerializeToString()
-        for frame in split(bytes(mebibytes * strict.MIB), sequence=1)
+        for frame in split(message)
     ]
 
 
@@ -114,8 +116,8 @@ def test_bytes_that_are_no_message_are_refused_by_name_and_hold_nothing(consorti
         for _ in range(times):
             for call in CALLS:
                 assert refusal_of(channel, call, UNDECODABLE) is ErrorCode.MALFORMED
-        asked = pb.StatusRequest(study=consortium.study.digest).SerializeToString()
-        assert channel.unary_unary(SERVICE + "Status")(asked, timeout=20)
+        asked = pb.FetchStudyRequest(study=consortium.study.digest).SerializeToString()
+        assert channel.unary_unary(SERVICE + "FetchStudy")(asked, timeout=20)
     counted = dict(consortium.curator.server.calls.counted())
     assert {counted[call.rpartition("/")[2], "MALFORMED"] for call in CALLS} == {times}
     told = [record for record in caplog.records if "MALFORMED" in record.getMessage()]
@@ -127,7 +129,7 @@ def test_refused_calls_that_their_caller_leaves_open_hold_nothing(consortium, si
         for _ in range(dict(tls.SERVER_OPTIONS)["grpc.max_concurrent_streams"] + 10):
             call = silent.open(channel, SERVICE + "Submit", UNDECODABLE)
             assert code_of(call.exception(timeout=20)) is ErrorCode.MALFORMED
-        assert refusal_of(channel, SERVICE + "Status", UNDECODABLE) is ErrorCode.MALFORMED
+        assert refusal_of(channel, SERVICE + "FetchStudy", UNDECODABLE) is ErrorCode.MALFORMED
 
 
 def test_the_list_of_calls_refuses_bytes_that_are_no_message(consortium):
@@ -155,7 +157,7 @@ def test_thousands_of_bytes_that_are_no_message_fill_no_memory(consortium):
         for _ in range(calls // 50):
             with dial(consortium.parties["north"]) as channel:
                 for _ in range(50):
-                    refusal_of(channel, SERVICE + "Status", UNDECODABLE)
+                    refusal_of(channel, SERVICE + "FetchStudy", UNDECODABLE)
 
     flood(500)
     before = resident_kb()
@@ -169,10 +171,10 @@ def test_silent_calls_of_a_party_keep_no_other_party_out(gathering, silent):
     with contextlib.ExitStack() as stack:
         for _ in range(SILENT_CALLS // 60):
             channel = stack.enter_context(dial(party))
-            for call in ("Submit", "Status", "Work"):
+            for call in ("Submit", "FetchStudy", "Work"):
                 for _ in range(20):
                     silent.open(channel, SERVICE + call)
-        assert status(consortium).state == pb.STUDY_STATE_WAITING_FOR_PARTIES
+        assert is_answered(consortium)
         limits = admission.limits(200)
         kept = limits[Kind.SHORT].of_a_party + limits[Kind.WORK].of_a_party
         refused = in_order_of_their_end(silent.calls, SILENT_CALLS - kept)[: SILENT_CALLS - kept]
@@ -186,7 +188,7 @@ def test_a_call_that_stays_silent_is_ended(gathering, silent):
     consortium.curator.restart()
     with dial(consortium.parties["north"]) as channel:
         calls = [silent.open(channel, SERVICE + "Submit") for _ in range(3)]
-        calls.append(silent.open(channel, SERVICE + "Status"))
+        calls.append(silent.open(channel, SERVICE + "FetchStudy"))
         assert {code_of(c.exception(timeout=20)) for c in calls} == {ErrorCode.UNAVAILABLE}
 
 
@@ -196,12 +198,12 @@ def test_revoking_a_certificate_ends_the_calls_made_with_it(consortium, silent):
         call = silent.open(channel, SERVICE + "Submit")
         waiting = pb.WorkRequest(study=consortium.study.digest, received=0).SerializeToString()
         work = channel.unary_stream(SERVICE + "Work")(waiting)
-        assert status(consortium, "north").state == pb.STUDY_STATE_WAITING_FOR_PARTIES
+        assert is_answered(consortium, "north")
         fingerprint = certificates.fingerprint(north.ring.files.load().certificate)
         consortium.curator.ring.revoke(fingerprint, reason="stolen")
         assert code_of(call.exception(timeout=20)) is ErrorCode.UNAVAILABLE
         assert code_of(work.exception(timeout=20)) is ErrorCode.UNAVAILABLE
-    assert status(consortium).state == pb.STUDY_STATE_WAITING_FOR_PARTIES
+    assert is_answered(consortium)
 
 
 def test_a_message_to_a_study_that_does_not_run_is_refused_at_its_first_frame(consortium, silent):
@@ -259,7 +261,7 @@ def test_connections_that_say_nothing_are_closed(consortium, monkeypatch):
             for _ in range(20)
         ]
         assert all(select.select([each], [], [], 20)[0] for each in strangers)
-        assert status(consortium).state == pb.STUDY_STATE_WAITING_FOR_PARTIES
+        assert is_answered(consortium)
 
 
 class Limited:

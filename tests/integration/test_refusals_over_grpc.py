@@ -10,13 +10,13 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError, RemoteProtocolError
-from common.service.durable import Outgoing
 from common.service.process import system_clock
 from common.study.messages import ShareSubmitted
 from common.study.requests import TableRequest
 from common.study.signatures import approval_statement
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
+from common.wire.frames import NumberedMessage
 from common.wire.pki import certificates
 from curator.store.records import StudyState as CuratorState
 from party.client.dialer import Address, Dialer
@@ -27,7 +27,6 @@ from tests.harness.consortium import (
     Wrapped,
     enrolled,
     finish,
-    status_of,
     wrapping,
 )
 from tests.harness.small_study import SIZES, EveryKindOfStep
@@ -45,7 +44,7 @@ def test_a_study_nobody_proposed_is_unknown(gathering):
     north = consortium.parties["north"]
     assert refusal_of(lambda: north.attend(other)) is ErrorCode.STUDY_UNKNOWN
     with north.dial() as connection:
-        for call in (connection.fetch_study, partial(status_of, connection)):
+        for call in (connection.fetch_study, partial(connection.acknowledge, received=0)):
             assert refusal_of(lambda call=call: call(other.digest)) is ErrorCode.STUDY_UNKNOWN
 
 
@@ -76,9 +75,9 @@ def test_a_stranger_with_a_good_certificate_sees_no_study(gathering, tmp_path):
         assert refusal_of(lambda: list(connection.work(digest, received=0))) is (
             ErrorCode.STUDY_UNKNOWN
         )
-        assert refusal_of(lambda: connection.submit(digest, [Outgoing(sequence=1, body=b"x")])) is (
-            ErrorCode.STUDY_UNKNOWN
-        )
+        assert refusal_of(
+            lambda: connection.submit(digest, [NumberedMessage(sequence=1, body=b"x")])
+        ) is (ErrorCode.STUDY_UNKNOWN)
 
 
 def test_a_certificate_revoked_during_the_study_opens_no_door_any_more(gathering):
@@ -149,15 +148,15 @@ def test_a_party_out_of_turn_is_refused_and_the_study_goes_on(gathering):
     consortium = gathering(2)
     study = consortium.study
     with consortium.parties["north"].dial() as connection:
-        early = [Outgoing(sequence=1, body=share(study))]
+        early = [NumberedMessage(sequence=1, body=share(study))]
         assert refusal_of(lambda: connection.submit(study.digest, early)) is ErrorCode.OUT_OF_TURN
-        gap = [Outgoing(sequence=2, body=share(study))]
+        gap = [NumberedMessage(sequence=2, body=share(study))]
         assert refusal_of(lambda: connection.submit(study.digest, gap)) is ErrorCode.OUT_OF_ORDER
         for name, party in consortium.parties.items():
             statement = approval_statement(study=study.digest, party=name)
             with party.dial() as own:
                 own.approve(study.digest, party.identity.sign(statement))
-        wrong = [Outgoing(sequence=1, body=share(study, step=3))]
+        wrong = [NumberedMessage(sequence=1, body=share(study, step=3))]
         assert refusal_of(lambda: connection.submit(study.digest, wrong)) is ErrorCode.OUT_OF_TURN
         ahead = lambda: connection.acknowledge(study.digest, 99)  # noqa: E731
         assert refusal_of(ahead) is ErrorCode.OUT_OF_ORDER
@@ -169,10 +168,10 @@ def test_another_answer_under_the_same_number_is_refused(gathering):
     finish(consortium)
     digest = consortium.study.digest
     with consortium.parties["north"].dial() as connection:
-        reused = [Outgoing(sequence=1, body=share(consortium.study))]
+        reused = [NumberedMessage(sequence=1, body=share(consortium.study))]
         assert refusal_of(lambda: connection.submit(digest, reused)) is ErrorCode.SEQUENCE_REUSED
         newest = consortium.curator.store.inbox.newest(digest, "north")
-        more = [Outgoing(sequence=newest + 1, body=share(consortium.study))]
+        more = [NumberedMessage(sequence=newest + 1, body=share(consortium.study))]
         assert refusal_of(lambda: connection.submit(digest, more)) is ErrorCode.STUDY_CLOSED
 
 
@@ -237,7 +236,7 @@ def test_an_approval_signed_by_somebody_else_does_not_count(gathering):
         assert refusal_of(lambda: connection.approve(study.digest, forged)) is (
             ErrorCode.APPROVAL_INVALID
         )
-        assert set(status_of(connection, study.digest).waiting_for) == {"north", "east"}
+        assert set(consortium.session.waiting_for) == {"north", "east"}
 
 
 def test_a_policy_that_refuses_ends_the_study_for_everybody_without_a_charge(gathering):

@@ -8,7 +8,7 @@ import pytest
 from common.study import messages
 from common.wire import codec, strict
 from common.wire.catalogue import ErrorCode, WireError, classify, received
-from common.wire.frames import Assembler, split
+from common.wire.frames import Assembler, NumberedMessage, split
 from common.wire.tls import SERVER_OPTIONS, channel_options
 from common.wire.v1 import curator_pb2, curator_pb2_grpc
 
@@ -38,12 +38,12 @@ class Servicer(curator_pb2_grpc.CuratorServiceServicer):
             return
         if whole.sequence > len(self.stored):
             self.stored.append(whole)
-        elif self.stored[whole.sequence - 1].data != whole.data:
+        elif self.stored[whole.sequence - 1].body != whole.body:
             raise WireError(ErrorCode.SEQUENCE_REUSED)
 
     def Work(self, request, context):
         for whole in self.stored[request.received :]:
-            for frame in split(whole.data, sequence=whole.sequence):
+            for frame in split(whole):
                 yield curator_pb2.WorkResponse(frame=frame)
 
 
@@ -70,7 +70,7 @@ def share(size, chunk=0):
 
 
 def requests(data, sequence):
-    for frame in split(data, sequence=sequence):
+    for frame in split(NumberedMessage(sequence=sequence, body=data)):
         yield curator_pb2.SubmitRequest(study=STUDY, frame=frame)
 
 
@@ -87,7 +87,7 @@ def test_a_message_above_the_limit_of_a_call_goes_there_and_back(stub, servicer)
     work = stub.Work(curator_pb2.WorkRequest(study=STUDY, received=0), timeout=60)
     arrived = [assembler.add(response) for response in work]
     assert len(arrived) == 10
-    assert codec.TO_CURATOR.decode(arrived[-1].data) == codec.TO_CURATOR.decode(data)
+    assert codec.TO_CURATOR.decode(arrived[-1].body) == codec.TO_CURATOR.decode(data)
 
 
 def test_a_submission_that_breaks_off_is_sent_again_and_stored_once(stub, servicer):
@@ -103,7 +103,7 @@ def test_another_answer_under_the_same_number_is_refused(stub, servicer):
     assert stub.Submit(requests(share(10), 1), timeout=60).submitted == 1
     other = requests(share(10, chunk=1), 1)
     assert refusal_of(lambda: stub.Submit(other, timeout=60)) is ErrorCode.SEQUENCE_REUSED
-    assert codec.TO_CURATOR.decode(servicer.stored[0].data).chunk == 0
+    assert codec.TO_CURATOR.decode(servicer.stored[0].body).chunk == 0
 
 
 def test_a_gap_is_refused_and_work_goes_on_after_what_was_received(stub, servicer):

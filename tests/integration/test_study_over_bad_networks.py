@@ -136,7 +136,7 @@ class DyingLast(Wrapped):
 
     def work(self, study, *, received):
         for whole in self.connection.work(study, received=received):
-            if isinstance(codec.TO_PARTY.decode(whole.data), StudyFinished):
+            if isinstance(codec.TO_PARTY.decode(whole.body), StudyFinished):
                 raise Crash
             yield whole
 

@@ -16,6 +16,7 @@ from importlib import resources
 from typing import TypeGuard
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_WITHOUT_CONTENT = ("input",)
 
 
 class Markup(str):
@@ -24,14 +25,16 @@ class Markup(str):
     __slots__ = ()
 
 
-def element(tag: str, *content: str, **attributes: str) -> Markup:
+def element(tag: str, *content: str, **attributes: str | bool) -> Markup:
     """Make an element, with those of the attributes (`class_`, `aria_label`) that are not empty."""
-    named = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
-        for name, value in attributes.items()
-        if value
-    )
-    return Markup(f"<{tag}{named}>{joined(content)}</{tag}>")
+    named = "".join(_attribute(name, value=value) for name, value in attributes.items() if value)
+    end = "" if tag in _WITHOUT_CONTENT else f"</{tag}>"
+    return Markup(f"<{tag}{named}>{joined(content)}{end}")
+
+
+def _attribute(name: str, *, value: str | bool) -> str:
+    written = name.rstrip("_").replace("_", "-")
+    return f" {written}" if isinstance(value, bool) else f' {written}="{escape(value)}"'
 
 
 def joined(content: Iterable[str]) -> Markup:

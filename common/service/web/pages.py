@@ -1,14 +1,17 @@
-"""HTML from values, escaped where it is written, and the files that pages are made of."""
+"""The parts of a site's pages, and the files that pages are made of.
+
+`common.release.report.page` makes every tag; text is escaped there.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib import resources
 
 from common import wording
+from common.release.report.page import Markup, element, joined
 from common.service.web.exchange import HTML, TEXT, Response
 
 _KINDS = {
@@ -30,13 +33,6 @@ class Asset:
         return Response(kind=self.kind, body=self.body)
 
 
-@dataclass(frozen=True, slots=True)
-class Markup:
-    """HTML that is escaped already."""
-
-    html: str
-
-
 def asset(package: str, name: str) -> Asset:
     """Read a file in the folder `static` of a package."""
     body = resources.files(package).joinpath("static", name).read_bytes()
@@ -51,84 +47,64 @@ def shared_assets() -> Mapping[str, Asset]:
 
 
 def filled(template: str, **values: str) -> bytes:
-    """Fill the places of a shared file with HTML; in one pass, so that values are not searched."""
+    """Fill the places of a shared file; in one pass, so that values are not searched."""
     whole = asset("common.service.web", template).body.decode()
-    return re.sub(r"\{(\w+)\}", lambda place: values[place[1]], whole).encode()
-
-
-def paragraph(words: str, kind: str = "") -> Markup:
-    return Markup(f"<p{_class(kind)}>{escape(words)}</p>")
+    return re.sub(r"\{(\w+)\}", lambda place: joined([values[place[1]]]), whole).encode()
 
 
 def section(title: str, *content: Markup, identifier: str) -> Markup:
-    name = escape(identifier, quote=True)
-    inner = "".join(each.html for each in content)
-    return Markup(
-        f'<section aria-labelledby="{name}"><h2 id="{name}">{escape(title)}</h2>{inner}</section>'
-    )
+    heading = element("h2", title, id=identifier)
+    return element("section", heading, *content, aria_labelledby=identifier)
 
 
-def table(
-    caption: str, headings: Sequence[str], rows: Sequence[Sequence[str | int | Markup]]
-) -> Markup:
+def table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[str | int]]) -> Markup:
     """Make a table that scrolls by itself where it is too wide; numbers are aligned right."""
     numeric = [isinstance(value, int) for value in rows[0]] if rows else [False] * len(headings)
-    head = "".join(
-        f'<th scope="col"{_class("n" if right else "")}>{escape(words)}</th>'
+    head = (
+        element("th", words, scope="col", class_="n" if right else "")
         for words, right in zip(headings, numeric, strict=True)
     )
-    lines = "".join(f"<tr>{''.join(map(_cell, headings, row))}</tr>" for row in rows)
-    label = escape(caption, quote=True)
-    return Markup(
-        f'<div class="scroll" role="region" aria-label="{label}" tabindex="0"><table class="stack">'
-        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{lines}</tbody></table></div>"
+    whole = element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", *head)),
+        element("tbody", *(element("tr", *map(_cell, headings, row)) for row in rows)),
+        class_="stack",
     )
+    return element("div", whole, class_="scroll", role="region", aria_label=caption, tabindex="0")
 
 
-def bullets(lines: Sequence[str | Markup]) -> Markup:
-    shown = (each.html if isinstance(each, Markup) else escape(each) for each in lines)
-    return Markup(f"<ul>{''.join(f'<li>{each}</li>' for each in shown)}</ul>")
+def _cell(heading: str, value: str | int) -> Markup:
+    if isinstance(value, int):
+        return element("td", element("span", f"{value:,}"), data_label=heading, class_="n")
+    return element("td", element("span", value), data_label=heading)
 
 
 def code(words: str) -> Markup:
     """Mark a digest or a name."""
-    return Markup(f"<code>{escape(words)}</code>")
+    return element("code", words)
 
 
 def badge(words: str, kind: str) -> Markup:
     """Show a state; `kind` is good, busy, bad or quiet."""
-    return Markup(f'<span class="badge {escape(kind, quote=True)}">{escape(words)}</span>')
+    return element("span", words, class_=f"badge {kind}")
 
 
 def page(title: str, lead: str, *content: Markup, csrf: str, script: str = "") -> Response:
     """Make a page of a site, for a user who is logged in."""
-    scripts = f'<script src="{escape(script, quote=True)}" defer></script>' if script else ""
+    scripts = element("script", src=script, defer=True) if script else ""
     return Response(
         body=filled(
             "page.html",
-            title=escape(title),
-            lead=escape(lead),
-            csrf=escape(csrf, quote=True),
+            title=title,
+            lead=lead,
+            csrf=csrf,
             scripts=scripts,
-            content="".join(each.html for each in content),
+            content=joined(content),
         )
     )
 
 
 def moment(at: str) -> Markup:
     """Show a time of a record, which is in UTC, as people read it."""
-    return Markup(f'<time datetime="{escape(at, quote=True)}">{escape(wording.moment(at))}</time>')
-
-
-def _cell(heading: str, value: str | int | Markup) -> str:
-    label = f' data-label="{escape(heading, quote=True)}"'
-    if isinstance(value, Markup):
-        return f"<td{label}><span>{value.html}</span></td>"
-    if isinstance(value, int):
-        return f'<td{label} class="n"><span>{value:,}</span></td>'
-    return f"<td{label}><span>{escape(value)}</span></td>"
-
-
-def _class(kind: str) -> str:
-    return f' class="{escape(kind, quote=True)}"' if kind else ""
+    return element("time", wording.moment(at), datetime=at)

@@ -13,7 +13,6 @@ when the certificate is taken off the list or revoked.
 
 from __future__ import annotations
 
-import html
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from common.errors import InputError, ParleyError, PolicyError
+from common.release.report.page import element
 from common.service.process import RateLimit
 from common.service.web.exchange import Request, Response, see_other, text
 from common.service.web.pages import Asset, filled, shared_assets
@@ -135,8 +135,8 @@ class Site:
         return see_other("/", self._set_cookie(self._sessions.open(holder).key))
 
     def _login_page(self, complaint: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
-        shown = f'<p class="warning" role="alert">{html.escape(complaint)}</p>' if complaint else ""
-        page = filled("login.html", title=html.escape(self._title), complaint=shown)
+        shown = element("p", complaint, class_="warning", role="alert") if complaint else ""
+        page = filled("login.html", title=self._title, complaint=shown)
         return Response(status=status, body=page)
 
     def _log_in(self, request: Request) -> Response:

@@ -160,24 +160,6 @@ class SubmitResponse(_message.Message):
     submitted: int
     def __init__(self, submitted: _Optional[int] = ...) -> None: ...
 
-class StatusRequest(_message.Message):
-    __slots__ = ("study",)
-    STUDY_FIELD_NUMBER: _ClassVar[int]
-    study: bytes
-    def __init__(self, study: _Optional[bytes] = ...) -> None: ...
-
-class StatusResponse(_message.Message):
-    __slots__ = ("state", "step", "cause", "waiting_for")
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    STEP_FIELD_NUMBER: _ClassVar[int]
-    CAUSE_FIELD_NUMBER: _ClassVar[int]
-    WAITING_FOR_FIELD_NUMBER: _ClassVar[int]
-    state: StudyState
-    step: int
-    cause: str
-    waiting_for: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, state: _Optional[_Union[StudyState, str]] = ..., step: _Optional[int] = ..., cause: _Optional[str] = ..., waiting_for: _Optional[_Iterable[str]] = ...) -> None: ...
-
 class FetchReleaseRequest(_message.Message):
     __slots__ = ("study", "prior")
     STUDY_FIELD_NUMBER: _ClassVar[int]

@@ -70,11 +70,6 @@ class CuratorServiceStub:
                 request_serializer=common_dot_wire_dot_v1_dot_curator__pb2.SubmitRequest.SerializeToString,
                 response_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.SubmitResponse.FromString,
                 _registered_method=True)
-        self.Status = channel.unary_unary(
-                '/parley.v1.CuratorService/Status',
-                request_serializer=common_dot_wire_dot_v1_dot_curator__pb2.StatusRequest.SerializeToString,
-                response_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.StatusResponse.FromString,
-                _registered_method=True)
         self.FetchRelease = channel.unary_stream(
                 '/parley.v1.CuratorService/FetchRelease',
                 request_serializer=common_dot_wire_dot_v1_dot_curator__pb2.FetchReleaseRequest.SerializeToString,
@@ -142,13 +137,6 @@ class CuratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Status(self, request, context):
-        """How a study is getting on.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def FetchRelease(self, request, context):
         """The release of a study that is done, as one .zip, from its beginning.
         """
@@ -200,11 +188,6 @@ def add_CuratorServiceServicer_to_server(servicer, server):
                     servicer.Submit,
                     request_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.SubmitRequest.FromString,
                     response_serializer=common_dot_wire_dot_v1_dot_curator__pb2.SubmitResponse.SerializeToString,
-            ),
-            'Status': grpc.unary_unary_rpc_method_handler(
-                    servicer.Status,
-                    request_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.StatusRequest.FromString,
-                    response_serializer=common_dot_wire_dot_v1_dot_curator__pb2.StatusResponse.SerializeToString,
             ),
             'FetchRelease': grpc.unary_stream_rpc_method_handler(
                     servicer.FetchRelease,
@@ -407,33 +390,6 @@ class CuratorService:
             '/parley.v1.CuratorService/Submit',
             common_dot_wire_dot_v1_dot_curator__pb2.SubmitRequest.SerializeToString,
             common_dot_wire_dot_v1_dot_curator__pb2.SubmitResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Status(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/parley.v1.CuratorService/Status',
-            common_dot_wire_dot_v1_dot_curator__pb2.StatusRequest.SerializeToString,
-            common_dot_wire_dot_v1_dot_curator__pb2.StatusResponse.FromString,
             options,
             channel_credentials,
             insecure,

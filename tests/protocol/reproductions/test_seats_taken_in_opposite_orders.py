@@ -11,12 +11,11 @@ import pytest
 
 from common.errors import InputError, LocalError, PolicyError
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.v1 import curator_pb2 as pb
 from curator.store.records import StudyState as CuratorState
 from party.client.session import Limits
 from party.journal import StudyState
 from party.owner.decisions import Decision
-from tests.harness.consortium import Crash, Rows, Wrapped, status_of, wrapping
+from tests.harness.consortium import Crash, Rows, Wrapped, wrapping
 
 YES = Decision(
     approved=True, epsilon=Fraction(100), reason="", decided_by="owner", decided_at="now"
@@ -192,18 +191,18 @@ def test_a_curator_that_stays_in_trouble_is_given_up_on_after_the_attempts(conso
     assert refusal.value.code is ErrorCode.INTERNAL
 
 
-class DyingUnacknowledged(Wrapped):
-    """Dies when the study is over, before the curator hears that all of it arrived."""
-
-    def acknowledge(self, study, received):
-        if status_of(self.connection, study).state == pb.STUDY_STATE_DONE:
-            raise Crash
-        self.connection.acknowledge(study, received)
-
-
 def test_an_acknowledgement_lost_at_the_very_end_is_made_up_for(consortium):
     north, east = consortium.parties.values()
     store, digest = consortium.curator.store, consortium.study.digest
+
+    class DyingUnacknowledged(Wrapped):
+        """Dies when the study is over, before the curator hears that all of it arrived."""
+
+        def acknowledge(self, study, received):
+            if store.record(study).state is CuratorState.DONE:
+                raise Crash
+            self.connection.acknowledge(study, received)
+
     north.dial = wrapping(north, DyingUnacknowledged)
     with joined(east):
         with pytest.raises(Crash):

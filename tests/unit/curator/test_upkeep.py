@@ -11,7 +11,7 @@ from common.wording import moment
 from curator.metrics import CallCounter, curator_samples
 from curator.store.records import StudyState
 from curator.store.store import KEEP_QUEUES
-from curator.upkeep import WRITE_CALLS_EVERY, Alerting, Upkeep, WaitingLimits
+from curator.upkeep import WRITE_CALLS_EVERY, Alerting, Upkeep, WaitingLimits, look
 from tests.unit.curator.conftest import HOUR, NOW, acknowledge_all, end_one, names, start
 
 
@@ -134,6 +134,36 @@ def test_the_operator_is_told_of_a_waiting_an_overdue_and_an_ended_study(stage, 
     since = f"it waits for east, north since {moment(NOW.isoformat())}"
     assert hook.taken == [("waiting", since), ("overdue", since), ("failed", "enough")]
     assert "the webhook did not take an event: refused" in caplog.text, "and is asked again"
+
+
+def test_what_fails_in_a_look_keeps_no_alert_from_the_operator(stage, monkeypatch, caplog):
+    studies, hook = stage.studies(), Hooked()
+    start(stage, studies)
+    studies.known(stage.study.digest).abort("enough")
+    studies.enrol("north", identity=b"", software="parley")
+    stage.now += HOUR
+    studies.called("north")
+
+    def failing(*_, **__):
+        raise LocalError("the disk is full")
+
+    with ThreadPoolExecutor(1) as workers:
+        upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR))
+        alerting = Alerting(stage.store, hook, workers)
+        with monkeypatch.context() as full:
+            full.setattr(studies, "open", failing)
+            full.setattr(stage.store, "note_calls", failing)
+            look(studies, upkeep, alerting)
+    assert hook.taken == [("failed", "enough")]
+    assert called(stage.store) == {"north": stamp(NOW)}
+    monkeypatch.setattr(stage.store, "alerts", failing)
+    look(studies, upkeep, alerting)
+    assert called(stage.store) == {"north": stamp(stage.now)}, "what failed is tried again"
+    assert warnings(caplog) == [
+        "looking for new studies: the disk is full",
+        "looking for what is due: the disk is full",
+        "looking for alerts: the disk is full",
+    ]
 
 
 def test_without_a_hook_events_are_dropped(stage):

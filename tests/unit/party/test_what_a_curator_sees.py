@@ -23,7 +23,7 @@ from common.study.history import History
 from common.study.messages import StepOpened, StudyOpened
 from common.study.steps import step_digest
 from common.wire import codec
-from common.wire.frames import Whole
+from common.wire.frames import NumberedMessage
 from party.client.connection import HungUpError, Summary
 from party.client.context import PartyContext
 from party.client.session import Need, StudySession
@@ -114,7 +114,7 @@ class Watching:
             (StudyOpened(study=self.study.digest, public_key=b""), opened), start=1
         ):
             data = codec.TO_PARTY.encode(message)
-            yield Whole(sequence=number, data=data)
+            yield NumberedMessage(sequence=number, body=data)
         raise HungUpError
 
     def submit(self, study, messages):

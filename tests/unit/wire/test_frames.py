@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from common.errors import LocalError
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.frames import Assembler
+from common.wire.frames import Assembler, NumberedMessage
 from common.wire.frames import split as frames_of
 from common.wire.v1.curator_pb2 import SubmitRequest
 
 
 def split(data, *, sequence):
     """Return the calls that bring a message."""
-    for frame in frames_of(data, sequence=sequence):
+    for frame in frames_of(NumberedMessage(sequence=sequence, body=data)):
         yield SubmitRequest(study=bytes(32), frame=frame)
 
 
@@ -34,7 +34,7 @@ def test_a_message_is_put_together_again(small_frames, size):
     assembler = Assembler(stored=0)
     assert [assembler.add(frame) for frame in frames[:-1]] == [None] * (len(frames) - 1)
     whole = assembler.add(frames[-1])
-    assert (whole.sequence, whole.data) == (1, data)
+    assert (whole.sequence, whole.body) == (1, data)
     assembler.finish()
 
 
@@ -44,7 +44,7 @@ def test_a_real_message_above_the_limit_of_one_call_is_cut_to_size():
     assert len(frames) == 6
     assert max(frame.ByteSize() for frame in frames) < strict.MIB + 150 < strict.MOST_CALL_BYTES
     assembler = Assembler(stored=2)
-    assert [assembler.add(frame) for frame in frames][-1].data == data
+    assert [assembler.add(frame) for frame in frames][-1].body == data
 
 
 @pytest.mark.parametrize("size", [0, 41])
@@ -122,4 +122,4 @@ def test_no_sequence_of_frames_yields_anything_but_the_messages_sent(data):
         with contextlib.suppress(WireError):
             for position in order:
                 whole = assembler.add(frames[position])
-                assert whole is None or whole.data == sent[whole.sequence]
+                assert whole is None or whole.body == sent[whole.sequence]

@@ -18,7 +18,7 @@ from common.errors import InputError
 from common.study import messages
 from common.wire import codec, strict
 from common.wire.catalogue import TRAILER, WireError, received
-from common.wire.frames import Assembler, split
+from common.wire.frames import Assembler, NumberedMessage, split
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, Subject
 from common.wire.pki.credentials import parse_certificates, parse_request
@@ -141,7 +141,7 @@ def test_calls_are_refused_or_understood(kind, choice):
 def test_damaged_frames_never_yield_another_message(choice):
     sent = [
         curator_pb2.WorkResponse(frame=frame).SerializeToString()
-        for frame in split(b"a message", sequence=1)
+        for frame in split(NumberedMessage(sequence=1, body=b"a message"))
     ]
     assembler = Assembler(stored=0)
     try:
@@ -149,7 +149,7 @@ def test_damaged_frames_never_yield_another_message(choice):
         whole = assembler.add(call)
     except (WireError, DecodeError):  # gRPC itself refuses what cannot be parsed
         return
-    assert whole is None or whole.data == b"a message"
+    assert whole is None or whole.body == b"a message"
 
 
 @given(data=st.binary(max_size=50))
@@ -212,7 +212,7 @@ def fits(work, most_bytes):
     ("kind", "unit"),
     [
         (curator_pb2.EnrolResponse, b"\x1a\x00"),  # two bytes for a list's entry
-        (curator_pb2.StatusResponse, b"\x22\x00"),
+        (messages_pb2.ListPublished, b"\x12\x00"),
         (messages_pb2.ToCurator, b"\xf8\x01\x01"),  # unknown fields
         (messages_pb2.ToCurator, b"\xfb\x01"),  # groups within groups
         (errors_pb2.ErrorDetail, b"\x08\x01"),  # one field, a million times

@@ -2,6 +2,7 @@
 
 import pytest
 
+from common.schema.limits import MOST_PARTIES
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.v1 import curator_pb2, messages_pb2
@@ -32,18 +33,20 @@ def test_every_field_can_be_told_from_a_missing_one():
 
 
 def test_states_and_lists_are_checked_too():
-    good = curator_pb2.StatusResponse(state=2, step=0, cause="", waiting_for=["north"])
-    strict.check(good)
-    for change, code in (
-        ({"state": 0}, ErrorCode.FIELD_UNKNOWN),
-        ({"state": 99}, ErrorCode.FIELD_UNKNOWN),
-        ({"waiting_for": [""]}, ErrorCode.FIELD_INVALID),
-        ({"waiting_for": ["a\nb"]}, ErrorCode.FIELD_INVALID),
-        ({"waiting_for": ["x"] * 1001}, ErrorCode.TOO_LARGE),
+    strict.check(curator_pb2.ApproveResponse(state=2))
+    strict.check(messages_pb2.ListPublished(step=0, missing=["north"]))
+    for bad, code in (
+        (curator_pb2.ApproveResponse(state=0), ErrorCode.FIELD_UNKNOWN),
+        (curator_pb2.ApproveResponse(state=99), ErrorCode.FIELD_UNKNOWN),
+        (messages_pb2.ListPublished(step=0, missing=[""]), ErrorCode.FIELD_INVALID),
+        (messages_pb2.ListPublished(step=0, missing=["a\nb"]), ErrorCode.FIELD_INVALID),
+        (
+            messages_pb2.ListPublished(step=0, missing=["x"] * (MOST_PARTIES + 1)),
+            ErrorCode.TOO_LARGE,
+        ),
     ):
-        fields = {"state": 2, "step": 0, "cause": "", "waiting_for": ["north"], **change}
         with pytest.raises(WireError) as refusal:
-            strict.check(curator_pb2.StatusResponse(**fields))
+            strict.check(bad)
         assert refusal.value.code is code
     summary = curator_pb2.StudySummary(study=DIGEST, name="s", state=1, approved=False)
     listing = curator_pb2.EnrolResponse(protocol=1, software="parley", studies=[summary])

@@ -49,6 +49,11 @@ def test_markup_goes_in_as_it_is_and_attributes_are_named_like_keywords():
     assert made == '<p class="n" aria-label="a &quot;b&quot;"><b>x &amp; y</b>&lt;</p>'
 
 
+def test_an_input_has_no_content_and_a_true_attribute_no_value():
+    made = pages.element("input", type="checkbox", required=True, disabled=False)
+    assert made == '<input type="checkbox" required>'
+
+
 def test_markup_put_together_by_hand_is_escaped():
     assert pages.element("p", f"{pages.element('b')}") == "<p>&lt;b&gt;&lt;/b&gt;</p>"
 

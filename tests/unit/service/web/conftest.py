@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from common.release.report.page import element
 from common.service.web.exchange import Response, text
-from common.service.web.pages import page, paragraph
+from common.service.web.pages import page
 from common.service.web.server import WebServer
 from common.service.web.sessions import Sessions
 from common.service.web.site import LOOPBACK, Route, Site
@@ -91,7 +92,7 @@ def running():
     done = []
 
     def front(request, session, match):
-        return page("Front", "lead", paragraph("<secret>"), csrf=session.csrf)
+        return page("Front", "lead", element("p", "<secret>"), csrf=session.csrf)
 
     def act(request, session, match):
         done.append(match["what"])
