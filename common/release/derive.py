@@ -113,7 +113,8 @@ class _Comparison:
             self._check_pages(fitted, table)
 
     def _check_study(self) -> None:
-        found, digest, roster = self._found, self._manifest.study, {}
+        found, digest = self._found, self._manifest.study
+        roster: Mapping[str, PublicIdentity] = {}
         if digest is not None:
             study = found.study = read_study(self._contents)
             roster = study.roster
