@@ -23,6 +23,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from common.crypto.identities.identity import PublicIdentity
 from common.errors import InputError, ParleyError
 from common.methods.criteria import verdicts
 from common.methods.registry import method_of
