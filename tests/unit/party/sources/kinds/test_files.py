@@ -68,7 +68,7 @@ sys.exit("pandas" in sys.modules)
 def test_a_node_reads_its_rows_without_loading_pandas(tmp_path):
     """It would take longer to load than a small table to read."""
     (tmp_path / "schema.toml").write_text(demo_schema_toml())
-    frame = make_population(500, 1)
+    frame = make_population(500, seed=1)
     assert frame["housing"].isna().any()
     frame.to_csv(tmp_path / "people.csv", index=False)
     frame.to_parquet(tmp_path / "people.parquet", index=False)
