@@ -28,6 +28,7 @@ from party.client.context import PartyContext
 from party.client.dialer import Address, Backoff, Dialer
 from party.client.session import Need, StudySession
 from party.client.sessions import SessionManager
+from party.client.turn import Turn
 from party.journal import Journal, Notes, StudyState
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
@@ -208,23 +209,23 @@ class Party:
         with self.house() as house:
             session = StudySession(study.digest, house)
             while True:
-                wait = 0.02
+                wait, turn = 0.02, Turn()
                 try:
                     with (dial or self.dial)() as connection:
-                        ended = take_turn(session, connection, house, study)
+                        ended = take_turn(session, turn, connection, house, study)
                     if ended is not None:
                         return ended
                 except HungUpError:
                     return session.ended()
                 except WireError as error:
-                    if session.messages:
+                    if turn.messages:
                         backoff.progressed()
                     wait = backoff.after(error)
                 if self.stopping.wait(wait):
                     return None
 
 
-def take_turn(session, connection, house, study):
+def take_turn(session, turn, connection, house, study):
     """Do what the manager does for a study when it looks; return how the study ended."""
     invited = connection.enrol(house.name, house.identity.public.encoded)
     summary = next((each for each in invited if each.study == study.digest), None)
@@ -233,7 +234,7 @@ def take_turn(session, connection, house, study):
     need = session.needs(summary)
     if need is Need.OVER:
         return session.ended() or StudyState.ABORTED
-    return None if need is Need.NOTHING else session.turn(connection, summary)
+    return None if need is Need.NOTHING else session.take_turn(turn, connection, summary)
 
 
 def status_of(connection, study):

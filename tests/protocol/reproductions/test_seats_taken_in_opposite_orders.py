@@ -13,7 +13,7 @@ from common.errors import InputError, LocalError, PolicyError
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.v1 import curator_pb2 as pb
 from curator.store.records import StudyState as CuratorState
-from party.client.session import Limits
+from party.client.turn import Limits
 from party.journal import StudyState
 from party.owner.decisions import Decision
 from tests.harness.consortium import Crash, Rows, Wrapped, status_of, wrapping

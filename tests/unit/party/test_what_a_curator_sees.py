@@ -27,6 +27,7 @@ from common.wire.frames import Whole
 from party.client.connection import HungUpError, Summary
 from party.client.context import PartyContext
 from party.client.session import Need, StudySession
+from party.client.turn import Turn
 from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.owner import decisions
@@ -165,7 +166,7 @@ def seen_of(folder, study, *, table=TABLE, **changes):
             with contextlib.suppress(InputError), curator.dial() as connection:
                 (summary,) = connection.enrol("north", b"")
                 if session.needs(summary) in (Need.WORK, Need.REVIEW):
-                    session.turn(connection, summary)
+                    session.take_turn(Turn(), connection, summary)
     database.close()
     return curator.seen
 
@@ -260,7 +261,7 @@ def approved_then(folder, table):
     session = StudySession(study.digest, house_of(folder, database, table=table))
     with contextlib.suppress(HungUpError), curator.dial() as connection:
         (summary,) = connection.enrol("north", b"")
-        session.turn(connection, summary)
+        session.take_turn(Turn(), connection, summary)
     told = house.approvals.rows_changed_at(study.digest)
     database.close()
     return curator.seen, told
