@@ -256,7 +256,7 @@ def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Sou
         return source.open(study.schema)
     rows = next((member.rows for member in study.members if member.name == name), None)
     if rows is None:
-        raise InputError(f"study {study.name!r}: it does not list {name!r}")
+        raise InputError(f"study {study.name!r}: the study does not list party {name!r}")
     secret = _people_secret(folder).reveal()
     key = hashlib.blake2b(study.digest, key=secret, digest_size=32).digest()
     limit = PeopleLimit(rows=rows, per_person=study.rows_per_person, key=key, filler=study.digest)

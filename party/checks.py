@@ -97,7 +97,7 @@ class _Node:
         if now + _CLOCKS_DIFFER < newest:
             raise InputError(
                 f"it is {now:%Y-%m-%d %H:%M} here, before the newest entry of the ledger "
-                f"({newest:%Y-%m-%d %H:%M}): set the clock"
+                f"({newest:%Y-%m-%d %H:%M}). Set the clock"
             )
         return words
 
@@ -128,7 +128,10 @@ class _Node:
             opened = party_app.open_rows(table, wanted, member.name, self.settings.folder)
             if opened.rows != member.rows:
                 counted = many(opened.rows, "row")
-                raise InputError(f"{counted}; the study says {member.rows:,}: ask for a new study")
+                raise InputError(
+                    f"the table has {counted}, and the study says {member.rows:,}. Ask for a new "
+                    "study"
+                )
             self._require_unchanged(wanted, opened.snapshot.digest)
         else:
             schema, opened = wanted, table.open(wanted)
@@ -143,8 +146,8 @@ class _Node:
             pinned = Journal(database, OsRandomSource()).pinned_data(study.digest)
         if pinned not in (None, digest):
             raise InputError(
-                f"the data changed since study {study.name!r} began: restore it as it was, or give "
-                "the study up with `parley party decline`"
+                f"study {study.name!r}: the data changed since the study began. Restore the data "
+                "as it was, or give the study up with `parley party decline`"
             )
 
     def fits(self, study: Study) -> str:
@@ -155,14 +158,15 @@ class _Node:
         for member in study.members:
             if member.name == name:
                 return member
-        raise InputError(f"study {study.name!r} does not list {name!r}")
+        raise InputError(f"study {study.name!r}: the study does not list party {name!r}")
 
     def lists_us(self, study: Study) -> str:
         ours = load_public_identity(self.settings.keys / "identity.pub")
         if self._member(study).identity.encoded != ours.encoded:
             raise InputError(
-                f"study {study.name!r} pins another identity than ours ({ours.fingerprint}): send "
-                "our identity.pub to the curator's operator and ask for a new study"
+                f"study {study.name!r}: the study pins another identity than ours "
+                f"({ours.fingerprint}). Send our identity.pub to the curator's operator, and ask "
+                "for a new study"
             )
         signed = f"signed by {study.signer}" if study.signer else "not signed"
         return f"{study.name!r} lists us with our identity; {signed}"

@@ -196,8 +196,8 @@ class StudySession:
             study = Study.from_toml(connection.fetch_study(self._digest), where="the study")
             if study.digest != self._digest:
                 raise RemoteProtocolError(
-                    f"the curator sent study {short_id(study.digest)}, asked for was "
-                    f"{short_id(self._digest)}"
+                    f"the curator sent study {short_id(study.digest)}, and this node asked for "
+                    f"study {short_id(self._digest)}"
                 )
             self._study = study
         return self._study

@@ -36,7 +36,7 @@ _MOST_LOOKS = 12  # between two attempts at a study that cannot go on here
 # A curator that answers with INTERNAL may have a full disk: the search for studies goes on.
 _OUT_OF_REACH = (ErrorCode.UNAVAILABLE, ErrorCode.TOO_MANY_CALLS, ErrorCode.INTERNAL)
 _SEATLESS = "waits for a seat"
-_POSTPONED = "postponed: our rows cannot be read; `parley doctor party` says why"
+_POSTPONED = "postponed: our rows cannot be read. `parley doctor party` says why"
 
 Ending = StudyState | ParleyError | None
 
@@ -375,5 +375,5 @@ class SessionManager:
 def _words(error: ParleyError) -> str:
     """Return what a log may have of an error: errors of input may quote rows."""
     if isinstance(error, InputError) or isinstance(error.__cause__, InputError):
-        return f"{type(error).__name__}; `parley doctor party` says what is wrong with our own side"
+        return f"{type(error).__name__}. `parley doctor party` says what is wrong on our own side"
     return " ".join(str(error).split())

@@ -349,7 +349,7 @@ def _read(document: Mapping[str, object]) -> dict[str, Any]:
         sections.setdefault(section, {})[name] = parser
     for section in document:
         if section not in sections:
-            raise InputError(f"unknown section {section!r}; known: {', '.join(sections)}")
+            raise InputError(f"unknown section {section!r}. Choose one of: {', '.join(sections)}")
     needed = {key.name for key in fields(Policy) if key.default is MISSING}
     found: dict[str, Any] = {}
     for section, table in {"budget": {}, **document}.items():

@@ -59,7 +59,7 @@ def test_another_study_of_the_same_name_is_not_answered(gathering):
             return other.to_toml()
 
     north.dial = wrapping(north, Swapping)
-    with pytest.raises(RemoteProtocolError, match="asked for was"):
+    with pytest.raises(RemoteProtocolError, match="and this node asked for study"):
         north.attend(consortium.study)
     assert consortium.session.record.state is CuratorState.WAITING
 

@@ -45,7 +45,7 @@ def test_a_study_that_cannot_go_on_here_is_said_and_tried_again(consortium, capl
         attending.join(timeout=60)
     said = [each.message for each in caplog.records if "cannot go on here" in each.message]
     assert len(said) == 2
-    assert "InputError; `parley doctor party`" in said[0]
+    assert "InputError. `parley doctor party`" in said[0]
     assert "Smith" not in caplog.text, "a log is not about rows"
     check_release(consortium)
 

@@ -52,7 +52,7 @@ def approve(
         if not yes and not seen.reasons_against:
             console.note(seen.text())
             if not typer.confirm(f"Spend {seen.price} of every row of ours on it?", err=True):
-                raise InputError("not confirmed; nothing was decided")
+                raise InputError("you did not confirm, so nothing was decided")
         decisions.approve(house.approvals, seen, at=house.now(), data_digest=rows)
     cost = {"epsilon": str(seen.cost), "delta": str(seen.delta)}
     told = {"study": seen.digest, "decision": "approved"} | cost
@@ -132,7 +132,7 @@ def _say_no(
         if not yes and earlier is not None and earlier.approved:
             console.note(decisions.withdrawal_means(digest, journal=journal, ledger=ledger))
             if not typer.confirm("Withdraw from it?", err=True):
-                raise InputError("not confirmed; the approval stands")
+                raise InputError("you did not confirm, so the approval stands")
         at = stamp(system_clock())
         decisions.decline(
             digest, approvals=approvals, journal=journal, ledger=ledger, reason=reason, at=at

@@ -32,7 +32,7 @@ from parley.simulation.study import run_in_process
 app = new_app()
 TIMES = "{}-times.json"
 _DEFAULT_PARTIES = 3
-_SEVERAL = "several tables are several owners: leave out --parties and the like"
+_SEVERAL = "several tables are several owners. Leave out --parties and --partition-by"
 _TIMEOUT_S = 24 * 3600.0  # of a study over grpc, so that nothing hangs for ever
 
 
@@ -86,11 +86,15 @@ def simulate_study(
         raise InputError(f"--rows {rows}: ask for at least one row")
     over_grpc = transport == "grpc"
     if over_grpc and seed is not None:
-        raise InputError("--seed is for simulations in one process: services never take a seed")
+        raise InputError("--seed: services never take a seed. Leave out --seed or --transport grpc")
     if over_grpc and sign_with is not None:
-        raise InputError("--sign-with: over grpc the curator's process signs with keys of its own")
+        raise InputError(
+            "--sign-with: over grpc the curator's process signs with keys of its own. Leave it out"
+        )
     if over_grpc and drop:
-        raise InputError("--drop: owners vanish in simulations in one process only")
+        raise InputError(
+            "--drop: owners vanish in one process only. Leave out --drop or --transport grpc"
+        )
     if (person is None) != (per_person == 0):
         raise InputError("--person and --rows-per-person: give both, or none of them")
     if person is not None and (over_grpc or partition_by is not None):

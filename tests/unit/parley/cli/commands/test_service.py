@@ -155,7 +155,7 @@ def test_a_node_does_not_start_on_a_ledger_that_was_changed(parley, place):
     file.close()
     done = parley("party", "join", "--once", *NORTH)
     assert done.code == 3
-    assert "tampered with: entry 1" in done.err
+    assert "tampered with, since entry 1" in done.err
 
 
 def test_settings_are_shown_with_where_they_came_from(parley, place, monkeypatch):
