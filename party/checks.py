@@ -72,7 +72,7 @@ def examine_party(
     for meeting in met:
         yield found("clocks", meeting.clocks)
         yield found("versions", meeting.versions)
-        yield found("memory", partial(here.memory, meeting.greeting))
+        yield found("rollback", partial(here.rollback, meeting.greeting))
         for study in meeting.studies if wanted is None else ():
             yield found("invitation", partial(here.fits, study))
 
@@ -171,12 +171,12 @@ class _Node:
         signed = f"signed by {study.signer}" if study.signer else "not signed"
         return f"{study.name!r} lists us with our identity; {signed}"
 
-    def memory(self, greeting: Greeting) -> str:
+    def rollback(self, greeting: Greeting) -> str:
         """Compare the journal here with what the curator has of us."""
         with Database(self.state) as database:
             journal = Journal(database, OsRandomSource())
             require_no_rollback(journal, Policy.load(self.settings.policy), greeting.studies)
-        return "our journal knows of every message of ours that the curator has"
+        return "none: our journal has every message of ours that the curator has"
 
 
 def _broken(table: OwnersTable, schema: Schema) -> str:

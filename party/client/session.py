@@ -150,7 +150,7 @@ class StudySession:
                 return None
             if summary.state not in ENDED:
                 raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
-            # A curator restored from an old copy cannot say so in the messages that we had.
+            # A curator that was rolled back cannot say so in the messages that we had.
             reason = f"at the curator the study is {summary.state}"
             self._context.journal.end(
                 self._digest, StudyState.ABORTED, reason=reason, at=self._context.now()

@@ -106,7 +106,7 @@ class SessionManager:
 
         Raises:
             InputError: with `once`, the owner's table cannot be read.
-            LocalError: the party's folder is an old copy.
+            LocalError: the party's folder was rolled back.
             WireError: the curator cannot be reached, or refuses us.
         """
         with contextlib.suppress(LocalError):  # as in `_note`

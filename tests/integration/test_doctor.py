@@ -77,11 +77,11 @@ def test_clocks_that_agree_are_told_with_their_offset(consortium, server, capsys
 
 
 @pytest.mark.parametrize("server", [{}], indirect=True)
-def test_books_that_have_forgotten_what_left_are_found(consortium, server, capsys):
+def test_a_rollback_of_the_ledger_is_found(consortium, server, capsys):
     consortium.attend_all()  # with another folder than the one that is examined
     code, found = examined(consortium, server, capsys)
-    assert not found["memory"]["ok"]
-    assert "forgotten what they cost" in found["memory"]["words"]
+    assert not found["rollback"]["ok"]
+    assert "lacks what those messages cost" in found["rollback"]["words"]
     assert code == 3
 
 

@@ -65,7 +65,7 @@ def test_an_old_copy_of_a_folder_is_recognised_and_answers_nothing(consortium):
     digest = consortium.study.digest.hex()[:16]
     with north.house() as house:
         assert house.ledger.spent() == 0, "what was spent is forgotten"
-        with pytest.raises(LocalError, match="forgotten what they cost") as refused:
+        with pytest.raises(LocalError, match="lacks what those messages cost") as refused:
             north.manager(house).run(once=False)
         assert f"study {digest} ('test')" in str(refused.value)
         assert f'forgotten = ["{digest}"]' in str(refused.value)
