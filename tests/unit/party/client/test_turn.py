@@ -6,7 +6,7 @@ from common.service.database import Database
 from party.client.connection import Summary
 from party.client.session import StudySession
 from party.client.turn import Limits, Turn
-from tests.unit.party.test_what_a_curator_sees import Watching, house_of, study_about
+from tests.unit.party.test_what_a_curator_sees import Watching, context_of, study_about
 
 LIMITS = Limits(idle_s=1, turn_s=10, listening_s=60, stalled_s=600)
 
@@ -39,7 +39,7 @@ def test_a_study_that_hears_nothing_gives_its_seat_back(tmp_path, queued, wanted
     curator = Silent(study, wanted=wanted)
     database = Database(tmp_path / "party.db")
     curator.turn = Turn(LIMITS, monotonic=lambda: curator.now)
-    session = StudySession(study.digest, house_of(tmp_path, database, automatic=True))
+    session = StudySession(study.digest, context_of(tmp_path, database, automatic=True))
     summary = Summary(
         study=study.digest, name="ages", state="waiting for parties", approved=False, submitted=0,
         acknowledged=0, queued=queued,
