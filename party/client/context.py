@@ -102,7 +102,6 @@ class PartyContext:
             cost=_cost(study, steps),
             spent_in_total=self.ledger.spending(besides=digest),
             spent_in_year=self.ledger.spending(besides=digest, year=self.ledger.year(self.now())),
-            signer=study.signer,
             curator=self.authority,
         )
         return review(study, self.policy, circumstances, steps)
