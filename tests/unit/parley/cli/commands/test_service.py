@@ -19,7 +19,7 @@ from tests.harness.deployed_folder import (
     NORTH,
     RESTORE,
     DeployedFolder,
-    books_of_north,
+    begun_study,
     spend,
     state,
 )
@@ -259,9 +259,8 @@ def test_a_study_that_was_running_is_charged_in_full_and_never_answered_again(
     parley, place, written
 ):
     assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
-    database, journal = books_of_north(place, written)
-    journal.step_key(written.digest, 0)
-    database.close()
+    with begun_study(place.folder, written.digest) as (_, journal):
+        journal.step_key(written.digest, 0)
     assert parley(*BACKUP).code == 0
     state(place).unlink()
     done = parley(*RESTORE)
