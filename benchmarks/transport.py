@@ -39,8 +39,8 @@ NAMES = ("north", "east", "south")
 
 def attend(party: Party, consortium: Consortium) -> None:
     """Take part in the study as one party, from the first call to the end."""
-    with party.house() as house:
-        endings = party.manager(house, look_again_s=1.0).run(
+    with party.context() as context:
+        endings = party.manager(context, look_again_s=1.0).run(
             once=True, only=consortium.study.digest
         )
     if endings != {consortium.study.digest: StudyState.FINISHED}:

@@ -72,7 +72,7 @@ def examine_party(
     for meeting in met:
         yield found("clocks", meeting.clocks)
         yield found("versions", meeting.versions)
-        yield found("memory", partial(here.memory, meeting.greeting))
+        yield found("rollback", partial(here.rollback, meeting.greeting))
         for study in meeting.studies if wanted is None else ():
             yield found("invitation", partial(here.fits, study))
 
@@ -97,7 +97,7 @@ class _Node:
         if now + _CLOCKS_DIFFER < newest:
             raise InputError(
                 f"it is {now:%Y-%m-%d %H:%M} here, before the newest entry of the ledger "
-                f"({newest:%Y-%m-%d %H:%M}): set the clock"
+                f"({newest:%Y-%m-%d %H:%M}). Set the clock"
             )
         return words
 
@@ -128,7 +128,10 @@ class _Node:
             opened = party_app.open_rows(table, wanted, member.name, self.settings.folder)
             if opened.rows != member.rows:
                 counted = many(opened.rows, "row")
-                raise InputError(f"{counted}; the study says {member.rows:,}: ask for a new study")
+                raise InputError(
+                    f"the table has {counted}, and the study says {member.rows:,}. Ask for a new "
+                    "study"
+                )
             self._require_unchanged(wanted, opened.snapshot.digest)
         else:
             schema, opened = wanted, table.open(wanted)
@@ -143,8 +146,8 @@ class _Node:
             pinned = Journal(database, OsRandomSource()).pinned_data(study.digest)
         if pinned not in (None, digest):
             raise InputError(
-                f"the data changed since study {study.name!r} began: restore it as it was, or give "
-                "the study up with `parley party decline`"
+                f"study {study.name!r}: the data changed since the study began. Restore the data "
+                "as it was, or give the study up with `parley party decline`"
             )
 
     def fits(self, study: Study) -> str:
@@ -158,18 +161,19 @@ class _Node:
         ours = load_public_identity(self.settings.keys / "identity.pub")
         if self._member(study).identity.encoded != ours.encoded:
             raise InputError(
-                f"study {study.name!r} pins another identity than ours ({ours.fingerprint}): send "
-                "our identity.pub to the curator's operator and ask for a new study"
+                f"study {study.name!r}: the study pins another identity than ours "
+                f"({ours.fingerprint}). Send our identity.pub to the curator's operator, and ask "
+                "for a new study"
             )
         signed = f"signed by {study.signer}" if study.signer else "not signed"
         return f"{study.name!r} lists us with our identity; {signed}"
 
-    def memory(self, greeting: Greeting) -> str:
+    def rollback(self, greeting: Greeting) -> str:
         """Compare the journal here with what the curator has of us."""
         with Database(self.state) as database:
             journal = Journal(database, OsRandomSource())
             require_no_rollback(journal, Policy.load(self.settings.policy), greeting.studies)
-        return "our journal knows of every message of ours that the curator has"
+        return "none: our journal has every message of ours that the curator has"
 
 
 def _broken(table: OwnersTable, schema: Schema) -> str:

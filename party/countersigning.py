@@ -88,9 +88,13 @@ def vouch(release: Path, found: Verified, context: PartyContext) -> Signature:
 def _study_of(release: Path, found: Verified) -> Study:
     study = found.consistency.study if found.consistency is not None else None
     if study is None:
-        raise InputError(f"{release} is of a single owner; there is no study to vouch for")
+        raise InputError(
+            f"{release}: the release is of a single owner, so it has no study to vouch for"
+        )
     if not (found.derived and found.verified):
-        raise PolicyError("the release cannot be derived from its study here; we do not vouch")
+        raise PolicyError(
+            f"{release}: the release cannot be derived from its study here, so we do not vouch"
+        )
     return study
 
 
@@ -122,7 +126,8 @@ def _our_name(study: Study, identity: Identity) -> str:
         if pinned == identity.public:
             return name
     raise PolicyError(
-        f"study {study.name!r} has no party with our identity {identity.public.fingerprint}"
+        f"study {study.name!r}: no party of the study has our identity "
+        f"{identity.public.fingerprint}"
     )
 
 

@@ -128,9 +128,9 @@ class Journal:
                 )
             elif known.state is StudyState.RUNNING and known.data_digest != data_digest:
                 raise PolicyError(
-                    f"the data changed since study {name!r} began, and answers about two different "
-                    "tables protect neither. Restore the data as it was, or give the study up with "
-                    "`parley party decline`"
+                    f"study {name!r}: the data changed since the study began, and answers about "
+                    "two different tables protect neither. Restore the data as it was, or give the "
+                    "study up with `parley party decline`"
                 )
 
     def forget_unanswered(self, study: StudyId) -> None:
@@ -236,8 +236,8 @@ class Journal:
         """
         if not 0 <= newest <= self.newest_released(study):
             raise RemoteProtocolError(
-                f"message {newest} was acknowledged but never sent from this folder: if that is an "
-                "older copy, give the study up with `parley party decline`"
+                f"message {newest}: the curator acknowledged it, and this folder never sent it. If "
+                "the folder was rolled back, give the study up with `parley party decline`"
             )
         with self._file.transaction():
             self._outbox.acknowledge(study, _CURATOR, newest)

@@ -125,8 +125,8 @@ class Ledger:
     def _refuse_overspending(self, charge: Charge, caps: Caps, year: str) -> None:
         if charge.delta > caps.delta:
             raise PolicyError(
-                f"step {charge.step!r} is of a study with delta {charge.delta}; the owner allows "
-                f"at most {caps.delta}"
+                f"step {charge.step!r}: the delta of its study is {charge.delta}, and the owner "
+                f"allows at most {caps.delta}"
             )
         currency = "rho" if charge.delta else "epsilon"
         for what, spent, cap, delta in (
@@ -137,8 +137,8 @@ class Ledger:
         ):  # fmt: skip
             if cap is not None and not (spent + charge.spending).within(cap, delta):
                 raise PolicyError(
-                    f"step {charge.step!r} costs {currency} {charge.spending.paid}; with "
-                    f"{spent.words()} already spent on {what} that passes the owner's cap of {cap}"
+                    f"step {charge.step!r}: its cost, {currency} {charge.spending.paid}, passes "
+                    f"the owner's cap of {cap}, with {spent.words()} already spent on {what}"
                 )
 
     def _append(self, charge: Charge, charged_at: str) -> None:
@@ -205,8 +205,9 @@ class Ledger:
             expected = _digest(head, position, entry.charge, entry.charged_at)
             if entry.number != position or entry.digest != expected:
                 raise LocalError(
-                    f"the ledger {self._file.path} was tampered with: entry {position} does not "
-                    "match its digest. Restore it from a backup and find out who could write to it"
+                    f"{self._file.path}: the ledger was tampered with, since entry {position} does "
+                    "not match its digest. Restore it from a backup, and find out who could write "
+                    "to it"
                 )
             head = entry.digest
 

@@ -185,8 +185,8 @@ def keep_release(
                 size += len(piece)
                 if size > most_bytes:
                     raise InputError(
-                        f"the release has more than {most_bytes:,} bytes; raise --most-gb "
-                        "if you have room for it. Nothing was kept"
+                        f"the release has more than {most_bytes:,} bytes, so nothing was kept. "
+                        "Raise --most-gb if you have room for it"
                     )
                 stream.write(piece)
         # The sender is known, and the owner's own records decide about the countersignature.
@@ -194,5 +194,5 @@ def keep_release(
         found = replace(read, where=f"{target}, as the curator sent it,")
         found.require(allow_other_version=allow_other_version)
         if found.checked.manifest.study != study.hex():
-            raise InputError("the curator sent the release of another study; nothing was kept")
+            raise InputError("the curator sent the release of another study, so nothing was kept")
     return replace(found, where=str(target))

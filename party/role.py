@@ -146,8 +146,8 @@ class PartyRole:
         declared = study.rows_of.get(name)
         if declared != data.rows:
             raise PolicyError(
-                f"the study says that {name!r} has {declared} rows; the data has {data.rows}. "
-                "The row count sets the noise: ask for a study with the right one"
+                f"study {study.name!r}: it says that {name!r} has {declared} rows, and the data "
+                f"has {data.rows}. The row count sets the noise. Ask for a study with the right one"
             )
         self._study, self._run, self._name = study, run, name
         self._history = History(study.digest)
@@ -257,8 +257,8 @@ class PartyRole:
             raise RemoteProtocolError("a step is asked for after the study's last one")
         if message.step != self._number:
             raise RemoteProtocolError(
-                f"step {message.step} is asked for, it is the turn of step {self._number}: "
-                "no step is answered twice"
+                f"step {message.step}: the curator asks for it, and step {self._number} is next. "
+                "No step is answered twice"
             )
         if message.digest != step_digest(self._history.digest, self._number, step):
             raise RemoteProtocolError(
@@ -296,7 +296,7 @@ class PartyRole:
             raise RemoteProtocolError(f"the curator lists {self._name!r} as missing, which is here")
         if len(missing) > self._study.may_miss:
             raise RemoteProtocolError(
-                f"{len(missing)} parties are missing; the study can do without "
+                f"{len(missing)} parties are missing, and the study can do without "
                 f"{self._study.may_miss}"
             )
 
@@ -360,8 +360,8 @@ class PartyRole:
         promise = self._study.promise
         if self._study.profile == "sound" and self._spent + cost > promise.budget:
             raise PolicyError(
-                f"step {step!r} costs {promise.currency} {cost}; with {self._spent} spent before, "
-                f"that is more than the {promise.budget} that the study promises"
+                f"step {step!r}: it costs {promise.currency} {cost}. With {self._spent} spent "
+                f"before, that is more than the {promise.budget} that the study promises"
             )
 
     def _contribute(self, step: Step, plan: SumPlan | None, opening: bytes) -> Iterable[Effect]:

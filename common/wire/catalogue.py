@@ -57,11 +57,11 @@ class ErrorCode(enum.IntEnum):
     OUT_OF_ORDER = (
         6, _Status.FAILED_PRECONDITION, "A part of the conversation was skipped.",
         ("Reconnect: both sides then go on from what is on disk. If it stays, a folder was "
-         "restored from an old copy: end the study."),
+         "rolled back to an older copy: end the study."),
     )
     SEQUENCE_REUSED = (
         7, _Status.FAILED_PRECONDITION, "A message came again with other content.",
-        ("Has a party's folder been restored from an old copy, or is it running twice? An answer "
+        ("Has a party's folder been rolled back to an older copy, or is it running twice? An answer "
          "is drawn once: stop the study."),
     )
     VERSION_MISMATCH = (

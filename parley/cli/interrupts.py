@@ -23,7 +23,7 @@ from collections.abc import Callable
 from types import FrameType
 
 EXIT_CODE = 130
-WORDS = "interrupted; nothing was left half-written"
+WORDS = "the command was interrupted, and nothing was left half-written"
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 _AGAIN_S = 0.02
 _IMPORTING = "<frozen importlib._bootstrap>"

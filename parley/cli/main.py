@@ -180,7 +180,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.fail(str(error))
         return exit_code_of(error)
     except MemoryError:
-        console.fail("not enough memory: use fewer rows or attributes, or a smaller epsilon")
+        console.fail(
+            "there is not enough memory. Use fewer rows or attributes, or a smaller epsilon"
+        )
         return ExitCode.INPUT
     return ExitCode.DONE
 
@@ -215,7 +217,7 @@ def _delivered(code: int) -> int:
     except BrokenPipeError:
         code = ExitCode.OUTPUT_CLOSED
     except OSError as error:
-        console.fail(f"cannot write the result: {error.strerror}")
+        console.fail(f"the result cannot be written: {error.strerror}")
         code = ExitCode.INPUT
     else:
         return code

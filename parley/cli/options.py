@@ -280,7 +280,9 @@ def chosen_passphrase(file: Path | None) -> str:
     given = given_passphrase(file, {})
     if given is None:
         if not sys.stdin.isatty():
-            raise InputError("there is no terminal to ask for a passphrase on; name a file with it")
+            raise InputError(
+                "there is no terminal to ask for a passphrase on. Name a file with the passphrase"
+            )
         given = str(
             typer.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True)
         )
@@ -289,7 +291,7 @@ def chosen_passphrase(file: Path | None) -> str:
 
 def _not_empty(passphrase: str) -> str:
     if not passphrase:
-        raise InputError("an empty passphrase protects nothing")
+        raise InputError("an empty passphrase protects nothing. Choose one")
     return passphrase
 
 
@@ -373,4 +375,4 @@ def delimiter_of(written: str | None) -> str | None:
         return written
     if written.lower() in ("tab", "\\t"):
         return "\t"
-    raise InputError(f"--delimiter {written!r} is not one character; write `tab` for a tab")
+    raise InputError(f"--delimiter {written!r}: it is not one character. Write `tab` for a tab")

@@ -101,7 +101,9 @@ class Connection:
                 raise HungUpError from error
             meaning = tls.explain(error, self._credentials, at=self._clock(), target=self._target)
             if meaning.code in _OF_OUR_CERTIFICATE and self._replaced():
-                hint = "our certificate was replaced meanwhile; the next connection shows the new"
+                hint = (
+                    "our certificate was replaced meanwhile. The next connection shows the new one"
+                )
                 meaning = WireError(ErrorCode.UNAVAILABLE, hint)
             raise meaning from error
         except ValueError as error:  # what gRPC raises for a call on a channel that was closed

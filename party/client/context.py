@@ -1,6 +1,6 @@
 """What a party is and has, for all its studies: keys, policy, decisions, ledger, rows.
 
-A folder that is an older copy has forgotten what was spent; `require_no_rollback` notices.
+A folder that was rolled back lacks what was spent since; `require_no_rollback` notices.
 """
 
 from __future__ import annotations
@@ -102,7 +102,6 @@ class PartyContext:
             cost=_cost(study, steps),
             spent_in_total=self.ledger.spending(besides=digest),
             spent_in_year=self.ledger.spending(besides=digest, year=self.ledger.year(self.now())),
-            signer=study.signer,
             curator=self.authority,
         )
         return review(study, self.policy, circumstances, steps)
@@ -140,11 +139,10 @@ def _cost(study: Study, steps: Sequence[PlannedStep]) -> Spending:
 
 
 def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[Summary]) -> None:
-    """Refuse to go on if the curator has messages of ours that the journal does not know of.
+    """Refuse to go on if the curator has messages of ours that the journal does not have.
 
-    A party journals before it sends. So if the curator has more, the folder was restored from an
-    old copy, is new, or runs a second time elsewhere; and its ledger does not know what those
-    messages cost.
+    A party journals before it sends. So if the curator has more, the folder was rolled back to an
+    older copy, is new, or is used by a second node; and its ledger lacks what those messages cost.
 
     Raises:
         LocalError: naming the studies, and the two ways out.
@@ -164,9 +162,9 @@ def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[Summ
     )
     keys = ", ".join(f'"{short_id(each.study)}"' for each in forgotten)
     raise LocalError(
-        "this folder is an old copy, a new one, or runs twice: the curator has more messages of "
-        f"ours than the journal here ({listed}). So the ledger has forgotten what they cost, and "
-        "nothing is answered. Run one node, on the newest copy of the folder. If there is none, "
-        "lower epsilon_in_total in the policy by what these studies cost, and add to its [budget]: "
-        f"forgotten = [{keys}]"
+        "rollback of the state folder: the curator has more messages of ours than the journal here "
+        f"({listed}). The folder was restored from an older copy, is new, or is used by two nodes. "
+        "Its ledger lacks what those messages cost, so nothing is answered. Run one node, on the "
+        "newest copy of the folder. If the newest copy is lost, lower epsilon_in_total in the "
+        f"policy by what these studies cost, and add to its [budget]: forgotten = [{keys}]"
     )

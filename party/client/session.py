@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import enum
 import logging
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from common.errors import InputError, PolicyError, RemoteProtocolError
@@ -25,6 +24,7 @@ from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import NumberedMessage
 from party.client.connection import ENDED, OPEN, Connection, Summary
 from party.client.context import PartyContext, PinnedRows
+from party.client.turn import Turn
 from party.journal import StudyState
 from party.node import PartyNode, StudyTicket
 from party.owner.decisions import Decision
@@ -52,19 +52,6 @@ class Need(enum.IntEnum):
     OVER = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How long a study may keep its seat."""
-
-    idle_s: float = 1.0  # without a message, if another study waits for a seat
-    turn_s: float = 10.0  # with messages, if another study waits for a seat
-    listening_s: float = 60.0  # without a message, if none does
-    stalled_s: float = 600.0  # without a message that the curator said it has
-
-
-DEFAULT_LIMITS = Limits()
-
-
 def decline(connection: Connection, study: StudyId, *, public_reason: str = _DECLINED) -> None:
     """Tell the curator that the owner takes no part, or no longer; a closed study stays closed."""
     try:
@@ -76,32 +63,21 @@ def decline(connection: Connection, study: StudyId, *, public_reason: str = _DEC
 
 
 class StudySession:
-    """One study at one party. Turns are taken one at a time; `cede` may come from any thread."""
+    """One study at one party. Turns are taken one at a time.
 
-    def __init__(
-        self,
-        study: StudyId,
-        context: PartyContext,
-        *,
-        limits: Limits = DEFAULT_LIMITS,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    Between two turns a session keeps what the next one would have to fetch, read and replay again:
+    the study, the rows, the node. `release` drops all three.
+    """
+
+    def __init__(self, study: StudyId, context: PartyContext) -> None:
         self._digest = study
         self._context = context
-        self._limits = limits
-        self._monotonic = monotonic
         self._study: Study | None = None
         self._source: PinnedRows | None = None
         self._node: PartyNode | None = None
-        self._outbox: list[NumberedMessage] = []
+        self._outbox: list[NumberedMessage] = []  # to hand in when the message at hand is taken in
         self._waits_for_owner = False
-        self._unopened = 0
-        self.messages = 0  # taken in during the newest turn
-        self._connection: Connection | None = None
-        self._began = 0.0
-        self._listening_since: float | None = None
-        self._has_all = False  # of what the curator said it has
-        self._ceded = False
+        self._unopened = 0  # how many times the rows did not fit the study
 
     def needs(self, summary: Summary) -> Need:
         """Say what there is to do, by the curator's summary and our own file."""
@@ -113,14 +89,15 @@ class StudySession:
             if self._context.approvals.decision(self._digest) is not None:
                 return Need.WORK
             return Need.NOTHING if self._waits_for_owner else Need.REVIEW
-        running = record.state is StudyState.RUNNING
-        if (
+        running, is_open = record.state is StudyState.RUNNING, summary.state in OPEN
+        if not running and not is_open:
+            return Need.OVER
+        has_more = (
             summary.queued > journal.newest_received(self._digest)
             or next(journal.outbox(self._digest), None) is not None
-            or (running and not summary.approved)
-            or (running and summary.state not in OPEN)
-        ):
-            return Need.WORK if running or summary.state in OPEN else Need.OVER
+        )
+        if has_more or (running and not (summary.approved and is_open)):
+            return Need.WORK
         return Need.NOTHING if running else Need.OVER
 
     def ended(self) -> StudyState | None:
@@ -136,23 +113,7 @@ class StudySession:
         """Drop study, rows and role; the next turn fetches and replays them, as after a crash."""
         self._study = self._source = self._node = None
 
-    def cede(self, *, wanted: bool) -> None:
-        """End the turn soon if it waits for messages for too long, or lasts too long.
-
-        `wanted` says that another study waits for the seat.
-        """
-        limits, now = self._limits, self._monotonic()
-        connection, since = self._connection, self._listening_since
-        if wanted and now - self._began >= limits.turn_s:
-            self._ceded = True  # after the message that it is at, or the next one
-        if connection is None or since is None:
-            return
-        longest = limits.idle_s if wanted else limits.listening_s
-        if now - since >= (longest if self._has_all else limits.stalled_s):
-            self._ceded = True
-            connection.stop_listening()
-
-    def turn(self, connection: Connection, summary: Summary) -> StudyState | None:
+    def take_turn(self, turn: Turn, connection: Connection, summary: Summary) -> StudyState | None:
         """Do what can be done now; return how the study ended, None if it goes on.
 
         Raises:
@@ -160,14 +121,6 @@ class StudySession:
             RemoteProtocolError: the curator cannot be reached, or does what it must not.
             InputError: the party's own files or data are not in order.
         """
-        self._connection, self._began = connection, self._monotonic()
-        self._ceded, self.messages = False, 0
-        try:
-            return self._turn(connection, summary)
-        finally:
-            self._connection = self._listening_since = None
-
-    def _turn(self, connection: Connection, summary: Summary) -> StudyState | None:
         decision = self._context.approvals.decision(self._digest)
         if decision is not None and not decision.approved:
             # Whatever the curator says it has: nothing works around an owner's no.
@@ -181,24 +134,22 @@ class StudySession:
             self._node = self._make_node(study, self._opened(study), decision)
         if self._node is None:
             return None
-        return self._go_on(connection, self._node, summary)
-
-    def _go_on(
-        self, connection: Connection, node: PartyNode, summary: Summary
-    ) -> StudyState | None:
-        """Take in and answer; return how the study ended, None if only the turn did."""
-        self._catch_up(connection, node, summary)
+        self._catch_up(connection, self._node, summary)
         try:
-            self._work(connection, node, summary)
+            self._work(turn, connection, self._node, summary)
         except WireError as error:
             if error.code is not ErrorCode.OUT_OF_ORDER or summary.state not in ENDED:
                 raise
+        return self._outcome(turn, self._node, summary)
+
+    def _outcome(self, turn: Turn, node: PartyNode, summary: Summary) -> StudyState | None:
+        """Return how the study ended, None if only the turn did; raise if the stream broke off."""
         if node.state is StudyState.RUNNING:
-            if self._ceded:
+            if turn.ceded:
                 return None
             if summary.state not in ENDED:
                 raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
-            # A curator restored from an old copy cannot say so in the messages that we had.
+            # A curator that was rolled back cannot say so in the messages that we had.
             reason = f"at the curator the study is {summary.state}"
             self._context.journal.end(
                 self._digest, StudyState.ABORTED, reason=reason, at=self._context.now()
@@ -209,25 +160,22 @@ class StudySession:
         )
         return node.state
 
-    def _work(self, connection: Connection, node: PartyNode, summary: Summary) -> None:
+    def _work(self, turn: Turn, connection: Connection, node: PartyNode, summary: Summary) -> None:
         """Take in and answer, until the study, the stream or the turn is over."""
-        self._listen(node, summary)
-        for whole in connection.work(self._digest, received=node.newest_received):
-            self._listening_since = None
+        stream = connection.work(self._digest, received=node.newest_received)
+        while True:
+            with turn.waiting(connection, has_all=node.newest_received >= summary.queued):
+                whole = next(stream, None)
+            if whole is None:
+                return
             self._take_in(connection, node, whole)
-            self.messages += 1
+            turn.messages += 1
             self._hand_in(connection, node)
             over = node.state is not StudyState.RUNNING
             if over or whole.sequence % _ACKNOWLEDGE_EVERY == 0:
                 connection.acknowledge(self._digest, node.newest_received)
-            if self._ceded and not over:
+            if turn.ceded and not over:
                 return
-            self._listen(node, summary)
-
-    def _listen(self, node: PartyNode, summary: Summary) -> None:
-        """Note that we wait; a message that the curator has may take long on a slow link."""
-        self._has_all = node.newest_received >= summary.queued
-        self._listening_since = self._monotonic()
 
     def _take_in(self, connection: Connection, node: PartyNode, whole: NumberedMessage) -> None:
         """Take in a message; what must not be answered ends the study, and the curator hears so."""
@@ -247,8 +195,8 @@ class StudySession:
             study = Study.from_toml(connection.fetch_study(self._digest), where="the study")
             if study.digest != self._digest:
                 raise RemoteProtocolError(
-                    f"the curator sent study {short_id(study.digest)}, asked for was "
-                    f"{short_id(self._digest)}"
+                    f"the curator sent study {short_id(study.digest)}, and this node asked for "
+                    f"study {short_id(self._digest)}"
                 )
             self._study = study
         return self._study
@@ -265,6 +213,30 @@ class StudySession:
 
     def _approve(self, connection: Connection, study: Study) -> PartyNode | None:
         """Sign if the owner has approved; None if the owner has not decided yet."""
+        context = self._context
+        source, seen = self._reviewed(connection, study)
+        decision = self._decision(seen)
+        if decision is None:
+            self._wait_for_owner(study)
+            return None
+        if not decision.approved:
+            self._refuse(connection, f"study {study.name!r} was declined")
+        context.approvals.compare_rows(self._digest, source.snapshot.digest, at=context.now())
+        # The rows are pinned before the curator hears of us: other rows are noticed from here on.
+        context.journal.forget_unanswered(self._digest)
+        node = self._make_node(study, source, decision)
+        statement = approval_statement(study=self._digest, party=context.name)
+        try:
+            connection.approve(self._digest, context.identity.sign(statement))
+        except WireError as error:
+            if error.code is ErrorCode.STUDY_CLOSED:
+                context.journal.forget_unanswered(self._digest)
+            raise
+        logger.info("study %s is approved, and the curator knows", short_id(self._digest))
+        return node
+
+    def _reviewed(self, connection: Connection, study: Study) -> tuple[PinnedRows, Review]:
+        """Return the rows and what the study asks of them; refuse what the policy refuses."""
         context = self._context
         if study.expired(context.today()):
             self._refuse(
@@ -287,31 +259,17 @@ class StudySession:
         except PolicyError as error:  # its steps ask for more than any policy allows
             self._refuse(connection, str(error), public_reason=_OUTSIDE_POLICY)
         self._refuse_for(connection, study, seen.reasons_against)
-        decision = self._decision(seen)
-        if decision is None:
-            self._waits_for_owner = True
-            self.release()  # an owner may take weeks
-            context.alert(self._digest, "to decide", words=study.name)
-            logger.info(
-                "study %s waits for its owner: `parley party approve`, or `decline`",
-                short_id(self._digest),
-            )
-            return None
-        if not decision.approved:
-            self._refuse(connection, f"study {study.name!r} was declined")
-        context.approvals.compare_rows(self._digest, source.snapshot.digest, at=context.now())
-        # The rows are pinned before the curator hears of us: other rows are noticed from here on.
-        context.journal.forget_unanswered(self._digest)
-        node = self._make_node(study, source, decision)
-        statement = approval_statement(study=self._digest, party=context.name)
-        try:
-            connection.approve(self._digest, context.identity.sign(statement))
-        except WireError as error:
-            if error.code is ErrorCode.STUDY_CLOSED:
-                context.journal.forget_unanswered(self._digest)
-            raise
-        logger.info("study %s is approved, and the curator knows", short_id(self._digest))
-        return node
+        return source, seen
+
+    def _wait_for_owner(self, study: Study) -> None:
+        """Tell the owner that there is a study to decide, which may take weeks."""
+        self._waits_for_owner = True
+        self.release()
+        self._context.alert(self._digest, "to decide", words=study.name)
+        logger.info(
+            "study %s waits for its owner: `parley party approve`, or `decline`",
+            short_id(self._digest),
+        )
 
     def _opened_or_refused(self, connection: Connection, study: Study) -> PinnedRows:
         """Return the rows; refuse, as the policy would, a study that they have no columns for."""
@@ -386,7 +344,7 @@ class StudySession:
             ledger=context.ledger,
             caps=replace(allowed, per_study=min(allowed.per_study, decision.epsilon)),
             clock=context.clock,
-            send=self._outbox.append,  # handed in together when the message is taken in
+            send=self._outbox.append,
             consents=lambda: not context.withdrew(study.digest),
         )
 

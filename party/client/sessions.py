@@ -23,7 +23,8 @@ from common.wire.catalogue import ErrorCode, WireError
 from party.client.connection import OPEN, Connection, HungUpError, Summary
 from party.client.context import PartyContext, require_no_rollback
 from party.client.dialer import Backoff, Dialer
-from party.client.session import DEFAULT_LIMITS, Limits, Need, StudySession, decline
+from party.client.session import Need, StudySession, decline
+from party.client.turn import DEFAULT_LIMITS, Limits, Turn
 from party.client.watches import ReleaseWatch, SourceWatch
 from party.journal import StudyState
 from party.releases import Collector
@@ -35,29 +36,37 @@ _MOST_LOOKS = 12  # between two attempts at a study that cannot go on here
 # A curator that answers with INTERNAL may have a full disk: the search for studies goes on.
 _OUT_OF_REACH = (ErrorCode.UNAVAILABLE, ErrorCode.TOO_MANY_CALLS, ErrorCode.INTERNAL)
 _SEATLESS = "waits for a seat"
-_POSTPONED = "postponed: our rows cannot be read; `parley doctor party` says why"
+_POSTPONED = "postponed: our rows cannot be read. `parley doctor party` says why"
 
 Ending = StudyState | ParleyError | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Seat:
+    """A worker that a study has for a turn, and what will come of it."""
+
+    turn: Turn
+    outcome: Future[StudyState | None]
+
+
 @dataclass(slots=True)
 class _Place:
-    """What the loop knows of a study."""
+    """What the loop knows of a study: its turn, its ending, or what keeps it from going on."""
 
     session: StudySession
     backoff: Backoff
-    turn: Future[StudyState | None] | None = None
-    ending: StudyState | Exception | None = None
-    over: bool = False
-    failed: int = 0
+    seat: _Seat | None = None
+    ending: StudyState | None = None
+    error: Exception | None = None  # why it cannot go on here; it is tried again
+    failed: int = 0  # errors in a row
     not_before: float = 0.0
-    seated_at: float = 0.0
+    seated_at: float = 0.0  # the newest turn
     note: str = ""
 
     def is_done(self, *, once: bool) -> bool:
-        """Say whether nothing is left to do; a failure is tried again, but not with `once`."""
-        final = isinstance(self.ending, StudyState) or (once and self.ending is not None)
-        return self.turn is None and (self.over or final)
+        """Say whether nothing is left to do; with `once` an error is not tried again."""
+        ended = self.ending is not None or (once and self.error is not None)
+        return self.seat is None and ended
 
 
 class SessionManager:
@@ -97,7 +106,7 @@ class SessionManager:
 
         Raises:
             InputError: with `once`, the owner's table cannot be read.
-            LocalError: the party's folder is an old copy.
+            LocalError: the party's folder was rolled back.
             WireError: the curator cannot be reached, or refuses us.
         """
         with contextlib.suppress(LocalError):  # as in `_note`
@@ -122,9 +131,9 @@ class SessionManager:
         self._settle()
         endings: dict[StudyId, Ending] = {}
         for study, place in self._places.items():
-            if isinstance(place.ending, Exception) and not isinstance(place.ending, ParleyError):
-                raise place.ending
-            endings[study] = place.ending
+            if place.error is not None and not isinstance(place.error, ParleyError):
+                raise place.error
+            endings[study] = place.error or place.ending
         return endings
 
     def _all_done(self) -> bool:
@@ -155,7 +164,7 @@ class SessionManager:
     def _look(self, backoff: Backoff, *, once: bool, only: StudyId | None) -> None:
         """Ask the curator what there is, and note which studies need a turn."""
         # The summaries of studies whose turn is under way may be older than what the turn does.
-        free = {study for study, place in self._places.items() if place.turn is None}
+        free = {study for study, place in self._places.items() if place.seat is None}
         invited = self._invited(backoff)
         if invited is None:
             return
@@ -168,13 +177,13 @@ class SessionManager:
         }
         for each in listed:
             if each.study not in self._places and (each.state in OPEN or each.study in begun):
-                session = StudySession(each.study, self._context, limits=self._limits)
+                session = StudySession(each.study, self._context)
                 self._places[each.study] = _Place(session, self._backoff())
                 free.add(each.study)
             if each.study in free:
                 self._consider(self._places[each.study], each, once=once)
         for study in free - {each.study for each in listed}:
-            if self._places[study].ending is None:
+            if self._places[study].ending is None and self._places[study].error is None:
                 self._fail(study, WireError(ErrorCode.STUDY_UNKNOWN, short_id(study)))
 
     def _invited(self, backoff: Backoff) -> list[Summary] | None:
@@ -220,7 +229,7 @@ class SessionManager:
         """Say whether we are through with a study; one in its turn sees to itself."""
         place = self._places.get(study)
         record = self._context.journal.record(study)
-        seated = place is not None and place.turn is not None
+        seated = place is not None and place.seat is not None
         return not seated and (record is None or record.state is not StudyState.RUNNING)
 
     def _consider(self, place: _Place, summary: Summary, *, once: bool) -> None:
@@ -237,27 +246,26 @@ class SessionManager:
             self._end(summary.study, place)
 
     def _end(self, study: StudyId, place: _Place) -> None:
-        """Note that a study is over; a failure here stays its ending."""
-        place.over = True
-        if place.ending is not None:
-            return
-        self._note(study, "")
-        place.ending = place.session.ended()
-        if place.ending is None:
-            logger.info("study %s ended without us", short_id(study))
-            place.ending = StudyState.ABORTED
+        """Note that a study is over; an error here stays what the owner hears of it."""
+        ended = place.session.ended()
+        place.ending = ended or StudyState.ABORTED
+        if place.error is None:
+            self._note(study, "")
+            if ended is None:
+                logger.info("study %s ended without us", short_id(study))
 
     def _give_seats(self, workers: ThreadPoolExecutor) -> None:
         """Start turns while there are seats, the most urgent and then the oldest first."""
-        free = self._seats - sum(each.turn is not None for each in self._places.values())
+        free = self._seats - sum(each.seat is not None for each in self._places.values())
         first = sorted(self._waiting, key=lambda study: self._waiting[study][0])
         for study in first[: free if self._source.is_readable else 0]:
             _, summary = self._waiting.pop(study)
             place = self._places[study]
             self._note(study, "")
-            place.seated_at = time.monotonic()
-            place.turn = workers.submit(self._turn, place.session, summary)
-            place.turn.add_done_callback(lambda _: self._wake_up())
+            turn = Turn(self._limits)
+            outcome = workers.submit(self._take_turn, place.session, turn, summary)
+            outcome.add_done_callback(lambda _: self._wake_up())
+            place.seat, place.seated_at = _Seat(turn, outcome), turn.began
         self._take_back_seats()
         self._free_rows()
 
@@ -265,8 +273,8 @@ class SessionManager:
         """Have turns end that are idle, or long if another study waits for their seat."""
         wanted = bool(self._waiting) and self._source.is_readable
         for place in self._places.values():
-            if place.turn is not None:
-                place.session.cede(wanted=wanted)
+            if place.seat is not None:
+                place.seat.turn.cede(wanted=wanted)
         words = _SEATLESS if wanted else ""
         for study in self._waiting:
             self._note(study, words if self._source.error is None else _POSTPONED)
@@ -280,33 +288,34 @@ class SessionManager:
     def _free_rows(self) -> None:
         """Keep the rows of at most as many waiting studies as there are seats, the latest ones."""
         idle = [
-            each for each in self._places.values() if each.turn is None and each.session.holds_rows
+            each for each in self._places.values() if each.seat is None and each.session.holds_rows
         ]
         idle.sort(key=lambda each: each.seated_at)
         for place in idle[: max(0, len(idle) - self._seats)]:
             place.session.release()
 
-    def _turn(self, session: StudySession, summary: Summary) -> StudyState | None:
+    def _take_turn(self, session: StudySession, turn: Turn, summary: Summary) -> StudyState | None:
         with self._dialer.dial() as connection:
-            return session.turn(connection, summary)
+            return session.take_turn(turn, connection, summary)
 
     def _settle(self) -> None:
         """See what came of the turns that have ended."""
         for study, place in self._places.items():
-            if place.turn is not None and place.turn.done():
-                turn, place.turn = place.turn, None
-                self._settle_one(study, place, turn)
-                if isinstance(place.ending, StudyState):
+            if place.seat is not None and place.seat.outcome.done():
+                seat, place.seat = place.seat, None
+                self._settle_one(study, place, seat)
+                if place.ending is not None:
                     self._context.alert(study, place.ending.value)
                     place.session.release()
 
-    def _settle_one(self, study: StudyId, place: _Place, turn: Future[StudyState | None]) -> None:
-        error = turn.exception()
-        if error is None or place.session.messages:
+    def _settle_one(self, study: StudyId, place: _Place, seat: _Seat) -> None:
+        error = seat.outcome.exception()
+        place.error = None
+        if error is None or seat.turn.messages:
             place.backoff.progressed()
             place.failed = 0
         if error is None:
-            place.ending = turn.result()
+            place.ending = seat.outcome.result()
             self._look_at = 0.0  # what comes next only the curator knows
         elif isinstance(error, HungUpError):
             logger.info("study %s: this node is stopping", short_id(study))
@@ -327,7 +336,6 @@ class SessionManager:
             self._fail(study, error)
             return
         logger.warning("study %s: %s", short_id(study), error)
-        place.ending = None
         self._put_off(place, wait_s)
 
     def _fail(self, study: StudyId, error: Exception) -> None:
@@ -336,7 +344,7 @@ class SessionManager:
         A node that stays for the next study may never come to its end.
         """
         place = self._places[study]
-        place.ending = error
+        place.error = error
         self._waiting.pop(study, None)
         self._put_off(place, self._look_again_s * min(_MOST_LOOKS, 1 << min(place.failed, 10)))
         if not place.failed:
@@ -367,5 +375,5 @@ class SessionManager:
 def _words(error: ParleyError) -> str:
     """Return what a log may have of an error: errors of input may quote rows."""
     if isinstance(error, InputError) or isinstance(error.__cause__, InputError):
-        return f"{type(error).__name__}; `parley doctor party` says what is wrong with our own side"
+        return f"{type(error).__name__}. `parley doctor party` says what is wrong on our own side"
     return " ".join(str(error).split())

@@ -69,7 +69,7 @@ class SourceWatch(_Watch):
         before, self.error = self.error, error
         if error is not None and before is None:
             logger.error(
-                "our rows cannot be read (%s): every study is postponed until they can be; "
+                "our rows cannot be read (%s), so every study is postponed until they can be. "
                 "`parley doctor party` says what is wrong", type(error).__name__,
             )  # fmt: skip
         elif error is None and before is not None:

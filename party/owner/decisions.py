@@ -114,8 +114,8 @@ class Approvals:
                 if earlier.withdrawn_at is not None:
                     word, at = "withdrawn", earlier.withdrawn_at
                 raise PolicyError(
-                    f"study {short_id(study)} was {word} on {moment(at)}; a no that may have "
-                    "been sent is not taken back. Ask for a new study"
+                    f"study {short_id(study)}: it was {word} on {moment(at)}, and a no that may "
+                    "have been sent is not taken back. Ask for a new study"
                 )
             if earlier is not None and earlier.approved and not decision.approved:
                 self._file.write(
@@ -178,8 +178,8 @@ def withdrawal_means(study: StudyId, *, journal: Journal, ledger: Ledger) -> str
     record = journal.record(study)
     if record is not None and record.state is not StudyState.RUNNING:
         raise PolicyError(
-            f"study {record.name!r} is over for us ({record.state.value}), with "
-            f"{charged.words()} charged: there is nothing to withdraw from, and what has left is "
+            f"study {record.name!r}: it is over for us ({record.state.value}), with "
+            f"{charged.words()} charged. There is nothing to withdraw from, and what has left is "
             "not taken back"
         )
     cost = (

@@ -109,8 +109,6 @@ class Circumstances:
     data_as_of: dt.date | None
     cost: Spending  # what the study's script charges our rows, in all
     spent_in_total: Spending  # what the ledger has of other studies
-    # The signer's fingerprint; None without a signature. A study checks it itself.
-    signer: str | None
     # Fingerprint of the authority that certified the curator. Verified by the caller.
     curator: str | None
     # The date of the newest of several tables, where it is another.
@@ -199,7 +197,7 @@ class Policy:
             *self._against_study(study),
             *self._against_sums(study, circumstances.fewest_owners),
             *_against_our_place(study, circumstances.party, circumstances.identity),
-            *self._against_people(circumstances.signer, circumstances.curator),
+            *self._against_people(study.signer, circumstances.curator),
             *self._against_data(study, circumstances),
         ]
 
@@ -347,7 +345,7 @@ def _read(document: Mapping[str, object]) -> dict[str, Any]:
         sections.setdefault(section, {})[name] = parser
     for section in document:
         if section not in sections:
-            raise InputError(f"unknown section {section!r}; known: {', '.join(sections)}")
+            raise InputError(f"unknown section {section!r}. Choose one of: {', '.join(sections)}")
     needed = {key.name for key in fields(Policy) if key.default is MISSING}
     found: dict[str, Any] = {}
     for section, table in {"budget": {}, **document}.items():

@@ -123,7 +123,7 @@ def review(
         study=study.name,
         digest=study.digest.hex(),
         party=circumstances.party,
-        signer=circumstances.signer,
+        signer=study.signer,
         purpose=tuple(_purpose(study)),
         claimed=study.epsilon,
         cost=epsilon,

@@ -135,7 +135,7 @@ def check_readable(reader: TableReader) -> None:
     """
     twice = [name for name, times in Counter(reader.names).items() if times > 1]
     if twice:
-        raise InputError(f"{reader.where}: duplicate column {twice[0]!r}; names are unique")
+        raise InputError(f"{reader.where}: duplicate column {twice[0]!r}. Rename one of the two")
     if with_fallback(reader, lambda: sum(map(_rows_of, reader.parts(reader.names)))) == 0:
         raise InputError(f"{reader.where}: the table has no rows")
 

@@ -86,7 +86,7 @@ class SourceSettings:
         known = all_kinds()
         if table.get("kind") not in known:
             raise InputError(
-                f"source: kind is {table.get('kind')!r}; it must be one of {', '.join(known)}"
+                f"source: kind is {table.get('kind')!r}. Choose one of: {', '.join(known)}"
             )
         kind = known[table["kind"]]
         keys = ("kind", *sorted(kind.keys))
@@ -139,7 +139,7 @@ class SourceSettings:
         if self.person and self.person in map(self.shape.own_name, schema.names):
             raise InputError(
                 f"source.person: {self.person!r} is an attribute of the study, and who a row is "
-                "must not be one: ask for a study without it"
+                "must not be one. Ask for a study without it"
             )
 
     def reader(self, schema: Schema | None) -> TableReader:

@@ -132,8 +132,8 @@ class TableSource(Source):
             raise InputError(f"{self._reader.where}: the table has no rows")
         if self._mark != self._reader.mark():
             raise InputError(
-                f"{self._reader.where}: the table was written to while it was being read; "
-                "try again when that is done"
+                f"{self._reader.where}: the table was written to while it was being read. "
+                "Try again when that is done"
             )
         self._held = concatenate(held) if held is not None else None
         self._snapshot = Snapshot(
@@ -222,7 +222,9 @@ class TableSource(Source):
         except (pa.ArrowInvalid, InputError) as error:
             # It was readable when it was opened. Either it changed, or its place is out of reach.
             self._check_mark()
-            raise InputError(f"{self._reader.where}: cannot be read any more: {error}") from error
+            raise InputError(
+                f"{self._reader.where}: the table cannot be read any more: {error}"
+            ) from error
         self._check_mark()
         if digest.rows != self.rows or (
             self._mark is None and digest.hexdigest() != self._snapshot.digest

@@ -163,19 +163,19 @@ class Consortium:
         )  # fmt: skip
 
     @contextlib.contextmanager
-    def house(self, name):
+    def context(self, name):
         rows = {"kind": "csv", "path": "rows.csv"}
         source = owners_table(rows, folder=self.parties[name], environment={})
         with party_app.party_context(
             self.party_settings(name), source, clock=system_clock
-        ) as house:
-            yield house
+        ) as context:
+            yield context
 
     def join(self, name):
         def run():
-            with self.house(name) as house:
+            with self.context(name) as context:
                 party_app.session_manager(
-                    self.party_settings(name), house, environment={}, stopping=self.stopping,
+                    self.party_settings(name), context, environment={}, stopping=self.stopping,
                     software="parley <test>",
                 ).run(once=False)  # fmt: skip
 

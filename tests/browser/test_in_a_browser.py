@@ -69,8 +69,8 @@ def decide_in_the_browser(browser, consortium, study):
     """North's owner reads the review and approves."""
     settings = consortium.party_settings("north")
     address = party_app.address_of(settings, environment={}, software="test")
-    with consortium.house("north") as house:
-        inbox = OwnerInbox(house, [], dial=Dialer(address, lambda: datetime.now(UTC)).dial)
+    with consortium.context("north") as context:
+        inbox = OwnerInbox(context, [], dial=Dialer(address, lambda: datetime.now(UTC)).dial)
         inbox.ask()
         with serving_ui(inbox, port=0) as printed:
             browser.get(printed)
@@ -83,11 +83,11 @@ def decide_in_the_browser(browser, consortium, study):
             assert fits(browser, 360)
             button = "form[action$='/approve'] button"
             browser.find_element(By.CSS_SELECTOR, button).click()
-            assert house.approvals.decision(study.digest) is None  # the box was not ticked
+            assert context.approvals.decision(study.digest) is None  # the box was not ticked
             browser.find_element(By.ID, "sure").click()
             browser.find_element(By.CSS_SELECTOR, button).click()
             wait(browser, lambda b: "approved by the owner" in text_of(b, "main"))
-            assert house.approvals.decision(study.digest).approved
+            assert context.approvals.decision(study.digest).approved
             browser.get(printed.partition("/login")[0])
             wait(browser, lambda b: "chain verified" in text_of(b, "main"))
     assert no_complaints(browser) == []

@@ -27,6 +27,7 @@ from party.client.context import PartyContext
 from party.client.dialer import Address, Backoff, Dialer
 from party.client.session import Need, StudySession
 from party.client.sessions import SessionManager
+from party.client.turn import Turn
 from party.journal import Journal, Notes, StudyState
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
@@ -159,7 +160,7 @@ class Party:
         return self.keys
 
     @contextlib.contextmanager
-    def house(self):
+    def context(self):
         database = Database(self.path)
         try:
             yield PartyContext(
@@ -196,43 +197,43 @@ class Party:
     def backoff(self, attempts=200):
         return Backoff(first_s=0.02, longest_s=0.1, attempts=attempts, source=SeededRandomSource(0))
 
-    def manager(self, house, **changes):
+    def manager(self, context, **changes):
         """Manage all studies of this party, as `parley party join` does."""
         chosen = {"dialer": self.dialer(), "look_again_s": 0.05, **changes}
-        return SessionManager(house, backoff=self.backoff, stopping=self.stopping, **chosen)
+        return SessionManager(context, backoff=self.backoff, stopping=self.stopping, **chosen)
 
     def attend(self, study, *, dial=None):
         """Attend one study, turn by turn; return how it ended, None if told to stop before."""
         backoff = self.backoff()
-        with self.house() as house:
-            session = StudySession(study.digest, house)
+        with self.context() as context:
+            session = StudySession(study.digest, context)
             while True:
-                wait = 0.02
+                wait, turn = 0.02, Turn()
                 try:
                     with (dial or self.dial)() as connection:
-                        ended = take_turn(session, connection, house, study)
+                        ended = take_turn(session, turn, connection, context, study)
                     if ended is not None:
                         return ended
                 except HungUpError:
                     return session.ended()
                 except WireError as error:
-                    if session.messages:
+                    if turn.messages:
                         backoff.progressed()
                     wait = backoff.after(error)
                 if self.stopping.wait(wait):
                     return None
 
 
-def take_turn(session, connection, house, study):
+def take_turn(session, turn, connection, context, study):
     """Do what the manager does for a study when it looks; return how the study ended."""
-    invited = connection.enrol(house.name, house.identity.public.encoded)
+    invited = connection.enrol(context.name, context.identity.public.encoded)
     summary = next((each for each in invited if each.study == study.digest), None)
     if summary is None:
         raise WireError(ErrorCode.STUDY_UNKNOWN)
     need = session.needs(summary)
     if need is Need.OVER:
         return session.ended() or StudyState.ABORTED
-    return None if need is Need.NOTHING else session.turn(connection, summary)
+    return None if need is Need.NOTHING else session.take_turn(turn, connection, summary)
 
 
 def random_tables(names):
@@ -296,18 +297,18 @@ def check_release(consortium):
     assert len({step.name for step in outcome.steps}) == len(outcome.steps) == record.step
     for name, party in consortium.parties.items():
         expected = sum(step.costs.get(name, 0) for step in outcome.steps)
-        with party.house() as house:
-            assert house.ledger.spent() == expected
-            assert list(house.journal.outbox(consortium.study.digest)) == []
+        with party.context() as context:
+            assert context.ledger.spent() == expected
+            assert list(context.journal.outbox(consortium.study.digest)) == []
 
 
-def wait_until_finished(house, study):
+def wait_until_finished(context, study):
     """Give a party that attends in another thread its time."""
     for _ in range(1500):
-        if house.journal.state(study.digest) is StudyState.FINISHED:
+        if context.journal.state(study.digest) is StudyState.FINISHED:
             return
         time.sleep(0.02)
-    raise AssertionError(f"the study is {house.journal.state(study.digest)} after 30 seconds")
+    raise AssertionError(f"the study is {context.journal.state(study.digest)} after 30 seconds")
 
 
 def finish(consortium):

@@ -63,26 +63,31 @@ class DeployedFolder:
 
 NORTH = ("--config", "north/party.toml")
 HUB = ("--config", "hub/curator.toml")
+AT = "2026-01-02T03:04:05+00:00"
+THIRD = {"first": Fraction(1, 3)}
+
+
+@contextlib.contextmanager
+def begun_study(folder, study, *, charges=THIRD):
+    """Yield north's file and journal, with a study begun and its steps charged."""
+    (folder / "north" / "state").mkdir(exist_ok=True)
+    with Database(folder / "north" / "state" / "party.db") as database:
+        ledger, journal = Ledger(database), Journal(database, OsRandomSource())
+        journal.begin(study, name="regional", data_digest="d", at=AT)
+        for step, epsilon in charges.items():
+            charge = Charge(
+                study=study.hex(), study_name="regional", step=step, mechanism="laplace",
+                epsilon=epsilon,
+            )  # fmt: skip
+            ledger.charge(charge, Caps(per_study=Fraction(1), in_total=Fraction(1)), AT)
+        yield database, journal
 
 
 def spend(folder):
     """Leave in north's files what a study leaves: a message, and a charge of one half."""
-    (folder / "north" / "state").mkdir()
-    database = Database(folder / "north" / "state" / "party.db")
-    ledger, journal = Ledger(database), Journal(database, OsRandomSource())
-    journal.begin(b"s" * 32, name="regional", data_digest="d", at="2026-01-02T03:04:05+00:00")
-    with journal.transaction():
-        journal.add_outgoing(
-            b"s" * 32, b"12345", kind="Answer", recipient="curator", at="2026-01-02T03:04:05+00:00"
-        )
-    for step, epsilon in (("first", Fraction(1, 3)), ("second", Fraction(1, 6))):
-        charge = Charge(
-            study=(b"s" * 32).hex(), study_name="regional", step=step, mechanism="laplace",
-            epsilon=epsilon,
-        )  # fmt: skip
-        caps = Caps(per_study=Fraction(1), in_total=Fraction(1))
-        ledger.charge(charge, caps, "2026-01-02T03:04:05+00:00")
-    database.close()
+    charges = THIRD | {"second": Fraction(1, 6)}
+    with begun_study(folder, b"s" * 32, charges=charges) as (_, journal), journal.transaction():
+        journal.add_outgoing(b"s" * 32, b"12345", kind="Answer", recipient="curator", at=AT)
 
 
 def outcome_of(study):
@@ -108,19 +113,6 @@ RESTORE = ("restore", "north.backup", "--yes", *NORTH)
 
 def state(place):
     return place.folder / "north" / "state" / "party.db"
-
-
-def books_of_north(place, study):
-    """North's file with the study begun and one step charged."""
-    database = Database(place.folder / "north" / "state" / "party.db")
-    ledger, journal = Ledger(database), Journal(database, OsRandomSource())
-    journal.begin(study.digest, name="regional", data_digest="d", at="now")
-    charge = Charge(
-        study=study.digest.hex(), study_name="regional", step="first", mechanism="laplace",
-        epsilon=Fraction(1, 3),
-    )  # fmt: skip
-    ledger.charge(charge, Caps(per_study=Fraction(1), in_total=Fraction(1)), "now")
-    return database, journal
 
 
 @contextlib.contextmanager

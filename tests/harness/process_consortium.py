@@ -250,12 +250,12 @@ def join_party(file):
     with (
         stopping_on_signals() as stopping,
         party_app.alone(settings.values),
-        party_app.party_context(settings.values, source, clock=system_clock) as house,
+        party_app.party_context(settings.values, source, clock=system_clock) as context,
     ):
         manager = party_app.session_manager(
-            settings.values, house, environment=os.environ, stopping=stopping, software="test"
+            settings.values, context, environment=os.environ, stopping=stopping, software="test"
         )
-        with party_app.metrics(settings.values, house):
+        with party_app.metrics(settings.values, context):
             manager.run(once=True)
 
 

@@ -97,12 +97,12 @@ def test_a_jump_beyond_the_certificates_is_refused_by_name_until_the_clock_is_ri
         approve(consortium, party)
     check_refused(consortium, north)
     assert jumped
-    with north.house() as house:
-        before = [(e.charge.step, e.charge.epsilon) for e in house.ledger.entries()]
+    with north.context() as context:
+        before = [(e.charge.step, e.charge.epsilon) for e in context.ledger.entries()]
         assert [step for step, _ in before] == ["tables"]
     check_refused(consortium, north)
-    with north.house() as house:
-        assert [(e.charge.step, e.charge.epsilon) for e in house.ledger.entries()] == before
+    with north.context() as context:
+        assert [(e.charge.step, e.charge.epsilon) for e in context.ledger.entries()] == before
     wrong.clock.wrong_by = timedelta()
     finish(consortium)
 
@@ -137,11 +137,11 @@ def test_a_party_that_comes_back_at_another_time_is_not_charged_again(consortium
 
     north.attend = attend_twice
     finish(consortium)
-    with north.house() as house:
-        house.ledger.verify()
-        times = [entry.charged_at for entry in house.ledger.entries()]
+    with north.context() as context:
+        context.ledger.verify()
+        times = [entry.charged_at for entry in context.ledger.entries()]
         assert (times == sorted(times)) is (by > timedelta())
-        assert house.journal.state(consortium.study.digest) is StudyState.FINISHED
+        assert context.journal.state(consortium.study.digest) is StudyState.FINISHED
 
 
 def test_every_clock_wrong_in_its_own_way(consortium):

@@ -35,27 +35,27 @@ class Approving(Wrapped):
 
 def test_a_declined_study_is_not_worked_on_though_the_curator_says_it_was_approved(consortium):
     north = consortium.parties["north"]
-    with north.house() as house:
-        house.approvals.decide(consortium.study.digest, NO)
+    with north.context() as context:
+        context.approvals.decide(consortium.study.digest, NO)
     with pytest.raises(PolicyError, match="declined"):
         north.attend(consortium.study, dial=wrapping(north, Approving))
-    with north.house() as house:
-        assert house.journal.studies() == []
-        assert house.ledger.spent() == 0
+    with north.context() as context:
+        assert context.journal.studies() == []
+        assert context.ledger.spent() == 0
 
 
 def test_a_declined_study_is_over_for_the_party_when_it_is_closed_already(consortium):
     north = consortium.parties["north"]
-    with north.house() as house:
-        house.approvals.decide(consortium.study.digest, NO)
+    with north.context() as context:
+        context.approvals.decide(consortium.study.digest, NO)
     consortium.session.abort("given up")
     assert north.attend(consortium.study) is StudyState.ABORTED
 
 
 def test_the_curator_is_told_one_sentence_whatever_the_owner_wrote(consortium):
     north = consortium.parties["north"]
-    with north.house() as house:
-        house.approvals.decide(consortium.study.digest, NO)
+    with north.context() as context:
+        context.approvals.decide(consortium.study.digest, NO)
     with pytest.raises(PolicyError):
         north.attend(consortium.study)
     record = consortium.session.record
@@ -68,8 +68,8 @@ def test_an_owner_who_declines_while_the_node_waits_is_not_quoted_either(consort
     north.policy = dataclasses.replace(north.policy, automatic=False)
 
     def decline_meanwhile(seconds):
-        with north.house() as house:  # as another process would
-            house.approvals.decide(consortium.study.digest, NO)
+        with north.context() as context:  # as another process would
+            context.approvals.decide(consortium.study.digest, NO)
         return False
 
     north.stopping.wait = decline_meanwhile
@@ -87,8 +87,8 @@ def wait_for(condition):
 
 def withdraw(party, study):
     """Withdraw as the command does, in another process."""
-    with party.house() as house:
-        house.approvals.decide(study.digest, NO)
+    with party.context() as context:
+        context.approvals.decide(study.digest, NO)
 
 
 @contextlib.contextmanager
@@ -97,8 +97,8 @@ def joined(party):
     endings = {}
 
     def attend():
-        with party.house() as house:
-            endings.update(party.manager(house).run(once=True))
+        with party.context() as context:
+            endings.update(party.manager(context).run(once=True))
 
     running = threading.Thread(target=attend)
     running.start()
@@ -120,9 +120,9 @@ def test_an_owner_withdraws_before_the_study_begins_and_nothing_was_charged(cons
     record = consortium.session.record
     assert record.state is CuratorState.REFUSED
     assert record.cause == "party 'north' withdrew: the owner does not take part in this study"
-    with north.house() as house:
-        assert house.ledger.entries() == []
-        assert house.journal.sent_log() == []
+    with north.context() as context:
+        assert context.ledger.entries() == []
+        assert context.journal.sent_log() == []
 
 
 def test_an_owner_withdraws_while_others_are_waited_for_and_the_charge_stays(consortium):
@@ -138,9 +138,9 @@ def test_an_owner_withdraws_while_others_are_waited_for_and_the_charge_stays(con
     assert "party 'north' withdrew" in consortium.session.record.cause
     last = store.outbox.next(digest, "east", after=store.outbox.newest(digest, "east") - 1)
     assert "party 'north' withdrew" in codec.TO_PARTY.decode(last.body).reason
-    with north.house() as house:
-        assert house.ledger.spent(digest.hex()) == 1, "what was charged stays charged"
-        house.ledger.verify()
+    with north.context() as context:
+        assert context.ledger.spent(digest.hex()) == 1, "what was charged stays charged"
+        context.ledger.verify()
 
 
 def test_a_node_that_starts_after_its_owner_withdrew_ends_the_study_and_wipes_its_keys(consortium):
@@ -160,10 +160,10 @@ def test_a_node_that_starts_after_its_owner_withdrew_ends_the_study_and_wipes_it
         pass
     assert isinstance(endings[digest], PolicyError)
     assert consortium.session.record.state is CuratorState.REFUSED
-    with north.house() as house:
-        assert house.journal.state(digest) is StudyState.REFUSED
-        assert house.ledger.spent(digest.hex()) == 1
-        assert house.journal._file.rows("SELECT * FROM step_key") == []
+    with north.context() as context:
+        assert context.journal.state(digest) is StudyState.REFUSED
+        assert context.ledger.spent(digest.hex()) == 1
+        assert context.journal._file.rows("SELECT * FROM step_key") == []
 
 
 class Told:
@@ -181,8 +181,8 @@ def test_the_owner_is_told_of_a_study_to_decide_about_and_of_its_end(consortium)
     north.policy = dataclasses.replace(north.policy, automatic=False)
 
     def attend():
-        with north.house() as house:
-            north.manager(dataclasses.replace(house, hook=hook)).run(once=True)
+        with north.context() as context:
+            north.manager(dataclasses.replace(context, hook=hook)).run(once=True)
 
     running = threading.Thread(target=attend)
     running.start()

@@ -53,9 +53,9 @@ def test_work_in_another_order_is_refused_and_goes_on_in_the_right_one(gathering
     north.dial = wrapping(north, Swapping)
     with pytest.raises(RemoteProtocolError, match="message 2 came after message 0"):
         north.attend(consortium.study)
-    with north.house() as house:
-        assert house.ledger.entries() == []
-        assert house.journal.sent_log() == []
+    with north.context() as context:
+        assert context.ledger.entries() == []
+        assert context.journal.sent_log() == []
     north.dial = living
     finish(consortium)
 

@@ -72,16 +72,16 @@ def test_clocks_that_agree_are_told_with_their_offset(consortium, server, capsys
     code, found = examined(consortium, server, capsys)
     assert not found["clocks"]["warning"]
     assert found["clocks"]["words"].startswith("the curator's is 0.")
-    assert "50 rows; the study says 40" in found["invitation"]["words"]
+    assert "50 rows, and the study says 40" in found["invitation"]["words"]
     assert code == 3
 
 
 @pytest.mark.parametrize("server", [{}], indirect=True)
-def test_books_that_have_forgotten_what_left_are_found(consortium, server, capsys):
+def test_a_rollback_of_the_ledger_is_found(consortium, server, capsys):
     consortium.attend_all()  # with another folder than the one that is examined
     code, found = examined(consortium, server, capsys)
-    assert not found["memory"]["ok"]
-    assert "forgotten what they cost" in found["memory"]["words"]
+    assert not found["rollback"]["ok"]
+    assert "lacks what those messages cost" in found["rollback"]["words"]
     assert code == 3
 
 
@@ -96,7 +96,7 @@ def test_data_that_changed_during_a_study_is_found(consortium, server, capsys):
     database.close()
     _, found = examined(consortium, server, capsys)
     assert not found["invitation"]["ok"]
-    assert "the data changed since study 'test' began" in found["invitation"]["words"]
+    assert "study 'test': the data changed since the study began" in found["invitation"]["words"]
 
 
 @pytest.fixture

@@ -66,9 +66,9 @@ def test_an_aborted_study_ends_for_a_party_at_work_and_its_charge_stays(consorti
     record = consortium.session.record
     assert record.state is CuratorState.FAILED
     assert record.cause == "ended by the curator's operator: the schema was wrong"
-    with north.house() as house:
-        assert "the schema was wrong" in house.journal.studies()[0].reason
-        assert house.ledger.spent(digest.hex()) == 1, "what was charged stays charged"
+    with north.context() as context:
+        assert "the schema was wrong" in context.journal.studies()[0].reason
+        assert context.ledger.spent(digest.hex()) == 1, "what was charged stays charged"
 
 
 def test_an_abort_asked_of_a_stopped_curator_happens_when_it_starts(consortium):
@@ -90,8 +90,8 @@ def test_an_owner_who_is_still_thinking_is_not_waited_for_when_the_study_ends(co
 
     north.stopping.wait = meanwhile
     assert north.attend(consortium.study) is StudyState.ABORTED
-    with north.house() as house:
-        assert house.ledger.spent() == 0
+    with north.context() as context:
+        assert context.ledger.spent() == 0
 
 
 def test_an_owner_that_is_gone_costs_the_others_nothing_until_it_calls(gathering):
@@ -110,8 +110,8 @@ def test_an_owner_that_is_gone_costs_the_others_nothing_until_it_calls(gathering
         (waits,) = curator.store.awaited(study.digest)
         assert (waits.party, waits.word) == ("south", Word.CALL)
         for party in others.values():
-            with party.house() as house:
-                assert house.ledger.spent() == 0
+            with party.context() as context:
+                assert context.ledger.spent() == 0
         attending.append(threads.submit(consortium.parties["south"].attend, study))
         assert {each.result(timeout=60) for each in attending} == {StudyState.FINISHED}
     check_release(consortium)
@@ -163,8 +163,8 @@ def test_a_party_that_is_told_nonsense_ends_the_study_for_everybody(consortium):
     assert record.state is CuratorState.REFUSED
     assert "party 'north' refused" in record.cause
     assert "not one that the approved study allows" in record.cause
-    with north.house() as house:
-        assert house.journal.state(consortium.study.digest) is StudyState.REFUSED
+    with north.context() as context:
+        assert context.journal.state(consortium.study.digest) is StudyState.REFUSED
 
 
 def test_both_sides_count_the_same_bytes_and_rounds_phase_by_phase(consortium):
@@ -175,9 +175,9 @@ def test_both_sides_count_the_same_bytes_and_rounds_phase_by_phase(consortium):
     assert [traffic.rounds for traffic in phases.values()] == [0, 1, 1, 3]
     after = consortium.curator.store.traffic.phases(consortium.study.digest)
     for name, party in consortium.parties.items():
-        with party.house() as house:
-            own = house.journal.traffic.phases(consortium.study.digest)
-            left = sum(each.size for each in house.journal.sent_log())
+        with party.context() as context:
+            own = context.journal.traffic.phases(consortium.study.digest)
+            left = sum(each.size for each in context.journal.sent_log())
         assert list(own) == list(phases)
         for phase, traffic in own.items():
             assert traffic.rounds == after[phase].rounds
@@ -191,8 +191,8 @@ def test_a_node_that_stops_blames_nobody(consortium, caplog):
     north, ends = consortium.parties["north"], []
 
     def run():
-        with north.house() as house:
-            ends.append(north.manager(house).run(once=False))
+        with north.context() as context:
+            ends.append(north.manager(context).run(once=False))
 
     with caplog.at_level(logging.INFO):
         running = threading.Thread(target=run)
@@ -209,8 +209,8 @@ def test_the_log_tells_a_quiet_study_from_beginning_to_end(consortium, caplog):
     """Log a quiet study, and repeat nothing: a silent node looks dead."""
     north, east = consortium.parties.values()
     north.policy = dataclasses.replace(north.policy, automatic=False)
-    with caplog.at_level(logging.INFO, "party"), north.house() as house:
-        manager = north.manager(house, look_again_s=0.02)
+    with caplog.at_level(logging.INFO, "party"), north.context() as context:
+        manager = north.manager(context, look_again_s=0.02)
         ends = []
         attending = threading.Thread(target=lambda: ends.append(manager.run(once=True)))
         attending.start()
@@ -218,12 +218,12 @@ def test_the_log_tells_a_quiet_study_from_beginning_to_end(consortium, caplog):
         time.sleep(0.2)  # it looks again, and says nothing of it
         decision = Decision(
             approved=True, epsilon=consortium.study.epsilon, reason="", decided_by="owner",
-            decided_at=house.now(),
+            decided_at=context.now(),
         )  # fmt: skip
-        house.approvals.decide(consortium.study.digest, decision)
+        context.approvals.decide(consortium.study.digest, decision)
         assert east.attend(consortium.study) is StudyState.FINISHED
         attending.join(timeout=60)
-        spent = house.ledger.spent()
+        spent = context.ledger.spent()
     assert ends == [{consortium.study.digest: StudyState.FINISHED}]
     name = f"study {consortium.study.digest.hex()[:16]}"
     said = [record.message for record in caplog.records]

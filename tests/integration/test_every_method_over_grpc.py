@@ -116,10 +116,10 @@ def check_same_release(consortium, key):
     assert [step.canonical for step in outcome.steps] == [s.canonical for s in expected.steps]
     assert release_of(study, outcome) == release_of(study, expected)
     for name, party in consortium.parties.items():
-        with party.house() as house:
-            house.ledger.verify()
-            charged = [each.charge for each in house.ledger.entries()]
-            spent = house.ledger.spending()
+        with party.context() as context:
+            context.ledger.verify()
+            charged = [each.charge for each in context.ledger.entries()]
+            spent = context.ledger.spending()
         assert [(c.step, c.epsilon, c.rho, c.delta) for c in charged] == [
             (c.step, c.epsilon, c.rho, c.delta) for c in expected.charges[name]
         ]

@@ -56,9 +56,9 @@ def test_a_full_disk_under_the_ledger_charges_and_sends_nothing_until_there_is_r
         with pytest.raises(LocalError, match="Nothing was charged"):
             north.attend(consortium.study)
     ballast[0].unlink()
-    with north.house() as house:
-        assert [entry.charge.step for entry in house.ledger.entries()] == ["tables"]
-        assert len(house.journal.sent_log()) == 1
+    with north.context() as context:
+        assert [entry.charge.step for entry in context.ledger.entries()] == ["tables"]
+        assert len(context.journal.sent_log()) == 1
     finish(consortium)
 
 

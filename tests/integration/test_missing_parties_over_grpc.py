@@ -80,9 +80,9 @@ def run_without_south(consortium, after):
 
 
 def spent(party):
-    with party.house() as house:
-        house.ledger.verify()
-        return [entry.charge.step for entry in house.ledger.entries()]
+    with party.context() as context:
+        context.ledger.verify()
+        return [entry.charge.step for entry in context.ledger.entries()]
 
 
 # In a step a party sends keys, words, a signature and shares.
@@ -120,10 +120,10 @@ def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_
     south = consortium.parties["south"]
     south.stopping.clear()
     assert south.attend(consortium.study) is StudyState.ABORTED
-    with south.house() as house:
-        record = house.journal.record(consortium.study.digest)
+    with south.context() as context:
+        record = context.journal.record(consortium.study.digest)
         assert "declared missing" in record.reason
-        assert list(house.journal.outbox(consortium.study.digest)) == []
+        assert list(context.journal.outbox(consortium.study.digest)) == []
 
 
 def declare_south_missing(consortium):
@@ -158,10 +158,10 @@ def test_the_curator_remembers_who_is_missing_after_a_restart(consortium):
 
 def withdraw(party, study):
     """Do as `parley party withdraw` does; the node tells the curator when it runs next."""
-    with party.house() as house:
+    with party.context() as context:
         decisions.decline(
-            study.digest, approvals=house.approvals, journal=house.journal, ledger=house.ledger,
-            reason="our own", at=house.now(),
+            study.digest, approvals=context.approvals, journal=context.journal,
+            ledger=context.ledger, reason="our own", at=context.now(),
         )  # fmt: skip
     with pytest.raises(PolicyError, match="was withdrawn by its owner"):
         party.attend(study)

@@ -74,8 +74,8 @@ def test_another_release_than_the_one_named_is_refused_before_a_row_is_read(rele
         record = consortium.curator.store.record(consortium.study.digest)
         assert record.state is CuratorState.REFUSED
         assert "the prior is not the release that the study names" in record.cause
-        with party.house() as house:
-            assert house.ledger.spent() == 0
+        with party.context() as context:
+            assert context.ledger.spent() == 0
         assert not party.priors.has(consortium.study)
     finally:
         consortium.curator.stop()

@@ -58,7 +58,7 @@ def test_another_study_of_the_same_name_is_not_answered(gathering):
             return other.to_toml()
 
     north.dial = wrapping(north, Swapping)
-    with pytest.raises(RemoteProtocolError, match="asked for was"):
+    with pytest.raises(RemoteProtocolError, match="and this node asked for study"):
         north.attend(consortium.study)
     assert consortium.session.record.state is CuratorState.WAITING
 
@@ -216,12 +216,12 @@ def test_a_curator_that_asks_for_something_else_gets_no_answer_and_no_budget(gat
     north = consortium.parties["north"]
     with pytest.raises(RemoteProtocolError, match="is not what the approved study"):
         north.attend(consortium.study)
-    with north.house() as house:
-        charged = [entry.charge.step for entry in house.ledger.entries()]
+    with north.context() as context:
+        charged = [entry.charge.step for entry in context.ledger.entries()]
         assert charged == (["tables"] if plan is SamePhaseAgain else [])
-        left = [departure.kind for departure in house.journal.sent_log()]
+        left = [departure.kind for departure in context.journal.sent_log()]
         assert left == [*["ShareSubmitted"] * len(charged), "PartyRefused"]
-        assert house.journal.state(consortium.study.digest) is StudyState.REFUSED
+        assert context.journal.state(consortium.study.digest) is StudyState.REFUSED
     record = consortium.curator.store.record(consortium.study.digest)
     assert record.state is CuratorState.REFUSED
     assert record.cause.endswith("not one that the approved study allows")
@@ -250,8 +250,8 @@ def test_a_policy_that_refuses_ends_the_study_for_everybody_without_a_charge(gat
     assert "min_parties" not in consortium.session.record.cause, "the owner's reasons stay at home"
     for party in others:
         assert party.attend(consortium.study) is StudyState.ABORTED
-        with party.house() as house:
-            assert house.ledger.spent() == 0
+        with party.context() as context:
+            assert context.ledger.spent() == 0
 
 
 def owner_approves(epsilon):
@@ -264,21 +264,21 @@ def test_a_study_that_would_cost_more_than_was_approved_ends_for_everybody(gathe
     consortium = gathering(2)
     north = consortium.parties["north"]
     first = EveryKindOfStep(consortium.study).step().costs["north"]
-    with north.house() as house:
-        house.approvals.decide(consortium.study.digest, owner_approves(epsilon=first))
+    with north.context() as context:
+        context.approvals.decide(consortium.study.digest, owner_approves(epsilon=first))
     ends = consortium.attend_all()
     assert ends == {"north": StudyState.REFUSED, "east": StudyState.ABORTED}
     assert consortium.session.record.state is CuratorState.REFUSED
-    with north.house() as house:
-        assert house.ledger.spent() == first
+    with north.context() as context:
+        assert context.ledger.spent() == first
 
 
 def test_a_party_that_refuses_with_more_work_in_its_queue_ends_with_its_refusal(gathering):
     consortium = gathering(2, aggregation=Aggregation.PAILLIER)
     north, east = consortium.parties.values()
     digest = consortium.study.digest
-    with east.house() as house:
-        house.approvals.decide(digest, owner_approves(epsilon=Fraction(1, 100)))
+    with east.context() as context:
+        context.approvals.decide(digest, owner_approves(epsilon=Fraction(1, 100)))
     with east.dial() as connection:
         statement = approval_statement(study=digest, party="east")
         connection.approve(digest, east.identity.sign(statement))
@@ -291,9 +291,9 @@ def test_a_party_that_refuses_with_more_work_in_its_queue_ends_with_its_refusal(
         assert east.attend(consortium.study) is StudyState.REFUSED
         assert other.result(timeout=60) is StudyState.ABORTED
     assert "party 'east' refused" in consortium.session.record.cause
-    with east.house() as house:
-        assert "cap of 1/100" in house.journal.studies()[0].reason
-        assert house.ledger.entries() == []
+    with east.context() as context:
+        assert "cap of 1/100" in context.journal.studies()[0].reason
+        assert context.ledger.entries() == []
 
 
 def test_an_owner_is_waited_for_when_the_policy_does_not_approve_by_itself(gathering):
@@ -305,8 +305,8 @@ def test_an_owner_is_waited_for_when_the_policy_does_not_approve_by_itself(gathe
     def wait_and_approve(seconds):
         waits.append(seconds)
         if len(waits) == 2:
-            with north.house() as house:  # as another process would
-                house.approvals.decide(consortium.study.digest, owner_approves(epsilon=100))
+            with north.context() as context:  # as another process would
+                context.approvals.decide(consortium.study.digest, owner_approves(epsilon=100))
         return False
 
     north.stopping.wait = wait_and_approve

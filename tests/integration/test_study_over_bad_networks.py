@@ -118,13 +118,13 @@ def test_a_proxy_on_the_way(consortium):
 
 def test_a_node_attends_every_study_it_is_invited_to_until_it_is_stopped(consortium):
     north = consortium.parties["north"]
-    with north.house() as house:
-        manager = north.manager(house, look_again_s=0.02)
+    with north.context() as context:
+        manager = north.manager(context, look_again_s=0.02)
         endings = []
         attending = threading.Thread(target=lambda: endings.append(manager.run(once=False)))
         attending.start()
         assert consortium.parties["east"].attend(consortium.study) is StudyState.FINISHED
-        wait_until_finished(house, consortium.study)
+        wait_until_finished(context, consortium.study)
         north.stopping.set()
         attending.join(timeout=60)
     assert endings == [{consortium.study.digest: StudyState.FINISHED}]
@@ -148,9 +148,11 @@ def test_a_party_that_was_away_when_the_study_ended_hears_of_it_and_wipes_its_ke
         with pytest.raises(Crash):
             north.attend(consortium.study, dial=wrapping(north, DyingLast))
         assert others.result(timeout=60) is StudyState.FINISHED
-    with north.house() as house:
-        assert house.journal.state(consortium.study.digest) is StudyState.RUNNING
-        assert north.manager(house).run(once=True) == {consortium.study.digest: StudyState.FINISHED}
+    with north.context() as context:
+        assert context.journal.state(consortium.study.digest) is StudyState.RUNNING
+        assert north.manager(context).run(once=True) == {
+            consortium.study.digest: StudyState.FINISHED
+        }
     database = Database(north.path)
     assert database.rows("SELECT COUNT(*) FROM step_key") == [(0,)]
     database.close()

@@ -27,53 +27,53 @@ from tests.harness.consortium import (
 def test_a_study_that_cannot_go_on_here_is_said_and_tried_again(consortium, caplog):
     north, failures = consortium.parties["north"], 2  # a third one would be a refusal
     caplog.set_level(logging.ERROR)
-    with north.house() as house:
+    with north.context() as context:
 
         def open_source(study):
             nonlocal failures
             failures -= 1
             if failures >= 0:
                 raise InputError("rows.csv, line 7: 'Smith' is not an age")
-            return house.open_source(study)
+            return context.open_source(study)
 
-        manager = north.manager(dataclasses.replace(house, open_source=open_source))
+        manager = north.manager(dataclasses.replace(context, open_source=open_source))
         attending = threading.Thread(target=manager.run, kwargs={"once": False})
         attending.start()
         assert consortium.parties["east"].attend(consortium.study) is StudyState.FINISHED
-        wait_until_finished(house, consortium.study)
+        wait_until_finished(context, consortium.study)
         north.stopping.set()
         attending.join(timeout=60)
     said = [each.message for each in caplog.records if "cannot go on here" in each.message]
     assert len(said) == 2
-    assert "InputError; `parley doctor party`" in said[0]
+    assert "InputError. `parley doctor party`" in said[0]
     assert "Smith" not in caplog.text, "a log is not about rows"
     check_release(consortium)
 
 
 def test_an_old_copy_of_a_folder_is_recognised_and_answers_nothing(consortium):
     north = consortium.parties["north"]
-    with north.house():
+    with north.context():
         pass
     shutil.copy(north.path, north.folder / "backup.db")
     consortium.attend_all()
     north.stopping.clear()
-    with north.house() as house:
-        north.manager(house)._invited(north.backoff())
-        assert house.ledger.spent() > 0
+    with north.context() as context:
+        north.manager(context)._invited(north.backoff())
+        assert context.ledger.spent() > 0
     shutil.copy(north.folder / "backup.db", north.path)
 
     digest = consortium.study.digest.hex()[:16]
-    with north.house() as house:
-        assert house.ledger.spent() == 0, "what was spent is forgotten"
-        with pytest.raises(LocalError, match="forgotten what they cost") as refused:
-            north.manager(house).run(once=False)
+    with north.context() as context:
+        assert context.ledger.spent() == 0, "what was spent is forgotten"
+        with pytest.raises(LocalError, match="lacks what those messages cost") as refused:
+            north.manager(context).run(once=False)
         assert f"study {digest} ('test')" in str(refused.value)
         assert f'forgotten = ["{digest}"]' in str(refused.value)
-        assert house.journal.studies() == []
+        assert context.journal.studies() == []
 
     north.policy = dataclasses.replace(north.policy, forgotten=(digest,))
-    with north.house() as house:
-        assert north.manager(house)._invited(north.backoff())
+    with north.context() as context:
+        assert north.manager(context)._invited(north.backoff())
 
 
 class DyingSecond(Wrapped):
@@ -104,8 +104,8 @@ def test_a_study_that_a_restored_curator_gave_up_ends_here_too_and_keys_go(conso
         assert others.result(timeout=60) is StudyState.ABORTED
     ended = north.attend(consortium.study, dial=wrapping(north, Restored))
     assert ended is StudyState.ABORTED
-    with north.house() as house:
-        assert house.journal.record(consortium.study.digest).reason.endswith("failed")
+    with north.context() as context:
+        assert context.journal.record(consortium.study.digest).reason.endswith("failed")
     database = Database(north.path)
     assert database.rows("SELECT COUNT(*) FROM step_key") == [(0,)]
     database.close()
@@ -113,13 +113,13 @@ def test_a_study_that_a_restored_curator_gave_up_ends_here_too_and_keys_go(conso
 
 def test_a_node_that_is_told_to_stop_does_not_wait_for_a_curator_that_says_nothing(consortium):
     north = consortium.parties["north"]
-    with north.house() as house, socket.create_server(("127.0.0.1", 0)) as silent:
+    with north.context() as context, socket.create_server(("127.0.0.1", 0)) as silent:
         settings = PartySettings(
             folder=north.folder, keys=north.ring.folder, policy=north.folder / "policy.toml",
             curator=f"127.0.0.1:{silent.getsockname()[1]}",
         )  # fmt: skip
         node = party_app.session_manager(
-            settings, house, environment={}, stopping=north.stopping, software="test"
+            settings, context, environment={}, stopping=north.stopping, software="test"
         )
         attending = threading.Thread(target=node.run, kwargs={"once": False}, daemon=True)
         attending.start()

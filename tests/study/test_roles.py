@@ -273,7 +273,7 @@ def test_another_study_with_the_same_name_is_refused(masked_study, identities, r
 def test_a_later_step_out_of_turn_is_refused(masked_study, identities, tables):
     party = party_in(party_role.State.AWAITING_STEP, masked_study, identities, tables)
     plan = EveryKindOfStep(masked_study)
-    with pytest.raises(RemoteProtocolError, match="turn of step 0"):
+    with pytest.raises(RemoteProtocolError, match="step 0 is next"):
         party.receive(opened(masked_study, plan, number=1))
 
 

@@ -202,8 +202,8 @@ def signed(study: Study, config: Path | None, signer: Path | None) -> Study:
             settings = curator_settings(config, os.environ).values
         except InputError as error:
             raise InputError(
-                f"who signs the study? Name the curator's settings (--config) or an identity.key "
-                f"(--signer); --unsigned leaves it unsigned ({error})"
+                f"the study: no identity is known to sign it with ({error}). Name the curator's "
+                "settings (--config) or an identity.key (--signer), or leave it --unsigned"
             ) from None
         signer, passphrase_file = settings.keys / "identity.key", settings.passphrase_file
     passphrase = options.passphrase_in(passphrase_file)

@@ -75,7 +75,9 @@ def init(
     hosts = tuple(host or ())
     passphrase = new_passphrase(passphrase_file, ask=ask_passphrase)
     if role is Role.PARTY and (hosts or external_authority):
-        raise InputError("--host and --external-authority are for the curator")
+        raise InputError(
+            "--host and --external-authority: both are for the curator. Leave them out"
+        )
     with whole_folder(folder):
         if role is Role.PARTY:
             ring = init_party(folder, name, passphrase=passphrase)
@@ -160,7 +162,7 @@ def accept(
             _compare("authority", certificates.fingerprint(trusted), fingerprint, as_json=json)
         ring.trust(data, where=authority)
     elif ring.authority() is None:
-        raise InputError("the authority is not known here yet; name its file with --authority")
+        raise InputError("the authority is not known here yet. Name its file with --authority")
     taken = ring.accept(read(certificate), where=certificate, now=system_clock())
     _tell(ring, "certificate", taken, as_json=json)
 
@@ -258,7 +260,7 @@ def revoke(
     if path.is_file():
         fingerprint = certificates.fingerprint(parse_certificates(read(path), where=path)[0])
     if not reason.isprintable():
-        raise InputError("--reason: one line, please")
+        raise InputError("--reason: the note must be one line. Shorten it")
     added = ring.revoke(fingerprint, reason=reason)
     told = {"revoked": fingerprint, "already": not added}
     word = "revoked" if added else "was revoked already"
@@ -271,13 +273,18 @@ def _compare(what: str, actual: str, told: str | None, *, as_json: bool) -> None
     (console.note if as_json else console.result)(actual)
     if told is not None:
         if told.strip().upper() != actual:
-            raise InputError(f"the fingerprint of the {what} is not the one you were told: stop")
+            raise InputError(
+                f"the fingerprint of the {what} is not the one you were told. Stop here"
+            )
     elif not sys.stdin.isatty():
-        raise InputError("compare the fingerprint with its owner's, and give it: --fingerprint ...")
+        raise InputError(
+            f"the fingerprint of the {what} was not confirmed. Compare it with its owner's, and "
+            "give it with --fingerprint"
+        )
     elif not typer.confirm(
         "Is this what the other side sees, by telephone or in person?", err=True
     ):
-        raise InputError("not confirmed; nothing was changed")
+        raise InputError("you did not confirm, so nothing was changed")
 
 
 def _as_json(ring: Keyring) -> dict[str, object]:

@@ -84,11 +84,11 @@ def join(
     with (
         stopping_on_signals(with_stdin=stop_with_stdin) as stopping,
         party_app.alone(settings.values),
-        opened(settings.values, source) as house,
-        party_app.metrics(settings.values, house),
+        opened(settings.values, source) as context,
+        party_app.metrics(settings.values, context),
     ):
         endings = party_app.session_manager(
-            settings.values, house, environment=os.environ, stopping=stopping, software=software()
+            settings.values, context, environment=os.environ, stopping=stopping, software=software()
         ).run(once=once, only=None if study is None else Study.load(study).digest)
     if not once:
         return
@@ -122,11 +122,11 @@ def ui(
     log_to(level=settings.values.log_level)
     with (
         stopping_on_signals() as stopping,
-        opened(settings.values, source) as house,
+        opened(settings.values, source) as context,
     ):
         dialer = _dialer(settings.values)
         node = functools.partial(running_in, settings.values.folder)
-        inbox = OwnerInbox(house, studies, dial=None if offline else dialer.dial, node=node)
+        inbox = OwnerInbox(context, studies, dial=None if offline else dialer.dial, node=node)
         with serving_ui(inbox, port=port) as printed:
             asking = threading.Thread(target=inbox.ask, name="ask", daemon=True)
             asking.start()
@@ -146,16 +146,16 @@ def status(
 ) -> None:
     """List every study we know of: our decision, how it went, and new invitations."""
     settings = party_settings(config, os.environ).values
-    with owner_context(config) as house:
-        own = {record.study: record for record in house.journal.studies()}
-        invited = {} if offline else _invited(settings, house)
-        notes = house.notes.all()
-        collected = house.collection.all()
+    with owner_context(config) as context:
+        own = {record.study: record for record in context.journal.studies()}
+        invited = {} if offline else _invited(settings, context)
+        notes = context.notes.all()
+        collected = context.collection.all()
         lines: list[dict[str, Any]] = []
         for study in dict.fromkeys([*own, *invited, *notes]):
             known = own.get(study) or invited.get(study)
-            decision = house.approvals.decision(study)
-            phases = house.journal.traffic.phases(study)
+            decision = context.approvals.decision(study)
+            phases = context.journal.traffic.phases(study)
             lines.append(
                 {
                     "study": study.hex(),
@@ -165,9 +165,9 @@ def status(
                     "at_the_curator": invited[study].state if study in invited else "not asked",
                     "reason": own[study].reason if study in own else "",
                     "node": notes.get(study, ""),
-                    "rows": decisions.rows_in_words(house.approvals.rows_changed_at(study)),
+                    "rows": decisions.rows_in_words(context.approvals.rows_changed_at(study)),
                     "release": collected[study].text() if study in collected else "",
-                    "epsilon_spent": str(house.ledger.spent(study.hex())),
+                    "epsilon_spent": str(context.ledger.spent(study.hex())),
                     "phases": {phase: traffic.as_json() for phase, traffic in phases.items()},
                 }
             )
@@ -213,9 +213,10 @@ def fetch(
     if release:
         releases.check_new(out)
     dialer = _dialer(party_settings(config, os.environ).values)
-    with owner_context(config) as house, dialer.dial() as connection:
+    with owner_context(config) as context, dialer.dial() as connection:
         invited = {
-            each.study: each for each in connection.enrol(house.name, house.identity.public.encoded)
+            each.study: each
+            for each in connection.enrol(context.name, context.identity.public.encoded)
         }
         asked = one_study(study, {digest: each.name for digest, each in invited.items()})
         if release:
@@ -228,7 +229,7 @@ def fetch(
         fetched = Study.from_toml(document, where="the study")
         if fetched.digest != asked:
             raise InputError("the curator sent another study than the one asked for")
-        house.take_prior(fetched, connection)
+        context.take_prior(fetched, connection)
     write_new(out, document.encode())
     told = {"study": fetched.digest.hex(), "name": fetched.name, "signer": fetched.signer}
     digest = f"digest {fetched.digest.hex()}"
@@ -261,10 +262,10 @@ def _fetch_release(
         report(kept)
 
 
-def _invited(settings: PartySettings, house: PartyContext) -> dict[StudyId, Summary]:
+def _invited(settings: PartySettings, context: PartyContext) -> dict[StudyId, Summary]:
     try:
         with _dialer(settings).dial() as connection:
-            summaries = connection.enrol(house.name, house.identity.public.encoded)
+            summaries = connection.enrol(context.name, context.identity.public.encoded)
     except WireError as error:
         console.warn(f"the curator says nothing: {error}")
         return {}

@@ -33,8 +33,8 @@ def review(
     The release that a study builds on comes from the curator, with the study: `party join` and
     `party fetch` take it. Hand it over with --prior where they did not.
     """
-    with owner_context(config) as house:
-        seen, _ = _seen(house, study, prior)
+    with owner_context(config) as context:
+        seen, _ = _seen(context, study, prior)
     console.show(seen.as_json(), seen.text().rstrip("\n"), as_json=json)
 
 
@@ -47,13 +47,13 @@ def approve(
     json: AsJson = False,
 ) -> None:
     """Approve a study, after a review; the node then signs it and takes part."""
-    with owner_context(config) as house:
-        seen, rows = _seen(house, study, prior)
+    with owner_context(config) as context:
+        seen, rows = _seen(context, study, prior)
         if not yes and not seen.reasons_against:
             console.note(seen.text())
             if not typer.confirm(f"Spend {seen.price} of every row of ours on it?", err=True):
-                raise InputError("not confirmed; nothing was decided")
-        decisions.approve(house.approvals, seen, at=house.now(), data_digest=rows)
+                raise InputError("you did not confirm, so nothing was decided")
+        decisions.approve(context.approvals, seen, at=context.now(), data_digest=rows)
     cost = {"epsilon": str(seen.cost), "delta": str(seen.delta)}
     told = {"study": seen.digest, "decision": "approved"} | cost
     console.show(told, f"approved {seen.digest}", as_json=json)
@@ -132,7 +132,7 @@ def _say_no(
         if not yes and earlier is not None and earlier.approved:
             console.note(decisions.withdrawal_means(digest, journal=journal, ledger=ledger))
             if not typer.confirm("Withdraw from it?", err=True):
-                raise InputError("not confirmed; the approval stands")
+                raise InputError("you did not confirm, so the approval stands")
         at = stamp(system_clock())
         decisions.decline(
             digest, approvals=approvals, journal=journal, ledger=ledger, reason=reason, at=at
@@ -152,10 +152,10 @@ def _say_no(
     console.show(told, *lines, as_json=as_json)
 
 
-def _seen(house: PartyContext, study: Path, prior: Path | None) -> tuple[Review, str]:
+def _seen(context: PartyContext, study: Path, prior: Path | None) -> tuple[Review, str]:
     """Return the review, and the digest of the rows that it is about."""
     proposed = Study.load(study)
-    if prior is not None and house.priors is not None:
-        house.priors.add(prior)
-    source = house.open_source(proposed)
-    return house.review(proposed, source), source.snapshot.digest
+    if prior is not None and context.priors is not None:
+        context.priors.add(prior)
+    source = context.open_source(proposed)
+    return context.review(proposed, source), source.snapshot.digest

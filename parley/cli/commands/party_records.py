@@ -61,7 +61,7 @@ def one_study(written: str, names: Mapping[StudyId, str]) -> StudyId:
     ]
     if len(found) != 1:
         many = "more than one study is" if found else "no study of ours is"
-        raise InputError(f"{many} {written!r}; `parley party status` lists digests")
+        raise InputError(f"{many} {written!r}. `parley party status` lists digests")
     return found[0]
 
 

@@ -87,5 +87,5 @@ def _epsilons(study: Study, written: list[str]) -> list[Fraction]:
     """Return the epsilons asked for and the study's own, from small to large."""
     words = [word.strip() for each in written for word in each.split(",")]
     if not all(words):
-        raise InputError("--epsilon: an empty one; write them like 0.1,0.2,0.4")
+        raise InputError("--epsilon: one of the values is empty. Write them like 0.1,0.2,0.4")
     return sorted({study.epsilon, *map(parse_epsilon, words)})

@@ -171,7 +171,7 @@ def restore(
     role, at = Role(about.role), stamp(system_clock())
     console.warn(_FORGOTTEN[role].format(at=about.taken_at))
     if not yes and not typer.confirm("Restore it?", err=True):
-        raise InputError("not confirmed; nothing was restored")
+        raise InputError("you did not confirm, so nothing was restored")
     if role is Role.CURATOR:
         settings = curator_settings(config, os.environ).values
         ended = [each.name for each in operations.restore(settings, file, about, at=at)]

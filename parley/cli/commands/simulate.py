@@ -16,8 +16,9 @@ import typer
 from common.errors import InputError
 from common.privacy.randomness import source_of
 from common.release import folder as release
+from common.release.fitted_study import FittedStudy
 from common.release.manifest import Signer, SignerRole
-from common.release.prior import PriorRelease, read_prior
+from common.release.prior import read_prior
 from common.release.single_owner import Table
 from common.release.writing import write_release
 from common.schema import Schema
@@ -32,7 +33,6 @@ from parley.simulation.study import run_in_process
 app = new_app()
 TIMES = "{}-times.json"
 _DEFAULT_PARTIES = 3
-_SEVERAL = "several tables are several owners: leave out --parties and the like"
 _TIMEOUT_S = 24 * 3600.0  # of a study over grpc, so that nothing hangs for ever
 
 
@@ -86,15 +86,27 @@ def simulate_study(
         raise InputError(f"--rows {rows}: ask for at least one row")
     over_grpc = transport == "grpc"
     if over_grpc and seed is not None:
-        raise InputError("--seed is for simulations in one process: services never take a seed")
+        raise InputError("--seed: services never take a seed. Leave out --seed or --transport grpc")
     if over_grpc and sign_with is not None:
-        raise InputError("--sign-with: over grpc the curator's process signs with keys of its own")
+        raise InputError(
+            "--sign-with: over grpc the curator's process signs with keys of its own. Leave it out"
+        )
     if over_grpc and drop:
-        raise InputError("--drop: owners vanish in simulations in one process only")
+        raise InputError(
+            "--drop: owners vanish in one process only. Leave out --drop or --transport grpc"
+        )
     if (person is None) != (per_person == 0):
         raise InputError("--person and --rows-per-person: give both, or none of them")
     if person is not None and (over_grpc or partition_by is not None):
         raise InputError("--person: leave out --transport grpc and --partition-by")
+    if parties is not None and parties < 1:
+        raise InputError(f"--parties {parties}: ask for at least one owner")
+    if len(data) > 1 and not (parties is None and partition_by is None):
+        raise InputError(
+            "several tables are several owners. Leave out --parties and --partition-by"
+        )
+    if parties is not None and partition_by is not None:
+        raise InputError("give --parties or --partition-by, not both")
     gone = _drops(drop or [])
     earlier = None if prior is None else read_prior(prior)
     signer = options.signer_of(sign_with, sign_as, SignerRole.CURATOR)
@@ -105,11 +117,17 @@ def simulate_study(
         read = [read_table(path, domains, delimiter=mark, sheet=sheet) for path in data]
         for table in read:
             table.encode(domains)  # here an error can still name the file and the line
-    if person is None:
-        tables = _owners(data, read, parties, partition_by, seed)
-    else:
+    names = _names(data) if len(data) > 1 else None
+    number = _DEFAULT_PARTIES if parties is None else parties
+    tables: dict[str, Table]
+    if person is not None:
         owned = [PeopleRows.read(path, domains, person, mark, sheet) for path in data]
-        tables = _people(data, owned, domains, parties, per_person, terms.owners_per_person, seed)
+        names = names or [f"party {n + 1}" for n in range(number)]
+        tables = _people(names, owned, domains, terms, seed)
+    elif names is not None:
+        tables = dict(zip(names, read, strict=True))
+    else:
+        tables = _dealt_out(read[0], number, partition_by, seed)
     chosen = terms.chosen()
     with release.new_folder(out, overwrite=overwrite) as folder:
         if over_grpc:
@@ -118,9 +136,14 @@ def simulate_study(
                 timeout_s=_TIMEOUT_S, file_format=format, prior=prior,
             )  # fmt: skip
         else:
-            traffic = _in_process(
-                tables, domains, chosen, folder, format, seed, signer, gone, earlier
-            )
+            with console.progress("study") as tell:
+                fitted = run_in_process(
+                    tables, domains, chosen, seed=seed, prior=earlier, drop=gone, tell=tell,
+                    announce=options.tell_decisions,
+                )  # fmt: skip
+            _warn_of_idle_drops(gone, fitted)
+            _write(folder, fitted, format, signer)
+            traffic = fitted.transcript
         files = sorted(file.name for file in folder.iterdir())
     times = out.parent / TIMES.format(out.name)
     release.write_file(times, dumps(traffic, indent=2) + "\n")
@@ -129,32 +152,22 @@ def simulate_study(
     _report(out, files, made, traffic, owners=len(tables), as_json=json)
 
 
-def _in_process(
-    tables: dict[str, Table],
-    schema: Schema,
-    terms: Mapping[str, object],
-    folder: Path,
-    file_format: options.Format,
-    seed: int | None,
-    signer: Signer | None,
-    gone: Mapping[str, int],
-    prior: PriorRelease | None,
-) -> Mapping[str, object]:
-    with console.progress("study") as tell:
-        fitted = run_in_process(
-            tables, schema, terms,
-            seed=seed, prior=prior, drop=gone, tell=tell, announce=options.tell_decisions,
-        )  # fmt: skip
+def _warn_of_idle_drops(gone: Mapping[str, int], fitted: FittedStudy) -> None:
+    """Warn of owners that were to vanish after the last step."""
     for name in gone.keys() - fitted.missing.keys():
         console.warn(
             f"--drop {name}@{gone[name]}: the study has {many(len(fitted.steps), 'step')}, from 0, "
             "so the owner was in all of them"
         )
+
+
+def _write(
+    folder: Path, fitted: FittedStudy, file_format: options.Format, signer: Signer | None
+) -> None:
     if signer is not None:  # who signs the release as its curator stands for the study, too
         fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
     with console.progress("writing") as tell:
         write_release(folder, fitted, file_format=file_format, signer=signer, tell=tell)
-    return fitted.transcript
 
 
 def _drops(written: list[str]) -> dict[str, int]:
@@ -192,30 +205,20 @@ def run_in_processes(
         return consortium.transcript()
 
 
-def _owners(
-    paths: list[Path],
-    read: list[TableFile],
-    parties: int | None,
-    partition_by: str | None,
-    seed: int | None,
+def _dealt_out(
+    table: TableFile, parties: int, partition_by: str | None, seed: int | None
 ) -> dict[str, Table]:
-    if len(read) > 1:
-        if parties is not None or partition_by is not None:
-            raise InputError(_SEVERAL)
-        return dict(zip(_names(paths), read, strict=True))
-    whole: pd.DataFrame = read[0].data.to_pandas()
-    if partition_by is not None:
-        if parties is not None:
-            raise InputError("give --parties or --partition-by, not both")
-        parts: dict[str, Table] = dict(by_column(whole, partition_by))
-        console.warn(
-            f"the owners of this release are the values of {partition_by!r}: which there are, and "
-            "how many rows each has, is in it without noise, as are owners' names and row counts "
-            "in every study"
-        )
-        return parts
-    number = _DEFAULT_PARTIES if parties is None else parties
-    return dict(at_random(whole, number, source_of(seed, "partition")))
+    """Deal the rows of one table out to owners: by a column, or at random."""
+    whole: pd.DataFrame = table.data.to_pandas()
+    if partition_by is None:
+        return dict(at_random(whole, parties, source_of(seed, "partition")))
+    parts = by_column(whole, partition_by)
+    console.warn(
+        f"the owners of this release are the values of {partition_by!r}: which there are, and "
+        "how many rows each has, is in it without noise, as are owners' names and row counts "
+        "in every study"
+    )
+    return dict(parts)
 
 
 def _names(paths: list[Path]) -> list[str]:
@@ -226,26 +229,21 @@ def _names(paths: list[Path]) -> list[str]:
 
 
 def _people(
-    paths: list[Path],
+    names: list[str],
     files: list[PeopleRows],
     schema: Schema,
-    parties: int | None,
-    per_person: int,
-    owners: int,
+    terms: options.Terms,
     seed: int | None,
 ) -> dict[str, Table]:
-    if len(files) > 1 and parties is not None:
-        raise InputError(_SEVERAL)
-    number = len(files) if len(files) > 1 else parties or _DEFAULT_PARTIES
+    """Deal the rows of people out to the owners of these names."""
     made = tables_of_people(
-        files, schema, per_person=per_person, owners=owners, parties=number,
-        source=source_of(seed, "people"),
+        files, schema, per_person=terms.rows_per_person, owners=terms.owners_per_person,
+        parties=len(names), source=source_of(seed, "people"),
     )  # fmt: skip
     console.warn(
         "each owner's number of rows is that of its people's rows, rounded down to two digits: "
         "in a study it is agreed beforehand"
     )
-    names = _names(paths) if len(files) > 1 else [f"party {n + 1}" for n in range(number)]
     return dict(zip(names, made, strict=True))
 
 

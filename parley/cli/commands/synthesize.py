@@ -176,7 +176,7 @@ def _left_alone(written: list[str] | None, variant: str) -> str | list[str]:
 def _edge(words: str) -> tuple[str, str]:
     parent, arrow, child = (part.strip() for part in words.partition("->"))
     if not (parent and arrow and child):
-        raise InputError(f"{words!r} is not an edge; write it like 'age->income'")
+        raise InputError(f"{words!r} is not an edge. Write it like 'age->income'")
     return parent, child
 
 

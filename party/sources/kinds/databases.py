@@ -269,8 +269,8 @@ class Server(Database):
             return read_private(folder / value, remedy="change the password").decode().strip()
         if _HAS_PASSWORD.search(value):
             raise InputError(
-                "source: uri holds a password, which does not belong into a settings file; leave "
-                "it to PGPASSWORD or PGPASSFILE, or use uri_env or uri_file"
+                "source: uri holds a password, which does not belong in a settings file. Leave it "
+                "to PGPASSWORD or PGPASSFILE, or use uri_env or uri_file"
             )
         return str(value)
 

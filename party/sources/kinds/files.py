@@ -75,7 +75,7 @@ class FileReader(TableReader):
             raise self.explain(error) from None
 
     def explain(self, error: Exception) -> InputError:
-        return InputError(f"{self._path}: not a readable {self._kind}: {error}")
+        return InputError(f"{self._path}: the file is not a readable {self._kind}: {error}")
 
 
 class CsvReader(FileReader):
@@ -254,7 +254,10 @@ class FormatReader(FileReader):
         super().__init__(path, as_of)
         if formats.KINDS.get(path.suffix.lower()) != kind:
             endings = ", ".join(end for end, of in formats.KINDS.items() if of == kind)
-            raise InputError(f"{path}: not the name of a file of kind {kind}. It ends in {endings}")
+            raise InputError(
+                f"{path}: the file's name does not end in {endings}. Rename the file, or choose "
+                f"another kind than {kind}"
+            )
         self._sheet = sheet
         layout = formats.layout_of(path, sheet)
         self._names = layout.names

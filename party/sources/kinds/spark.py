@@ -68,13 +68,13 @@ def start_session(master: str = "", options: dict[str, str] | None = None) -> Sp
         from pyspark.sql import SparkSession
     except ImportError:
         raise InputError(
-            "source: a spark source needs pyspark: install it with pip install 'parley[spark]'"
+            "source: a spark source needs pyspark. Install it with pip install 'parley[spark]'"
         ) from None
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=f"{home}/bin" if home else None) is None:
         raise InputError(
-            "source: Spark needs Java 17 or newer, and there is none on this machine; install one "
-            "(such as openjdk-17-jre-headless) or let JAVA_HOME point to it"
+            "source: Spark needs Java 17 or newer, and there is none on this machine. Install one "
+            "(such as openjdk-17-jre-headless), or let JAVA_HOME point to it"
         )
     builder = SparkSession.builder.appName("parley")
     if master:

@@ -120,9 +120,9 @@ def test_it_gets_no_answer_and_the_step_costs_nothing(tmp_path, plan):
     finally:
         consortium.curator.stop()
     for party in consortium.parties.values():
-        with party.house() as house:
-            charged = [entry.charge.step for entry in house.ledger.entries()]
+        with party.context() as context:
+            charged = [entry.charge.step for entry in context.ledger.entries()]
             assert not any(plan.phase in step for step in charged)
-            left = [departure.kind for departure in house.journal.sent_log()]
+            left = [departure.kind for departure in context.journal.sent_log()]
             answered = [kind for kind in left if kind != "PartyRefused"]
             assert len(answered) == len(charged), "only what was charged was answered"

@@ -12,7 +12,7 @@ import pytest
 from common.errors import InputError, LocalError, PolicyError
 from common.wire.catalogue import ErrorCode, WireError
 from curator.store.records import StudyState as CuratorState
-from party.client.session import Limits
+from party.client.turn import Limits
 from party.journal import StudyState
 from party.owner.decisions import Decision
 from tests.harness.consortium import Crash, Rows, Wrapped, wrapping
@@ -62,8 +62,8 @@ def joined(party, **changes):
     endings = {}
 
     def run():
-        with party.house() as house:
-            endings.update(party.manager(house, limits=QUICK, **changes).run(once=False))
+        with party.context() as context:
+            endings.update(party.manager(context, limits=QUICK, **changes).run(once=False))
 
     running = threading.Thread(target=run)
     running.start()
@@ -86,14 +86,14 @@ def test_more_studies_than_seats_met_in_opposite_orders_all_end_in_releases(cons
     assert here == there == dict.fromkeys(digests, StudyState.FINISHED)
     assert len(consortium.curator.outcomes) == len(nodes)
     for party in (north, east):
-        with party.house() as house:
-            spent = {house.ledger.spent(digest.hex()) for digest in digests}
+        with party.context() as context:
+            spent = {context.ledger.spent(digest.hex()) for digest in digests}
         assert len(spent) == 1, "every study cost the same"
 
 
 def ended(party):
-    with party.house() as house:
-        return sum(each.state is StudyState.FINISHED for each in house.journal.studies())
+    with party.context() as context:
+        return sum(each.state is StudyState.FINISHED for each in context.journal.studies())
 
 
 def test_studies_that_their_owner_has_not_decided_about_keep_no_seat_from_an_approved_one(
@@ -110,8 +110,8 @@ def test_studies_that_their_owner_has_not_decided_about_keep_no_seat_from_an_app
             dataclasses.replace(consortium.study, name="approved by both")
         )
         for party in (north, east):
-            with party.house() as house:  # as another process would
-                house.approvals.decide(last.study.digest, YES)
+            with party.context() as context:  # as another process would
+                context.approvals.decide(last.study.digest, YES)
         wait_for(lambda: last.record.state is CuratorState.DONE)
     assert {node.record.state for node in nodes} == {CuratorState.WAITING}
 
@@ -148,14 +148,14 @@ def test_no_seat_left_is_said_once_and_the_owner_sees_which_study_waits(consorti
             super().__init__(table)
 
     north.rows = SlowRows
-    with joined(north, seats=1), north.house() as house:
+    with joined(north, seats=1), north.context() as context:
         assert reading.wait(60)
-        wait_for(house.notes.all)
-        ((study, words),) = house.notes.all().items()
+        wait_for(context.notes.all)
+        ((study, words),) = context.notes.all().items()
         assert words.startswith("waits for a seat (since ")
         assert study != consortium.study.digest, "the oldest comes first"
         readable.set()
-        wait_for(lambda: not house.notes.all())
+        wait_for(lambda: not context.notes.all())
     said = [each.message for each in caplog.records if "no seat is left" in each.message]
     assert said == [
         "no seat is left: all 1 are taken, studies that wait for one: 1 (the setting is `seats`)"
@@ -186,8 +186,8 @@ def test_a_curator_that_stays_in_trouble_is_given_up_on_after_the_attempts(conso
     monkeypatch.setattr(consortium.curator.studies, "summaries", failing)
     north = consortium.parties["north"]
     north.backoff = lambda: type(north).backoff(north, attempts=12)
-    with north.house() as house, pytest.raises(WireError) as refusal:
-        north.manager(house).run(once=True)
+    with north.context() as context, pytest.raises(WireError) as refusal:
+        north.manager(context).run(once=True)
     assert refusal.value.code is ErrorCode.INTERNAL
 
 
@@ -207,8 +207,8 @@ def test_an_acknowledgement_lost_at_the_very_end_is_made_up_for(consortium):
     with joined(east):
         with pytest.raises(Crash):
             north.attend(consortium.study)
-        with north.house() as house:
-            assert house.journal.state(digest) is StudyState.FINISHED
+        with north.context() as context:
+            assert context.journal.state(digest) is StudyState.FINISHED
         assert store.outbox.acknowledged(digest, "north") < store.outbox.newest(digest, "north")
         with joined(north):
             wait_for(
@@ -243,9 +243,9 @@ def test_while_rows_cannot_be_read_every_study_waits_alike_and_then_goes_on(cons
     broken.set()
     north.check_source = check_source
     watched = WrappingDialer(north.dialer(), Watching)
-    with joined(north, dialer=watched) as endings, north.house() as house:
-        wait_for(lambda: len(house.notes.all()) == 2)
-        assert all("rows cannot be read" in words for words in house.notes.all().values())
+    with joined(north, dialer=watched) as endings, north.context() as context:
+        wait_for(lambda: len(context.notes.all()) == 2)
+        assert all("rows cannot be read" in words for words in context.notes.all().values())
         assert set(calls) == {"enrol"}, "nothing that depends on a study"
         broken.clear()
         wait_for(lambda: refused.record.state is CuratorState.REFUSED)
@@ -264,8 +264,8 @@ def test_a_node_that_is_to_stop_when_all_is_done_says_that_its_rows_cannot_be_re
         raise InputError("rows.csv: is not there")
 
     north.check_source = check_source
-    with north.house() as house, pytest.raises(InputError, match="is not there"):
-        north.manager(house).run(once=True)
+    with north.context() as context, pytest.raises(InputError, match="is not there"):
+        north.manager(context).run(once=True)
 
 
 class OtherRows(Rows):
@@ -298,8 +298,8 @@ def test_rows_that_change_between_the_approval_and_the_beginning_are_noticed(con
     north.rows = OtherRows
     with joined(consortium.parties["east"]), pytest.raises(Exception, match="the data changed"):
         north.attend(consortium.study)
-    with north.house() as house:
-        assert house.ledger.entries() == []
+    with north.context() as context:
+        assert context.ledger.entries() == []
 
 
 def test_rows_may_change_before_the_approval_left(consortium):

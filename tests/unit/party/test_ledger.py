@@ -220,9 +220,8 @@ def test_a_year_has_a_cap_of_its_own_and_a_clock_set_back_finds_no_room_in_an_ea
         return ledger.charge(made, caps, at)
 
     assert charge("1", Fraction(1), "2026-12-31T23:59:59+00:00")
-    with pytest.raises(
-        PolicyError, match="on all studies in 2026 that passes the owner's cap of 1"
-    ):
+    passed = "passes the owner's cap of 1, with epsilon 1 already spent on all studies in 2026"
+    with pytest.raises(PolicyError, match=passed):
         charge("2", Fraction(1, 100), "2026-12-31T23:59:59+00:00")
     assert charge("2", Fraction(1, 2), "2027-01-01T00:00:00+00:00"), "another year"
     assert ledger.spending(year="2027").epsilon == Fraction(1, 2)

@@ -27,6 +27,7 @@ from common.wire.frames import NumberedMessage
 from party.client.connection import HungUpError, Summary
 from party.client.context import PartyContext
 from party.client.session import Need, StudySession
+from party.client.turn import Turn
 from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.owner import decisions
@@ -125,7 +126,7 @@ class Watching:
         self.seen.append("acknowledge")
 
 
-def house_of(folder, database, *, table=TABLE, **changes):
+def context_of(folder, database, *, table=TABLE, **changes):
     (folder / "people.csv").write_text(table)
     source = SourceSettings.from_table(
         {"kind": "csv", "path": "people.csv"}, folder=folder, environment={}
@@ -159,13 +160,13 @@ def seen_of(folder, study, *, table=TABLE, **changes):
     folder.mkdir()
     database = Database(folder / "party.db")
     curator = Watching(study)
-    session = StudySession(study.digest, house_of(folder, database, table=table, **changes))
+    session = StudySession(study.digest, context_of(folder, database, table=table, **changes))
     with contextlib.suppress(PolicyError, HungUpError):
         for _ in range(4):  # as often as the node looks
             with contextlib.suppress(InputError), curator.dial() as connection:
                 (summary,) = connection.enrol("north", b"")
                 if session.needs(summary) in (Need.WORK, Need.REVIEW):
-                    session.turn(connection, summary)
+                    session.take_turn(Turn(), connection, summary)
     database.close()
     return curator.seen
 
@@ -252,16 +253,16 @@ def approved_then(folder, table):
     folder.mkdir()
     study = study_about(99)
     database = Database(folder / "party.db")
-    house = house_of(folder, database)
-    source = house.open_source(study)
-    seen = house.review(study, source)
-    decisions.approve(house.approvals, seen, at="then", data_digest=source.snapshot.digest)
+    context = context_of(folder, database)
+    source = context.open_source(study)
+    seen = context.review(study, source)
+    decisions.approve(context.approvals, seen, at="then", data_digest=source.snapshot.digest)
     curator = Watching(study)
-    session = StudySession(study.digest, house_of(folder, database, table=table))
+    session = StudySession(study.digest, context_of(folder, database, table=table))
     with contextlib.suppress(HungUpError), curator.dial() as connection:
         (summary,) = connection.enrol("north", b"")
-        session.turn(connection, summary)
-    told = house.approvals.rows_changed_at(study.digest)
+        session.take_turn(Turn(), connection, summary)
+    told = context.approvals.rows_changed_at(study.digest)
     database.close()
     return curator.seen, told
 
@@ -281,9 +282,9 @@ def test_rows_that_changed_since_the_approval_are_told_to_the_owner_alone(tmp_pa
 
 def test_the_owner_is_told_of_them_in_a_review(tmp_path):
     database = Database(tmp_path / "party.db")
-    house = house_of(tmp_path, database)
+    context = context_of(tmp_path, database)
     with pytest.raises(InputError, match=r"1 cell is outside the domain 0\.\.80 .*: row 2: 93"):
-        house.open_source(study_about(80))
+        context.open_source(study_about(80))
     database.close()
 
 

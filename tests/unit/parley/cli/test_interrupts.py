@@ -14,7 +14,7 @@ from parley.cli.exit_codes import ExitCode
 from tests.harness.deployed_folder import HUB, NORTH
 
 ROOT = Path(__file__).resolve().parents[4]
-LINE = "error: interrupted; nothing was left half-written\n"
+LINE = "error: the command was interrupted, and nothing was left half-written\n"
 # As in a terminal: a background job inherits a SIGINT that is ignored.
 TERMINAL = "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 AT_AN_IMPORT = """

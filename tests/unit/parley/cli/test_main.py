@@ -98,7 +98,7 @@ def test_a_result_that_does_not_fit_on_the_disk_is_an_error(shell, small):
     small()
     done = shell("parley schema check schema.toml > /dev/full")
     assert done.returncode == ExitCode.INPUT
-    assert done.stderr == "error: cannot write the result: No space left on device\n"
+    assert done.stderr == "error: the result cannot be written: No space left on device\n"
 
 
 def test_the_end_of_input_at_a_question_is_an_interrupt(parley, monkeypatch):

@@ -55,7 +55,7 @@ def test_a_delimiter_is_one_character_or_a_tab(written, meant):
 
 
 def test_a_delimiter_of_two_characters_is_refused():
-    with pytest.raises(InputError, match="'::' is not one character"):
+    with pytest.raises(InputError, match="'::': it is not one character"):
         delimiter_of("::")
 
 

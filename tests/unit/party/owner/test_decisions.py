@@ -96,7 +96,7 @@ def test_there_is_nothing_to_withdraw_from_once_it_is_over(books, ending):
     books.journal.begin(STUDY, name="health", data_digest="x", at=NOW)
     pay(books)
     books.journal.end(STUDY, ending, reason="", at=NOW)
-    with pytest.raises(PolicyError, match=f"'health' is over for us .{ending.value}."):
+    with pytest.raises(PolicyError, match=f"'health': it is over for us .{ending.value}."):
         decline_it(books)
     assert books.approvals.decision(STUDY).approved
 

@@ -16,16 +16,18 @@ from common.study.document import Member, Study
 from party.owner.policy import SAMPLE, Circumstances, Policy
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
-PEOPLE = {name: Identity.generate(SeededRandomSource(name)).public for name in "abc"}
+IDENTITIES = {name: Identity.generate(SeededRandomSource(name)) for name in "abc"}
+PEOPLE = {name: identity.public for name, identity in IDENTITIES.items()}
 POLICY = Policy.from_toml(SAMPLE)
 DELTA = Fraction(1, 10**9)
 FINGERPRINT = PEOPLE["a"].fingerprint
 
 
-def study(parties="abc", **changes):
+def study(parties="abc", *, signed_by=None, **changes):
     members = tuple(Member(name=n, rows=2000, identity=PEOPLE[n]) for n in parties)
     settings = {"name": "s", "schema": SCHEMA, "epsilon": Fraction(1), "key_bits": 3072, **changes}
-    return Study(members=members, **settings)
+    made = Study(members=members, **settings)
+    return made if signed_by is None else made.signed_by(IDENTITIES[signed_by])
 
 
 def circumstances(**changes):
@@ -38,7 +40,6 @@ def circumstances(**changes):
             data_as_of=dt.date(2025, 6, 1),
             cost=Spending.of(Fraction(1)),
             spent_in_total=Spending(),
-            signer=None,
             curator=None,
         ),
         **changes,
@@ -73,7 +74,7 @@ def test_the_sample_allows_an_ordinary_study():
         ({}, {"profile": "paper"}, {}, "'paper' is not among the profiles"),
         ({}, {"aggregation": Aggregation.CLEAR}, {}, "'clear' is not among the aggregations"),
         ({"signers": (FINGERPRINT,)}, {}, {}, "unknown.*signers"),
-        ({"signers": (FINGERPRINT,)}, {}, {"signer": PEOPLE["b"].fingerprint}, "signers"),
+        ({"signers": (FINGERPRINT,)}, {"signed_by": "b"}, {}, "signers"),
         ({"curators": (FINGERPRINT,)}, {}, {"curator": "AB:CD"}, "AB:CD.*curators"),
         ({}, {}, {"fewest_owners": 1}, "with those of 0 other parties in a sum.*min_parties"),
         ({"min_parties": 2}, {}, {"fewest_owners": 1}, "at least 2 parties are needed in each"),
@@ -100,12 +101,15 @@ def test_each_limit_refuses_by_name_and_alone(policy, proposed, around, named):
         {"data_as_of": dt.date(2024, 1, 1)},
         {"data_as_of": dt.date(2030, 12, 31)},
         {"spent_in_total": Spending.of(Fraction(3))},
-        {"signer": FINGERPRINT, "curator": "anybody"},
         {"fewest_owners": None},
     ],
 )
 def test_what_is_exactly_on_a_limit_is_allowed(around):
     check(POLICY, study(), circumstances(**around))
+
+
+def test_a_policy_without_names_allows_any_signer_and_any_curator():
+    check(POLICY, study(signed_by="a"), circumstances(curator="anybody"))
 
 
 def test_a_study_that_is_not_for_us_is_refused_at_sight():
@@ -130,7 +134,7 @@ def test_every_reason_is_listed():
 def test_a_fingerprint_is_the_same_however_it_is_typed():
     typed = FINGERPRINT.replace("-", " ").lower()
     policy = dataclasses.replace(POLICY, signers=(typed,))
-    check(policy, study(), circumstances(signer=FINGERPRINT))
+    check(policy, study(signed_by="a"), circumstances())
 
 
 def test_of_several_authorities_the_policy_must_allow_every_one():

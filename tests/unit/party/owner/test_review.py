@@ -57,7 +57,7 @@ def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, policy=SAMPLE, *
     around = Circumstances(
         party="a", identity=PEOPLE["a"], fewest_owners=fewest_owners(steps), rows=2000,
         data_as_of=dt.date(2025, 1, 1), cost=Spending.of(cost),
-        spent_in_total=Spending.of(Fraction(1)), signer=None, curator=None,
+        spent_in_total=Spending.of(Fraction(1)), curator=None,
     )  # fmt: skip
     return review(study, Policy.from_toml(policy), around, steps)
 
@@ -82,7 +82,7 @@ def test_a_joint_choice_is_told_apart_from_one_of_our_own(choices, joint):
     around = Circumstances(
         party="p0", identity=study.members[0].identity, fewest_owners=fewest_owners(steps),
         rows=50, data_as_of=dt.date(2025, 1, 1), cost=Spending.of(Fraction(1)),
-        spent_in_total=Spending.of(Fraction(0)), signer=None, curator=None,
+        spent_in_total=Spending.of(Fraction(0)), curator=None,
     )  # fmt: skip
     told = review(study, Policy.from_toml(SAMPLE), around, steps).text()
     assert ("with the other party" in told) is joint
@@ -206,7 +206,7 @@ def rehearsed(**changes):
         party="p1", identity=identities_of(TABLES)["p1"].public, rows=4000,
         fewest_owners=fewest_owners(steps), data_as_of=dt.date(2025, 1, 1),
         cost=Spending.of(Fraction(3, 4)),
-        spent_in_total=Spending(), signer=None, curator=None,
+        spent_in_total=Spending(), curator=None,
     )  # fmt: skip
     return review(study, Policy.from_toml(SAMPLE), around, steps)
 
@@ -251,7 +251,7 @@ def test_delta_is_named_and_explained():
     around = Circumstances(
         party=name, identity=proposed.members[0].identity, fewest_owners=3, rows=2000,
         data_as_of=dt.date(2025, 1, 1), cost=cost, spent_in_total=Spending.of(Fraction(1)),
-        signer=None, curator=None,
+        curator=None,
     )  # fmt: skip
     steps = [PlannedStep(phase="histograms", cost=cost.paid, tables=3, cells=6, owners=3)]
     seen = review(proposed, Policy.from_toml(SAMPLE), around, steps)

@@ -228,7 +228,7 @@ def test_a_database_file_is_never_written(tmp_path):
     ("table", "named"),
     [
         ({}, "kind is None"),
-        ({"kind": "oracle"}, "one of csv"),
+        ({"kind": "oracle"}, "one of: csv"),
         ({"kind": "csv"}, "needs a path"),
         ({"kind": "csv", "path": 3}, "source.path: expected a text"),
         ({"kind": "csv", "path": "x", "table": "t"}, "unknown key 'source.table'; known: kind, "),

@@ -29,7 +29,7 @@ class Rows(RowsInMemory):
 
 
 @pytest.fixture
-def house(tmp_path, identities, tables):
+def context(tmp_path, identities, tables):
     database = Database(tmp_path / "party.db")
     yield PartyContext(
         name="north",

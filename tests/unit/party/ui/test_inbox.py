@@ -11,7 +11,7 @@ from common.wire.catalogue import ErrorCode, WireError
 from party.ui.inbox import OwnerInbox
 
 
-def test_another_study_than_the_one_invited_to_is_not_put_on_the_desk(house, study):
+def test_another_study_than_the_one_invited_to_is_not_put_on_the_desk(context, study):
     other = replace(study, name="other")
 
     @contextlib.contextmanager
@@ -21,12 +21,12 @@ def test_another_study_than_the_one_invited_to_is_not_put_on_the_desk(house, stu
             fetch_study=lambda digest: other.to_toml(),
         )
 
-    inbox = OwnerInbox(house, [], dial=dial)
+    inbox = OwnerInbox(context, [], dial=dial)
     inbox.ask()
     assert inbox.studies() == []
 
 
-def test_a_text_that_is_no_study_hides_no_other(house, study):
+def test_a_text_that_is_no_study_hides_no_other(context, study):
     sent = {b"x": "name = 5", study.digest: study.to_toml()}
 
     @contextlib.contextmanager
@@ -38,12 +38,12 @@ def test_a_text_that_is_no_study_hides_no_other(house, study):
             fetch_study=lambda digest: sent[digest],
         )
 
-    inbox = OwnerInbox(house, [], dial=dial)
+    inbox = OwnerInbox(context, [], dial=dial)
     inbox.ask()
     assert [each.digest for each, _ in inbox.studies()] == [study.digest]
 
 
-def test_a_study_that_ended_without_us_is_nothing_to_decide_about(house, study):
+def test_a_study_that_ended_without_us_is_nothing_to_decide_about(context, study):
     summary = SimpleNamespace(study=study.digest, state="waiting for parties")
 
     @contextlib.contextmanager
@@ -52,7 +52,7 @@ def test_a_study_that_ended_without_us_is_nothing_to_decide_about(house, study):
             enrol=lambda name, identity: [summary], fetch_study=lambda digest: study.to_toml()
         )
 
-    inbox = OwnerInbox(house, [], dial=dial)
+    inbox = OwnerInbox(context, [], dial=dial)
     inbox.ask()
     assert [each.digest for each, _ in inbox.studies()] == [study.digest]
     summary.state = "failed"
@@ -60,16 +60,16 @@ def test_a_study_that_ended_without_us_is_nothing_to_decide_about(house, study):
     assert inbox.studies() == []
 
 
-def test_a_curator_out_of_reach_is_said_and_nothing_more(house):
+def test_a_curator_out_of_reach_is_said_and_nothing_more(context):
     def dial():
         raise WireError(ErrorCode.UNAVAILABLE)
 
-    inbox = OwnerInbox(house, [], dial=dial)
+    inbox = OwnerInbox(context, [], dial=dial)
     inbox.ask()
     assert "could not be asked" in inbox.answer
 
 
-def test_what_costs_more_than_was_shown_is_not_approved(house, study):
-    inbox = OwnerInbox(house, [study], dial=None)
+def test_what_costs_more_than_was_shown_is_not_approved(context, study):
+    inbox = OwnerInbox(context, [study], dial=None)
     with pytest.raises(PolicyError, match="Review it again"):
         inbox.approve(study, shown_cost="1")

@@ -20,11 +20,11 @@ from tests.unit.service.web.conftest import Client
 
 
 @pytest.fixture
-def opened(house):
+def opened(context):
     """Serves a inbox; gives a client that has logged in with the printed address."""
     with contextlib.ExitStack() as stack:
 
-        def start(studies=(), dial=None, whose=house, node=lambda: None):
+        def start(studies=(), dial=None, whose=context, node=lambda: None):
             inbox = OwnerInbox(whose, studies, dial=dial, node=node)
             address = stack.enter_context(serving_ui(inbox, port=0))
             port, token = re.fullmatch(
@@ -50,9 +50,9 @@ def send(client, study, what, **fields):
     return client.ask("POST", f"/studies/{study.digest.hex()}/{what}", body=body)
 
 
-def test_a_review_says_what_the_command_line_says(opened, house, study):
+def test_a_review_says_what_the_command_line_says(opened, context, study):
     shown = page_of(opened([study]), study).body.decode()
-    seen = house.review(study, house.open_source(study))
+    seen = context.review(study, context.open_source(study))
     assert seen.cost == Fraction(7, 3)
     for words in (seen.digest, "Not signed", "7/3 (about 2.333)", "23/3", *seen.leaves):
         assert words in shown
@@ -61,58 +61,58 @@ def test_a_review_says_what_the_command_line_says(opened, house, study):
     assert "&lt;img src=x" in shown
 
 
-def test_approving_writes_what_the_command_line_writes(opened, house, study):
+def test_approving_writes_what_the_command_line_writes(opened, context, study):
     answer = send(opened([study]), study, "approve", sure="yes")
     assert (answer.status, answer.headers["location"]) == (303, f"/studies/{study.digest.hex()}")
-    decision = house.approvals.decision(study.digest)
+    decision = context.approvals.decision(study.digest)
     assert (decision.approved, decision.epsilon) == (True, Fraction(7, 3))
-    assert (decision.decided_by, decision.decided_at) == ("owner", house.now())
+    assert (decision.decided_by, decision.decided_at) == ("owner", context.now())
 
 
-def test_declining_keeps_the_reason_here(opened, house, study):
+def test_declining_keeps_the_reason_here(opened, context, study):
     client = opened([study])
     assert send(client, study, "decline", reason="no+need").status == 303
-    decision = house.approvals.decision(study.digest)
+    decision = context.approvals.decision(study.digest)
     assert (decision.approved, decision.reason) == (False, "no need")
     shown = page_of(client, study).body.decode()
     assert "declined by the owner" in shown
     assert '<button type="submit">Approve' not in shown
 
 
-def test_an_approval_is_withdrawn_with_a_button_that_says_what_that_means(opened, house, study):
+def test_an_approval_is_withdrawn_with_a_button_that_says_what_that_means(opened, context, study):
     client = opened([study])
     send(client, study, "approve", sure="yes")
-    house.journal.begin(study.digest, name="health", data_digest="d", at="now")
+    context.journal.begin(study.digest, name="health", data_digest="d", at="now")
     charge = Charge(
         study=study.digest.hex(), study_name="health", step="one", mechanism="m",
         epsilon=Fraction(1, 3),
     )  # fmt: skip
-    house.ledger.charge(charge, Caps(per_study=Fraction(9), in_total=Fraction(9)), "now")
+    context.ledger.charge(charge, Caps(per_study=Fraction(9), in_total=Fraction(9)), "now")
     shown = page_of(client, study).body.decode()
     assert "Withdraw for good" in shown
     assert "Epsilon 1/3 (about 0.3333) was charged for what has left, and stays charged" in shown
     assert send(client, study, "decline", reason="a+doubt").status == 303
-    decision = house.approvals.decision(study.digest)
+    decision = context.approvals.decision(study.digest)
     assert (decision.approved, decision.reason) == (False, "a doubt")
     shown = page_of(client, study).body.decode()
     assert f"withdrawn on {moment(decision.withdrawn_at)}" in shown
     assert "Withdraw for good" not in shown
-    assert house.ledger.spent() == Fraction(1, 3)
+    assert context.ledger.spent() == Fraction(1, 3)
 
 
-def test_a_study_that_is_over_has_no_button_to_withdraw(opened, house, study):
+def test_a_study_that_is_over_has_no_button_to_withdraw(opened, context, study):
     client = opened([study])
     before = page_of(client, study)
     send(client, study, "approve", sure="yes")
-    house.journal.begin(study.digest, name="health", data_digest="d", at="now")
-    house.journal.end(study.digest, StudyState.FINISHED, reason="", at="now")
+    context.journal.begin(study.digest, name="health", data_digest="d", at="now")
+    context.journal.end(study.digest, StudyState.FINISHED, reason="", at="now")
     assert "Withdraw" not in page_of(client, study).body.decode()
     csrf = re.search(r'name="csrf" value="([^"]+)"', before.body.decode())[1]
     path = f"/studies/{study.digest.hex()}/decline"
     answer = client.ask("POST", path, body=f"csrf={csrf}&reason=".encode())
     assert answer.status == 409
     assert b"is over for us (finished)" in answer.body
-    assert house.approvals.decision(study.digest).approved
+    assert context.approvals.decision(study.digest).approved
 
 
 @pytest.mark.parametrize(
@@ -120,49 +120,49 @@ def test_a_study_that_is_over_has_no_button_to_withdraw(opened, house, study):
     [({}, 409), ({"sure": "yes", "cost": "1"}, 409), ({"sure": "yes", "csrf": "x"}, 403)],
 )
 def test_without_the_box_the_shown_cost_or_the_token_nothing_is_decided(
-    opened, house, study, fields, status
+    opened, context, study, fields, status
 ):
     assert send(opened([study]), study, "approve", **fields).status == status
-    assert house.approvals.decision(study.digest) is None
+    assert context.approvals.decision(study.digest) is None
 
 
-def test_what_the_policy_refuses_cannot_be_approved(opened, house, study):
-    strict = replace(house, policy=replace(house.policy, epsilon_per_study=Fraction(1)))
+def test_what_the_policy_refuses_cannot_be_approved(opened, context, study):
+    strict = replace(context, policy=replace(context.policy, epsilon_per_study=Fraction(1)))
     client = opened([study], whose=strict)
     shown = page_of(client, study).body.decode()
     assert "Our policy refuses it" in shown
     assert "Approve this study" not in shown
     answer = send(client, study, "approve", sure="yes", cost="7/3")
     assert answer.status == 409
-    assert house.approvals.decision(study.digest) is None
+    assert context.approvals.decision(study.digest) is None
 
 
-def test_nothing_is_shown_or_decided_without_logging_in(opened, house, study):
+def test_nothing_is_shown_or_decided_without_logging_in(opened, context, study):
     client = opened([study])
     stranger = Client(client.port)
     assert page_of(stranger, study).status == 401
     path = f"/studies/{study.digest.hex()}/approve"
     assert stranger.ask("POST", path, body=b"sure=yes&cost=7/3&csrf=").status == 401
-    assert house.approvals.decision(study.digest) is None
+    assert context.approvals.decision(study.digest) is None
 
 
-def test_the_ledger_is_shown_with_its_exact_sum_and_its_chain(opened, house):
+def test_the_ledger_is_shown_with_its_exact_sum_and_its_chain(opened, context):
     for step, epsilon in (("one", Fraction(1, 3)), ("two", Fraction(1, 6))):
         charge = Charge(study="s", study_name=NASTY, step=step, mechanism="m", epsilon=epsilon)
         caps = Caps(per_study=Fraction(9), in_total=Fraction(9))
-        house.ledger.charge(charge, caps, "2026-01-01T00:00:00+00:00")
+        context.ledger.charge(charge, caps, "2026-01-01T00:00:00+00:00")
     client = opened()
     shown = client.ask("GET", "/").body.decode()
     assert "epsilon 1/2 (about 0.5) spent of 10" in shown
     assert "chain verified" in shown
-    assert house.ledger.head() in shown
+    assert context.ledger.head() in shown
     assert NASTY not in shown
 
 
-def test_a_ledger_that_was_changed_is_reported(opened, house, tmp_path):
+def test_a_ledger_that_was_changed_is_reported(opened, context, tmp_path):
     charge = Charge(study="s", study_name="n", step="t", mechanism="m", epsilon=Fraction(1))
     caps = Caps(per_study=Fraction(9), in_total=Fraction(9))
-    house.ledger.charge(charge, caps, "2026-01-01T00:00:00+00:00")
+    context.ledger.charge(charge, caps, "2026-01-01T00:00:00+00:00")
     other = Database(tmp_path / "party.db")
     with other.transaction():
         other.write("UPDATE entry SET epsilon = '1/1000'")
@@ -172,19 +172,19 @@ def test_a_ledger_that_was_changed_is_reported(opened, house, tmp_path):
     assert "chain verified" not in shown
 
 
-def test_the_transcript_lists_what_left(opened, house, study):
-    journal = house.journal
-    journal.begin(study.digest, name=study.name, data_digest="d", at=house.now())
+def test_the_transcript_lists_what_left(opened, context, study):
+    journal = context.journal
+    journal.begin(study.digest, name=study.name, data_digest="d", at=context.now())
     with journal.transaction():
         journal.add_outgoing(
-            study.digest, b"x" * 1234, kind="share", recipient="curator", at=house.now()
+            study.digest, b"x" * 1234, kind="share", recipient="curator", at=context.now()
         )
     shown = opened().ask("GET", "/").body.decode()
     assert "1 message, 1,234 bytes" in shown
     assert NASTY not in shown
 
 
-def test_studies_come_from_the_curator_when_it_is_asked(opened, house, study):
+def test_studies_come_from_the_curator_when_it_is_asked(opened, context, study):
     sent = study.to_toml()
 
     @contextlib.contextmanager

@@ -104,7 +104,7 @@ def test_without_the_curators_settings_somebody_else_has_to_sign(parley, place):
     at = words.index("--config")
     done = parley(*words[:at], *words[at + 2 :])
     assert done.code == 3
-    assert "who signs the study?" in done.err
+    assert "no identity is known to sign it with" in done.err
 
 
 def test_an_abort_without_a_running_curator_is_remembered_and_shown(

@@ -111,7 +111,7 @@ def test_a_fingerprint_that_differs_stops_everything(hub, north, tmp_path):
 def test_a_question_at_the_terminal_confirms_too(hub, north, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr(typer, "confirm", lambda question, err: False)
-    with pytest.raises(InputError, match="not confirmed"):
+    with pytest.raises(InputError, match="did not confirm"):
         run("approve", north.request, "--folder", hub.folder)
     monkeypatch.setattr(typer, "confirm", lambda question, err: True)
     run("approve", north.request, "--folder", hub.folder)

@@ -8,7 +8,7 @@ from common.crypto.key_files import load_identity
 from common.wire.pki.certificates import fingerprint
 from common.wire.pki.keyring import Keyring, init_curator
 from party.journal import Notes, StudyState
-from tests.harness.deployed_folder import NORTH, POLICY, books_of_north, spend
+from tests.harness.deployed_folder import NORTH, POLICY, begun_study, spend
 
 
 def test_a_review_tells_what_leaves_and_decides_nothing(parley, place, written):
@@ -46,7 +46,8 @@ def test_an_approval_is_remembered_and_withdrawn_when_the_owner_is_sure(
 
 def test_withdrawing_says_what_stays_charged_and_the_ledger_keeps_it(parley, place, written):
     assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
-    books_of_north(place, written)[0].close()
+    with begun_study(place.folder, written.digest):
+        pass
     done = parley("party", "decline", "study.toml", "--yes", *NORTH)
     assert "charged 1/3, which stays charged" in done.out
     assert parley("party", "ledger", "--verify", "--json", *NORTH).json["spent"] == "1/3"
@@ -55,9 +56,8 @@ def test_withdrawing_says_what_stays_charged_and_the_ledger_keeps_it(parley, pla
 
 def test_a_study_that_is_over_cannot_be_withdrawn_from(parley, place, written):
     assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
-    database, journal = books_of_north(place, written)
-    journal.end(written.digest, StudyState.FINISHED, reason="", at="now")
-    database.close()
+    with begun_study(place.folder, written.digest) as (_, journal):
+        journal.end(written.digest, StudyState.FINISHED, reason="", at="now")
     done = parley("party", "decline", "study.toml", "--yes", *NORTH)
     assert done.code == 4
     assert "is over for us (finished), with epsilon 1/3 (about 0.3333) charged" in done.err
@@ -74,7 +74,8 @@ def test_a_study_is_withdrawn_from_by_file_digest_or_name(parley, place, written
     done = parley("party", "withdraw", written.digest.hex()[:8], "--yes", *NORTH)
     assert (done.code, done.out) == (0, f"withdrawn {written.digest.hex()}\ncharged nothing\n")
     assert "our node does not run: the curator learns of it when" in done.err
-    books_of_north(place, written)[0].close()
+    with begun_study(place.folder, written.digest):
+        pass
     again = parley("party", "withdraw", "regional", "--json", *NORTH)
     assert again.json["epsilon_charged"] == "1/3"
 
@@ -105,11 +106,10 @@ def test_status_goes_on_without_the_curator(parley, place):
 
 def test_status_says_what_the_node_says_of_a_study(parley, place, written):
     assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
-    database, _ = books_of_north(place, written)
-    notes = Notes(database)
-    notes.write(written.digest, "waits for a seat", at="noon")
-    notes.write(b"another", "waits for a seat", at="noon")
-    database.close()
+    with begun_study(place.folder, written.digest) as (database, _):
+        notes = Notes(database)
+        notes.write(written.digest, "waits for a seat", at="noon")
+        notes.write(b"another", "waits for a seat", at="noon")
     shown = parley("party", "status", "--offline", *NORTH).out
     assert shown.count("our node: waits for a seat (since noon)") == 2
     told = parley("party", "status", "--offline", "--json", *NORTH).json

@@ -19,7 +19,7 @@ from tests.harness.deployed_folder import (
     NORTH,
     RESTORE,
     DeployedFolder,
-    books_of_north,
+    begun_study,
     spend,
     state,
 )
@@ -155,7 +155,7 @@ def test_a_node_does_not_start_on_a_ledger_that_was_changed(parley, place):
     file.close()
     done = parley("party", "join", "--once", *NORTH)
     assert done.code == 3
-    assert "tampered with: entry 1" in done.err
+    assert "tampered with, since entry 1" in done.err
 
 
 def test_settings_are_shown_with_where_they_came_from(parley, place, monkeypatch):
@@ -259,9 +259,8 @@ def test_a_study_that_was_running_is_charged_in_full_and_never_answered_again(
     parley, place, written
 ):
     assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
-    database, journal = books_of_north(place, written)
-    journal.step_key(written.digest, 0)
-    database.close()
+    with begun_study(place.folder, written.digest) as (_, journal):
+        journal.step_key(written.digest, 0)
     assert parley(*BACKUP).code == 0
     state(place).unlink()
     done = parley(*RESTORE)

@@ -101,6 +101,8 @@ def test_several_files_are_several_owners(files, people, capsys):
         (["--aggregation", "trust"], "'trust' is not one of"),
         (["--noise", "one-share"], "does not protect from the other parties"),
         (["--parties", "2000"], "cannot be dealt out"),
+        (["--parties", "0"], "at least one owner"),
+        (["--parties", "-1", "--person", "id", "--rows-per-person", "1"], "at least one owner"),
         (["--parties", "2", "--partition-by", "sex"], "not both"),
         (["--partition-by", "shoe size"], "no column 'shoe size'"),
         (["--key-bits", "512"], "512 is not one of"),

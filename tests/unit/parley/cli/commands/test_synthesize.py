@@ -250,7 +250,7 @@ def test_an_interrupt_in_a_real_shell_leaves_nothing(small, number):
                           env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True,
                           text=True)  # fmt: skip
     assert done.returncode == 130, done.stderr
-    assert "interrupted; nothing was left half-written" in done.stderr
+    assert "the command was interrupted, and nothing was left half-written" in done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(p.name for p in folder.iterdir()) == ["data.csv", "schema.toml"]
 

@@ -109,7 +109,7 @@ def test_without_a_schema_every_column_is_there_and_codes_are_codes(file):
 
 
 def test_a_file_of_another_kind_or_without_a_column_is_refused_by_name(file):
-    with pytest.raises(InputError, match=r"people\.sav: not the name of a file of kind excel"):
+    with pytest.raises(InputError, match=r"people\.sav: the file's name does not end in"):
         FormatReader(file, LABELLED, kind="excel")
     other = Schema.from_toml('[[attribute]]\nname = "height"\nkind = "boolean"\n')
     with pytest.raises(InputError, match=r"people\.sav.*height"):

@@ -4,8 +4,9 @@ import pytest
 
 from common.service.database import Database
 from party.client.connection import Summary
-from party.client.session import Limits, StudySession
-from tests.unit.party.test_what_a_curator_sees import Watching, house_of, study_about
+from party.client.session import StudySession
+from party.client.turn import Limits, Turn
+from tests.unit.party.test_what_a_curator_sees import Watching, context_of, study_about
 
 LIMITS = Limits(idle_s=1, turn_s=10, listening_s=60, stalled_s=600)
 
@@ -21,8 +22,8 @@ class Silent(Watching):
         while self.stopped_at is None:
             assert self.now < 2 * LIMITS.stalled_s, "it listens for ever"
             self.now += 1
-            self.session.cede(wanted=self.wanted)
-        return iter(())
+            self.turn.cede(wanted=self.wanted)
+        yield from ()
 
     def stop_listening(self):
         self.stopped_at = self.now
@@ -37,14 +38,12 @@ def test_a_study_that_hears_nothing_gives_its_seat_back(tmp_path, queued, wanted
     study = study_about(99)
     curator = Silent(study, wanted=wanted)
     database = Database(tmp_path / "party.db")
-    curator.session = StudySession(
-        study.digest, house_of(tmp_path, database, automatic=True),
-        limits=LIMITS, monotonic=lambda: curator.now,
-    )  # fmt: skip
+    curator.turn = Turn(LIMITS, monotonic=lambda: curator.now)
+    session = StudySession(study.digest, context_of(tmp_path, database, automatic=True))
     summary = Summary(
         study=study.digest, name="ages", state="waiting for parties", approved=False, submitted=0,
         acknowledged=0, queued=queued,
     )  # fmt: skip
-    assert curator.session.turn(curator, summary) is None
+    assert session.take_turn(curator.turn, curator, summary) is None
     assert curator.stopped_at == listens_s
     database.close()
