@@ -61,8 +61,8 @@ class ErrorCode(enum.IntEnum):
     )
     SEQUENCE_REUSED = (
         7, _Status.FAILED_PRECONDITION, "A message came again with other content.",
-        ("Has a party's folder been rolled back to an older copy, or is it running twice? An answer "
-         "is drawn once: stop the study."),
+        ("Has a party's folder been rolled back to an older copy, or is it running twice? An "
+         "answer is drawn once: stop the study."),
     )
     VERSION_MISMATCH = (
         8, _Status.FAILED_PRECONDITION, "The two sides speak different versions.",
