@@ -66,7 +66,7 @@ class StudySession:
     """One study at one party. Turns are taken one at a time.
 
     Between two turns a session keeps what the next one would have to fetch, read and replay again:
-    the study, the rows, the node. `release` drops all three.
+    the study, the rows, the node. `drop` lets go of all three.
     """
 
     def __init__(self, study: StudyId, context: PartyContext) -> None:
@@ -109,7 +109,7 @@ class StudySession:
     def holds_rows(self) -> bool:
         return self._source is not None
 
-    def release(self) -> None:
+    def drop(self) -> None:
         """Drop study, rows and role; the next turn fetches and replays them, as after a crash."""
         self._study = self._source = self._node = None
 
@@ -264,7 +264,7 @@ class StudySession:
     def _wait_for_owner(self, study: Study) -> None:
         """Tell the owner that there is a study to decide, which may take weeks."""
         self._waits_for_owner = True
-        self.release()
+        self.drop()
         self._context.alert(self._digest, "to decide", words=study.name)
         logger.info(
             "study %s waits for its owner: `parley party approve`, or `decline`",

@@ -292,7 +292,7 @@ class SessionManager:
         ]
         idle.sort(key=lambda each: each.seated_at)
         for place in idle[: max(0, len(idle) - self._seats)]:
-            place.session.release()
+            place.session.drop()
 
     def _take_turn(self, session: StudySession, turn: Turn, summary: Summary) -> StudyState | None:
         with self._dialer.dial() as connection:
@@ -306,7 +306,7 @@ class SessionManager:
                 self._settle_one(study, place, seat)
                 if place.ending is not None:
                     self._context.alert(study, place.ending.value)
-                    place.session.release()
+                    place.session.drop()
 
     def _settle_one(self, study: StudyId, place: _Place, seat: _Seat) -> None:
         error = seat.outcome.exception()
