@@ -55,8 +55,10 @@ _EARLY_SHARES = Fraction(39, 50), Fraction(1, 50)
 _SHARES_OF_FOREST = Fraction(2, 5), Fraction(1, 5)
 _NOISY_FOREST_MARGINS_ABOVE = 0.003  # as above; then the shares and the limit of halves
 LOOK_NOISE = 0.055  # forecast noise of a pair in halves, at which a first look tells of dependence
+CLEAR_LOOK_NOISE = 0.03  # at which it seldom misses any
+CLEAR_LOOK = Fraction(6, 100)  # of the budget, for a look as clear as that
 CLEAR_PAIRS = 0.03  # forecast noise of pairs, up to which a look that sees nothing is not believed
-_LOOKS = tuple(Fraction(part, 100) for part in range(6, 17))
+_LOOKS = tuple(Fraction(part, 100) for part in range(1, 17))
 _FIRST_MARGINS = Fraction(3, 8)  # of the look: they say where its halves are cut
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
 
@@ -187,18 +189,24 @@ def _in_groups(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | N
 def look_share(facts: PublicFacts) -> Fraction:
     """Return the look's fraction of the budget: enough to see pairs in halves, and one attribute.
 
-    A look that misses dependence loses all of it. With less than the least fraction, the first
-    margins do not tell where to cut halves, however large the budget.
+    A look that misses dependence loses all of it, so it is made clearer where that costs little.
+    Under pure epsilon its first margins need as much again: with less they do not tell where to cut
+    halves, however large the budget. With a delta the margins are measured before.
     """
     if facts.dependent:
         return Fraction(0)
     moved = sensitivity.agreements(1 + sum(size > 1 for size in facts.sizes))
-    allowed = (
-        share
-        for share in _LOOKS
-        if facts.deviation(facts.budget * share, moved) <= LOOK_NOISE * facts.rows
-    )
-    return next(allowed, _LOOKS[-1])
+
+    def least(noise: float) -> Fraction:
+        allowed = (
+            share
+            for share in _LOOKS
+            if facts.deviation(facts.budget * share, moved) <= noise * facts.rows
+        )
+        return next(allowed, _LOOKS[-1])
+
+    clear = min(least(CLEAR_LOOK_NOISE), CLEAR_LOOK) if facts.promise.delta else CLEAR_LOOK
+    return max(least(LOOK_NOISE), clear)
 
 
 def margins_share(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Fraction:
