@@ -69,10 +69,10 @@ class Relations:
             return None
         names = ", ".join(self.alone)
         return (
-            f"No relations: {len(self.alone)} of {width} columns ({names}) are not significantly "
-            "related to any other column in these rows. Either noise hid their relations, or they "
-            "have none. Use these columns one at a time; more rows, a larger epsilon or fewer "
-            "columns would help."
+            f"No relations: {len(self.alone)} of {width} columns ({names}) without a significant "
+            "relation to any other column in these rows. Either noise hid such relations, or there "
+            "are none. Use these columns one at a time. More rows, a larger epsilon or fewer columns "
+            "would help."
         )
 
 
