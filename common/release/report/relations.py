@@ -71,8 +71,8 @@ class Relations:
         return (
             f"No relations: {len(self.alone)} of {width} columns ({names}) without a significant "
             "relation to any other column in these rows. Either noise hid such relations, or there "
-            "are none. Use these columns one at a time. More rows, a larger epsilon or fewer columns "
-            "would help."
+            "are none. Use these columns one at a time. More rows, a larger epsilon or fewer "
+            "columns would help."
         )
 
 
