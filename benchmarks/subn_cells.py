@@ -12,8 +12,9 @@ and measures, against the real rows or against held-back ones:
 Classifiers learn from synthetic rows, and in the line `second sample` from real ones. Of a whole
 table a fifth is held back, of a sample all other rows.
 
-Tables come whole, in samples of 2,000, 5,000 and 15,000 rows, widened by as many columns that have
-nothing to do with the others, with every column shuffled, and Adult also with owners that differ.
+Tables come whole, in samples of 2,000, 5,000 and 15,000 rows, as 5,000 rows of six columns that
+differ from run to run (`few`), widened by as many columns that have nothing to do with the others,
+with every column shuffled, and Adult also with owners that differ.
 Some of them (`CHOSEN_ON`) had a part in choosing the constants of subn+; the others are reported
 only (`adult-raw` has the rows of Adult, in finer domains that had no part). A second sample of the
 same size is what no method can beat. `!` marks what is worse than the floor by more than two
@@ -67,6 +68,7 @@ OWNERS = 10
 CHOSEN_ON = ("adult", "br2000", "nltcs", POPULATION)
 TABLES = (*CHOSEN_ON, "acs", "salary", "titanic", RAW)
 SAMPLES = (2_000, 5_000, 15_000)
+FEW, FEW_ROWS, FEW_COLUMNS = "few", 5_000, 6
 VARIANTS = {
     "adult": ("widened", "shuffled", BY_STATUS, ONE_SMALL),
     "br2000": ("widened", "shuffled"),
@@ -106,13 +108,20 @@ class Cell:
 def variants(table: str) -> list[str]:
     """Return the forms in which a table is tried."""
     rows = whole(table).rows
-    return ["whole", *(str(size) for size in SAMPLES if size < rows), *VARIANTS.get(table, ())]
+    samples = (str(size) for size in SAMPLES if size < rows)
+    return ["whole", *samples, FEW, *VARIANTS.get(table, ())]
 
 
 def rows_of(table: str, variant: str, run: int) -> Codes:
-    """Return the rows of one variant; samples and extra columns differ from run to run."""
+    """Return the rows of one variant; samples and columns differ from run to run."""
     codes = whole(table)
     rng = np.random.default_rng(run)
+    if variant == FEW:
+        codes = codes.take(rng.permutation(codes.rows)[:FEW_ROWS])
+        columns = np.sort(rng.permutation(codes.width)[:FEW_COLUMNS]).tolist()
+        return Codes(
+            tuple(codes.columns[a] for a in columns), tuple(codes.sizes[a] for a in columns)
+        )
     if variant.isdigit():
         return codes.take(np.sort(rng.permutation(codes.rows)[: int(variant)]))
     if variant == "shuffled":
@@ -339,7 +348,9 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument("--runs", type=int, default=3)
     options.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    options.add_argument("--variants", nargs="+", help="whole, widened, shuffled, or rows: 2000")
+    options.add_argument(
+        "--variants", nargs="+", help="whole, few, widened, shuffled, or rows: 2000"
+    )
     options.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
     options.add_argument("--deltas", nargs="+", default=list(DELTAS))
     options.add_argument(

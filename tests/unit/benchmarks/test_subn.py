@@ -171,7 +171,8 @@ def test_a_finished_run_is_kept_and_a_failing_peer_skipped(monkeypatch, tmp_path
     monkeypatch.setattr(subn_cells, "is_here", lambda table: True)
     monkeypatch.setattr(subn_cells, "whole", lambda table: codes())
     monkeypatch.setattr(subn_cells, "peer_rows", refuse)
-    words = ["--tables", "made up", "--epsilons", "1", "--deltas", "0", "--only-distances"]
+    words = ["--tables", "made up", "--variants", "whole", "--epsilons", "1", "--deltas", "0",
+             "--only-distances"]  # fmt: skip
     subn_cells.main([*words, "--methods", "floor", "MST, central, pure", "--runs", "1"])
     assert "stopped after 1 s" in capsys.readouterr().out
     kept = Kept().runs
@@ -183,9 +184,13 @@ def test_a_finished_run_is_kept_and_a_failing_peer_skipped(monkeypatch, tmp_path
 
 def test_samples_are_smaller_than_the_table(monkeypatch):
     monkeypatch.setattr(subn_cells, "whole", lambda table: codes(5000))
-    assert variants("nltcs") == ["whole", "2000"]
-    assert variants("br2000") == ["whole", "2000", "widened", "shuffled"]
+    assert variants("nltcs") == ["whole", "2000", "few"]
+    assert variants("br2000") == ["whole", "2000", "few", "widened", "shuffled"]
     wide = subn_cells.rows_of("br2000", "widened", run=0)
     assert wide.width == 8
+    monkeypatch.setattr(subn_cells, "FEW_COLUMNS", 2)
+    few = {subn_cells.rows_of("br2000", "few", run=run).sizes for run in range(9)}
+    assert len(few) > 2
+    assert {len(sizes) for sizes in few} == {2}
     alone = subn_cells.rows_of("br2000", "shuffled", run=0)
     assert abs(np.corrcoef(alone.columns[0], alone.columns[1])[0, 1]) < 0.1
