@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -155,15 +155,9 @@ class OneCopy(Driver):
 class QuickCopy(OneCopy):
     """A study in one copy whose sums get their noise at once, from numpy: NOT PRIVATE."""
 
-    def __init__(
-        self,
-        study: Study,
-        tables: Mapping[str, Codes],
-        source: RandomSource,
-        prior: Prior | None = None,
-    ) -> None:
-        super().__init__(study, tables, source, prior)
-        self._quick = np.random.default_rng(list(source.random_bytes(16)))
+    @cached_property
+    def _quick(self) -> np.random.Generator:
+        return np.random.default_rng(list(self.source.random_bytes(16)))
 
     def noise(self, step: SumStep) -> Counts:
         """Draw the sum of all shares: a Skellam or a difference of two negative binomial draws."""

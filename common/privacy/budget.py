@@ -23,7 +23,7 @@ def parse_epsilon(value: Written) -> Fraction:
     Raises:
         InputError: not a number, not finite, not above zero, or beyond all use.
     """
-    epsilon = _exact(value, f"epsilon {value!r} is not a number: write it like 0.5, 1e-2 or 1/3")
+    epsilon = _exact(value, f"epsilon {value!r} is not a number. Write it like 0.5, 1e-2 or 1/3")
     if epsilon is not None and epsilon <= 0:
         raise InputError(f"epsilon {value!r} must be above zero")
     if epsilon is None or not 1 / _LARGEST <= epsilon <= _LARGEST:
@@ -55,7 +55,7 @@ def parse_delta(value: Written) -> Fraction:
     Raises:
         InputError: not a number, negative, or so large that it promises nothing.
     """
-    delta = _exact(value, f"delta {value!r} is not a number: write it like 1e-9, or 0")
+    delta = _exact(value, f"delta {value!r} is not a number. Write it like 1e-9, or 0")
     if delta is None:
         raise InputError(f"delta {value!r} is meant for no table: choose 0, or about 1e-9")
     check_delta(delta)
