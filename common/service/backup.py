@@ -154,7 +154,7 @@ def _refuse_readable(place: Path) -> None:
     if not place.exists():
         return
     try:
-        with Database(place) as database:
+        with Database(place, read_only=True, any_version=True) as database:
             database.check()
     except (InputError, LocalError):
         return  # damaged: it is kept aside

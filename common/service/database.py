@@ -7,6 +7,9 @@ synced to the disk.
 
 Threads may share a database: a transaction holds the others off until it ends.
 
+A file of an earlier version is migrated when it is opened (`common.service.migrations`): alone in
+the folder, in one transaction, with a copy beside it of the file as it was.
+
 The file is readable by its owner only. Deleted secrets are overwritten in it, but a disk may keep
 old blocks: put the file on an encrypted disk if that matters.
 """
@@ -20,11 +23,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from common.errors import InputError, LocalError
+from common.files import flush
+from common.service.migrations import FIRST, MIGRATIONS, newest, statements
+from common.service.process import FolderInUse, alone_in, is_alone_in
 
 logger = logging.getLogger(__name__)
 
@@ -34,14 +40,15 @@ _PRAGMAS = ("synchronous=FULL", "secure_delete=ON", "foreign_keys=ON")
 _BUSY_S = 30  # another command of the same owner may be writing to the file
 _START_S = 20.0  # for a check at the start of a service
 _CHECK_EVERY = 1_000  # steps of SQLite, between two looks at the clock
-# Of all tables of both services; raised whenever one of them changes. A new file says 0.
-_VERSION = 3
 
 
 class Database:
-    """A SQLite file, open in one process at a time; others may read it meanwhile (`read_only`)."""
+    """A SQLite file, open in one process at a time; others may read it meanwhile (`read_only`).
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    With `any_version`, a file that is only read may be of any version, also an unknown one.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False, any_version: bool = False) -> None:
         self.path = path
         self.commits = 0  # of this process
         self._lock = threading.RLock()
@@ -57,24 +64,85 @@ class Database:
         except (OSError, sqlite3.Error) as error:
             raise InputError(_explained(path, "cannot be opened", error)) from error
         self.add_tables("".join(f"PRAGMA {pragma};" for pragma in _PRAGMAS))
-        self._check_version()
-
-    def _check_version(self) -> None:
-        """Refuse a file that another version of this program has written."""
         # One statement sees one state of the file, whatever another process is just making of it.
-        ((written, tables),) = self.rows(
+        ((self.version, tables),) = self.rows(
             "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version"
         )
-        if written == 0 and tables == 0:
-            self.add_tables(f"PRAGMA user_version={_VERSION};")
-        elif written != _VERSION:
+        if not (read_only and any_version):
+            self._reach_version(newest(MIGRATIONS), is_new=tables == 0, read_only=read_only)
+
+    def _reach_version(self, known: int, *, is_new: bool, read_only: bool) -> None:
+        """Bring the tables to the version of this program; refuse a file that cannot be brought."""
+        if self.version == 0 and is_new:
+            self.add_tables(f"PRAGMA user_version={known};")
+            self.version = known
+        elif FIRST <= self.version < known and not read_only:
+            try:
+                self._migrate(known)
+            except BaseException:
+                self._connection.close()
+                raise
+        elif self.version != known:
             self._connection.close()
-            which = "a later" if written > _VERSION else "an earlier"
+            raise InputError(_of_another_version(self.path, self.version, known))
+
+    def _migrate(self, known: int) -> None:
+        """Carry out the migrations that the file does not have, once, all or none."""
+        with self._alone(), self.transaction():
+            ((written,),) = self.rows("PRAGMA user_version")
+            if written < known:  # or another command was faster
+                copy = self._keep_copy(written)
+                tables = {name for (name,) in self.rows("SELECT name FROM sqlite_schema")}
+                for statement in statements(MIGRATIONS, written, tables):
+                    self.write(statement)
+                self.write(f"PRAGMA user_version={known}")
+                logger.info(
+                    "%s: its tables are brought from version %d to %d. The file as it was is in "
+                    "%s. It may hold keys of running studies: delete it when the service runs well",
+                    self.path, written, known, copy,
+                )  # fmt: skip
+        self.version = known
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold off services, one of the version before among them, which would not notice."""
+        folder = self.path.parent
+        if is_alone_in(folder):
+            yield
+            return
+        try:
+            with alone_in(folder, service="service"):
+                yield
+        except FolderInUse as error:
             raise InputError(
-                f"{self.path}: it was written by {which} version of parley. Its tables are of "
-                f"version {written}, and this program knows {_VERSION}. Nothing was changed; run "
-                "the version that wrote it"
-            )
+                f"{self.path}: it was written by an earlier version of parley, and a service runs "
+                f"on it ({error.holder}). Stop that service, and start it in this version"
+            ) from None
+
+    def _keep_copy(self, written: int) -> Path:
+        """Copy the file beside itself while nothing writes to it; replace a copy made before."""
+        copy = self.path.with_name(f"{self.path.name}.version-{written}")
+        scratch = copy.with_name(f".{copy.name}")
+        try:
+            scratch.unlink(missing_ok=True)
+            make_private(scratch)
+            # Another connection: closing a plain file would let go of this connection's locks.
+            with (
+                closing(
+                    sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)
+                ) as file,
+                closing(sqlite3.connect(scratch)) as target,
+            ):
+                file.backup(target)
+            flush(scratch)
+            scratch.replace(copy)
+            flush(copy.parent)
+        except (OSError, sqlite3.Error) as error:
+            raise LocalError(
+                f"{copy}: the copy before an upgrade cannot be written ({error}). Nothing was "
+                "changed. Make room on the disk, then start again"
+            ) from error
+        return copy
 
     def add_tables(self, tables: str) -> None:
         """Create the tables that are not there yet."""
@@ -168,6 +236,16 @@ class Database:
                 return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise LocalError(_explained(self.path, "could not be read", error)) from error
+
+
+def _of_another_version(path: Path, written: int, known: int) -> str:
+    which = "a later" if written > known else "an earlier"
+    opens = FIRST <= written < known
+    remedy = "start the service in this version once" if opens else "run the version that wrote it"
+    return (
+        f"{path}: it was written by {which} version of parley. Its tables are of version "
+        f"{written}, and this program knows {known}. Nothing was changed; {remedy}"
+    )
 
 
 _REMEDIES = {

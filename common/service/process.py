@@ -32,6 +32,7 @@ LOCK = "running.lock"
 ENOUGH_OPEN_FILES = 1 << 16
 _LOCK_TRIES, _LOCK_PAUSE_S = 5, 0.05  # `running_in` holds the lock for a moment
 _MOST_KINDS = 1000
+_ours: set[Path] = set()  # state folders that services of this process are alone in
 
 
 Clock = Callable[[], dt.datetime]
@@ -146,6 +147,17 @@ def raise_open_files() -> int:
     return wanted
 
 
+class FolderInUse(InputError):
+    """Another service runs on a state folder."""
+
+    def __init__(self, folder: Path, *, service: str, holder: str) -> None:
+        super().__init__(
+            f"{folder}: another {service} runs on this folder ({holder}). Stop that one first, or "
+            "give this one a folder of its own"
+        )
+        self.holder = holder  # the process, in words
+
+
 @contextlib.contextmanager
 def alone_in(folder: Path, *, service: str) -> Iterator[None]:
     """Be the only service that runs on a state folder, for the length of a block.
@@ -164,9 +176,18 @@ def alone_in(folder: Path, *, service: str) -> Iterator[None]:
         raise InputError(f"{folder / LOCK}: cannot be opened: {error.strerror}") from error
     try:
         _lock(file, folder, service)
-        yield
+        _ours.add(folder.resolve())
+        try:
+            yield
+        finally:
+            _ours.remove(folder.resolve())
     finally:
         os.close(file)
+
+
+def is_alone_in(folder: Path) -> bool:
+    """Return whether a service of this process is the only one on a state folder."""
+    return folder.resolve() in _ours
 
 
 def running_in(folder: Path) -> str | None:
@@ -203,10 +224,7 @@ def _lock(file: int, folder: Path, service: str) -> None:
     try:
         _take(file)
     except BlockingIOError:
-        raise InputError(
-            f"{folder}: another {service} runs on this folder ({_holder(file)}). Stop that one "
-            "first, or give this one a folder of its own"
-        ) from None
+        raise FolderInUse(folder, service=service, holder=_holder(file)) from None
     except OSError as error:
         raise InputError(
             f"{folder / LOCK}: cannot be locked: {error.strerror}. Keep the folder on a disk whose "

@@ -1,7 +1,9 @@
-"""A backup beside a writer."""
+"""A backup beside a writer, and where none may be restored."""
 
+import sqlite3
 import tarfile
 import threading
+from contextlib import closing
 from fractions import Fraction
 
 import pytest
@@ -49,3 +51,21 @@ def test_a_backup_beside_a_writer_is_of_one_moment(tmp_path):
         assert tar.getnames() == ["backup.json", "party.db"]
     with pytest.raises(InputError, match="no state to back up"), backup.snapshot(tmp_path / "x.db"):
         pass
+
+
+def test_the_state_of_a_later_version_is_not_taken_for_a_damaged_one(tmp_path):
+    with Database(tmp_path / "party.db") as database:
+        database.add_tables("CREATE TABLE IF NOT EXISTS t (x);")
+    with backup.snapshot(database.path) as copy:
+        about = backup.write(
+            copy, out=tmp_path / "copy", role="party", at="2026-11-18", software="parley"
+        )
+    with closing(sqlite3.connect(database.path)) as file:
+        file.execute("PRAGMA user_version=99")
+    before = database.path.read_bytes()
+    with (
+        pytest.raises(InputError, match="this state can be read"),
+        backup.restored(tmp_path / "copy", about, tmp_path),
+    ):
+        pass
+    assert database.path.read_bytes() == before
