@@ -4,8 +4,13 @@ Two libraries read them, both optional (`pip install 'parley[formats]'`): openpy
 Neither is asked for the type of a column: what a cell holds follows from the cell and from what the
 file declares of its column (a date format, codes for missing values), never from other cells.
 
-* A workbook's first sheet is read, or the one named. Its first row is the header. A row without a
-  single cell is skipped. Of a formula, what Excel computed last is read.
+* A workbook's first sheet is read, or the one named. Its first row with a filled cell is the
+  header. Every row after it, to the last one that the sheet has, is a row of the table, whether its
+  cells are filled or not. Of a formula, what Excel computed last is read. A cell that is not what
+  its type says (a number `abc`, a date in month 13) is its text as it stands in the file.
+* A text of SPSS, Stata and SAS is in the encoding that the file declares (Stata from release 14 on
+  and SAS transport files: UTF-8, older Stata: Windows-1252). A text that is not in that encoding is
+  read as Latin-1, in which every byte is a character.
 * Dates of SPSS, Stata and SAS are numbers with a date format; they are read as dates. Values that
   the file declares as missing are empty cells.
 * A number that has a value label is read as its label where the schema lists that label; see
@@ -14,12 +19,17 @@ file declares of its column (a date format, codes for missing values), never fro
 
 from __future__ import annotations
 
+import codecs
 import datetime as dt
+import itertools
 import math
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +44,14 @@ KINDS = {
     ".sas7bdat": "sas", ".xpt": "sas",
 }  # fmt: skip
 _BLOCK_ROWS = 1 << 14
+_MOST_SHEET_ROWS = 1 << 20
 _DAY_S = 86_400
+_EVERY_BYTE = "LATIN1"  # the encoding in which every byte is a character
+_STATA_HEADER = b"<stata_dta><header><release>"
+_WORKBOOK_DEFECTS = (
+    OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, SyntaxError, EOFError,
+    NotImplementedError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 _EPOCHS = {"spss": dt.datetime(1582, 10, 14), "stata": dt.datetime(1960, 1, 1),
            "sas": dt.datetime(1960, 1, 1)}  # fmt: skip
 # Per kind: which formats are moments, and how many of their units make a second or a day.
@@ -63,12 +80,16 @@ def layout_of(path: Path, sheet: str = "") -> Layout:
     """Return the columns of a file; no cell is read."""
     if KINDS[path.suffix.lower()] == "excel":
         return Layout(_header(path, sheet), {})
-    metadata = _statistics(path, metadataonly=True)[1]
+    metadata, text = _metadata(path)
     labels = {
-        name: {word: str(label) for value, label in held.items() if (word := member_of(value))}
-        for name, held in metadata.variable_value_labels.items()
+        text(name): {
+            word: str(text(label))
+            for value, label in labels_of_column.items()
+            if (word := member_of(text(value)))
+        }
+        for name, labels_of_column in metadata.variable_value_labels.items()
     }
-    return Layout(tuple(metadata.column_names), labels)
+    return Layout(tuple(map(text, metadata.column_names)), labels)
 
 
 def blocks(path: Path, names: Sequence[str], sheet: str = "") -> Iterator[list[list[Any]]]:
@@ -101,7 +122,7 @@ def labelled(attribute: Attribute, labels: Mapping[bytes, str]) -> dict[bytes, s
 
 def _header(path: Path, sheet: str) -> tuple[str, ...]:
     cells = next(_rows(path, sheet), ())
-    while cells and cells[-1] is None:
+    while cells and cells[-1] in (None, ""):
         cells = cells[:-1]
     words = [member_of(cell) for cell in cells]
     if not words:
@@ -131,50 +152,117 @@ def _sheet_blocks(path: Path, names: Sequence[str], sheet: str) -> Iterator[list
         yield block
 
 
-def _rows(path: Path, sheet: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a sheet that have a cell."""
+def _rows(path: Path, sheet: str) -> Iterator[Sequence[Any]]:
+    """Yield the rows of a sheet from the first with a filled cell on, blank ones included."""
     openpyxl = _library("openpyxl", path)
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise _unreadable(path, error) from None
-    try:
-        if sheet and sheet not in book.sheetnames:
-            raise InputError(
-                f"{path}: no sheet is called {sheet!r}. Its sheets: {', '.join(book.sheetnames)}"
-            )
-        held = book[sheet] if sheet else book.worksheets[0]
-        held.reset_dimensions()  # what a file says of its size may be wrong
-        for row in held.iter_rows(values_only=True):
-            if any(cell is not None and cell != "" for cell in row):
+        with closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book:
+            if sheet and sheet not in book.sheetnames:
+                sheets = ", ".join(book.sheetnames)
+                raise InputError(f"{path}: no sheet is called {sheet!r}. Its sheets: {sheets}")
+            rows = _numbered_rows(book[sheet] if sheet else book.worksheets[0])
+            rows = itertools.dropwhile(lambda row: not _filled(row[1]), rows)
+            following = None
+            for row_number, row in rows:
+                yield from itertools.repeat((), max(row_number - (following or row_number), 0))
                 yield row
-    except (OSError, ValueError, KeyError, IndexError, SyntaxError, zipfile.BadZipFile) as error:
+                following = row_number + 1
+    except _WORKBOOK_DEFECTS as error:
         raise _unreadable(path, error) from None
-    finally:
-        book.close()
+
+
+def _numbered_rows(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:  # noqa: ANN401
+    """Yield the number and the cells of every row that the sheet's file has."""
+    from openpyxl.worksheet._reader import WorkSheetParser
+
+    book = sheet.parent
+    with sheet._get_source() as source:
+        parser = WorkSheetParser(
+            source,
+            sheet._shared_strings,
+            data_only=True,
+            epoch=book.epoch,
+            date_formats=book._date_formats,
+            timedelta_formats=book._timedelta_formats,
+        )
+        parser.parse_cell = partial(_cell_or_its_text, parser, parser.parse_cell)
+        for row_number, cells in parser.parse():
+            if row_number > _MOST_SHEET_ROWS:
+                raise ValueError(f"row {row_number:,} is beyond the last row of a sheet")
+            by_column = {cell["column"]: cell["value"] for cell in cells}
+            yield row_number, [by_column.get(at) for at in range(1, max(by_column, default=0) + 1)]
+
+
+def _cell_or_its_text(parser: Any, parse: Callable[[Any], Any], element: Any) -> Any:  # noqa: ANN401
+    """Parse a cell; give the text that stands in it where it is not what its type says."""
+    try:
+        return parse(element)
+    except (ValueError, IndexError, OverflowError, TypeError):
+        column = parser.col_counter  # set before the value of a cell is looked at
+        return {"column": column, "value": element.findtext("{*}v")}
+
+
+def _filled(row: Sequence[Any]) -> bool:
+    return any(cell is not None and cell != "" for cell in row)
 
 
 def _statistics_blocks(path: Path, names: Sequence[str]) -> Iterator[list[list[Any]]]:
-    metadata = _statistics(path, metadataonly=True)[1]
+    metadata, text = _metadata(path)
     kind = KINDS[path.suffix.lower()]
-    moments = [_moment(kind, metadata.original_variable_types.get(name)) for name in names]
+    in_file = {text(name): name for name in metadata.column_names}
+    columns = [in_file[name] for name in names]
+    formats = [metadata.original_variable_types.get(column) for column in columns]
+    readings = [_moment(kind, format_name) or text for format_name in formats]
     before = 0
     while True:
         data, _ = _statistics(
-            path, usecols=list(names), row_offset=before, row_limit=_BLOCK_ROWS,
-            output_format="dict", disable_datetime_conversion=True,
+            path, usecols=columns, row_offset=before, row_limit=_BLOCK_ROWS,
+            output_format="dict", disable_datetime_conversion=True, encoding=_EVERY_BYTE,
         )  # fmt: skip
-        block = [list(data[name]) for name in names] if data else []
+        block = [list(data[column]) for column in columns] if data else []
         rows = len(block[0]) if block else 0
         if rows == 0:
             return
         yield [
-            cells if convert is None else [convert(cell) for cell in cells]
-            for cells, convert in zip(block, moments, strict=True)
+            [reading(cell) for cell in cells]
+            for cells, reading in zip(block, readings, strict=True)
         ]
         before += rows
         if rows < _BLOCK_ROWS:
             return
+
+
+def _metadata(path: Path) -> tuple[Any, Callable[[Any], Any]]:
+    """Return what a file says of its columns, and what decodes its texts.
+
+    Texts are fetched with one character a byte, so that none stops the library.
+    """
+    metadata = _statistics(path, metadataonly=True, encoding=_EVERY_BYTE)[1]
+    return metadata, partial(_decoded, encoding=_declared_encoding(path))
+
+
+def _declared_encoding(path: Path) -> str:
+    if KINDS[path.suffix.lower()] == "stata":
+        with path.open("rb") as file:
+            start = file.read(len(_STATA_HEADER) + 3)
+        if not start.startswith(_STATA_HEADER):
+            return "cp1252"  # before release 13, the first byte is the version
+        return "cp1252" if start.endswith(b"117") else "utf-8"
+    try:
+        declared = _statistics(path, metadataonly=True)[1].file_encoding or "utf-8"
+        return codecs.lookup(declared).name
+    except (InputError, LookupError):  # of a name of a column, or an encoding of another program
+        return "utf-8"
+
+
+def _decoded(cell: Any, *, encoding: str) -> Any:  # noqa: ANN401
+    """Return the text of a cell that was read with one character a byte; other cells unchanged."""
+    if not isinstance(cell, str) or cell.isascii():
+        return cell
+    try:
+        return cell.encode("latin-1").decode(encoding)
+    except UnicodeError:
+        return cell
 
 
 def _statistics(path: Path, **options: Any) -> Any:  # noqa: ANN401  (a library without types)

@@ -56,7 +56,8 @@ class Kind(ABC):
 
     def check_readable(self, settings: SourceSettings) -> None:
         """Read the whole source once; see `SourceSettings.check_readable`."""
-        check_readable(settings.reader(None))
+        # Of people, nothing public may depend on whether there are rows.
+        check_readable(settings.reader(None), may_be_empty=bool(settings.person))
 
 
 def table_or_query(table: Mapping[str, Any], mark: str) -> str:

@@ -14,7 +14,8 @@ If all rows of one person are replaced, at most k kept rows go and at most k com
 a set change by at most max(k, k) = k rows then, and so does a set that is filled up from a fixed
 sequence: docs/proofs.md has the proof, and a test tries it.
 
-Rows whose person is empty count as one person's.
+Rows whose person is empty count as one person's. A table without rows is a table like any other:
+whether a person is its only one must not show, so all of its agreed rows are public ones.
 """
 
 from __future__ import annotations
@@ -71,8 +72,6 @@ class PeopleTable:
             for codes, own in self._encoded(part, schema):
                 parts.append(codes)
                 people += own
-        if not parts:
-            raise InputError(f"{reader.where}: the table has no rows")
         return parts, people
 
     def _encoded(self, part: Part, schema: Schema) -> Iterator[tuple[Codes, list[bytes]]]:
@@ -107,7 +106,7 @@ class PeopleSource(Source):
             codes, own = table.read(schema)
             parts += codes
             people += own
-        rows = concatenate(parts)
+        rows = concatenate([_no_rows(schema), *parts])
         kept = chosen(rows, people, limit)
         self._codes = filled(rows.take(kept), schema, limit)
         digest = RowDigest(schema.sizes)
@@ -162,6 +161,10 @@ def filled(kept: Codes, schema: Schema, limit: PeopleLimit) -> Codes:
     cells = words.reshape(missing, len(schema.sizes)) % np.array(schema.sizes, dtype=np.uint32)
     public = Codes.from_columns(list(cells.T.astype(np.intp)), schema.sizes)
     return concatenate([kept, schema.possible.repaired(public)])
+
+
+def _no_rows(schema: Schema) -> Codes:
+    return Codes.from_columns([np.empty(0, dtype=np.intp)] * len(schema.sizes), schema.sizes)
 
 
 def _key_of(person: bytes, limit: PeopleLimit) -> bytes:

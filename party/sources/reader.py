@@ -127,7 +127,7 @@ class TableReader(ABC):
         return [position + 1 for position in positions]
 
 
-def check_readable(reader: TableReader) -> None:
+def check_readable(reader: TableReader, *, may_be_empty: bool) -> None:
     """Read every column once, and look at nothing.
 
     Raises:
@@ -136,7 +136,8 @@ def check_readable(reader: TableReader) -> None:
     twice = [name for name, times in Counter(reader.names).items() if times > 1]
     if twice:
         raise InputError(f"{reader.where}: duplicate column {twice[0]!r}. Rename one of the two")
-    if with_fallback(reader, lambda: sum(map(_rows_of, reader.parts(reader.names)))) == 0:
+    rows = with_fallback(reader, lambda: sum(map(_rows_of, reader.parts(reader.names))))
+    if rows == 0 and not may_be_empty:
         raise InputError(f"{reader.where}: the table has no rows")
 
 

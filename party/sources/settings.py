@@ -28,8 +28,9 @@
     master = "spark://host:7077"  # what Spark's own configuration says if not given
 
 Columns that a study does not name are not read for it. Several tables are written as several
-`[[source]]`, each with its own settings; the rows of all of them take part. Files of Excel, SPSS,
-Stata and SAS need parley[formats]. A Spark source is renamed and recoded in its query.
+`[[source]]`, each with its own settings; the rows of all of them take part, and no row may stand in
+two of them. Files of Excel, SPSS, Stata and SAS need parley[formats]. A Spark source is renamed and
+recoded in its query.
 
 A condition (`where`) is written as in `parley query`, in the file's own names and codes, and is
 decided for every row by itself. The rows that it takes are the table: their number is public.
@@ -42,8 +43,9 @@ that only its owner can read.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,6 +102,20 @@ class SourceSettings:
             shape=_shape(table),
             person=table.get("person", ""),
         )
+
+    def is_table_of(self, other: SourceSettings) -> bool:
+        """Tell whether both read one file (and sheet), or ask one place the same query."""
+        sheet, other_sheet = (source.options.get("sheet", "") for source in (self, other))
+        return (
+            self._place == other._place
+            and self.query == other.query
+            and (sheet == other_sheet or not (sheet and other_sheet))  # none is the first one
+        )
+
+    @property
+    def _place(self) -> Hashable:
+        path = Path(self.address)
+        return (path.stat().st_dev, path.stat().st_ino) if path.exists() else self.address
 
     def check_readable(self) -> None:
         """Read the whole source once, without reference to a study.
@@ -184,7 +200,18 @@ def owners_table(given: object, *, folder: Path, environment: Mapping[str, str])
     sources = tuple(
         SourceSettings.from_table(table, folder=folder, environment=environment) for table in tables
     )
+    _check_apart(sources)
     return sources[0] if len(sources) == 1 else SeveralSources(sources)
+
+
+def _check_apart(sources: Sequence[SourceSettings]) -> None:
+    """Refuse a table that stands twice: one of its rows would be counted twice."""
+    for (first, one), (second, other) in itertools.combinations(enumerate(sources, start=1), 2):
+        if one.is_table_of(other):
+            raise InputError(
+                f"source: table {second} is table {first} again, so a row would count twice. "
+                "Name every table once, and choose its rows by one condition"
+            )
 
 
 def _shape(table: Mapping[str, Any]) -> Shape:

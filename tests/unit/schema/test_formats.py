@@ -1,7 +1,9 @@
 """Files of Excel, SPSS, Stata and SAS: each cell by itself, whatever is next to it."""
 
 import datetime as dt
+import re
 import sys
+import zipfile
 
 import openpyxl
 import pandas as pd
@@ -56,11 +58,6 @@ def test_a_cell_of_a_workbook_is_the_same_next_to_every_other(tmp_path):
     assert column == list(alone.values()) == back[::-1]
     assert column[:4] == ["1", "1.5", "0", "100000000000000000"]
     assert column[9:12] == ["True", "2020-01-31 00:00:00", "2020-01-31 12:30:00"]
-
-
-def test_empty_rows_and_a_wrong_size_do_not_matter(tmp_path):
-    path = workbook(tmp_path / "a.xlsx", [[1, None, 2], [None, None, "x"]])
-    assert read(path) == [["1", "2"], [None, "x"]]
 
 
 def test_the_named_sheet_is_read(tmp_path):
@@ -162,3 +159,105 @@ def test_without_the_library_the_remedy_is_named(tmp_path, monkeypatch, name, li
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(InputError, match=rf"needs {library}. Run: pip install 'parley\[formats\]'"):
         read_table(tmp_path / name)
+
+
+def with_cell(path, raw, number_format="General"):
+    """A workbook of three rows whose second row has a cell as raw XML."""
+    book = openpyxl.Workbook()
+    for row in (["x", "y"], ["a", "p"], [12345678, "q"], ["a", "p"]):
+        book.active.append(row)
+    book.active["A3"].number_format = number_format
+    book.save(path)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    files[sheet], times = re.subn(
+        rb'<c r="A3"( s="\d+")? t="n"><v>12345678</v></c>',
+        lambda cell: raw.replace(b"STYLE", cell[1] or b""),
+        files[sheet],
+    )
+    assert times == 1
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b'<c r="A3"><v>abc</v></c>', "abc"),
+        (b'<c r="A3" t="d"><v>2024-13-45</v></c>', "2024-13-45"),
+        (b'<c r="A3" t="s"><v>9999</v></c>', "9999"),
+        (b'<c r="A3" t="s"><v>-</v></c>', "-"),
+        (b'<c r="A3" t="b"><v>maybe</v></c>', "maybe"),
+        (b'<c r="A3"><f>B1</f><v>abc</v></c>', "abc"),
+        (b'<c r="A3"><v>' + b"9" * 5000 + b"</v></c>", "9" * 5000),
+    ],
+)
+def test_a_cell_that_is_not_what_its_type_says_is_its_text(tmp_path, raw, text):
+    columns = read(with_cell(tmp_path / "a.xlsx", raw))
+    assert columns == [["a", text, "a"], ["p", "q", "p"]]
+
+
+@pytest.mark.filterwarnings("ignore:Cell A3")
+@pytest.mark.parametrize("serial", [b"99999999999", b"-99999999", b"NaN", b"1e400"])
+def test_a_date_beyond_the_calendar_stops_no_workbook(tmp_path, serial):
+    raw = b'<c r="A3"STYLE><v>' + serial + b"</v></c>"
+    columns = read(with_cell(tmp_path / "a.xlsx", raw, "yyyy-mm-dd"))
+    assert columns[1] == ["p", "q", "p"]
+
+
+@pytest.mark.parametrize("row", [[None, None], ["", None], ["x", None]])
+def test_the_number_of_rows_does_not_depend_on_a_cell(tmp_path, row):
+    path = workbook(tmp_path / "a.xlsx", [["x", *row[:1], "y"], ["p", *row[1:], "q"]])
+    assert [len(column) for column in read(path)] == [3, 3]
+    one_column = workbook(tmp_path / "b.xlsx", [["x", *row[:1]]])
+    assert [len(column) for column in read(one_column)] == [2]
+
+
+def test_rows_that_a_sheet_leaves_out_between_others_count(tmp_path):
+    book = openpyxl.Workbook()
+    book.active["A2"], book.active["A3"], book.active["A6"] = "age", 7, 9
+    book.save(tmp_path / "a.xlsx")
+    assert read(tmp_path / "a.xlsx") == [["7", None, None, "9"]]
+
+
+def written(tmp_path, ending, old, new, **options):
+    table = pd.DataFrame({"x": ["a", old.decode(), "a"], "y": ["p", "q", "p"]})
+    write = {
+        ".dta": pyreadstat.write_dta, ".sav": pyreadstat.write_sav, ".xpt": pyreadstat.write_xport
+    }[ending]  # fmt: skip
+    path = tmp_path / f"a{ending}"
+    write(table, str(path), **options)
+    content = path.read_bytes()
+    assert content.count(old) == 1
+    path.write_bytes(content.replace(old, new))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("ending", "options"), [(".dta", {}), (".dta", {"version": 8}), (".sav", {}), (".xpt", {})]
+)
+def test_bytes_that_are_not_of_the_files_encoding_stop_no_file(tmp_path, ending, options):
+    path = written(tmp_path, ending, b"abcde", b"\xff\x81\xe9de", **options)
+    assert read(path) == [["a", "ÿ\x81éde", "a"], ["p", "q", "p"]]
+
+
+def test_texts_beyond_ascii_are_read_in_the_encoding_that_a_file_declares(tmp_path):
+    for ending in (".dta", ".sav", ".xpt"):
+        path = written(tmp_path, ending, "größ €".encode(), "größ €".encode())
+        assert read(path)[0] == ["a", "größ €", "a"]
+    old = written(tmp_path, ".dta", b"Muenster", "Münster€".encode("cp1252"), version=10)
+    assert read(old)[0] == ["a", "Münster€", "a"]
+
+
+def test_names_and_labels_beyond_ascii_are_read(tmp_path):
+    table = pd.DataFrame({"größe": [1.0, 2.0], "y": ["p", "q"]})
+    labels = {"größe": {1: "klein €", 2: "groß"}}
+    for write, name in ((pyreadstat.write_dta, "a.dta"), (pyreadstat.write_sav, "a.sav")):
+        write(table, str(tmp_path / name), variable_value_labels=labels)
+        layout = formats.layout_of(tmp_path / name)
+        assert layout.names == ("größe", "y")
+        assert layout.labels["größe"] == {b"1": "klein €", b"2": "groß"}
+        assert read(tmp_path / name) == [["1", "2"], ["p", "q"]]

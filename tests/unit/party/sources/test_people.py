@@ -133,11 +133,23 @@ def test_every_kind_of_source_keeps_people(tmp_path, kind):
 
 def test_a_person_may_be_in_several_tables(tmp_path):
     table = write("csv", tmp_path, VISITS.rename(columns={"years": "age"}))
-    both = owners_table([table, table], folder=tmp_path, environment={})
+    (tmp_path / "again.csv").write_bytes((tmp_path / table["path"]).read_bytes())
+    both = owners_table([table, table | {"path": "again.csv"}], folder=tmp_path, environment={})
     assert (
         "14 rows of 4 persons: 6 rows dropped"
         in both.open(SCHEMA, people=limit(14, 2)).snapshot.note
     )
+
+
+def test_a_table_without_people_is_a_table_of_public_rows(tmp_path):
+    table = write("csv", tmp_path, VISITS.rename(columns={"years": "age"}))
+    (tmp_path / "none.csv").write_text("patient,age,ill\n")
+    empty = table | {"path": "none.csv"}
+    unmet = table | {"where": "age > 98"}
+    for tables in ([empty], [unmet], [table, empty]):
+        source = owners_table(tables, folder=tmp_path, environment={})
+        source.check_readable()
+        assert source.open(SCHEMA.forgiven(), people=limit(20, 2)).codes().rows == 20
 
 
 def test_who_a_row_is_never_becomes_an_attribute(tmp_path):

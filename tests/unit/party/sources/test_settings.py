@@ -47,3 +47,38 @@ def test_a_database_has_a_query_and_no_condition(tmp_path):
         SourceSettings.from_table(
             {**as_sqlite(frame(), tmp_path), "where": "age = 3"}, folder=tmp_path, environment={}
         )
+
+
+def refusal_of(tmp_path, *tables):
+    with pytest.raises(InputError) as refused:
+        owners_table(list(tables), folder=tmp_path, environment={})
+    return str(refused.value)
+
+
+def test_the_same_table_twice_is_refused(tmp_path):
+    table = as_csv(frame(), tmp_path)
+    (tmp_path / "link.csv").symlink_to(tmp_path / table["path"])
+    (tmp_path / "hard.csv").hardlink_to(tmp_path / table["path"])
+    other = {**table, "path": "other.csv"}
+    for again in (
+        table,
+        {**table, "path": f"./{table['path']}", "where": "age > 3"},
+        {**table, "path": "link.csv"},
+        {**table, "path": "hard.csv"},
+    ):
+        assert "table 3 is table 1 again" in refusal_of(tmp_path, table, other, again)
+    database = as_sqlite(frame(), tmp_path)
+    assert "table 2 is table 1 again" in refusal_of(tmp_path, database, database)
+
+
+def test_two_sheets_and_two_queries_are_two_tables(tmp_path):
+    def book(**more):
+        return {"kind": "excel", "path": "a.xlsx", **more}
+
+    owners_table([book(sheet="a"), book(sheet="b")], folder=tmp_path, environment={})
+    assert "again" in refusal_of(tmp_path, book(sheet="a"), book())  # the first may be that one
+    database = as_sqlite(frame(), tmp_path)
+    del database["table"]
+    queries = ("SELECT * FROM t WHERE age < 9", "SELECT * FROM t WHERE age >= 9")
+    tables = [{**database, "query": query} for query in queries]
+    owners_table(tables, folder=tmp_path, environment={})
