@@ -90,12 +90,13 @@ def copies(made, tmp_path):
 def finish_again(folder):
     """A forger's manifest for what is there now, without signatures."""
     shutil.rmtree(folder / "signatures", ignore_errors=True)
+    date = json.loads((folder / "manifest.json").read_text())["date"]  # the report has it, too
     (folder / "manifest.json").unlink()
     study = folder / "study.toml"
     finish(
         folder,
         study=Study.load(study).digest if study.exists() else None,
-        date="2026-11-17",
+        date=date,
         signer=None,
     )
 
