@@ -73,7 +73,7 @@ clean: ## remove what make made
 
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
-	bench-subn bench-scale bench-postgresql bench-transport bench-wide bench-parties bench-forecast bench-polls \
+	bench-subn bench-scale bench-transport bench-wide bench-parties bench-forecast bench-polls \
 	bench-coverage bench-descent bench-tails bench-rules bench-papers bench-prior
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
@@ -98,8 +98,6 @@ bench-rules: .venv/.dev ## rules in the schema against none
 	$(BIN)/python -m benchmarks.schema_features rules
 bench-scale: .venv/.dev ## more rows than memory, in and out, against DuckDB
 	$(BIN)/python -m benchmarks.scale
-bench-postgresql: .venv/.dev ## fetching rows against GROUP BY in PostgreSQL
-	$(BIN)/python -m benchmarks.postgresql
 # make bench-subn ARGS="--tables adult --peers"; make bench-subn ARGS="--parts wire"
 bench-subn: .venv/.dev ## studies of several owners: accuracy, bytes, seconds; ranks, MST and AIM
 	$(BIN)/python -m benchmarks.subn $(ARGS)

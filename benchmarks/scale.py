@@ -89,7 +89,7 @@ def count_pairs(path: Path, rows: int) -> Measured:
     pairs = list(itertools.combinations(range(len(DOMAINS)), 2))
     few = skewed_codes(_WARM_ROWS, DOMAINS, seed=1)
     count(few, pairs)
-    schema().encode(decode_to_arrow(schema(), few, SeededRandomSource(1)), compiled=True)
+    schema().encode(decode_to_arrow(schema(), few, SeededRandomSource(1)))
     return timed("parley: all 105 two-way tables", rows, lambda: source.count(pairs))
 
 

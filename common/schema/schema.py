@@ -34,7 +34,6 @@ from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
 from common.schema.columns import arrow_column, named_columns
 from common.schema.encoder import RowNumbers, encode_column, numbers_after
-from common.schema.quick_encoder import QuickColumn
 from common.schema.rules import Possible, Rule
 from common.schema.toml import suggest, text_of
 from common.wording import many
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from common.schema.decoder import WordSource
     from common.schema.infer import Proposal
 
-_COMPILED_FROM = 1 << 25  # cells; fewer are encoded before numba would be loaded
 _DIGEST_PREFIX = b"parley schema 1\n"  # a change of the canonical text must change the digest
 
 _SHOWN = 6  # attributes in a line
@@ -144,7 +142,6 @@ class Schema:
         *,
         where: str = "table",
         row_numbers: RowNumbers = list,
-        compiled: bool | None = None,
     ) -> Codes:
         """Encode a table, whose columns may be in any order; the columns of the codes are in ours.
 
@@ -155,8 +152,6 @@ class Schema:
             where: the name of the table, for errors.
             row_numbers: from positions to row numbers, for errors; rows count from 0 by default,
                 as in pandas.
-            compiled: whether to translate the inner loops to machine code, which takes a second
-                the first time; by default only for large tables. The codes are equal.
 
         Raises:
             InputError: for a missing or repeated column, a table without rows, and cells
@@ -166,11 +161,9 @@ class Schema:
         self.check_columns([name for name, _ in columns], where=where)
         if len(table) == 0:
             raise InputError(f"{where}: the table has no rows")
-        if compiled is None:
-            compiled = len(table) * len(self.attributes) >= _COMPILED_FROM
         by_name = dict(columns)
         pieces = ((arrow_column(by_name[name]),) for name in self.names)
-        return self.encode_pieces(pieces, where=where, row_numbers=row_numbers, compiled=compiled)
+        return self.encode_pieces(pieces, where=where, row_numbers=row_numbers)
 
     def encode_pieces(
         self,
@@ -178,28 +171,19 @@ class Schema:
         *,
         where: str,
         row_numbers: RowNumbers,
-        compiled: bool,
     ) -> Codes:
         """`encode` columns in pieces; a piece may be freed when the next one is taken."""
         codes = []
-        for attribute, quick, pieces in zip(
-            self.attributes, self._quick_columns, columns, strict=True
-        ):
+        for attribute, pieces in zip(self.attributes, columns, strict=True):
             done: list[CodeColumn] = []
             before = 0
             for piece in pieces:
-                found = quick.codes(piece) if compiled else None
-                if found is None:
-                    numbers = numbers_after(before, row_numbers)
-                    found = encode_column(attribute, piece, where=where, row_numbers=numbers)
-                done.append(found)
-                before += len(found)
+                numbers = numbers_after(before, row_numbers)
+                encoded = encode_column(attribute, piece, where=where, row_numbers=numbers)
+                done.append(encoded)
+                before += len(encoded)
             codes.append(done[0] if len(done) == 1 else np.concatenate(done))
         return self.possible.repaired(Codes(tuple(codes), self.sizes))
-
-    @cached_property
-    def _quick_columns(self) -> tuple[QuickColumn, ...]:
-        return tuple(QuickColumn(attribute) for attribute in self.attributes)
 
     def forgiven(self) -> Schema:
         """Return a schema of equal digest that refuses no cell (`Attribute.forgiven`)."""

@@ -123,4 +123,4 @@ def _encoded(schema: Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[Code
     """Encode columns that are the attributes in order, whatever their names."""
     for table in merged(batches, CHUNK_ROWS):
         named = table.rename_columns(list(schema.names))
-        yield schema.encode(named, where="a partition", compiled=True)
+        yield schema.encode(named, where="a partition")

@@ -79,9 +79,7 @@ class PeopleTable:
         for rows in part.read():
             if isinstance(rows, Columns):
                 columns = [list(pieces) for pieces in rows.pieces]
-                codes = schema.encode_pieces(
-                    columns[:-1], where=where, row_numbers=list, compiled=False
-                )
+                codes = schema.encode_pieces(columns[:-1], where=where, row_numbers=list)
                 yield codes, _words(columns[-1])
                 continue
             cells = rows.table if isinstance(rows, Chosen) else rows

@@ -26,13 +26,7 @@ from common.schema import Codes, Schema
 from common.schema.encoder import RowNumbers, numbers_after
 
 CHUNK_ROWS = 1 << 17  # about as many are encoded at a time
-_SURELY_LARGE = 1 << 20  # so many rows take as long to encode as numba takes to load
 _Read = TypeVar("_Read")
-
-Grouping = Callable[[Sequence[Sequence[str]]], tuple[str, list[pa.Table]]]
-"""Groups the rows of a database by sets of columns: its fingerprint, which changes whenever a row
-does, and the groups of every set with their sizes in the column `COUNT`, all in one transaction."""
-COUNT = "count of rows"  # no attribute's name: attributes with it are not pushed down
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +65,7 @@ class Part:
 class TableReader(ABC):
     """Raw values from one place.
 
-    What is not abstract fits most places: one way to read, no way to count, rows that count from 1.
+    What is not abstract fits most places: one way to read, rows that count from 1.
     """
 
     _names: Sequence[str]
@@ -94,10 +88,6 @@ class TableReader(ABC):
 
     def mark(self) -> str | None:
         """Return something cheap that changes whenever the table does; None if only rows tell."""
-        return None
-
-    def grouping(self) -> Grouping | None:
-        """Return the place's own way to count, if it has one."""
         return None
 
     @abstractmethod
@@ -166,34 +156,26 @@ def with_fallback(reader: TableReader, read: Callable[[], _Read]) -> _Read:
         raise reader.explain(error) from None
 
 
-def encoded(
-    part: Part, schema: Schema, reader: TableReader, *, compiled: bool = True
-) -> Iterator[Codes]:
+def encoded(part: Part, schema: Schema, reader: TableReader) -> Iterator[Codes]:
     """Yield the rows of a part as codes.
-
-    Without `compiled` machine code encodes from the millionth row on, when the table is known to be
-    large; with it, from the first.
 
     Raises:
         InputError: naming the place, the row and the cell that the schema refuses.
     """
     before, where = part.first_row, reader.where
     for rows in part.read():
-        quick = compiled or before >= _SURELY_LARGE
         numbers = numbers_after(before, reader.row_numbers)
         if isinstance(rows, Chosen):
             before += rows.read
             if rows.table.num_rows:
                 chosen = rows.numbers(numbers)
-                yield schema.encode(rows.table, where=where, row_numbers=chosen, compiled=quick)
+                yield schema.encode(rows.table, where=where, row_numbers=chosen)
         elif isinstance(rows, Columns):
             before += rows.rows
-            yield schema.encode_pieces(
-                rows.pieces, where=where, row_numbers=numbers, compiled=quick
-            )
+            yield schema.encode_pieces(rows.pieces, where=where, row_numbers=numbers)
         else:
             before += rows.num_rows
-            yield schema.encode(rows, where=where, row_numbers=numbers, compiled=quick)
+            yield schema.encode(rows, where=where, row_numbers=numbers)
 
 
 def parts_of_stream(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:

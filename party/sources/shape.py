@@ -18,7 +18,7 @@ import pyarrow as pa
 from common.errors import InputError
 from common.schema import Schema
 from party.sources.cells import Condition, Recoding
-from party.sources.reader import Chosen, Columns, Grouping, Part, Rows, TableReader
+from party.sources.reader import Chosen, Columns, Part, Rows, TableReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,25 +82,6 @@ class ShapedReader(TableReader):
 
     def mark(self) -> str | None:
         return self._reader.mark()
-
-    def grouping(self) -> Grouping | None:
-        grouping = self._reader.grouping()
-        if grouping is None or self._shape.where is not None:
-            return None
-        return partial(self._groups, grouping)
-
-    def _groups(
-        self, grouping: Grouping, sets: Sequence[Sequence[str]]
-    ) -> tuple[str, list[pa.Table]]:
-        """Group as `Grouping` says; groups that recoding makes equal stay apart, and add up."""
-        own = [[self._shape.own_name(name) for name in names] for names in sets]
-        found, tables = grouping(own)
-        return found, [
-            self._recoded(
-                dict(zip([*names, *table.column_names[len(names) :]], table.columns, strict=True))
-            )
-            for names, table in zip(sets, tables, strict=True)
-        ]
 
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
         own = [self._shape.own_name(name) for name in names]

@@ -5,17 +5,12 @@ its `Snapshot` (row count and digest) is taken; the journal pins the digest for 
 that fits is held in memory as codes, one or two bytes a cell. A larger one is read again for every
 request, a part of it on every core, and checked while it is: if it is not the same table any more,
 the request is refused before its counts are used for anything.
-
-A database counts by itself (GROUP BY) where that is less work than fetching every row. It groups by
-raw values; the groups are then encoded like rows and weighted by their sizes, so the counts are
-those of the rows to the last unit.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,20 +21,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from common.errors import InputError, LocalError, PolicyError
-from common.marginals import count, count_streams, project
+from common.errors import InputError, PolicyError
+from common.marginals import count, count_streams
 from common.marginals.threads import map_in_threads, worker_count
 from common.schema import Codes, Schema
-from common.schema.attribute import Attribute, Listed
 from common.schema.codes import NO_GROUPS, Groups, concatenate
 from party.sources.fingerprint import SharedDigest
-from party.sources.reader import COUNT, Grouping, Part, TableReader, encoded, with_fallback
+from party.sources.reader import Part, TableReader, encoded, with_fallback
 
 HELD_BYTES = 1 << 28
-_FEWER = 8  # groups must be that much fewer than rows, or they might as well be fetched
-# In cells fetched, measured on PostgreSQL through a local socket; over a network a cell costs more.
-_SCAN = 1.1  # a row in one pass of GROUP BY
-_FINGERPRINT = 0.75  # a cell in the fingerprint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +99,6 @@ class TableSource(Source):
         self._schema = schema
         self._everything = tuple(range(len(schema.attributes)))
         self._held: Codes | None = None
-        self._fingerprint: str | None = None  # of a database that can count, once it is known
         with_fallback(reader, lambda: self._open(held_bytes))
 
     def _open(self, held_bytes: int) -> None:
@@ -121,7 +110,7 @@ class TableSource(Source):
         size = 0
 
         def read(part: Part) -> list[Codes]:
-            chunks = digest.following(encoded(part, schema, self._reader, compiled=False))
+            chunks = digest.following(encoded(part, schema, self._reader))
             # Those of a part that is under way when the limit is passed are dropped later.
             return [chunk for chunk in chunks if held is not None]
 
@@ -159,42 +148,6 @@ class TableSource(Source):
     ) -> list[NDArray[np.int64]]:
         if self._held is not None:
             return count(self._held, sets, groups=groups)
-        if groups:
-            return self._count_rows(sets, groups)
-        grouping = self._reader.grouping()
-        # Whether a row breaks a rule takes all of its columns.
-        if self._schema.rules or grouping is None or not is_cheaper(self._schema, sets, self.rows):
-            return self._count_rows(sets)
-        if self._fingerprint is not None:
-            return self._count_groups(grouping, self._fingerprint, sets)
-        # Which fingerprint the table of the snapshot has is learnt along with one look at all rows.
-        before, _ = grouping([])
-        tables = self._count_rows(sets)
-        if grouping([])[0] == before:
-            self._fingerprint = before
-        return tables
-
-    def _count_groups(
-        self, grouping: Grouping, fingerprint: str, sets: Sequence[Sequence[int]]
-    ) -> list[NDArray[np.int64]]:
-        """Count where the rows are."""
-        wanted = sorted({tuple(sorted(each)) for each in sets})
-        names = [[self._schema.names[position] for position in each] for each in wanted]
-        found, groups = grouping(names)
-        if found != fingerprint:
-            raise data_changed(self._reader.where)
-        tables = {
-            each: _counted(table, self._schema, each, where=self._reader.where)
-            for each, table in zip(wanted, groups, strict=True)
-        }
-        return [
-            project(tables[tuple(sorted(each))], [sorted(each).index(a) for a in each])
-            for each in sets
-        ]
-
-    def _count_rows(
-        self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
-    ) -> list[NDArray[np.int64]]:
         # A column has to be read to count rows, so the first attribute always is. Without a mark
         # only the digest tells that the table is the same, and that needs every column.
         needed = tuple(sorted({0, *(position for each in sets for position in each)}))
@@ -240,37 +193,6 @@ class TableSource(Source):
         if len(positions) == len(self._everything):
             return replace(self._schema, ignore=())
         return Schema(tuple(self._schema.attributes[position] for position in positions))
-
-
-def is_cheaper(schema: Schema, sets: Sequence[Sequence[int]], rows: int) -> bool:
-    """Guess whether grouping every set is less work than fetching every cell."""
-    wanted = {tuple(sorted(each)) for each in sets}
-    if COUNT in schema.names or not all(wanted):
-        return False
-    groups = sum(math.prod(_most_values(schema.attributes[a]) for a in each) for each in wanted)
-    width = len(schema.attributes)
-    return groups * _FEWER <= rows and _FINGERPRINT * width + _SCAN * len(wanted) < width
-
-
-def _most_values(attribute: Attribute) -> float:
-    """Return at most how many values the database sees; infinite for real numbers and times."""
-    if isinstance(attribute.domain, Listed):
-        return math.inf if attribute.other else attribute.size
-    if attribute.kind in ("real", "datetime") or attribute.clip or attribute.other:
-        return math.inf
-    return attribute.domain.high - attribute.domain.low + 1 + attribute.missing
-
-
-def _counted(
-    groups: pa.Table, schema: Schema, attributes: Sequence[int], *, where: str
-) -> NDArray[np.int64]:
-    """Return the contingency table of some attributes from their groups."""
-    part = Schema(tuple(schema.attributes[a] for a in attributes))
-    weights = groups.column(COUNT).to_numpy().astype(np.int64)
-    codes = part.encode(groups.drop_columns([COUNT]), where=where)
-    if codes.rows != len(weights):
-        raise LocalError(f"{len(weights)} sizes for {codes.rows} groups")
-    return count(codes, [range(len(attributes))], weights=weights)[0]
 
 
 class JoinedSource(Source):

@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.postgresql import running_server, server_programs
 from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema import Schema
-from common.schema.codes import concatenate
-from party.sources import SourceSettings, reader, source
+from common.schema.codes import Codes, concatenate
+from party.sources import SourceSettings, reader
 from party.sources.kinds import databases
 from tests.harness.cells import every_kind
 from tests.harness.people import schema_of
+from tests.harness.postgresql import running_server, server_programs
 
 PASSWORD = "correct-horse"
 ROWS = 150_000
@@ -66,7 +66,7 @@ def settings(server, *, uri=None, **table):
 def expected_counts(sets):
     i = np.arange(1, ROWS + 1)
     sex = np.array([0, 1, 2])[i % 3]
-    codes = source.Codes.from_columns(
+    codes = Codes.from_columns(
         [
             sex,
             i * 7 % 100 // 10,
@@ -88,44 +88,6 @@ def test_a_table_gives_exact_counts(server, held):
     for _ in range(2):
         for table, wanted in zip(opened.count(sets), expected_counts(sets), strict=True):
             assert np.array_equal(table, wanted)
-
-
-GROUPED = [(0, 4), (5,), (4, 0), (1, 5)]
-
-
-def grouped_only(monkeypatch, opened):
-    """From now on the rows themselves are out of reach."""
-    monkeypatch.setattr(opened, "_count_rows", None)
-
-
-def test_the_database_counts_to_the_last_unit(server, monkeypatch):
-    monkeypatch.setattr(source, "_SCAN", 0)
-    opened = settings(server).open(SCHEMA, held_bytes=0)
-    first = opened.count(GROUPED)  # learns the fingerprint along with the rows
-    grouped_only(monkeypatch, opened)
-    tables = zip(opened.count(GROUPED), first, expected_counts(GROUPED), strict=True)
-    for by_groups, by_rows, wanted in tables:
-        assert np.array_equal(by_groups, wanted)
-        assert np.array_equal(by_rows, wanted)
-
-
-def test_a_collation_that_merges_texts_does_not_merge_values(server, monkeypatch):
-    monkeypatch.setattr(source, "_SCAN", 0)
-    monkeypatch.setattr(source, "_FINGERPRINT", 0)
-    server.execute(
-        "CREATE COLLATION IF NOT EXISTS loose (provider = icu, locale = 'und-u-ks-level2', "
-        "deterministic = false)",
-        "CREATE TABLE letters AS SELECT (ARRAY['f', 'F', 'm'])[1 + i % 3] COLLATE loose AS letter "
-        "FROM generate_series(1, 3000) AS i",
-        "GRANT SELECT ON letters TO reader",
-    )
-    schema = Schema.from_toml(
-        '[[attribute]]\nname = "letter"\nkind = "categorical"\nvalues = ["f", "F", "m"]'
-    )
-    opened = settings(server, table="letters").open(schema, held_bytes=0)
-    opened.count([(0,)])
-    grouped_only(monkeypatch, opened)
-    assert opened.count([(0,)])[0].tolist() == [1000, 1000, 1000]
 
 
 TYPED = {
@@ -152,8 +114,7 @@ SLOWLY = [pytest.param(kind, marks=pytest.mark.slow) for kind in TYPED if kind !
 
 
 @pytest.mark.parametrize("kind", ["numeric", *SLOWLY])
-def test_no_cell_has_a_part_in_the_code_of_another(server, monkeypatch, kind):
-    monkeypatch.setattr(source, "is_cheaper", lambda schema, sets, rows: True)
+def test_no_cell_has_a_part_in_the_code_of_another(server, kind):
     schema = every_kind()
     same = ", ".join(f"x AS {name}" for name in schema.names)
 
@@ -168,9 +129,8 @@ def test_no_cell_has_a_part_in_the_code_of_another(server, monkeypatch, kind):
     sets = [(at,) for at in range(len(schema.names))]
     alone = count(concatenate([opened([cell]).codes() for cell in cells]), sets)
     whole = opened([*cells, *cells])
-    for _ in range(2):  # by rows, then by groups
-        for found, wanted in zip(whole.count(sets), alone, strict=True):
-            assert found.tolist() == (2 * wanted).tolist()
+    for found, wanted in zip(whole.count(sets), alone, strict=True):
+        assert found.tolist() == (2 * wanted).tolist()
 
 
 def test_a_date_without_end_is_the_last_one(server):
@@ -181,18 +141,6 @@ def test_a_date_without_end_is_the_last_one(server):
         cells = f"('infinity'::{kind}), ('-infinity'), ('2020-06-01')"
         query = f"SELECT x FROM (VALUES {cells}) AS held(x)"  # noqa: S608  # our own cells
         assert settings(server, query=query).open(schema).codes().columns[0].tolist() == [2, 0, 1]
-
-
-def test_a_change_is_noticed_by_the_database_that_counts(server, monkeypatch):
-    monkeypatch.setattr(source, "_SCAN", 0)
-    opened = settings(server).open(SCHEMA, held_bytes=0)
-    opened.count([(0,)])
-    grouped_only(monkeypatch, opened)
-    server.execute("UPDATE people SET age = age + 10 WHERE id = 777")
-    with pytest.raises(PolicyError, match="changed during the study"):
-        opened.count([(0,)])
-    server.execute("UPDATE people SET age = age - 10 WHERE id = 777")
-    assert opened.count([(0,)])[0].sum() == ROWS
 
 
 def test_a_large_table_is_streamed_in_chunks(server):

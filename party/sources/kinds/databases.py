@@ -7,11 +7,7 @@ read-only where the database has read-only sessions.
 What a cell is read as follows from the declared type of its column, never from other cells. SQLite
 has no such types, and a cell of its own storage class in every row: there every cell is read as
 text. Elsewhere numbers, booleans, dates, times and bytes are read as such, and every other type as
-the text that the database makes of it. Rows and groups are read by the same expressions, so a cell
-has the same code in both.
-
-Where the database groups and counts, it also computes a fingerprint of the table, in the same
-transaction, by which a changed table is noticed.
+the text that the database makes of it.
 
 The password of a database never stands in the study, in the settings or on a command line. It comes
 from where libpq looks for it (PGPASSWORD, PGPASSFILE, a service file), or the whole address comes
@@ -36,7 +32,7 @@ from common.files import read_private
 from common.schema import Schema
 from common.schema.columns import is_number
 from party.sources.kind import SHAPE, Kind, table_or_query
-from party.sources.reader import COUNT, Grouping, Part, TableReader, parts_of_stream
+from party.sources.reader import Part, TableReader, parts_of_stream
 from party.sources.settings import SourceSettings
 
 if TYPE_CHECKING:
@@ -93,27 +89,6 @@ class SqlReader(TableReader):
 
     def explain(self, error: pa.ArrowInvalid) -> InputError:
         return self._refused(error)
-
-    def grouping(self) -> Grouping | None:
-        """Count in the database: PostgreSQL and DuckDB have what it takes."""
-        return None if self._kind == "sqlite" else self.groups
-
-    def groups(self, sets: Sequence[Sequence[str]]) -> tuple[str, list[pa.Table]]:
-        """Group as `Grouping` says; one transaction sees one state of the table."""
-        statements = [
-            _group_statement(self._query, {name: self._cells[name] for name in names})
-            for names in sets
-        ]
-        statements.insert(0, _fingerprint_statement(self._kind, self._query, self._names))
-        with self._session() as cursor:
-            tables = [self._fetched(cursor, each) for each in statements]
-        return " ".join(str(column[0]) for column in tables[0].columns), tables[1:]
-
-    def _fetched(self, cursor: adbc_driver_manager.dbapi.Cursor, statement: str) -> pa.Table:
-        cursor.execute(statement)
-        with cursor.fetch_record_batch() as rows:
-            batches = [_plain(batch) for batch in rows]
-        return pa.Table.from_batches(batches)
 
     @contextmanager
     def _running(self, query: str) -> Iterator[pa.RecordBatchReader]:
@@ -193,33 +168,13 @@ def _expression(kind: str, field: pa.Field) -> str:
     simple = pa.types.is_boolean(held) or pa.types.is_binary(held) or pa.types.is_dictionary(held)
     if is_number(held) or times or simple:
         return column
-    return f'{column}::text COLLATE "C"'  # a collation or a type may take different texts for equal
+    return f"{column}::text"
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return columns of the driver's own types as what they are stored in."""
     columns = [c.storage if isinstance(c, pa.ExtensionArray) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def _group_statement(query: str, keys: Mapping[str, str]) -> str:
-    """Return the statement that groups a query's rows by expressions, each under its name."""
-    shown = ", ".join(f"{key} AS {_quoted(name)}" for name, key in keys.items())
-    return (
-        f"SELECT {shown}, CAST(count(*) AS bigint) AS {_quoted(COUNT)} "  # noqa: S608  # the owner's own query
-        f"FROM ({query}) AS source GROUP BY {', '.join(str(n + 1) for n in range(len(keys)))}"
-    )
-
-
-def _fingerprint_statement(kind: str, query: str, names: Sequence[str]) -> str:
-    """Return the statement for the number of rows and two sums of their hashes, in any order."""
-    row = ", ".join(_quoted(name) for name in names)
-    if kind == "postgresql":
-        hashes = [f"hashtextextended(ROW({row})::text, {seed})::numeric" for seed in (1, 2)]
-    else:
-        hashes = [f"hash({row}, {seed})::hugeint" for seed in (1, 2)]
-    sums = ", ".join(f"CAST(sum({each}) AS varchar)" for each in hashes)
-    return f"SELECT CAST(count(*) AS varchar), {sums} FROM ({query}) AS source"  # noqa: S608  # the owner's own query
 
 
 def _quoted(name: str) -> str:

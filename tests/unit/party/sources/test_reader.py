@@ -64,7 +64,6 @@ def test_every_form_of_rows_is_encoded_in_order():
     assert concatenate(codes).columns[0].tolist() == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(
     ("rows", "number"),
     [
@@ -74,7 +73,7 @@ def test_every_form_of_rows_is_encoded_in_order():
         ([Columns(3, [[pa.array([1, 2, 3])]]), Columns(1, [[pa.array([77])]])], 100 + 3),
     ],
 )
-def test_a_refused_cell_is_named_by_its_row_of_the_file(rows, number, compiled):
+def test_a_refused_cell_is_named_by_its_row_of_the_file(rows, number):
     """Rows that were read and not chosen count; a file's numbers begin two below its header."""
     with pytest.raises(InputError, match=rf"people\.csv.*row {number + 2}: 77"):
-        list(encoded(Part(100, lambda: rows), SCHEMA, place(first=2), compiled=compiled))
+        list(encoded(Part(100, lambda: rows), SCHEMA, place(first=2)))
