@@ -40,8 +40,8 @@ from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.synthetic_table import write_stream
 from common.schema import Schema
 from common.schema.decoder import decode_to_arrow
+from common.tables.files import ParquetReader
 from parley.models.single_owner import PrivBayes
-from party.sources.kinds.files import ParquetReader
 from party.sources.source import TableSource
 
 FULL_ROWS = 100_000_000

@@ -37,8 +37,8 @@ from common.release.manifest import MANIFEST
 from common.release.prior import bundled_prior
 from common.release.synthetic_table import Columns
 from common.schema import Schema
-from common.schema.tables import read_table
 from common.study.transcript import phases_of
+from common.tables import read_table
 
 Loaded = FittedPrivBayes | FittedPrivelet | FittedStudy
 _MOST = 1 << 30

@@ -16,7 +16,7 @@ from common.privacy.randomness import RandomSource
 from common.privacy.statement import PrivacyStatement, Protection, shortcomings
 from common.release.synthetic_table import Columns
 from common.schema import Codes, Schema
-from common.schema.tables import TableFile
+from common.tables import TableFile
 from common.wording import Reporter, silent
 
 OWNER = "owner"

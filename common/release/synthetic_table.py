@@ -42,7 +42,7 @@ from common.schema.binning import Binning
 from common.schema.codes import concatenate
 from common.schema.columns import as_text, is_text
 from common.schema.decoder import decode_to_arrow
-from common.schema.tables import convert_options, parse_options
+from common.tables.csv_file import convert_options, parse_options
 from common.wording import Reporter, many, silent
 
 if TYPE_CHECKING:

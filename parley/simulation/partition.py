@@ -17,8 +17,9 @@ import pandas as pd
 
 from common.errors import InputError
 from common.privacy.randomness import RandomSource
-from common.schema import Codes, Schema, formats
+from common.schema import Codes, Schema
 from common.schema.codes import concatenate
+from common.tables import formats
 from common.wording import many
 from party.sources.people import PeopleLimit, chosen
 from party.sources.settings import SourceSettings

@@ -3,7 +3,7 @@
 Raw values stay in this package. What leaves it are codes, to the counting kernels next door.
 """
 
-from party.sources.reader import TableReader
+from common.tables.reader import TableReader
 from party.sources.settings import SourceSettings
 from party.sources.source import Snapshot, Source, TableSource
 

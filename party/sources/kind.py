@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from common.errors import InputError
 from common.schema import Schema
+from common.tables.reader import TableReader, check_readable
 from party.sources import kinds
-from party.sources.reader import TableReader, check_readable
 from party.sources.source import Source, TableSource
 
 if TYPE_CHECKING:

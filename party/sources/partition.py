@@ -18,8 +18,8 @@ from common.errors import LocalError
 from common.marginals.counting import Tally, checked_sets
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, CodeColumn, Groups, grouped_sizes
+from common.tables.reader import CHUNK_ROWS, merged
 from party.sources.fingerprint import RowDigest
-from party.sources.reader import CHUNK_ROWS, merged
 
 CELLS = pa.schema([("cell", pa.int64()), ("count", pa.int64())])
 _ROWS = -1  # not cells, but numbers that add up like counts: the rows, and halves of the digest

@@ -34,9 +34,9 @@ from common.marginals import count
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups, concatenate
 from common.schema.words import member_of
+from common.tables.reader import Chosen, Columns, Part, TableReader, with_fallback
 from common.wording import many
 from party.sources.fingerprint import RowDigest
-from party.sources.reader import Chosen, Columns, Part, TableReader, with_fallback
 from party.sources.source import Snapshot, Source
 
 _HALF = 16

@@ -53,10 +53,10 @@ from typing import Any
 from common.errors import InputError
 from common.schema import Schema
 from common.schema.toml import Parser, a_table, date, read_table, text
+from common.tables.reader import TableReader
 from party.sources.cells import Condition, Recoding
 from party.sources.kind import SHAPE, all_kinds
 from party.sources.people import PeopleLimit, PeopleSource, PeopleTable
-from party.sources.reader import TableReader
 from party.sources.shape import Shape, ShapedReader
 from party.sources.source import HELD_BYTES, JoinedSource, Source
 

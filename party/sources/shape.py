@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from common.errors import InputError
 from common.schema import Schema
+from common.tables.reader import Chosen, Columns, Part, Rows, TableReader, as_table
 from party.sources.cells import Condition, Recoding
-from party.sources.reader import Chosen, Columns, Part, Rows, TableReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class ShapedReader(TableReader):
             if isinstance(rows, Columns) and not recoded and shape.where is None:
                 yield rows
                 continue
-            table = _table(rows, [*(shape.own_name(name) for name in names), *further])
+            table = as_table(rows, [*(shape.own_name(name) for name in names), *further])
             kept = None
             if shape.where is not None:
                 looked_at = {name: table.column(name) for name in shape.where.names}
@@ -120,12 +120,3 @@ class ShapedReader(TableReader):
         return pa.table(
             {n: recode[n].applied(each) if n in recode else each for n, each in columns.items()}
         )
-
-
-def _table(rows: Rows, names: Sequence[str]) -> pa.Table:
-    if isinstance(rows, pa.Table):
-        return rows
-    if isinstance(rows, Chosen):
-        return rows.table
-    pieces = [pa.chunked_array(list(column)) for column in rows.pieces]
-    return pa.table(pieces, names=list(names)).unify_dictionaries()

@@ -26,8 +26,8 @@ from common.marginals import count, count_streams
 from common.marginals.threads import map_in_threads, worker_count
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups, concatenate
+from common.tables.reader import Part, TableReader, encoded, with_fallback
 from party.sources.fingerprint import SharedDigest
-from party.sources.reader import Part, TableReader, encoded, with_fallback
 
 HELD_BYTES = 1 << 28
 

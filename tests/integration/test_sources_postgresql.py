@@ -9,7 +9,8 @@ from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema import Schema
 from common.schema.codes import Codes, concatenate
-from party.sources import SourceSettings, reader
+from common.tables import reader
+from party.sources import SourceSettings
 from party.sources.kinds import databases
 from tests.harness.cells import every_kind
 from tests.harness.people import schema_of

@@ -36,9 +36,11 @@ unit/parley/cli/commands/test_keys: common/wire/pki/keyring
 unit/parley/cli/commands/test_service: party/backup
 unit/parley/cli/commands/test_verify: common/release/derive common/release/verify
 unit/parley/test_python_api: common/release/fitted common/release/loading parley/models/single_owner
+unit/party/sources/kinds/test_files: common/tables/files
 unit/party/test_what_a_curator_sees: party/client/session party/client/watches
 unit/party/ui/test_site: party/ui/pages
 unit/release/test_archive: common/release/contents
+unit/tables/test_table_file: common/tables/csv_file
 """
 # Tested by the tests of whoever uses them. This list gets shorter, and never longer.
 WITHOUT = """

@@ -90,9 +90,9 @@ METHOD = """
 SOURCE = """
     import pyarrow as pa
 
-    from party.sources.kinds.files import FileReader
+    from common.tables.files import FileReader
     from party.sources.kind import SHAPE, Kind
-    from party.sources.reader import parts_of_stream
+    from common.tables.reader import parts_of_stream
 
 
     class LinesReader(FileReader):

@@ -16,8 +16,8 @@ from common.release import folder as release
 from common.release.evaluation import evaluate
 from common.release.report.evaluation_page import evaluation_page
 from common.schema import Schema
-from common.schema.tables import read_table
 from common.study.document import DEFAULT_METHOD
+from common.tables import read_table
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app

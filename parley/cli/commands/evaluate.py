@@ -16,7 +16,7 @@ from common.release.evaluation import evaluate as compare
 from common.release.loading import is_release_zip, synthetic_table
 from common.release.report.evaluation_page import evaluation_page
 from common.schema import Schema
-from common.schema.tables import read_table
+from common.tables import read_table
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app

@@ -14,7 +14,7 @@ from common.schema import Schema
 from common.schema.dictionary import read_dictionary, with_frequencies
 from common.schema.encoder import describe
 from common.schema.infer import infer as propose
-from common.schema.tables import read_table
+from common.tables import read_table
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app

@@ -22,7 +22,7 @@ from common.release.prior import read_prior
 from common.release.single_owner import Table
 from common.release.writing import write_release
 from common.schema import Schema
-from common.schema.tables import TableFile, read_table
+from common.tables import TableFile, read_table
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app

@@ -15,7 +15,7 @@ from common.release.fitted import FittedModel
 from common.release.fitted_study import FittedStudy
 from common.release.manifest import SignerRole
 from common.release.writing import Written, write_release
-from common.schema.tables import read_table
+from common.tables import read_table
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app

@@ -31,8 +31,8 @@ from common.errors import InputError
 from common.files import read_private
 from common.schema import Schema
 from common.schema.columns import is_number
+from common.tables.reader import Part, TableReader, parts_of_stream
 from party.sources.kind import SHAPE, Kind, table_or_query
-from party.sources.reader import Part, TableReader, parts_of_stream
 from party.sources.settings import SourceSettings
 
 if TYPE_CHECKING:

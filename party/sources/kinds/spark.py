@@ -33,6 +33,7 @@ import party
 from common.errors import InputError
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups
+from common.tables.reader import TableReader
 from party.sources.fingerprint import RowDigest
 from party.sources.kind import Kind, table_or_query
 from party.sources.partition import (
@@ -42,7 +43,6 @@ from party.sources.partition import (
     packed_names,
     unpacked,
 )
-from party.sources.reader import TableReader
 from party.sources.settings import SourceSettings
 from party.sources.source import Snapshot, Source, data_changed
 

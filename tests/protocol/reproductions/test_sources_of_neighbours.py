@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from common.schema import Schema
-from party.sources import SourceSettings, reader
+from common.tables import reader
+from party.sources import SourceSettings
 
 ROWS = 400
 SCHEMA = Schema.from_toml(

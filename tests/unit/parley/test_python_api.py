@@ -9,7 +9,7 @@ import pytest
 import parley
 from common.errors import InputError
 from common.release.synthetic_table import Columns
-from common.schema.tables import read_table
+from common.tables import read_table
 from parley.simulation.population import demo_schema_toml
 from tests.harness.people import SMOKERS as SCHEMA
 from tests.harness.people import smokers as table_of

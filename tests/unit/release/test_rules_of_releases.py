@@ -12,7 +12,7 @@ from common.methods.registry import methods
 from common.release.contents import FolderContents
 from common.release.synthetic_table import read_released_table
 from common.schema import Schema
-from common.schema.tables import read_table
+from common.tables import read_table
 from parley.cli.exit_codes import ExitCode
 from party.sources.settings import SourceSettings
 from tests.unit.schema.test_rules import ATTRIBUTES, EVERY, random_rules

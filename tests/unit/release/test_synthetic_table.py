@@ -20,7 +20,7 @@ from common.release.synthetic_table import (
 )
 from common.schema import Codes, Schema
 from common.schema.decoder import decode_to_arrow
-from common.schema.tables import read_table
+from common.tables import read_table
 from parley import PrivBayes
 from tests.harness.schemas import STREAMED as SCHEMA
 

@@ -11,7 +11,7 @@ from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.infer import WARNING, infer
-from common.schema.tables import read_table
+from common.tables import read_table
 
 ROWS = 60
 FRAME = pd.DataFrame(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from party.sources import reader
+from common.tables import reader
 from party.sources.cells import Condition, Recoding, distinct
 from tests.unit.party.sources.shaped import CELLS
 
@@ -15,8 +15,8 @@ from tests.unit.party.sources.shaped import CELLS
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     monkeypatch.setattr(reader, "CHUNK_ROWS", 17)
-    monkeypatch.setattr("common.schema.formats._BLOCK_ROWS", 11)
-    monkeypatch.setattr("party.sources.kinds.files._BATCH_ROWS", 7)
+    monkeypatch.setattr("common.tables.formats._BLOCK_ROWS", 11)
+    monkeypatch.setattr("common.tables.files._BATCH_ROWS", 7)
 
 
 @given(rows=st.lists(st.sampled_from(CELLS), min_size=1, max_size=12))

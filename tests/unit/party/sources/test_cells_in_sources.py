@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from common.errors import InputError
 from common.marginals import count
-from common.schema import Schema, tables
+from common.schema import Schema
 from common.schema.codes import concatenate
-from party.sources import SourceSettings, reader
-from party.sources.kinds import databases, files
+from common.tables import files, read_table, reader
+from common.tables.csv_file import CsvFile
+from party.sources import SourceSettings
+from party.sources.kinds import databases
 from tests.harness.cells import DATE, EDGED, SPELLED, TEXTS, WHOLE, WORDS, every_kind, schema_of
 
 ANY = "other = true\nmissing = true\n"
@@ -246,7 +248,7 @@ def test_an_empty_line_of_one_column_is_a_row_with_an_empty_cell(csv_file, tmp_p
     for cells in (["7", "", "31"], ["7", '""', "31"], ["", "7", ""]):
         place = csv_file(ends.join(["", "a", *cells, ""]))
         expected = [{"7": 1, "31": 3}.get(cell, 5) for cell in cells]
-        read = tables.read_table(tmp_path / "t.csv", schema).encode(schema)
+        read = read_table(tmp_path / "t.csv", schema).encode(schema)
         for codes in (opened(place, schema, tmp_path).codes(), read):
             assert codes.columns[0].tolist() == expected
     with pytest.raises(InputError, match=r"row 4: 99"):
@@ -269,7 +271,7 @@ BYTES = st.lists(
 def test_rows_are_cut_by_python_as_they_are_by_arrow(tmp_path_factory, content, head):
     path = tmp_path_factory.getbasetemp() / "cut.csv"
     path.write_bytes(head + content)
-    if tables.CsvFile(path, ",", []).ends_in_quotes():
+    if CsvFile(path, ",", []).ends_in_quotes():
         return
     reader = files.CsvReader(path, None, delimiter=",")
     try:

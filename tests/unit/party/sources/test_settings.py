@@ -3,7 +3,7 @@
 import pytest
 
 from common.errors import InputError
-from party.sources import reader
+from common.tables import reader
 from party.sources.settings import SourceSettings, owners_table
 from tests.unit.party.sources.shaped import as_csv, as_sqlite, frame
 
@@ -11,8 +11,8 @@ from tests.unit.party.sources.shaped import as_csv, as_sqlite, frame
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     monkeypatch.setattr(reader, "CHUNK_ROWS", 17)
-    monkeypatch.setattr("common.schema.formats._BLOCK_ROWS", 11)
-    monkeypatch.setattr("party.sources.kinds.files._BATCH_ROWS", 7)
+    monkeypatch.setattr("common.tables.formats._BLOCK_ROWS", 11)
+    monkeypatch.setattr("common.tables.files._BATCH_ROWS", 7)
 
 
 BAD = [

@@ -11,7 +11,7 @@ import pytest
 
 from common.errors import InputError
 from common.schema import Schema
-from party.sources import reader
+from common.tables import reader
 from party.sources.settings import owners_table
 from tests.unit.party.sources.shaped import ROWS, as_csv, as_sqlite, expected, frame
 
@@ -71,8 +71,8 @@ WRITERS = [*FILES, as_sqlite, as_duckdb]
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     monkeypatch.setattr(reader, "CHUNK_ROWS", 17)
-    monkeypatch.setattr("common.schema.formats._BLOCK_ROWS", 11)
-    monkeypatch.setattr("party.sources.kinds.files._BATCH_ROWS", 7)
+    monkeypatch.setattr("common.tables.formats._BLOCK_ROWS", 11)
+    monkeypatch.setattr("common.tables.files._BATCH_ROWS", 7)
 
 
 def opened(table, folder, schema=SCHEMA, held=1 << 20, **extra):

@@ -14,10 +14,11 @@ import pytest
 from common.errors import InputError, PolicyError
 from common.marginals import count
 from common.schema.codes import concatenate
-from party.sources import SourceSettings, TableSource, reader
+from common.tables import files, reader
+from common.tables.files import CsvReader, ParquetReader
+from party.sources import SourceSettings, TableSource
 from party.sources.fingerprint import RowDigest
-from party.sources.kinds import databases, files
-from party.sources.kinds.files import CsvReader, ParquetReader
+from party.sources.kinds import databases
 from party.sources.source import JoinedSource
 from tests.harness.people import ROWS, people, schema_of
 

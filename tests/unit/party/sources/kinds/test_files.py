@@ -13,10 +13,10 @@ from common.errors import InputError
 from common.marginals import count
 from common.schema import Schema
 from common.schema.codes import concatenate
+from common.tables import files
+from common.tables.files import FormatReader
 from parley.simulation.population import demo_schema_toml, make_population
 from party.sources import SourceSettings
-from party.sources.kinds import files
-from party.sources.kinds.files import FormatReader
 from party.sources.source import TableSource
 from tests.harness.people import ROWS, schema_of
 from tests.unit.party.sources.scaled import HALVES, SCHEMA, SETS, assert_same, opened, people
@@ -93,7 +93,7 @@ def file(tmp_path):
 
 
 def test_codes_with_a_label_that_the_schema_lists_are_read_as_the_label(file, monkeypatch):
-    monkeypatch.setattr("common.schema.formats._BLOCK_ROWS", 7)
+    monkeypatch.setattr("common.tables.formats._BLOCK_ROWS", 7)
     source = TableSource(FormatReader(file, LABELLED, kind="spss"), LABELLED, held_bytes=0)
     codes = concatenate(list(source.chunks()))
     assert codes.columns[0].tolist() == [0, 1] * 15

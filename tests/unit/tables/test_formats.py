@@ -11,9 +11,9 @@ import pyreadstat
 import pytest
 
 from common.errors import InputError
-from common.schema import Schema, formats
+from common.schema import Schema
 from common.schema.infer import infer
-from common.schema.tables import read_table
+from common.tables import formats, read_table
 
 CELLS = [
     1, 1.5, -0.0, 1e17, 2**53, "1", " 1", "yes", "é", True, dt.datetime(2020, 1, 31),

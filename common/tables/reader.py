@@ -4,7 +4,7 @@ A reader hands out parts in order. What must happen in order (parsing a CSV file
 database) happens when a part is handed out. What need not (decoding a row group) happens when the
 part is read, usually by a thread that then encodes and counts its rows.
 
-Values are not kept and not interpreted here; `party.sources.source` turns them into counts.
+Values are not interpreted here: the encoder of a schema says what a cell means.
 """
 
 from __future__ import annotations
@@ -108,6 +108,16 @@ class TableReader(ABC):
         """
         return False
 
+    def table(self, names: Sequence[str]) -> pa.Table:
+        """Return the columns of these names, all rows at once."""
+        return with_fallback(self, lambda: self._table(names))
+
+    def _table(self, names: Sequence[str]) -> pa.Table:
+        pieces = [as_table(rows, names) for part in self.parts(names) for rows in part.read()]
+        if not pieces:
+            return pa.table({name: pa.nulls(0) for name in names})
+        return pa.concat_tables(pieces).unify_dictionaries()
+
     @abstractmethod
     def explain(self, error: pa.ArrowInvalid) -> InputError:
         """Say what is wrong with a table that cannot be parsed."""
@@ -115,6 +125,16 @@ class TableReader(ABC):
     def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
         """Return the numbers by which the owner finds rows, for errors."""
         return [position + 1 for position in positions]
+
+
+def as_table(rows: Rows, names: Sequence[str]) -> pa.Table:
+    """Return rows in any of their forms as a table."""
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, Chosen):
+        return rows.table
+    pieces = [pa.chunked_array(list(column)) for column in rows.pieces]
+    return pa.table(pieces, names=list(names)).unify_dictionaries()
 
 
 def check_readable(reader: TableReader, *, may_be_empty: bool) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import InputError
 from common.schema import Schema
-from common.schema.tables import read_table
+from common.tables import read_table
 
 SCHEMA = Schema.from_toml("""
 ignore = ["id"]
@@ -194,5 +194,5 @@ def test_what_is_not_a_table_is_refused(tmp_path, write):
         read_table(tmp_path / "absent.csv")
     with pytest.raises(InputError, match="not a readable Parquet file"):
         read_table(write("a,b\n1,2\n", "people.parquet"))
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="not a readable CSV file"):
         read_table(write("a,b\n1,2\n", "people.csv.gz"))

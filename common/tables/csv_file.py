@@ -1,10 +1,7 @@
-"""Reading files (CSV, Parquet, `common.schema.formats`), with errors that point into the file.
+"""CSV files: how they are cut into cells, and what is wrong with them.
 
 A CSV file is UTF-8, has a header, and marks a missing value by an empty cell ("NA" is a value like
-any other). Only the delimiter is guessed, from the header, where none is given. With a schema,
-cells are read as text, and the encoder says what each one means: no type is guessed from the cells
-of a column. Row numbers of a CSV are the line numbers an editor shows; rows of a Parquet file
-count from 1.
+any other). Only the delimiter is guessed, from the header, where none is given.
 
 The rows of a CSV file are its lines. A cell that begins with a quotation mark ends at the mark that
 closes it, and may hold delimiters and line breaks; a mark inside of a cell that does not begin with
@@ -20,164 +17,23 @@ import io
 import itertools
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet
 
 from common.errors import InputError
-from common.schema import formats
 from common.schema.attribute import Listed
-from common.schema.codes import Codes
 from common.schema.encoder import SHOWN
 from common.schema.schema import Schema
-from common.schema.toml import suggest
 from common.wording import many
 
-_PARQUET = (".parquet", ".pq")
-_SPREADSHEETS = (".xls", ".ods")
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 TEXT = pa.string()
 REPEATED_TEXT = pa.dictionary(pa.int32(), pa.string())
 csv.field_size_limit(1 << 30)  # a long cell is a cell
-
-
-@dataclass(frozen=True)
-class TableFile:
-    """A table read from a file, which still knows where in the file its rows are."""
-
-    path: Path  # the file
-    data: pa.Table  # the columns that were read
-    csv: CsvFile | None  # None for other formats
-    guessed: bool = False  # whether the types of the columns were guessed from the cells
-    # of values, by column, if the file has labels
-    labels: formats.Labels = field(default_factory=dict)
-    sheet: str = ""  # of an Excel file; empty for the first
-
-    def row_numbers(self, positions: Sequence[int]) -> list[int]:
-        """Return the rows at these positions, as the user finds them in the file."""
-        if self.csv is None:
-            return [position + 1 for position in positions]
-        return self.csv.line_numbers(positions)
-
-    def encode(self, schema: Schema) -> Codes:
-        """Encode the table; errors name the file and the row."""
-        if self.guessed:
-            delimiter = None if self.csv is None else self.csv.delimiter
-            again = read_table(self.path, schema, delimiter=delimiter, sheet=self.sheet)
-            return again.encode(schema)
-        return schema.encode(self.data, where=str(self.path), row_numbers=self.row_numbers)
-
-
-def read_table(
-    path: Path | str,
-    schema: Schema | None = None,
-    *,
-    delimiter: str | None = None,
-    sheet: str = "",
-) -> TableFile:
-    """Read the table in a file; an InputError names the file and the row.
-
-    Args:
-        path: `.parquet` and `.pq` are Parquet; `common.schema.formats` has more endings; everything
-            else is CSV (`.gz` is decompressed).
-        schema: of the table; only its columns are read, as text.
-        delimiter: between the cells of a CSV; None for the one that its header has.
-        sheet: of an Excel file; empty for the first.
-    """
-    path = Path(path)
-    if not path.is_file():
-        beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-        absent = f"no such file{suggest(path.name, beside)}"
-        raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else absent}")
-    if sheet and formats.KINDS.get(path.suffix.lower()) != "excel":
-        raise InputError(f"{path}: has no sheet {sheet!r}: it is no Excel file. Leave --sheet out")
-    if path.suffix.lower() in _PARQUET:
-        return _read_parquet(path, schema)
-    if path.suffix.lower() in _SPREADSHEETS:
-        raise InputError(f"{path}: a spreadsheet of another kind. Save it as .xlsx or as CSV")
-    if path.suffix.lower() in formats.KINDS:
-        return _read_format(path, schema, sheet)
-    try:
-        return _read_csv(path, schema, delimiter)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-
-
-def _read_parquet(path: Path, schema: Schema | None) -> TableFile:
-    try:
-        names = _wanted(pyarrow.parquet.read_schema(path).names, schema, path)
-        data = pyarrow.parquet.read_table(path, columns=names)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{path}: not a readable Parquet file: {error}") from None
-    return _nonempty(TableFile(path, data, None))
-
-
-def _read_format(path: Path, schema: Schema | None, sheet: str) -> TableFile:
-    layout = formats.layout_of(path, sheet)
-    names = _wanted(layout.names, schema, path)
-    columns: list[list[Any]] = [[] for _ in names]
-    for block in formats.blocks(path, names, sheet):
-        for column, cells in zip(columns, block, strict=True):
-            column.extend(cells)
-    labels = {name: layout.labels.get(name, {}) for name in names}
-    if schema is None:
-        arrays = [_typed_or_text(cells) for cells in columns]
-    else:
-        read = {a.name: formats.labelled(a, labels[a.name]) for a in schema.attributes}
-        arrays = [formats.texts(cells, read[n]) for n, cells in zip(names, columns, strict=True)]
-    data, guessed = pa.table(arrays, names=names), schema is None
-    return _nonempty(TableFile(path, data, None, guessed=guessed, labels=labels, sheet=sheet))
-
-
-def _wanted(names: Sequence[str], schema: Schema | None, path: Path) -> list[str]:
-    """Return the columns to read: all, or those of the schema, which the file must have."""
-    if schema is None:
-        return list(names)
-    schema.check_columns(names, where=str(path))
-    return [name for name in names if name in schema.names]
-
-
-def _typed_or_text(cells: list[Any]) -> pa.Array:
-    """Return cells in the type that all of them have, for a draft; else as text."""
-    try:
-        return pa.array([None if cell == "" else cell for cell in cells], from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return formats.texts(cells)
-
-
-def _read_csv(path: Path, schema: Schema | None, delimiter: str | None) -> TableFile:
-    file = CsvFile.open(path, schema, delimiter)
-    try:
-        if schema is None:
-            data = _codes_as_text(file.read(file.names, {}), file)
-        else:
-            wanted = [name for name in file.names if name in schema.names]
-            data = file.read(wanted, text_types(schema))
-    except pa.ArrowInvalid as error:
-        file.diagnose()
-        raise InputError(f"{path}: not a readable CSV file: {error}") from None
-    if any(pa.types.is_binary(field.type) for field in data.schema) or file.has_odd_quotes():
-        file.diagnose()
-    return _nonempty(TableFile(path, data, file, guessed=schema is None))
-
-
-def _codes_as_text(data: pa.Table, file: CsvFile) -> pa.Table:
-    """Read columns of digits that begin with a zero as text: they are codes (01067)."""
-    whole = [field.name for field in data.schema if pa.types.is_integer(field.type)]
-    if not whole:
-        return data
-    texts = file.read(whole, dict.fromkeys(whole, REPEATED_TEXT))
-    for name in whole:
-        values = pa.array(texts[name].combine_chunks().dictionary)
-        if pc.any(pc.match_substring_regex(values, "^0[0-9]")).as_py():
-            place = data.column_names.index(name)
-            data = data.set_column(place, name, texts[name])
-    return data
 
 
 def text_types(schema: Schema) -> dict[str, pa.DataType]:
@@ -393,9 +249,3 @@ def _not_utf8(path: Path) -> InputError:
                     "Save the file as UTF-8"
                 )
     return InputError(f"{path}: not UTF-8 text. Save the file as UTF-8")
-
-
-def _nonempty(table: TableFile) -> TableFile:
-    if table.data.num_rows == 0:
-        raise InputError(f"{table.path}: the table has no rows")
-    return table

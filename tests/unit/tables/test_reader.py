@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from common.errors import InputError
 from common.schema import Schema
 from common.schema.codes import concatenate
-from party.sources import reader
-from party.sources.reader import Chosen, Columns, Part, encoded
+from common.tables import reader
+from common.tables.reader import Chosen, Columns, Part, encoded
 from tests.harness.people import people
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "x"\nkind = "integer"\nmin = 0\nmax = 9\n')

@@ -1,0 +1,91 @@
+"""A file as one table: all parts of its reader, with errors that point into the file.
+
+Row numbers of a CSV are the line numbers an editor shows; rows of other files count from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from common.errors import InputError
+from common.schema.codes import Codes
+from common.schema.schema import Schema
+from common.schema.toml import suggest
+from common.tables import formats
+from common.tables.files import CsvReader, FileReader, FormatReader, ParquetReader
+
+_PARQUET = (".parquet", ".pq")
+_SPREADSHEETS = (".xls", ".ods")
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table read from a file, which still knows where in the file its rows are."""
+
+    path: Path  # the file
+    data: pa.Table  # the columns that were read
+    reader: FileReader
+    guessed: bool  # whether the types of the columns were guessed from the cells
+
+    @property
+    def labels(self) -> formats.Labels:
+        """The labels of values by column, of a file that has labels."""
+        return self.reader.labels
+
+    def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
+        """Return the rows at these positions, as the user finds them in the file."""
+        return self.reader.row_numbers(positions)
+
+    def encode(self, schema: Schema) -> Codes:
+        """Encode the table; errors name the file and the row."""
+        if self.guessed:
+            again = read_table(self.path, schema, **self.reader.options)
+            return again.encode(schema)
+        return schema.encode(self.data, where=str(self.path), row_numbers=self.row_numbers)
+
+
+def read_table(
+    path: Path | str,
+    schema: Schema | None = None,
+    *,
+    delimiter: str | None = None,
+    sheet: str = "",
+) -> TableFile:
+    """Read the table in a file; an InputError names the file and the row.
+
+    Args:
+        path: `.parquet` and `.pq` are Parquet; `common.tables.formats` has more endings; everything
+            else is CSV (`.gz` is decompressed).
+        schema: of the table; only its columns are read, as text. Without one, a draft: all columns,
+            in types that their cells have.
+        delimiter: between the cells of a CSV; None for the one that its header has.
+        sheet: of an Excel file; empty for the first.
+    """
+    path = Path(path)
+    reader = _reader(path, schema, delimiter, sheet)
+    data = reader.draft() if schema is None else reader.table(reader.columns_of(schema))
+    if data.num_rows == 0:
+        raise InputError(f"{path}: the table has no rows")
+    return TableFile(path, data, reader, guessed=schema is None)
+
+
+def _reader(path: Path, schema: Schema | None, delimiter: str | None, sheet: str) -> FileReader:
+    ending = path.suffix.lower()
+    kind = formats.KINDS.get(ending)
+    if not path.is_file():
+        beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+        absent = f"no such file{suggest(path.name, beside)}"
+        raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else absent}")
+    if sheet and kind != "excel":
+        raise InputError(f"{path}: has no sheet {sheet!r}: it is no Excel file. Leave --sheet out")
+    if ending in _SPREADSHEETS:
+        raise InputError(f"{path}: a spreadsheet of another kind. Save it as .xlsx or as CSV")
+    if ending in _PARQUET:
+        return ParquetReader(path, schema)
+    if kind is not None:
+        return FormatReader(path, schema, kind=kind, sheet=sheet)
+    return CsvReader(path, schema, delimiter=delimiter)
