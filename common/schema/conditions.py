@@ -16,9 +16,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +27,23 @@ from common.schema import query as syntax
 from common.schema.attribute import MISSING_LABEL, Attribute, from_number, to_number
 from common.schema.binning import Binning
 from common.schema.codes import Codes
+from common.schema.domains import Domains
 from common.schema.hierarchy import Node
 from common.schema.limits import MOST_RULE_CELLS, check_most
-from common.schema.query import Either, Every, Expression, Not, Predicate, Token
+from common.schema.query import (
+    Either,
+    Every,
+    Expression,
+    Join,
+    Mask,
+    Not,
+    Predicate,
+    Token,
+    joined,
+)
 from common.schema.toml import suggest
 
-if TYPE_CHECKING:  # so that a schema may have conditions of its own
-    from common.schema.schema import Schema
-
 Interval = tuple[int, int]
-Mask = NDArray[np.bool_]
 _DAY_S = 86_400
 _MOST_NAMED = 12  # names in an error
 
@@ -53,19 +59,7 @@ class CodeTest:
         return self.allowed[codes.columns[self.attribute]]
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
-    """Parts that must all hold, or of which one must; or parts of which not all may hold."""
-
-    parts: tuple[CodeTest | Join, ...]
-    every: bool
-    negated: bool = False
-
-    def mask(self, codes: Codes) -> Mask:
-        start = np.full(codes.rows, self.every)
-        join = np.logical_and if self.every else np.logical_or
-        found: Mask = reduce(join, (part.mask(codes) for part in self.parts), start)
-        return ~found if self.negated else found
+Part: TypeAlias = CodeTest | Join[CodeTest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,36 +68,21 @@ class Condition:
 
     text: str
     attributes: tuple[str, ...]  # names, in the order of the schema
-    root: CodeTest | Join
+    root: Part
 
     def mask(self, codes: Codes) -> Mask:
         """Return a truth value for each row; the codes have all columns of the schema."""
-        return self.root.mask(codes)
+        return np.broadcast_to(self.root.mask(codes), codes.rows)
 
     def matching(self, codes: Codes) -> int:
         return int(self.mask(codes).sum())
 
 
-def parse(text: str, schema: Schema) -> Condition:
+def parse(text: str, schema: Domains) -> Condition:
     """Compile a condition; an empty one holds for every row. Errors point at the place."""
-    root = _compiled(syntax.parse(text), Vocabulary(schema.attributes))
+    root = joined(syntax.parse(text), Vocabulary(schema.attributes).test)
     used = sorted(set(_attributes(root)))
     return Condition(text, tuple(schema.names[place] for place in used), root)
-
-
-def _compiled(expression: Expression, vocabulary: Vocabulary) -> CodeTest | Join:
-    match expression:
-        case Predicate(name=name):
-            place, words = vocabulary.look_up(name)
-            low, high = words.resolve(expression)
-            allowed = np.zeros(words.attribute.size, dtype=np.bool_)
-            allowed[words.codes[low:high]] = True
-            return CodeTest(place, allowed)
-        case Not(part=part):
-            return Join((_compiled(part, vocabulary),), every=True, negated=True)
-        case Every(parts=parts) | Either(parts=parts):
-            joined = tuple(_compiled(part, vocabulary) for part in parts)
-            return Join(joined, every=isinstance(expression, Every))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -124,9 +103,7 @@ def weights_of(condition: Condition, sizes: Sequence[int]) -> list[CellWeights]:
     return [CellWeights(*cells_of(part, sizes)) for part in _conjuncts(condition.root)]
 
 
-def cells_of(
-    part: CodeTest | Join, sizes: Sequence[int]
-) -> tuple[tuple[int, ...], NDArray[np.float64]]:
+def cells_of(part: Part, sizes: Sequence[int]) -> tuple[tuple[int, ...], NDArray[np.float64]]:
     """Return the attributes of a part of a condition, and 1 in the cells where it holds."""
     attributes = tuple(sorted(set(_attributes(part))))
     shape = tuple(sizes[a] for a in attributes)
@@ -138,7 +115,7 @@ def cells_of(
     return attributes, holds.astype(np.float64).reshape(shape)
 
 
-def _conjuncts(part: CodeTest | Join) -> Iterator[CodeTest | Join]:
+def _conjuncts(part: Part) -> Iterator[Part]:
     if isinstance(part, Join) and part.every and not part.negated:
         for each in part.parts:
             yield from _conjuncts(each)
@@ -146,7 +123,7 @@ def _conjuncts(part: CodeTest | Join) -> Iterator[CodeTest | Join]:
         yield part
 
 
-def _attributes(part: CodeTest | Join) -> Iterator[int]:
+def _attributes(part: Part) -> Iterator[int]:
     if isinstance(part, CodeTest):
         yield part.attribute
     else:
@@ -173,6 +150,14 @@ class Vocabulary:
         if place not in self._known:
             self._known[place] = AttributeVocabulary(self._attributes[place])
         return place, self._known[place]
+
+    def test(self, predicate: Predicate) -> CodeTest:
+        """Return the codes that a test allows."""
+        place, words = self.look_up(predicate.name)
+        low, high = words.resolve(predicate)
+        allowed = np.zeros(words.attribute.size, dtype=np.bool_)
+        allowed[words.codes[low:high]] = True
+        return CodeTest(place, allowed)
 
     def boxes(self, queries: Sequence[str]) -> NDArray[np.intp]:
         """Return the box of each query: shape (queries, attributes, 2), first and one past last."""

@@ -18,11 +18,18 @@ from numpy.typing import NDArray
 from common.errors import LocalError
 from common.schema.attribute import OTHER_LABEL, Attribute, Listed
 from common.schema.codes import CodeColumn, Codes
+from common.schema.domains import Domains
+from common.schema.rules import Possible
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from common.schema.schema import Schema
+
+class RuledDomains(Domains, Protocol):
+    """Domains, and which rows are possible."""
+
+    @property
+    def possible(self) -> Possible: ...
 
 
 class WordSource(Protocol):
@@ -32,7 +39,7 @@ class WordSource(Protocol):
         """Draw the next `count` uniform 64-bit words."""
 
 
-def decode_to_arrow(schema: Schema, codes: Codes, source: WordSource) -> pa.Table:
+def decode_to_arrow(schema: RuledDomains, codes: Codes, source: WordSource) -> pa.Table:
     """Return the codes as a table of values whose codes they are.
 
     Dates are `date32`, datetimes `timestamp[s]`, text a dictionary, which is how Parquet stores it.
@@ -51,7 +58,7 @@ def decode_to_arrow(schema: Schema, codes: Codes, source: WordSource) -> pa.Tabl
     return pa.table(columns, names=list(schema.names))
 
 
-def decode_to_pandas(schema: Schema, codes: Codes, source: WordSource) -> pd.DataFrame:
+def decode_to_pandas(schema: RuledDomains, codes: Codes, source: WordSource) -> pd.DataFrame:
     """Return the codes as a data frame of values; dates are datetimes at midnight."""
     import pandas as pd
 

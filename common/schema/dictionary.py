@@ -29,9 +29,8 @@ from common.errors import InputError, located
 from common.schema import query
 from common.schema.attribute import Listed
 from common.schema.binning import DEFAULT_BINS
-from common.schema.infer import Proposal
 from common.schema.limits import MOST_ATTRIBUTES, check_most
-from common.schema.schema import Schema
+from common.schema.schema import Proposal, Schema
 from common.schema.toml import text_of
 
 _HEADERS = {

@@ -30,18 +30,12 @@ from common.schema.columns import (
 )
 from common.schema.encoder import emptied
 from common.schema.round_bins import propose_bins, read_off, round_dates
-from common.schema.schema import Schema
 from common.schema.words import member_of, number
 from common.wording import many
 
 if TYPE_CHECKING:
     import pandas as pd
 
-WARNING = (
-    "NOT PRIVATE YET: the values and ranges below were read off the data, and a schema is\n"
-    "published. Replace them by what is public knowledge (a code book, a range that holds for\n"
-    "everybody) before you share this file or use it in a study."
-)
 MAX_VALUES = 1_000  # a text column with more distinct values is not proposed
 _RARE = 5  # a value that fewer rows have is pointed out
 _LARGEST = 1 << 53
@@ -63,28 +57,6 @@ _FORMS = (  # texts that a country writes for what is read in another form
 _MARKERS = {"?", "na", "n/a", "nan", "null", "none", "-", "--", ".", "unknown", "missing"}
 
 
-def is_draft(text: str) -> bool:
-    """Tell whether the text of a schema still has the warning that a proposal begins with."""
-    return text.lstrip("\ufeff# ").startswith(WARNING.partition(":")[0])
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A draft, what its owner should review, and whether it was made without any row."""
-
-    schema: Schema
-    notes: tuple[str, ...]
-    public: bool = False
-
-    def to_toml(self) -> str:
-        """Write the draft as a file, with the warning and the notes as comments at its head."""
-        head = [] if self.public else [f"# {line}" for line in WARNING.splitlines()]
-        for note in self.notes:  # names come from the table, and may hold line breaks
-            printable = "".join(c if c.isprintable() else " " for c in note)
-            head.append(f"# * {printable}")
-        return "\n".join([*head, "", self.schema.to_toml()])
-
-
 @dataclass(frozen=True)
 class _Column:
     """The cells of a column that are not empty, whether others are, and codes for empty ones."""
@@ -99,13 +71,13 @@ class _Column:
         return Attribute(self.name, kind, domain, missing=missing, missing_codes=self.codes)
 
 
-def infer(
+def draft(
     table: pd.DataFrame | pa.Table,
     *,
     missing: Sequence[str] = (),
     labels: Mapping[str, Mapping[bytes, str]] | None = None,
-) -> Proposal:
-    """Propose a schema that the table fits, with notes on what to review.
+) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
+    """Return attributes that the table fits, and notes on what to review.
 
     Args:
         table: whose columns become attributes.
@@ -128,7 +100,7 @@ def infer(
         notes += [f"{name}: {remark}" for remark in remarks]
     if not attributes:
         raise InputError(f"no column can be an attribute: {'; '.join(notes)}")
-    return Proposal(Schema(tuple(attributes)), tuple(notes))
+    return tuple(attributes), tuple(notes)
 
 
 def _typed(column: object) -> pa.Array:

@@ -17,8 +17,12 @@ quotes; a quote inside is doubled. The words of the language may be capitalised.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from common.errors import InputError
 
@@ -92,6 +96,45 @@ class Either(NamedTuple):
 
 
 Expression: TypeAlias = Predicate | Not | Every | Either
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+class Test(Protocol):
+    """A test of every row by itself: of codes, or of cells as they are in a file."""
+
+    def mask(self, rows: Any) -> Mask: ...  # noqa: ANN401  (of the kind that the test is of)
+
+
+AnyTest = TypeVar("AnyTest", bound=Test)
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Generic[AnyTest]):
+    """Parts joined by `and` (`every`) or by `or`, as a whole negated or not."""
+
+    parts: tuple[AnyTest | Join[AnyTest], ...]
+    every: bool
+    negated: bool = False
+
+    def mask(self, rows: Any) -> Mask:  # noqa: ANN401
+        """Return a truth value for each row; a single one where there are no parts."""
+        join = np.logical_and if self.every else np.logical_or
+        held: Mask = np.array(self.every)
+        for part in self.parts:
+            held = join(held, part.mask(rows))
+        return ~held if self.negated else held
+
+
+def joined(expression: Expression, test: Callable[[Predicate], AnyTest]) -> AnyTest | Join[AnyTest]:
+    """Return what decides a condition, made of what decides each of its tests."""
+    match expression:
+        case Predicate():
+            return test(expression)
+        case Not(part=part):
+            return Join((joined(part, test),), every=True, negated=True)
+        case Every(parts=parts) | Either(parts=parts):
+            tests = tuple(joined(part, test) for part in parts)
+            return Join(tests, every=isinstance(expression, Every))
 
 
 def predicates(expression: Expression) -> Iterator[Predicate]:

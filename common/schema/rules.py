@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from common.errors import InputError, located
 from common.schema.attribute import Attribute, Listed
 from common.schema.codes import Codes
-from common.schema.conditions import CellWeights, Condition, Join, cells_of, parse
+from common.schema.conditions import CellWeights, CodeTest, Condition, cells_of, parse
+from common.schema.domains import Domains
 from common.schema.hierarchy import Node
 from common.schema.limits import MOST_RULE_CELLS, MOST_RULES, check_most
-
-if TYPE_CHECKING:
-    from common.schema.schema import Schema
+from common.schema.query import Join
 
 Cells = NDArray[np.bool_]
 _FORMS = (("when", "then"), ("impossible",), ("order",), ("determined", "by"))
@@ -117,7 +116,7 @@ class Possible:
     example: Mapping[int, int]  # a possible row: a code for each attribute that a rule is about
 
     @classmethod
-    def of(cls, rules: Sequence[Rule], schema: Schema) -> Possible:
+    def of(cls, rules: Sequence[Rule], schema: Domains) -> Possible:
         """Make the tables of the rules of a schema; refuse rules that no row satisfies."""
         tables = []
         for number, rule in enumerate(rules, start=1):
@@ -233,7 +232,7 @@ def _example(tables: Sequence[PossibleCells], attributes: Sequence[Attribute]) -
     return dict(zip(about, chosen, strict=True))
 
 
-def _table(rule: Rule, schema: Schema) -> PossibleCells:
+def _table(rule: Rule, schema: Domains) -> PossibleCells:
     texts = dict(rule.texts)
     if "when" in texts:
         when, then = (_condition(texts[key], schema) for key in ("when", "then"))
@@ -248,20 +247,20 @@ def _table(rule: Rule, schema: Schema) -> PossibleCells:
     return _determined(rule, texts["determined"], texts["by"], schema)
 
 
-def _condition(text: str, schema: Schema) -> Condition:
+def _condition(text: str, schema: Domains) -> Condition:
     condition = parse(text, schema)
     if cells_of(condition.root, schema.sizes)[1].all():
         raise InputError(f"{text!r}: every row satisfies it")
     return condition
 
 
-def _not(condition: Condition) -> Join:
+def _not(condition: Condition) -> Join[CodeTest]:
     return Join((condition.root,), every=True, negated=True)
 
 
 def _possible_cells(
     rule: Rule,
-    schema: Schema,
+    schema: Domains,
     attributes: Sequence[int],
     table: NDArray[Any],
     giving_way: Iterable[str],
@@ -274,7 +273,7 @@ def _possible_cells(
     return PossibleCells(rule, axes, len(last), np.array(table.transpose(order), np.bool_), ordered)
 
 
-def _order(rule: Rule, text: str, schema: Schema) -> PossibleCells:
+def _order(rule: Rule, text: str, schema: Domains) -> PossibleCells:
     names = [part.strip().strip("'\"") for part in text.split("<=")]
     if len(names) != 2:
         raise InputError(f'order: expected two attributes, such as "start <= end", not {text!r}')
@@ -290,7 +289,7 @@ def _order(rule: Rule, text: str, schema: Schema) -> PossibleCells:
     return _possible_cells(rule, schema, places, possible, [other.name])
 
 
-def _determined(rule: Rule, name: str, by: str, schema: Schema) -> PossibleCells:
+def _determined(rule: Rule, name: str, by: str, schema: Domains) -> PossibleCells:
     places, (other, own) = _pair((by, name), schema)
     if own is other or not isinstance(own.domain, Listed) or not isinstance(other.domain, Listed):
         raise InputError(f"determined: {name!r} and {by!r} are two attributes with listed values")
@@ -310,7 +309,7 @@ def _determined(rule: Rule, name: str, by: str, schema: Schema) -> PossibleCells
 
 
 def _pair(
-    names: Iterable[str], schema: Schema
+    names: Iterable[str], schema: Domains
 ) -> tuple[tuple[int, int], tuple[Attribute, Attribute]]:
     """Return two attributes and their positions, if a table of both is not too large."""
     first, second = (schema.position(name) for name in names)

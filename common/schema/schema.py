@@ -42,11 +42,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from common.schema.decoder import WordSource
-    from common.schema.infer import Proposal
 
 _DIGEST_PREFIX = b"parley schema 1\n"  # a change of the canonical text must change the digest
 
 _SHOWN = 6  # attributes in a line
+WARNING = (
+    "NOT PRIVATE YET: the values and ranges below were read off the data, and a schema is\n"
+    "published. Replace them by what is public knowledge (a code book, a range that holds for\n"
+    "everybody) before you share this file or use it in a study."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,11 +94,23 @@ class Schema:
         return cls.from_toml(text_of(Path(path)), where=str(path))
 
     @staticmethod
-    def infer(table: pd.DataFrame | pa.Table, *, missing: Sequence[str] = ()) -> Proposal:
-        """Draft a schema for a table; NOT PRIVATE until its owner has reviewed it."""
-        from common.schema.infer import infer  # it is made of schemas
+    def infer(
+        table: pd.DataFrame | pa.Table,
+        *,
+        missing: Sequence[str] = (),
+        labels: Mapping[str, Mapping[bytes, str]] | None = None,
+    ) -> Proposal:
+        """Draft a schema for a table; NOT PRIVATE until its owner has reviewed it.
 
-        return infer(table, missing=missing)
+        Args:
+            table: whose columns become attributes.
+            missing: codes that stand for empty cells, in any column.
+            labels: of values, by column, if the table's file has labels.
+        """
+        from common.schema.infer import draft
+
+        attributes, notes = draft(table, missing=missing, labels=labels)
+        return Proposal(Schema(attributes), notes)
 
     @classmethod
     def from_toml(cls, text: str, *, where: str = "schema") -> Schema:
@@ -216,6 +232,28 @@ class Schema:
         from common.schema.decoder import decode_to_pandas
 
         return decode_to_pandas(self, codes, source)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A draft, what its owner should review, and whether it was made without any row."""
+
+    schema: Schema
+    notes: tuple[str, ...]
+    public: bool = False
+
+    def to_toml(self) -> str:
+        """Write the draft as a file, with the warning and the notes as comments at its head."""
+        head = [] if self.public else [f"# {line}" for line in WARNING.splitlines()]
+        for note in self.notes:  # names come from the table, and may hold line breaks
+            printable = "".join(c if c.isprintable() else " " for c in note)
+            head.append(f"# * {printable}")
+        return "\n".join([*head, "", self.schema.to_toml()])
+
+
+def is_draft(text: str) -> bool:
+    """Tell whether the text of a schema still has the warning that a proposal begins with."""
+    return text.lstrip("\ufeff# ").startswith(WARNING.partition(":")[0])
 
 
 def _quoted(names: Sequence[str]) -> str:

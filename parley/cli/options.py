@@ -26,7 +26,7 @@ from common.privacy.statement import suspicion
 from common.release import folder
 from common.release.manifest import Signer, SignerRole
 from common.schema import Schema
-from common.schema.infer import is_draft
+from common.schema.schema import is_draft
 from common.schema.toml import parse_toml
 from common.service.settings import asking, given_passphrase
 from common.study.document import DEFAULT_METHOD, Study

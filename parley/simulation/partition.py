@@ -76,6 +76,8 @@ class PeopleRows:
             person=person,
         )
         parts, people = source.people(schema).read(schema)
+        if not people:
+            raise InputError(f"{path}: the table has no rows")
         return cls(concatenate(parts), people)
 
     def dealt_out(self, parties: int, *, owners: int, key: bytes) -> list[PeopleRows]:

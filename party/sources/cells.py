@@ -18,7 +18,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from common.schema.columns import arrow_column, as_text, is_number, is_text, pla
 from common.schema.words import member_of, moment, number
 
 Mask = NDArray[np.bool_]
+Cells = Mapping[str, pa.Array]  # columns by name
 _Test = Callable[[bytes | None], bool]
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
@@ -108,37 +109,35 @@ class Condition:
 
     text: str
     names: tuple[str, ...]
-    _root: syntax.Expression
+    _root: CellTest | syntax.Join[CellTest]
 
     @classmethod
     def parse(cls, text: str) -> Condition:
         """Read a condition; InputError shows the place that is not understood."""
         with located("where"):
-            root = syntax.parse(text)
-            tests = list(syntax.predicates(root))
-            if not tests:
+            expression = syntax.parse(text)
+            names = [test.name.text for test in syntax.predicates(expression)]
+            if not names:
                 raise InputError("it is empty. Leave it out to take all rows")
-            for test in tests:
-                _test(test)
-        return cls(text, tuple(dict.fromkeys(test.name.text for test in tests)), root)
+            root = syntax.joined(expression, lambda test: CellTest(test.name.text, _test(test)))
+        return cls(text, tuple(dict.fromkeys(names)), root)
 
-    def holds(self, columns: Mapping[str, pa.Array]) -> Mask:
+    def holds(self, columns: Cells) -> Mask:
         """Return for every row whether the condition holds."""
-        return self._mask(self._root, columns)
+        return self._root.mask(columns)
 
-    def _mask(self, part: syntax.Expression, columns: Mapping[str, pa.Array]) -> Mask:
-        match part:
-            case syntax.Predicate(name=name):
-                places, words = distinct(columns[name.text])
-                test = _test(part)  # made once per distinct cell
-                held: Mask = np.array([test(word) for word in words], dtype=np.bool_)
-                return held.take(places)
-            case syntax.Not(part=inner):
-                return ~self._mask(inner, columns)
-            case syntax.Every(parts=parts):
-                return reduce(operator.and_, (self._mask(each, columns) for each in parts))
-            case syntax.Either(parts=parts):
-                return reduce(operator.or_, (self._mask(each, columns) for each in parts))
+
+@dataclass(frozen=True, slots=True)
+class CellTest:
+    """A test of the cells of one column, made once per distinct cell."""
+
+    name: str
+    holds: Callable[[bytes | None], bool]
+
+    def mask(self, rows: Cells) -> Mask:
+        places, words = distinct(rows[self.name])
+        held: Mask = np.array([self.holds(word) for word in words], dtype=np.bool_)
+        return held.take(places)
 
 
 def _test(predicate: syntax.Predicate) -> _Test:

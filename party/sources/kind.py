@@ -6,13 +6,14 @@ program lists or compares their names.
 
 from __future__ import annotations
 
+import datetime as dt
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from common.errors import InputError
 from common.schema import Schema
@@ -20,10 +21,34 @@ from common.tables.reader import TableReader, check_readable
 from party.sources import kinds
 from party.sources.source import Source, TableSource
 
-if TYPE_CHECKING:
-    from party.sources.settings import SourceSettings
-
 SHAPE = frozenset({"columns", "recode", "person", "as_of"})  # keys of most kinds
+
+
+class TableSettings(Protocol):
+    """What an owner's settings say of one table (`party.sources.settings`)."""
+
+    @property
+    def address(self) -> str:
+        """A path, or the URI of a database."""
+
+    @property
+    def query(self) -> str:
+        """The query for the rows of a database; empty for a file."""
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The keys that only some kinds have."""
+
+    @property
+    def as_of(self) -> dt.date | None:
+        """The date the data is of, if its owner gave one."""
+
+    @property
+    def person(self) -> str:
+        """The column that says whose row a row is; empty if none does."""
+
+    def reader(self, schema: Schema | None) -> TableReader:
+        """Return a reader of the table in its owner's shape."""
 
 
 class Kind(ABC):
@@ -47,14 +72,14 @@ class Kind(ABC):
         return ""
 
     @abstractmethod
-    def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
+    def reader(self, settings: TableSettings, schema: Schema | None) -> TableReader:
         """Read the raw table; without a schema, all columns there are."""
 
-    def open(self, settings: SourceSettings, schema: Schema, *, held_bytes: int) -> Source:
+    def open(self, settings: TableSettings, schema: Schema, *, held_bytes: int) -> Source:
         """Read the source once; see `SourceSettings.open`."""
         return TableSource(settings.reader(schema), schema, held_bytes=held_bytes)
 
-    def check_readable(self, settings: SourceSettings) -> None:
+    def check_readable(self, settings: TableSettings) -> None:
         """Read the whole source once; see `SourceSettings.check_readable`."""
         # Of people, nothing public may depend on whether there are rows.
         check_readable(settings.reader(None), may_be_empty=bool(settings.person))

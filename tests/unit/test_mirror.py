@@ -40,6 +40,7 @@ unit/party/sources/kinds/test_files: common/tables/files
 unit/party/test_what_a_curator_sees: party/client/session party/client/watches
 unit/party/ui/test_site: party/ui/pages
 unit/release/test_archive: common/release/contents
+unit/schema/test_conditions: common/schema/domains
 unit/tables/test_table_file: common/tables/csv_file
 """
 # Tested by the tests of whoever uses them. This list gets shorter, and never longer.

@@ -13,7 +13,6 @@ from common.release import folder as release
 from common.schema import Schema
 from common.schema.dictionary import read_dictionary, with_frequencies
 from common.schema.encoder import describe
-from common.schema.infer import infer as propose
 from common.tables import read_table
 from common.wording import many
 from parley.cli import console, options
@@ -68,7 +67,7 @@ def infer(
         proposal = read_dictionary(dictionary)
     elif data is not None:
         table = read_table(data, delimiter=options.delimiter_of(delimiter), sheet=sheet)
-        proposal = propose(table.data, missing=missing or (), labels=table.labels)
+        proposal = Schema.infer(table.data, missing=missing or (), labels=table.labels)
     text = proposal.to_toml()
     if out is not None:
         release.write_file(out, text)

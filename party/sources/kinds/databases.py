@@ -32,8 +32,7 @@ from common.files import read_private
 from common.schema import Schema
 from common.schema.columns import is_number
 from common.tables.reader import Part, TableReader, parts_of_stream
-from party.sources.kind import SHAPE, Kind, table_or_query
-from party.sources.settings import SourceSettings
+from party.sources.kind import SHAPE, Kind, TableSettings, table_or_query
 
 if TYPE_CHECKING:
     import adbc_driver_manager.dbapi
@@ -193,7 +192,7 @@ class Database(Kind):
     def query(self, table: Mapping[str, Any]) -> str:
         return table_or_query(table, '"')
 
-    def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
+    def reader(self, settings: TableSettings, schema: Schema | None) -> TableReader:
         return SqlReader(
             self.name,
             address=settings.address,

@@ -35,7 +35,7 @@ from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups
 from common.tables.reader import TableReader
 from party.sources.fingerprint import RowDigest
-from party.sources.kind import Kind, table_or_query
+from party.sources.kind import Kind, TableSettings, table_or_query
 from party.sources.partition import (
     PartitionCounter,
     PartitionEncoder,
@@ -43,7 +43,6 @@ from party.sources.partition import (
     packed_names,
     unpacked,
 )
-from party.sources.settings import SourceSettings
 from party.sources.source import Snapshot, Source, data_changed
 
 if TYPE_CHECKING:
@@ -249,20 +248,20 @@ class Spark(Kind):
     def query(self, table: Mapping[str, Any]) -> str:
         return "" if "path" in table else table_or_query(table, "`")
 
-    def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
+    def reader(self, settings: TableSettings, schema: Schema | None) -> TableReader:
         """Refuse: its rows stay where they are."""
         raise InputError("source: the rows of a spark source are not read, only counted")
 
-    def open(self, settings: SourceSettings, schema: Schema, *, held_bytes: int) -> Source:
+    def open(self, settings: TableSettings, schema: Schema, *, held_bytes: int) -> Source:
         session, table, where = _table(settings)
         return SparkSource(session, table, schema, where=where, as_of=settings.as_of)
 
-    def check_readable(self, settings: SourceSettings) -> None:
+    def check_readable(self, settings: TableSettings) -> None:
         check_table(*_table(settings))
 
 
 def _table(
-    settings: SourceSettings,
+    settings: TableSettings,
 ) -> tuple[SparkSession, Callable[[SparkSession], DataFrame], str]:
     return (
         start_session(settings.options.get("master", "")),

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from common.errors import InputError
 from common.schema import Schema
 from common.schema.dictionary import read_dictionary
-from common.schema.infer import is_draft
+from common.schema.schema import is_draft
 from parley.cli.main import app
 
 PLAIN = """\

@@ -12,7 +12,6 @@ import pytest
 
 from common.errors import InputError
 from common.schema import Schema
-from common.schema.infer import infer
 from common.tables import formats, read_table
 
 CELLS = [
@@ -125,7 +124,7 @@ def test_the_labels_of_a_file_are_its_code_book(tmp_path):
         variable_value_labels={"sex": {1: "Male", 2: "Female", 3: "Other"}, "age": {999: "?"}},
     )
     table = read_table(path)
-    proposal = infer(table.data, labels=table.labels)
+    proposal = Schema.infer(table.data, labels=table.labels)
     sex = proposal.schema.attributes[0]
     assert sex.domain.values == ("Male", "Female", "Other")
     assert any("value labels" in note for note in proposal.notes)
@@ -140,7 +139,7 @@ def test_a_sheet_is_inferred_like_any_table(tmp_path):
             [dt.date(2020 + i % 4, 1, 1) for i in range(40)], [True, False] * 20,
         ],
     )  # fmt: skip
-    schema = infer(read_table(path).data).schema
+    schema = Schema.infer(read_table(path).data).schema
     assert [a.kind for a in schema.attributes] == ["categorical", "integer", "date", "boolean"]
     assert schema.attributes[0].domain.values == ("01067", "01069")
     assert read_table(path, schema).encode(schema).rows == 40
