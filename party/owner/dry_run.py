@@ -6,14 +6,14 @@ approving them, nothing depends on the real rows, and a dry run takes no longer 
 step may ask for more than `common.schema.limits` allows.
 
 Which tables a later step asks for depends on what the earlier ones find; how many, and at what
-noise, hardly does. Where the cost itself depends on it, in the paper's noise replacement, the dry
-run shows the most that it can be: what is approved is then enough.
+noise, hardly does. What a step costs depends on no result, so what is approved is what will be
+charged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -43,17 +43,27 @@ class PlannedStep:
 def dry_run(study: Study, party: str, *, begin: Callable[[Study], ScriptRun]) -> list[PlannedStep]:
     """Return the steps of a study as they concern a party; PolicyError if they cannot be made."""
     try:
-        return list(_steps(study, party, begin(study)))
+        steps = steps_without_rows(study, begin(study))
+        return [planned(step, party, may_miss=study.may_miss) for step in steps]
     except InputError as error:
         raise PolicyError(f"study {study.name!r} cannot be carried out: {error}") from None
 
 
-def _steps(study: Study, party: str, run: ScriptRun) -> Iterator[PlannedStep]:
+def costs_without_rows(study: Study, run: ScriptRun) -> dict[str, Fraction]:
+    """Return what a study will charge each party, in the currency of its promise."""
+    costs = dict.fromkeys(study.parties, Fraction(0))
+    for step in steps_without_rows(study, run):
+        for party, cost in step.costs.items():
+            costs[party] += cost
+    return costs
+
+
+def steps_without_rows(study: Study, run: ScriptRun) -> Iterator[Step]:
+    """Take a script through its steps with results that no row is behind."""
     source = KeyedRandomSource(study.digest, private=False)  # the same study, the same dry run
     cells = 0
     while (step := run.step()) is not None:
-        seen = planned(step, party, order=study.parties)
-        yield replace(seen, owners=max(0, seen.owners - study.may_miss))  # the rest of a sum
+        yield step
         result = (
             step.choice.without_rows(source)
             if isinstance(step, ChoiceStep)
@@ -64,9 +74,9 @@ def _steps(study: Study, party: str, run: ScriptRun) -> Iterator[PlannedStep]:
         run.advance(result)
 
 
-def planned(step: Step, party: str, *, order: Sequence[str]) -> PlannedStep:
-    """Return a step as it concerns a party; `order` is that of the parties' turns."""
-    cost = step.most_costs(order).get(party, Fraction(0))
+def planned(step: Step, party: str, *, may_miss: int = 0) -> PlannedStep:
+    """Return a step as it concerns a party, where so many others may go missing."""
+    cost = step.costs.get(party, Fraction(0))
     if party not in step.parties:
         return PlannedStep(phase=step.phase, cost=cost)
     return PlannedStep(
@@ -75,7 +85,7 @@ def planned(step: Step, party: str, *, order: Sequence[str]) -> PlannedStep:
         tables=len(step.links),
         cells=step.cells,
         choices=step.choices,
-        owners=step.owners_with(party),
+        owners=max(0, step.owners_with(party) - may_miss),  # the rest of a sum
     )
 
 
