@@ -34,6 +34,8 @@ from common.study.document import DEFAULT_METHOD, Study
 from parley.cli import console
 from party.owner.dry_run import costs_without_rows
 
+_MANY_TURNS = 100  # of owners, one after the other; in one process that takes more than a minute
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]
@@ -339,7 +341,17 @@ def tell_decisions(study: Study) -> None:
     for caution in cautions_of(study):
         console.warn(caution)
     if study.profile == "paper" and method.replaces_noise:
+        _tell_turns(len(study.members))
         _tell_above_claim(study, costs_without_rows(study, run_of(study)))
+
+
+def _tell_turns(parties: int) -> None:
+    if parties > _MANY_TURNS:
+        console.warn(
+            f"profile paper: {parties} owners take a turn each, and every owner follows every "
+            "turn, so the time grows with the square of their number. Here that takes minutes; "
+            "profile sound takes seconds"
+        )
 
 
 def _tell_above_claim(study: Study, costs: Mapping[str, Fraction]) -> None:
