@@ -31,8 +31,8 @@ from common.schema.infer import is_draft
 from common.schema.toml import parse_toml
 from common.service.settings import asking, given_passphrase
 from common.study.document import DEFAULT_METHOD, Study
+from common.study.dry_run import costs_without_rows
 from parley.cli import console
-from party.owner.dry_run import costs_without_rows
 
 _MANY_TURNS = 100  # of owners, one after the other; in one process that takes more than a minute
 

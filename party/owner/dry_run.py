@@ -1,29 +1,21 @@
 """A dry run of a study: what its script will ask of a party and cost it, found without any data.
 
-The script runs once without rows: tables full of zeros take the place of sums, and any outcome that
-a party's choice can have takes the place of that choice. So an owner sees the steps before
-approving them, nothing depends on the real rows, and a dry run takes no longer for more rows. No
-step may ask for more than `common.schema.limits` allows.
-
-Which tables a later step asks for depends on what the earlier ones find; how many, and at what
-noise, hardly does. What a step costs depends on no result, so what is approved is what will be
-charged.
+`common.study.dry_run` finds the steps without any rows, so an owner sees them before approving
+them, and what is approved is what will be charged. No step may ask for more than
+`common.schema.limits` allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from common.errors import InputError, PolicyError
-from common.privacy.randomness import KeyedRandomSource
-from common.schema.limits import MOST_PLAN_CELLS, check_most
 from common.study.document import Study
+from common.study.dry_run import steps_without_rows
 from common.study.script import ScriptRun
-from common.study.steps import ChoiceStep, Step
+from common.study.steps import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,31 +39,6 @@ def dry_run(study: Study, party: str, *, begin: Callable[[Study], ScriptRun]) ->
         return [planned(step, party, may_miss=study.may_miss) for step in steps]
     except InputError as error:
         raise PolicyError(f"study {study.name!r} cannot be carried out: {error}") from None
-
-
-def costs_without_rows(study: Study, run: ScriptRun) -> dict[str, Fraction]:
-    """Return what a study will charge each party, in the currency of its promise."""
-    costs = dict.fromkeys(study.parties, Fraction(0))
-    for step in steps_without_rows(study, run):
-        for party, cost in step.costs.items():
-            costs[party] += cost
-    return costs
-
-
-def steps_without_rows(study: Study, run: ScriptRun) -> Iterator[Step]:
-    """Take a script through its steps with results that no row is behind."""
-    source = KeyedRandomSource(study.digest, private=False)  # the same study, the same dry run
-    cells = 0
-    while (step := run.step()) is not None:
-        yield step
-        result = (
-            step.choice.without_rows(source)
-            if isinstance(step, ChoiceStep)
-            else np.zeros(step.cells, np.int64)
-        )
-        cells += len(result)
-        check_most("the integers that all its steps ask for", cells, most=MOST_PLAN_CELLS)
-        run.advance(result)
 
 
 def planned(step: Step, party: str, *, may_miss: int = 0) -> PlannedStep:

@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -28,13 +28,14 @@ from common.methods.registry import methods, run_of
 from common.release.manifest import Signer, SignerRole
 from common.release.verify import verify
 from common.study.document import PROFILES
+from common.study.dry_run import steps_without_rows
 from common.study.steps import ReplaceStep
 from common.study.sums import needs_key
 from curator.publisher import publish
 from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
 from party.journal import StudyState
-from party.owner.dry_run import dry_run, steps_without_rows
+from party.owner.dry_run import dry_run
 from party.releases import Collector
 from tests.harness.consortium import NAMES, Consortium
 from tests.harness.run_script import chain_tables, schema_of, study_of
@@ -42,7 +43,7 @@ from tests.harness.run_script import chain_tables, schema_of, study_of
 ATTRIBUTES = 4
 ROWS = 360  # of all parties together: enough that structure is learnt
 EPSILON = Fraction(4)
-PROMISES = {
+PROMISES: dict[str, dict[str, Any]] = {
     "epsilon": {},
     "epsilon and delta": {"delta": Fraction(1, 10**6)},
     "people": {"rows_per_person": 2},

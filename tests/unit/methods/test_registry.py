@@ -10,8 +10,9 @@ from common.errors import InputError, PolicyError
 from common.methods.registry import method_of, methods, run_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.accounting import account, statement_of
+from common.study.dry_run import costs_without_rows
 from parley.simulation.in_process import run_study
-from party.owner.dry_run import costs_without_rows, dry_run
+from party.owner.dry_run import dry_run
 from tests.harness.run_script import chain_tables, drive, identities_of, random_tables, study_of
 
 MIXED = (2, 3, 4, 2)

@@ -23,8 +23,9 @@ from common.methods.dp_subn.script import views_of
 from common.methods.registry import cautions_of, method_of, run_of
 from common.study.accounting import account, statement_of
 from common.study.document import Study
+from common.study.dry_run import costs_without_rows
 from common.study.steps import ChoiceStep, SumStep
-from party.owner.dry_run import costs_without_rows, dry_run
+from party.owner.dry_run import dry_run
 from tests.harness.run_script import chain_tables, drive, random_tables, study_of, with_settings
 
 BITS = (2,) * 16
