@@ -30,6 +30,10 @@ class PolicyError(ParleyError):
     """Refused on purpose: a budget, a cap, or the owner's policy does not allow it."""
 
 
+class NotCountersignedError(PolicyError):
+    """An owner does not vouch for a release. The release itself stays where it is."""
+
+
 @contextmanager
 def located(where: str) -> Iterator[None]:
     """Put a place before the text of an InputError: the file, the table or the key."""

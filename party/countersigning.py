@@ -17,7 +17,7 @@ from typing import Any
 
 from common.crypto.identities.identity import Identity
 from common.crypto.key_files import AskPassphrase, load_identity
-from common.errors import InputError, PolicyError
+from common.errors import InputError, NotCountersignedError
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.release.archive import add_signature
@@ -64,7 +64,8 @@ def countersign(
 
     Raises:
         InputError: the release is not to be relied on, or is of a single owner.
-        PolicyError: it is not the study we approved, the results we saw, or the epsilon we paid.
+        NotCountersignedError: it is not the study we approved, the results we saw, or the epsilon
+            we paid.
     """
     identity = load_identity(settings.keys / "identity.key", passphrase=passphrase)
     if found is None:  # it may be unsigned: our own records say whether it is ours
@@ -92,8 +93,8 @@ def _study_of(release: Path, found: Verified) -> Study:
             f"{release}: the release is of a single owner, so it has no study to vouch for"
         )
     if not (found.derived and found.verified):
-        raise PolicyError(
-            f"{release}: the release cannot be derived from its study here, so we do not vouch"
+        raise NotCountersignedError(
+            f"we do not vouch for {found.where}: it cannot be derived from its study here"
         )
     return study
 
@@ -114,7 +115,7 @@ def _sign(
         begin=run_of if prior is None else prior.begin,
     )
     if reasons:
-        raise PolicyError(f"we do not vouch for {found.where}: {'; '.join(reasons)}")
+        raise NotCountersignedError(f"we do not vouch for {found.where}: {'; '.join(reasons)}")
     signer = Signer(role=SignerRole.PARTY, name=name, identity=identity)
     signature = signer.sign(found.checked.manifest_bytes)
     add_signature(release, signature)
@@ -125,7 +126,7 @@ def _our_name(study: Study, identity: Identity) -> str:
     for name, pinned in study.roster.items():
         if pinned == identity.public:
             return name
-    raise PolicyError(
+    raise NotCountersignedError(
         f"study {study.name!r}: no party of the study has our identity "
         f"{identity.public.fingerprint}"
     )

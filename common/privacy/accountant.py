@@ -16,7 +16,7 @@ never replaces it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
@@ -40,19 +40,21 @@ class Charge:
     norm: int = 1
     # What a paper counts for each party, where that differs from what is true.
     claimed: Mapping[str, Fraction] | None = None
+    # What this run's results made of the costs, where those are the most that any results can.
+    realised: Mapping[str, Fraction] | None = None
 
     def __post_init__(self) -> None:
         if not self.costs:
             raise LocalError(f"the charge {self.step!r} covers no party: name whose rows it reads")
-        claims = {} if self.claimed is None else self.claimed
-        for kind, costs in (("cost", self.costs), ("claim", claims)):
-            for party, cost in costs.items():
+        kinds = {"cost": self.costs, "claim": self.claimed, "realised cost": self.realised}
+        for kind, costs in kinds.items():
+            for party, cost in (costs or {}).items():
                 if type(cost) not in (Fraction, int) or cost < 0:
                     raise LocalError(
                         f"the {kind} {cost!r} of {party!r} in {self.step!r} must be an exact "
                         "fraction that is not negative"
                     )
-        for name in ("costs", "sensitivities", "claimed"):
+        for name in ("costs", "sensitivities", "claimed", "realised"):
             value = getattr(self, name)
             if value is not None:  # a copy, so that the record cannot change afterwards
                 object.__setattr__(self, name, MappingProxyType(dict(value)))
@@ -148,11 +150,26 @@ class Accountant:
 
     def claimed(self, party: str) -> Fraction:
         """Return what `party` would have paid by the claims of the paper, where there are any."""
+        return self._sum(party, [(charge.claimed, charge.costs) for charge in self._charges])
+
+    def realised(self, party: str) -> Fraction:
+        """Return what the results of this run made of what `party` paid; it is no bound."""
+        return self._sum(party, [(charge.realised, charge.costs) for charge in self._charges])
+
+    def _sum(
+        self,
+        party: str,
+        counts: Iterable[tuple[Mapping[str, Fraction] | None, Mapping[str, Fraction]]],
+    ) -> Fraction:
+        """Add up another count of what `party` paid; where there is none, the costs."""
         self._known(party)
-        costs = (
-            charge.costs if charge.claimed is None else charge.claimed for charge in self._charges
+        return sum(
+            (
+                (costs if other is None else other).get(party, Fraction(0))
+                for other, costs in counts
+            ),
+            Fraction(0),
         )
-        return sum((cost.get(party, Fraction(0)) for cost in costs), Fraction(0))
 
     @property
     def most_spent(self) -> Fraction:

@@ -166,9 +166,6 @@ class PrivacyStatement:
     protections: Sequence[Protection]
     not_private_because: Sequence[str]  # see `shortcomings`; empty for a private run
     notes: Sequence[str] = ()
-    # The most that each party can pay, where what it paid depends on published results: the sum of
-    # such payments is no bound. None where it does not.
-    bounds: Mapping[str, Fraction] | None = None
     may_miss: int = 0  # up to how many parties may be missing before the noise is too small
     # For each party that is not in all sums, the first step (from 0) without it.
     missing: Mapping[str, int] = field(default_factory=dict)
@@ -186,34 +183,24 @@ class PrivacyStatement:
         return not self.not_private_because
 
     @property
-    def paid(self) -> Mapping[str, Fraction]:
-        """Each party's payment in the promise's currency: the bound where there is one."""
-        accountant = self.accountant
-        return self.bounds or {party: accountant.spent(party) for party in accountant.parties}
-
-    @property
-    def most_paid(self) -> Fraction:
-        """The largest payment of a party."""
-        return max(self.paid.values(), default=Fraction(0))
-
-    @property
     def delivered(self) -> Fraction:
         """The epsilon, at the promise's delta, of the party that paid most."""
-        return self.promise.delivered(self.most_paid)
+        return self.promise.delivered(self.accountant.most_spent)
 
     def _paid(self, party: str) -> Fraction:
         """Return the epsilon of one party's rows, at the promise's delta."""
-        return self.promise.delivered(self.paid[party])
+        return self.promise.delivered(self.accountant.spent(party))
 
     def _realised(self, party: str) -> Fraction:
-        """Return the epsilon of this run for one party: no bound where `bounds` has one."""
-        return self.promise.delivered(self.accountant.spent(party))
+        """Return the epsilon of this run for one party: no bound where it is below what it paid."""
+        return self.promise.delivered(self.accountant.realised(party))
 
     def as_dict(self) -> dict[str, object]:
         """Return the content of privacy.json."""
         accountant, promise = self.accountant, self.promise
         parties = accountant.parties
         claims = [promise.delivered(accountant.claimed(party)) for party in parties]
+        realised = {party: self._realised(party) for party in parties}
         return {
             "format": "parley privacy statement",
             "version": VERSION,
@@ -221,22 +208,22 @@ class PrivacyStatement:
             "not_private_because": list(self.not_private_because),
             "epsilon_requested": shown(promise.epsilon),
             "epsilon_delivered": shown(self.delivered),
-            "epsilon_realised": shown(promise.delivered(accountant.most_spent)),
+            "epsilon_realised": shown(max(realised.values(), default=Fraction(0))),
             "epsilon_claimed_by_paper": shown(max(claims, default=Fraction(0))),
             "delta": shown(promise.delta) if promise.delta else 0,
             "delta_delivered": shown(promise.delta) if promise.delta else 0,
             "rho": shown(accountant.most_spent) if promise.delta else None,
             "epsilon_by_delta": self._curve(),
             "parties": {party: shown(self._paid(party)) for party in parties},
-            "realised": {party: shown(self._realised(party)) for party in parties},
+            "realised": {party: shown(epsilon) for party, epsilon in realised.items()},
             "exact": {
                 "epsilon_requested": str(promise.epsilon),
                 "epsilon_delivered": str(self.delivered),
                 "delta": str(promise.delta),
                 "rho": str(accountant.most_spent) if promise.delta else None,
                 "parties": {party: str(self._paid(party)) for party in parties},
-                "realised": {party: str(self._realised(party)) for party in parties},
-                "parties_paid": {party: str(self.paid[party]) for party in parties},
+                "realised": {party: str(epsilon) for party, epsilon in realised.items()},
+                "parties_paid": {party: str(accountant.spent(party)) for party in parties},
             },
             "may_miss": self.may_miss,
             "missing": dict(self.missing),
@@ -253,8 +240,8 @@ class PrivacyStatement:
                 }
                 for protection in self.protections
             ],
-            "not_promised": list(not_promised(promise, self.most_paid)),
-            "what_delta_means": what_delta_means(promise, self.most_paid),
+            "not_promised": list(not_promised(promise, accountant.most_spent)),
+            "what_delta_means": what_delta_means(promise, accountant.most_spent),
             "mechanisms": sorted({charge.mechanism for charge in accountant.charges}),
             "sampler": SAMPLER_WITH_DELTA if promise.delta else SAMPLER,
             "notes": list(self.notes),

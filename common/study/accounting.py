@@ -41,7 +41,11 @@ def charge_of(step: Step) -> Charge:
     """Return what the rows of each party pay for a step."""
     law = step.law
     charge = Charge(
-        step=step.name, mechanism=step.mechanism, costs=step.costs, claimed=step.claimed
+        step=step.name,
+        mechanism=step.mechanism,
+        costs=step.costs,
+        claimed=step.claimed,
+        realised=step.realised,
     )
     if law is None:
         return charge
@@ -64,20 +68,17 @@ def statement_of(
 
     Row counts are agreed if they were agreed without a look at people's rows.
     """
-    bounds = method.bound(study)
-    paid = accountant.most_spent if bounds is None else max(bounds.values())
     missing = missing_in(study, [charge.costs for charge in accountant.charges])
     return PrivacyStatement(
         promise=study.promise,
         accountant=accountant,
-        bounds=bounds,
-        protections=protections_of(study, method, study.promise.delivered(paid)),
+        protections=protections_of(study, method, study.promise.delivered(accountant.most_spent)),
         not_private_because=shortcomings(
             source_private=source_private,
             rows_agreed=rows_agreed,
             clear_aggregation=study.aggregation is Aggregation.CLEAR and method.sums,
         ),
-        notes=list(_notes(study, accountant, bounds=bounds, missing=missing)),
+        notes=list(_notes(study, accountant, missing=missing)),
         may_miss=study.may_miss,
         missing=missing,
         criteria=criteria,
@@ -96,24 +97,18 @@ def missing_in(study: Study, sums: Sequence[Collection[str]]) -> dict[str, int]:
     return {name: number for name, number in first.items() if number is not None}
 
 
-def _notes(
-    study: Study,
-    accountant: Accountant,
-    *,
-    bounds: Mapping[str, Fraction] | None,
-    missing: Mapping[str, int],
-) -> Iterator[str]:
+def _notes(study: Study, accountant: Accountant, *, missing: Mapping[str, int]) -> Iterator[str]:
     if study.profile == "sound":
         yield "Profile sound: the epsilon printed is the epsilon delivered."
     else:
         yield "Profile paper: the noise is the paper's, the epsilons here are the true ones."
         yield from (
-            f"Party {party}: the paper claims {study.epsilon}, the mechanism's bound is {bound}, "
-            "because its rows are under fresh noise in every release from its turn on. This run "
-            f"realised {accountant.spent(party)}, which depends on what was published and is no "
-            "bound."
-            for party, bound in (bounds or {}).items()
-            if bound != study.epsilon
+            f"Party {party}: the paper claims {study.epsilon}, the mechanism's bound is "
+            f"{accountant.spent(party)}, because its rows are under fresh noise in every release "
+            f"from its turn on. This run realised {accountant.realised(party)}, which depends on "
+            "what was published and is no bound."
+            for party in study.parties
+            if accountant.spent(party) > study.epsilon
         )
     if study.may_miss:
         parties = len(study.members)

@@ -36,10 +36,6 @@ def no_decisions(study: Study) -> Sequence[Decision]:
     return ()
 
 
-def as_charged(study: Study) -> None:
-    """Return None: what the steps cost depends on no result, so their sum is the bound."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """What a study's `method` names."""
@@ -57,8 +53,6 @@ class Method:
     # Its settings and what follows from them; refuses settings that it does not have.
     decisions: Callable[[Study], Sequence[Decision]] = no_decisions
     advice: Callable[[Study], str | None] = lambda study: None  # to a proposer, by public facts
-    # The most that each party can pay, where what it pays depends on published results.
-    bound: Callable[[Study], Mapping[str, Fraction] | None] = as_charged
     # What protection from other parties rests on besides its sums; "" if on nothing.
     assumes: Callable[[Study], str] = lambda study: ""
     # Whether every step is a sum, so that it can keep a promise with a delta; other mechanisms

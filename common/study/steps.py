@@ -81,6 +81,7 @@ class SumStep(_Sum):
     law: NoiseLaw  # of the noise in the sum
 
     claimed = None
+    realised = None
 
     @property
     def mechanism(self) -> str:
@@ -96,10 +97,6 @@ class SumStep(_Sum):
     def costs(self) -> Mapping[str, Fraction]:
         """The cost for each party whose rows are in the sum."""
         return dict.fromkeys(self.parties, self.law.cost(self.sensitivity))
-
-    def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
-        """Return the costs: they do not depend on results."""
-        return self.costs
 
     def owners_with(self, party: str) -> int:
         """Return how many owners' rows are added up with those of a party that contributes."""
@@ -127,7 +124,11 @@ class ReplaceStep(_Sum):
 
     The holder of the older shares takes them out, the party whose turn it is puts its counts and
     its own shares in; both vectors carry their noise, so the sum itself adds none. The cost falls
-    on every party whose rows the marginals cover, not only on those who contribute.
+    on every party whose rows the marginals can cover, not only on those who contribute.
+
+    Which parties a marginal covers depends on earlier results, and a sum of costs that depend on
+    results bounds nothing. So the step costs every party that had a turn as much as if all its
+    marginals covered that party; `realised` has what the marginals of this run make of it.
     """
 
     name: str
@@ -135,6 +136,7 @@ class ReplaceStep(_Sum):
     release: Release  # the whole release, one party's turn
     group: Group  # the marginals that are summed in this step
     request: TableRequest  # for their tables
+    turns: tuple[str, ...]  # the parties that had a turn, this one last
 
     @property
     def mechanism(self) -> str:
@@ -156,23 +158,23 @@ class ReplaceStep(_Sum):
 
     @property
     def sensitivities(self) -> Mapping[str, Sensitivity]:
-        """For each party, the sensitivity of the marginals that cover its rows."""
+        """For each party that had a turn, the sensitivity of all marginals of the group."""
+        return dict.fromkeys(self.turns, self.sensitivity)
+
+    @property
+    def costs(self) -> Mapping[str, Fraction]:
+        """The cost for each party that had a turn; it depends on no result."""
+        return dict.fromkeys(self.turns, self.law.cost(self.sensitivity))
+
+    @property
+    def realised(self) -> Mapping[str, Fraction]:
+        """For each party, the cost of the marginals that cover its rows in this run; no bound."""
         covering = Counter(
             party
             for marginal in self.group.marginals
             for party in self.release.coverages.by_marginal[marginal].parties
         )
-        return {party: histograms(count) for party, count in covering.items()}
-
-    @property
-    def costs(self) -> Mapping[str, Fraction]:
-        """The cost for each party whose rows the marginals cover."""
-        return {party: self.law.cost(moved) for party, moved in self.sensitivities.items()}
-
-    def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
-        """Return the costs as if every marginal covered all who had a turn, in this order."""
-        had_a_turn = order[: order.index(self.release.party) + 1]
-        return {**self.costs, **dict.fromkeys(had_a_turn, self.law.cost(self.sensitivity))}
+        return {party: self.law.cost(histograms(count)) for party, count in covering.items()}
 
     def owners_with(self, party: str) -> int:
         """Return 1 for the party whose turn it is: the holder of older shares adds noise only."""
@@ -240,6 +242,7 @@ class ChoiceStep:
     law = None
     sensitivity = None
     claimed = None
+    realised = None
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -254,9 +257,6 @@ class ChoiceStep:
     def costs(self) -> Mapping[str, Fraction]:
         """Only the chooser's rows are looked at."""
         return {self.party: self.epsilon}
-
-    def most_costs(self, order: Sequence[str]) -> Mapping[str, Fraction]:
-        return self.costs
 
     def owners_with(self, party: str) -> int:
         """Return 0: nothing is added up."""

@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from common.errors import (
     LocalError,
+    NotCountersignedError,
     OtherVersionError,
     ParleyError,
     PolicyError,
@@ -25,6 +26,7 @@ class ExitCode(IntEnum):
     PEER = 5
     OTHER_VERSION = 6
     WARNED = 7
+    NOT_COUNTERSIGNED = 8
     INTERRUPTED = interrupts.EXIT_CODE
     OUTPUT_CLOSED = 141
 
@@ -38,11 +40,13 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.PEER: "a peer cannot be reached, or broke the protocol",
     ExitCode.OTHER_VERSION: "another version of parley made the release; it is not verified",
     ExitCode.WARNED: "`doctor --monitor` found something worth a look, and nothing wrong",
+    ExitCode.NOT_COUNTERSIGNED: "an owner did not countersign a release; the release is kept",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C, SIGTERM); nothing is left half-written",
     ExitCode.OUTPUT_CLOSED: "whatever read the output stopped reading, as `| head` does",
 }
 
 _FAMILIES: tuple[tuple[type[ParleyError], ExitCode], ...] = (
+    (NotCountersignedError, ExitCode.NOT_COUNTERSIGNED),  # a PolicyError, too
     (PolicyError, ExitCode.REFUSED),
     (RemoteProtocolError, ExitCode.PEER),
     (OtherVersionError, ExitCode.OTHER_VERSION),

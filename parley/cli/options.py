@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -20,7 +21,7 @@ import typer
 
 from common.crypto.key_files import AskPassphrase, load_identity
 from common.errors import InputError
-from common.methods.registry import cautions_of, method_of, methods
+from common.methods.registry import cautions_of, method_of, methods, run_of
 from common.privacy.budget import parse_epsilon
 from common.privacy.statement import suspicion
 from common.release import folder
@@ -30,7 +31,10 @@ from common.schema.schema import is_draft
 from common.schema.toml import parse_toml
 from common.service.settings import asking, given_passphrase
 from common.study.document import DEFAULT_METHOD, Study
+from common.study.dry_run import costs_without_rows
 from parley.cli import console
+
+_MANY_TURNS = 100  # of owners, one after the other; in one process that takes more than a minute
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 
@@ -336,12 +340,27 @@ def tell_decisions(study: Study) -> None:
         console.warn(advice)
     for caution in cautions_of(study):
         console.warn(caution)
-    bounds = method.bound(study)
-    if bounds is not None:
-        each = ", ".join(f"{name} {float(bound):g}" for name, bound in bounds.items())
+    if study.profile == "paper" and method.replaces_noise:
+        _tell_turns(len(study.members))
+        _tell_above_claim(study, costs_without_rows(study, run_of(study)))
+
+
+def _tell_turns(parties: int) -> None:
+    if parties > _MANY_TURNS:
+        console.warn(
+            f"profile paper: {parties} owners take a turn each, and every owner follows every "
+            "turn, so the time grows with the square of their number. Here that takes minutes; "
+            "profile sound takes seconds"
+        )
+
+
+def _tell_above_claim(study: Study, costs: Mapping[str, Fraction]) -> None:
+    most = max(costs.values())
+    if most > study.epsilon:
+        parties = ", ".join(f"{name} {float(cost):g}" for name, cost in costs.items())
         console.warn(
             f"profile paper: the paper claims an epsilon of {float(study.epsilon):g}; the "
-            f"mechanism's bound is {float(max(bounds.values())):g} ({each})"
+            f"mechanism's bound is {float(most):g}, and that is charged ({parties})"
         )
 
 

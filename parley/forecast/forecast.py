@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from common.errors import InputError
-from common.methods.registry import method_of
 from common.privacy.noise_law import NoiseLaw
 from common.schema import Codes
 from common.study.document import Study
@@ -137,10 +136,10 @@ def _line(trial: Trial, epsilon: Fraction, runs: int) -> EpsilonForecast:
     study = replace(trial.study, epsilon=epsilon)
     made = [trial.run(epsilon, number) for number in range(runs)]
     first = made[0]
-    dearest = max((method_of(study).bound(study) or _spent(first.steps)).values(), default=0)
+    dearest = max(_spent(first.steps).values(), default=Fraction(0))
     return EpsilonForecast(
         epsilon=epsilon,
-        cost=study.promise.delivered(Fraction(dearest)),
+        cost=study.promise.delivered(dearest),
         phases=_phases(study, first.steps),
         distances=trial.distances(made),
         floor=trial.distances([trial.run_floor(epsilon, number) for number in range(runs)]),

@@ -21,17 +21,17 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 import pyarrow.parquet
 
 from common.crypto.key_files import load_identity, no_passphrase
-from common.errors import LocalError
+from common.errors import LocalError, ParleyError
 from common.files import read
 from common.release.single_owner import Table, as_arrow
-from common.release.verify import verify
+from common.release.verify import Verified, verify
 from common.schema import Schema
 from common.service.process import system_clock
 from common.study.document import Member, Study
@@ -82,6 +82,7 @@ class Consortium:
         self._file_format = file_format
         self._children: dict[str, _Child] = {}
         self.address = ""  # the curator's, while it runs
+        self.refusals: dict[str, str] = {}  # who did not countersign the release, and why
         ring = init_curator(
             self._folder / _CURATOR / "keys", _CURATOR, (HOST,), now=system_clock(), external=False
         )
@@ -140,7 +141,7 @@ class Consortium:
                 child.process.stdin.close()
 
     def run(self, *, timeout_s: float, tell: Reporter = silent) -> Path:
-        """Run the study to its end; where its release is, signed by all.
+        """Run the study to its end; where its release is, signed by all but `refusals`.
 
         Raises:
             LocalError: a process ended, the study was refused or failed, or it takes too long; with
@@ -153,13 +154,21 @@ class Consortium:
             self._start_all()
             place = self._watch(deadline, tell)
         tell(0.99, "verifying the release")
-        found = verify(place, unsigned=True)  # once: the owners of a simulation are one user
-        for name, home in self._parties.items():
-            self._wait_for_end(name)
-            tell(0.99, f"{name} countersigns the release")
-            settings = party_settings(home / "party.toml", {}, {"curator": self.address}).values
-            countersign(place, settings, passphrase=no_passphrase, found=found)
+        # Once: the owners of a simulation are one user.
+        verified = replace(verify(place, unsigned=True), where="the release")
+        for name in self._parties:
+            try:
+                self._countersign(name, place, verified, tell)
+            except ParleyError as error:  # the study is done and paid: its release is kept
+                self.refusals[name] = str(error)
         return place
+
+    def _countersign(self, name: str, place: Path, verified: Verified, tell: Reporter) -> None:
+        self._wait_for_end(name)
+        tell(0.99, f"{name} countersigns the release")
+        file = self._parties[name] / "party.toml"
+        settings = party_settings(file, {}, {"curator": self.address}).values
+        countersign(place, settings, passphrase=no_passphrase, found=verified)
 
     def transcript(self) -> dict[str, object]:
         """Return bytes, rounds and seconds by phase and party, as the curator counted them."""

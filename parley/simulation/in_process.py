@@ -36,7 +36,9 @@ from party.role import ChargeBudget, PartyRole
 class Run:
     """A finished study: what was learnt, every step with its result, every charge, what it took.
 
-    `seconds` has what each party computed, `curator_s` what the curator did.
+    `seconds` has what each party computed, `curator_s` what the curator did. What all parties
+    compute alike and share in one process (a table of the public key, the check of a proof) is
+    counted for the first of them.
     """
 
     model: Model

@@ -1,29 +1,21 @@
 """A dry run of a study: what its script will ask of a party and cost it, found without any data.
 
-The script runs once without rows: tables full of zeros take the place of sums, and any outcome that
-a party's choice can have takes the place of that choice. So an owner sees the steps before
-approving them, nothing depends on the real rows, and a dry run takes no longer for more rows. No
-step may ask for more than `common.schema.limits` allows.
-
-Which tables a later step asks for depends on what the earlier ones find; how many, and at what
-noise, hardly does. Where the cost itself depends on it, in the paper's noise replacement, the dry
-run shows the most that it can be: what is approved is then enough.
+`common.study.dry_run` finds the steps without any rows, so an owner sees them before approving
+them, and what is approved is what will be charged. No step may ask for more than
+`common.schema.limits` allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from common.errors import InputError, PolicyError
-from common.privacy.randomness import KeyedRandomSource
-from common.schema.limits import MOST_PLAN_CELLS, check_most
 from common.study.document import Study
+from common.study.dry_run import steps_without_rows
 from common.study.script import ScriptRun
-from common.study.steps import ChoiceStep, Step
+from common.study.steps import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,30 +35,15 @@ class PlannedStep:
 def dry_run(study: Study, party: str, *, begin: Callable[[Study], ScriptRun]) -> list[PlannedStep]:
     """Return the steps of a study as they concern a party; PolicyError if they cannot be made."""
     try:
-        return list(_steps(study, party, begin(study)))
+        steps = steps_without_rows(study, begin(study))
+        return [planned(step, party, may_miss=study.may_miss) for step in steps]
     except InputError as error:
         raise PolicyError(f"study {study.name!r} cannot be carried out: {error}") from None
 
 
-def _steps(study: Study, party: str, run: ScriptRun) -> Iterator[PlannedStep]:
-    source = KeyedRandomSource(study.digest, private=False)  # the same study, the same dry run
-    cells = 0
-    while (step := run.step()) is not None:
-        seen = planned(step, party, order=study.parties)
-        yield replace(seen, owners=max(0, seen.owners - study.may_miss))  # the rest of a sum
-        result = (
-            step.choice.without_rows(source)
-            if isinstance(step, ChoiceStep)
-            else np.zeros(step.cells, np.int64)
-        )
-        cells += len(result)
-        check_most("the integers that all its steps ask for", cells, most=MOST_PLAN_CELLS)
-        run.advance(result)
-
-
-def planned(step: Step, party: str, *, order: Sequence[str]) -> PlannedStep:
-    """Return a step as it concerns a party; `order` is that of the parties' turns."""
-    cost = step.most_costs(order).get(party, Fraction(0))
+def planned(step: Step, party: str, *, may_miss: int = 0) -> PlannedStep:
+    """Return a step as it concerns a party, where so many others may go missing."""
+    cost = step.costs.get(party, Fraction(0))
     if party not in step.parties:
         return PlannedStep(phase=step.phase, cost=cost)
     return PlannedStep(
@@ -75,7 +52,7 @@ def planned(step: Step, party: str, *, order: Sequence[str]) -> PlannedStep:
         tables=len(step.links),
         cells=step.cells,
         choices=step.choices,
-        owners=step.owners_with(party),
+        owners=max(0, step.owners_with(party) - may_miss),  # the rest of a sum
     )
 
 

@@ -89,7 +89,7 @@ class EveryKindOfStep:
                 party=party,
                 rows=self.rows[party],
                 marginals=marginals,
-                law=DiscreteLaplace(Fraction(8)),
+                law=DiscreteLaplace(Fraction(16)),
             )
         group = self.release.groups[len(self.totals)]
         return ReplaceStep(
@@ -98,6 +98,7 @@ class EveryKindOfStep:
             release=self.release,
             group=group,
             request=TableRequest(tuple(group.marginals), SIZES),
+            turns=self.names[: self.turn + 1],
         )
 
     def step_without(self, missing):

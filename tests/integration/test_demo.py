@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,16 @@ from common.errors import LocalError
 from common.release.loading import load
 from common.release.writing import write_release
 from common.schema import Schema
+from common.service.database import Database
 from common.study.document import Study
 from parley import PrivBayes
+from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
 from parley.simulation.consortium import Consortium
 from parley.simulation.population import demo_schema_toml, make_population
+from party.app import STATE
+from party.countersigning import countersign
+from party.ledger import Charge, Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = Schema.from_toml(demo_schema_toml())
@@ -90,6 +96,46 @@ def test_a_simulation_over_grpc_is_a_release_like_any_other(tmp_path, monkeypatc
     assert "synthetic.parquet" in told["files"]
     assert set(told["phases"]) == set(json.loads(Path("r/transcript.json").read_text())["phases"])
     assert load(Path("r")).codes.rows == 50
+
+
+def charge_more(settings, study):
+    """Let an owner's ledger have more for a study than its steps cost."""
+    charge = Charge(
+        study=study.hex(), study_name="s", step="extra", mechanism="m", epsilon=Fraction(1, 7)
+    )
+    with Database(settings.folder / STATE) as file:
+        Ledger(file).charge(charge, None, "2030-01-01T00:00:00+00:00")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_refusal_to_countersign_loses_nothing(tmp_path, monkeypatch, capsys, as_json):
+    monkeypatch.chdir(tmp_path)
+    for seed, name in enumerate(("one", "two")):
+        make_population(60, seed=seed).to_csv(f"{name}.csv", index=False)
+    Path("schema.toml").write_text(demo_schema_toml())
+
+    def contradict_first(release, settings, **words):
+        if settings.folder.parent.name == "party-1":
+            charge_more(settings, Study.load(release / "study.toml").digest)
+        return countersign(release, settings, **words)
+
+    monkeypatch.setattr("parley.simulation.consortium.countersign", contradict_first)
+    words = ["simulate", "one.csv", "two.csv", "--schema", "schema.toml", "--epsilon", "1"]
+    words += ["--out", "r", "--transport", "grpc", "--aggregation", "masked", "--method", "floor"]
+    assert main([*words, *(["--json"] if as_json else [])]) == ExitCode.NOT_COUNTERSIGNED
+    told = capsys.readouterr()
+    reason = "we do not vouch for the release: our ledger has epsilon 8/7 for it, its statement"
+    assert f"r: the release is made and kept, but one did not countersign it: {reason}" in told.err
+    assert "two did not countersign" not in told.err
+    if as_json:
+        assert list(json.loads(told.out)["refusals"]) == ["one"]
+    assert main(["verify", "r"]) == 0, "the curator signed it, and it is whole"
+    assert Path("r-times.json").is_file()
+    capsys.readouterr()
+    assert main(["verify", "r", "--all-parties"]) == ExitCode.INPUT
+    told = capsys.readouterr()
+    assert "countersignature of party 'one'" in told.err
+    assert "party 'two'" not in told.err
 
 
 @pytest.fixture

@@ -76,11 +76,14 @@ def test_each_party_is_charged_what_its_rows_cost(identities, tables, masked_stu
         name: sum((c.epsilon for c in charges), Fraction(0))
         for name, charges in run.charges.items()
     }
-    quarter = Fraction(1, 4)  # one marginal under noise of scale 8
-    # north is in three releases of (1,), although it contributes to one only.
-    assert spent["north"] == 1 + 3 * quarter
-    assert spent["east"] == 1 + 2 * quarter + 2 * quarter
-    assert spent["south"] == 1 + Fraction(1, 8) + 2 * quarter
+    eighth = Fraction(1, 8)  # one marginal under noise of scale 16
+    # north is in three releases, one of (1,) and two of (1,) and (0,), and pays for all of them,
+    # although (0,) covers its rows never: whether it does could have depended on results.
+    assert spent["north"] == 1 + (1 + 2 + 2) * eighth
+    assert spent["east"] == 1 + (2 + 2) * eighth
+    assert spent["south"] == 1 + eighth + 2 * eighth
+    realised = [step.realised.get("north", 0) for step in run.steps if step.realised]
+    assert sum(realised) == 3 * eighth
     names = [c.step for c in run.charges["north"]]
     assert len(names) == len(set(names))
 

@@ -33,6 +33,8 @@ the cache may learn about s. Parties run on machines of their own.
 
 from __future__ import annotations
 
+from weakref import WeakValueDictionary
+
 from gmpy2 import invert, mpz, powmod_base_list
 
 from common.crypto.paillier.keys import PublicKey
@@ -52,7 +54,7 @@ class FixedBase:
     twice as long.
     """
 
-    __slots__ = ("_exponent_bytes", "_modulus", "_rows", "_window_bits")
+    __slots__ = ("__weakref__", "_exponent_bytes", "_modulus", "_rows", "_window_bits")
 
     def __init__(
         self, base: mpz, *, modulus: mpz, exponent_bits: int, by_nibbles: bool = False
@@ -109,12 +111,7 @@ class FixedBaseBlinder:
         """Return the table to make `count` more factors with."""
         before, self._few_left = self._few_left, self._few_left - count
         if self._powers is None or before >= 0 > self._few_left:
-            self._powers = FixedBase(
-                self._public_key.h,
-                modulus=self._public_key.n_squared,
-                exponent_bits=self._public_key.bits // 2,
-                by_nibbles=self._few_left >= 0,
-            )
+            self._powers = _powers_of_h(self._public_key, by_nibbles=self._few_left >= 0)
         return self._powers
 
     def factors(self, count: int) -> list[mpz]:
@@ -125,6 +122,23 @@ class FixedBaseBlinder:
             table.power_of_digits(exponents[start : start + width])
             for start in range(0, count * width, width)
         ]
+
+
+_tables: WeakValueDictionary[tuple[PublicKey, bool], FixedBase] = WeakValueDictionary()
+
+
+def _powers_of_h(key: PublicKey, *, by_nibbles: bool) -> FixedBase:
+    """Return the table of the key's public base; parties that share a process share it."""
+    name = (key, by_nibbles)
+    table = _tables.get(name)
+    if table is None:
+        table = _tables[name] = FixedBase(
+            key.h,
+            modulus=key.n_squared,
+            exponent_bits=key.bits // 2,
+            by_nibbles=by_nibbles,
+        )
+    return table
 
 
 class PowerBlinder:

@@ -35,6 +35,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -168,10 +169,20 @@ class Selection:
 
     def entry(self, key: PublicKey, *, context: bytes, parties: int, place: int) -> mpz:
         """Return E(u'_k) of the party at `place`; raise unless the selector is proved one-hot."""
-        selector = Selector.from_bytes(self.selector, key, parties)
-        selector.verify(key, context)
+        selector = _proved_selector(self.selector, key, parties, context)
         order = agreed_permutation(self.seed.reveal(), context=context, parties=parties)
         return selector.ciphertexts[order[place]]
+
+
+@lru_cache(maxsize=1)
+def _proved_selector(data: bytes, key: PublicKey, parties: int, context: bytes) -> Selector:
+    """Read and verify a selector; parties that share a process verify the same bytes once.
+
+    The answer depends on nothing but these public values, and a refusal is not remembered.
+    """
+    selector = Selector.from_bytes(data, key, parties)
+    selector.verify(key, context)
+    return selector
 
 
 def propose_seed(

@@ -1,6 +1,6 @@
 """DP-SUBN [Su16]: five phases, and the decisions between them."""
 
-from common.methods.dp_subn.decisions import bound, decisions
+from common.methods.dp_subn.decisions import decisions
 from common.methods.dp_subn.script import dp_subn
 from common.study.method import Method
 
@@ -11,6 +11,5 @@ METHOD = Method(
     single_turns=True,
     replaces_noise=True,
     decisions=decisions,
-    bound=bound,
     place=2,
 )

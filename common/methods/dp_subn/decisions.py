@@ -23,7 +23,7 @@ offered if it is maximal: no further parent would fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
@@ -282,21 +282,3 @@ def lowered(
         f"{method}: {name} is {got:,} {unit}, lowered from {useful:,} by a cap of the search. "
         f"Raise {caps} in [{method}] of the study (--set KEY=VALUE) to lift it."
     )
-
-
-def bound(study: Study) -> Mapping[str, Fraction] | None:
-    """Return the most that each party pays by noise replacement [Su16, Theorem 5].
-
-    The rows of party j are under fresh noise in every release from its turn on:
-    eps_1 + eps_2 + (K - j + 1) eps_3 + eps_4. What a run realises may be less, because a table
-    that is new in a release covers later parties only, and it depends on published results.
-    """
-    plan = Plan.of(study)
-    if study.profile != "paper" or plan.network.parents == 0:
-        return None
-    views, choice, update, tables = plan.epsilons
-    parties = len(plan.parties)
-    return {
-        name: views + choice + (parties - turn) * update + tables
-        for turn, (name, _) in enumerate(plan.parties)
-    }

@@ -146,7 +146,9 @@ def update_by_replacement(
     """Make one release per party by noise replacement: the paper's noise at its true cost."""
     sizes = search.variables.sizes
     coverages, statistics = Coverages(), Statistics()
+    turns: list[str] = []
     for name, rows in parties:
+        turns.append(name)
         frontier = search.frontier(network)
         families = families_of(frontier)
         if families:
@@ -164,6 +166,7 @@ def update_by_replacement(
                     release=release,
                     group=group,
                     request=search.variables.request(group.marginals),
+                    turns=tuple(turns),
                 )
                 totals.append((yield from replaced(step)))
             statistics.apply(release, totals)

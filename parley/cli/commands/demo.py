@@ -21,7 +21,7 @@ from common.tables import read_table
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.commands.simulate import run_in_processes
+from parley.cli.commands.simulate import require_countersigned, run_in_processes
 from parley.cli.options import AsJson, StudyMethod, tell_of_release, warned_of_large_epsilon
 from parley.simulation.partition import at_random
 from parley.simulation.population import demo_schema_toml, make_population
@@ -74,7 +74,7 @@ def demo(
         threading.Thread(target=_load_ahead, daemon=True).start()
         parts = at_random(people, len(_HOSPITALS), SeededRandomSource(f"{_SEED}/hospitals"))
         owners = dict(zip(_HOSPITALS, parts.values(), strict=True))
-        run_in_processes(owners, schema, terms, folder, timeout_s=_TIMEOUT_S)
+        _, refusals = run_in_processes(owners, schema, terms, folder, timeout_s=_TIMEOUT_S)
         synthetic = read_table(folder / release.table_name("csv"), schema).encode(schema)
         with console.progress("comparing with the population"):
             found = evaluate(people, synthetic, schema)
@@ -84,7 +84,9 @@ def demo(
     privacy = release.read_json(out, release.STATEMENT)
     tell_of_release(out, privacy)
     if json:
-        console.result_json({"out": str(out), "privacy": privacy} | found.as_json())
+        told = {"out": str(out), "refusals": dict(refusals), "privacy": privacy}
+        console.result_json(told | found.as_json())
+        require_countersigned(out, refusals)
         return
     console.result(
         f"{len(_HOSPITALS)} owners, {rows:,} simulated patients, epsilon "
@@ -95,6 +97,7 @@ def demo(
     console.result(f"synthetic table: {out / release.table_name('csv')}")
     console.result(f"report: {out / release.REPORT}")
     console.result(f"comparison with the population: {comparison}")
+    require_countersigned(out, refusals)
 
 
 def _write_tables(target: Path, rows: int, *, as_json: bool) -> None:

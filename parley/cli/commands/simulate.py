@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import pandas as pd
 import typer
 
-from common.errors import InputError
+from common.errors import InputError, NotCountersignedError
 from common.privacy.randomness import source_of
 from common.release import folder as release
 from common.release.fitted_study import FittedStudy
@@ -79,6 +79,9 @@ def simulate_study(
     The folder holds what `parley synthesize` writes, the study, results.bin (what was published
     during it), and transcript.json: bytes and rounds by phase and party. Beside it, OUT-times.json
     has the seconds too: they depend on the rows, so they are not for publication.
+
+    Over grpc the owners countersign the release. If one does not, the release is there all the
+    same, the command says who did not and why, and its exit code is 8.
     """
     release.check_target(out, overwrite=overwrite)
     rows, per_person = terms.rows, terms.rows_per_person
@@ -129,9 +132,10 @@ def simulate_study(
     else:
         tables = _dealt_out(read[0], number, partition_by, seed)
     chosen = terms.chosen()
+    refusals: Mapping[str, str] = {}
     with release.new_folder(out, overwrite=overwrite) as folder:
         if over_grpc:
-            traffic = run_in_processes(
+            traffic, refusals = run_in_processes(
                 tables, domains, chosen, folder,
                 timeout_s=_TIMEOUT_S, file_format=format, prior=prior,
             )  # fmt: skip
@@ -149,7 +153,8 @@ def simulate_study(
     release.write_file(times, dumps(traffic, indent=2) + "\n")
     counts = (t.data.num_rows if isinstance(t, TableFile) else len(t) for t in tables.values())
     made = sum(counts) if rows is None else rows
-    _report(out, files, made, traffic, owners=len(tables), as_json=json)
+    _report(out, files, made, traffic, refusals, owners=len(tables), as_json=json)
+    require_countersigned(out, refusals)
 
 
 def _warn_of_idle_drops(gone: Mapping[str, int], fitted: FittedStudy) -> None:
@@ -190,8 +195,11 @@ def run_in_processes(
     timeout_s: float,
     file_format: options.Format = "csv",
     prior: Path | None = None,
-) -> Mapping[str, object]:
-    """Run a study in a process per owner; put its release into a folder, return its transcript."""
+) -> tuple[Mapping[str, object], Mapping[str, str]]:
+    """Run a study in a process per owner, and put its release into a folder.
+
+    Return its transcript, and the owners that did not countersign the release with their reasons.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="parley-") as scratch,
         console.progress("study") as tell,
@@ -202,7 +210,18 @@ def run_in_processes(
         options.tell_decisions(consortium.study)
         place = consortium.run(timeout_s=timeout_s, tell=tell)
         shutil.copytree(place, folder, dirs_exist_ok=True)
-        return consortium.transcript()
+        return consortium.transcript(), consortium.refusals
+
+
+def require_countersigned(out: Path, refusals: Mapping[str, str]) -> None:
+    """Raise NotCountersignedError, with names and reasons, if an owner did not sign."""
+    if not refusals:
+        return
+    reasons = (f"{name} did not countersign it: {why}" for name, why in refusals.items())
+    raise NotCountersignedError(
+        f"{out}: the release is made and kept, but {'; '.join(reasons)}. Find out why before you "
+        "publish it"
+    )
 
 
 def _dealt_out(
@@ -252,6 +271,7 @@ def _report(
     files: list[str],
     rows: int,
     traffic: Mapping[str, object],
+    refusals: Mapping[str, str],
     *,
     owners: int,
     as_json: bool,
@@ -265,7 +285,7 @@ def _report(
         )  # fmt: skip
         measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
         console.result_json(
-            {"out": str(out), "files": files, "rows": rows}
+            {"out": str(out), "files": files, "rows": rows, "refusals": dict(refusals)}
             | {key: privacy[key] for key in told}
             | measured
         )

@@ -160,6 +160,7 @@ def test_the_plan_of_a_sum_holds_for_one_request_and_one_history(masked_study):
         release=release,
         group=release.groups[0],
         request=TableRequest(((0,),), SIZES),
+        turns=("north",),
     )
     plans = [
         sum_plan_of(masked_study, 0, asked, None, history=history).digest

@@ -10,7 +10,9 @@ from common.errors import InputError, PolicyError
 from common.methods.registry import method_of, methods, run_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.accounting import account, statement_of
+from common.study.dry_run import costs_without_rows
 from parley.simulation.in_process import run_study
+from party.owner.dry_run import dry_run
 from tests.harness.run_script import chain_tables, drive, identities_of, random_tables, study_of
 
 MIXED = (2, 3, 4, 2)
@@ -22,7 +24,7 @@ LEARNT = [name for name, each in methods().items() if name != "subn+" and not ea
 @pytest.mark.parametrize("profile", ["sound", "paper"])
 @pytest.mark.parametrize("encoding", ["own", "binary"])
 @pytest.mark.parametrize("method", LEARNT)
-@pytest.mark.parametrize("rows", [[300], [150, 5], [100] * 3])
+@pytest.mark.parametrize("rows", [[300], [150, 5], [100] * 3, [40] * 6])
 def test_roles_run_every_method_and_charge_what_the_accountant_says(
     rows, method, encoding, profile, aggregation
 ):
@@ -37,10 +39,49 @@ def test_roles_run_every_method_and_charge_what_the_accountant_says(
         colluders=0,
     )
     run = run_study(study, run_of, tables, identities_of(tables), source=SeededRandomSource(method))
-    accountant = account(study, run.steps)
-    for name in tables:
-        assert sum((c.epsilon for c in run.charges[name]), Fraction(0)) == accountant.spent(name)
     assert run.model.sample(30, SeededRandomSource("rows")).sizes == MIXED
+    check_one_number(study, run)
+
+
+def check_one_number(study, run):
+    """Expect the number in ledger, statement, review and forecast to be one and the same."""
+    statement = statement_of(
+        study, method_of(study), account(study, run.steps), source_private=True
+    ).as_dict()
+    expected = costs_without_rows(study, run_of(study))
+    for name in study.parties:
+        charged = sum((charge.epsilon + charge.rho for charge in run.charges[name]), Fraction(0))
+        reviewed = sum(step.cost for step in dry_run(study, name, begin=run_of))
+        assert statement["exact"]["parties_paid"][name] == str(charged)
+        assert reviewed == expected[name]
+        if study.delta:  # the variance of the noise is rounded up, by which tables there are
+            assert float(charged) == pytest.approx(float(reviewed), rel=1e-12)
+        else:
+            assert charged == reviewed
+
+
+# Terms under which a method's steps, and what they cost, could depend on what was published.
+@pytest.mark.parametrize(
+    ("method", "terms"),
+    [
+        *((name, {}) for name in methods()),
+        *((name, {"delta": Fraction(1, 10**6)}) for name, m in methods().items() if m.only_sums),
+        *((name, {"may_miss": 1}) for name, m in methods().items() if not m.single_turns),
+        ("dp-subn", {"cohorts": 3}),
+        ("dp-subn", {"profile": "paper"}),
+    ],
+)
+def test_what_a_method_costs_depends_on_nothing_published(method, terms):
+    parties = methods()[method].parties or 4
+    if method == "distdiffgen":
+        terms = terms | {"settings": (("divisions", 2), ("target", "a0"))}
+    for seed in range(3):
+        tables = random_tables(MIXED, [100 + seed] * parties, seed=seed)
+        study = study_of(tables, method=method, epsilon=Fraction(3), colluders=0, **terms)
+        source = SeededRandomSource(seed)
+        check_one_number(
+            study, run_study(study, run_of, tables, identities_of(tables), source=source)
+        )
 
 
 @pytest.mark.parametrize("method", LEARNT)

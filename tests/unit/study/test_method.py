@@ -10,7 +10,6 @@ from common.methods.floor import METHOD as FLOOR
 from common.study.method import (
     Decision,
     above_zero,
-    as_charged,
     between,
     no_decisions,
     parts,
@@ -49,10 +48,8 @@ def test_a_run_begins_anew_each_time_and_a_method_for_as_many_parties_takes_them
     assert first is not second
 
 
-def test_a_method_that_says_nothing_decides_nothing_and_is_bounded_by_its_charges():
+def test_a_method_that_says_nothing_decides_nothing():
     assert tuple(no_decisions(STUDY)) == ()
-    assert as_charged(STUDY) is None
-    assert FLOOR.bound(STUDY) is None
     assert Decision("k", "3").caution is None
     assert FLOOR.assumes(STUDY) == ""
     with pytest.raises(InputError):

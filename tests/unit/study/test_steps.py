@@ -62,7 +62,7 @@ def test_the_phase_is_for_people_and_history_and_number_are_in_the_digest():
 
 def test_a_sum_costs_every_party_that_contributes_and_a_choice_the_one_that_chooses():
     # A replaced row moves four counts by one each: 4 / 8.
-    assert STEP.costs == STEP.most_costs(()) == {"north": Fraction(1, 2), "south": Fraction(1, 2)}
+    assert STEP.costs == {"north": Fraction(1, 2), "south": Fraction(1, 2)}
     assert (STEP.cells, STEP.links, STEP.owners_with("north")) == (18, ((0, 1), (1, 2)), 2)
     assert CHOICE.costs == {"north": Fraction(1, 2)}
     assert CHOICE.owners_with("north") == 0  # its rows are added up with none

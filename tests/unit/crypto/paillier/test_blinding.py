@@ -6,7 +6,9 @@ from gmpy2 import mpz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.crypto.paillier import blinding
 from common.crypto.paillier.blinding import FixedBase, FixedBaseBlinder, PowerBlinder
+from common.crypto.paillier.keys import generate_key_pair
 from common.errors import LocalError
 from common.privacy.randomness import SeededRandomSource, below
 
@@ -88,3 +90,17 @@ def test_factors_are_the_same_whichever_table_they_come_from(public_key):
     assert whole == [one for count in (1, 200, 54, 1, 44) for one in portions.factors(count)]
     exponent = int.from_bytes(SeededRandomSource(5).random_bytes(width), "little")
     assert whole[0] == gmpy2.powmod(public_key.h, exponent, public_key.n_squared)
+
+
+def test_parties_that_share_a_process_share_the_table_of_a_key_while_they_need_it(private_key):
+    key = generate_key_pair(2048, SeededRandomSource("shared")).public_key
+    before = len(blinding._tables)
+    first, second = (FixedBaseBlinder(key, SeededRandomSource(place)) for place in range(2))
+    assert first.factors(3) != second.factors(3)
+    assert len(blinding._tables) == before + 1
+    other = FixedBaseBlinder(private_key.public_key, SeededRandomSource(0))
+    assert other.factors(3) != first.factors(3)
+    del first
+    assert second.factors(1)
+    del second
+    assert (key, True) not in blinding._tables, "no table outlives the studies of its key"

@@ -6,6 +6,7 @@ import pytest
 from common.crypto.identities.envelope import EnvelopeError
 from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.sums.one_share import (
+    Selection,
     Selector,
     agreed_permutation,
     make_selector,
@@ -15,6 +16,7 @@ from common.crypto.sums.one_share import (
 )
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.secret import Secret
 
 PARTIES = 3
 CONTEXT = b"a plan's digest"
@@ -135,3 +137,32 @@ def test_the_seed_reaches_every_other_party_and_nobody_else():
 def test_a_seed_of_another_length_is_refused():
     with pytest.raises(RemoteProtocolError, match="32 bytes"):
         agreed_permutation(b"short", context=CONTEXT, parties=3)
+
+
+def entry_of(selector, key, *, place, context=CONTEXT):
+    selection = Selection(selector=selector.to_bytes(key), seed=Secret(bytes(32)))
+    return selection.entry(key, context=context, parties=PARTIES, place=place)
+
+
+def test_parties_that_share_a_process_verify_a_selector_once(selector, public_key, monkeypatch):
+    verified = []
+
+    def verify(self, key, context, really=Selector.verify):
+        verified.append(context)
+        really(self, key, context)
+
+    monkeypatch.setattr(Selector, "verify", verify)
+    entries = [entry_of(selector, public_key, place=place) for place in range(PARTIES)]
+    assert sorted(entries) == sorted(selector.ciphertexts)
+    assert len(verified) <= 1, "none if another test has verified it"
+
+
+def test_what_was_verified_once_vouches_for_nothing_else(selector, private_key, public_key):
+    entry_of(selector, public_key, place=0)
+    with pytest.raises(RemoteProtocolError, match="entry 0"):
+        entry_of(selector, public_key, place=0, context=b"another plan's digest")
+    source = SeededRandomSource("forged")
+    forged = prove_selector(private_key, [0, 0, 0], context=CONTEXT, source=source)
+    for place in range(PARTIES):  # a refusal is not remembered as anything else, either
+        with pytest.raises(RemoteProtocolError, match="add up to 1"):
+            entry_of(forged, public_key, place=place)

@@ -2,7 +2,14 @@
 
 import pytest
 
-from common.errors import InputError, LocalError, ParleyError, PolicyError, RemoteProtocolError
+from common.errors import (
+    InputError,
+    LocalError,
+    NotCountersignedError,
+    ParleyError,
+    PolicyError,
+    RemoteProtocolError,
+)
 from parley.cli import main as cli
 from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
 
@@ -18,7 +25,13 @@ def test_help_names_every_command_and_the_exit_codes(parley):
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(InputError, 3), (LocalError, 3), (PolicyError, 4), (RemoteProtocolError, 5)],
+    [
+        (InputError, 3),
+        (LocalError, 3),
+        (PolicyError, 4),
+        (RemoteProtocolError, 5),
+        (NotCountersignedError, 8),
+    ],
 )
 def test_each_family_of_errors_has_its_exit_code(parley, monkeypatch, error, code):
     def refuse(*_, **__):

@@ -1,13 +1,17 @@
 """Options that commands share: what is typed, what is meant, and what is warned of."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from common.crypto.identities.identity import Identity
 from common.errors import InputError
+from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
+from common.study.document import Member
 from parley.cli.options import (
     Terms,
     criteria_of,
@@ -110,6 +114,18 @@ def test_caps_that_bind_and_a_bound_above_the_claim_are_warned_of(capsys):
     assert "claims an epsilon of 8; the mechanism's bound is 10" in capsys.readouterr().err.replace(
         "\n", " "
     )
+
+
+@pytest.mark.parametrize(("parties", "warned"), [(100, False), (101, True)])
+def test_more_turns_than_a_minute_has_room_for_are_warned_of(capsys, parties, warned):
+    names = [f"p{i}" for i in range(parties)]
+    members = tuple(
+        Member(name=name, rows=1, identity=Identity.generate(SeededRandomSource(name)).public)
+        for name in names
+    )
+    study = study_of(chain_tables(2, [10]), method="dp-subn", profile="paper")
+    tell_decisions(replace(study, members=members))
+    assert (f"{parties} owners take a turn each" in capsys.readouterr().err) == warned
 
 
 def test_without_a_key_a_release_has_no_signer():

@@ -73,7 +73,7 @@ STORY = {
         f"simulate {TABLE} --aggregation masked --out release",
         RELEASE
         | {"parties", "bytes", "seconds", "phases", "missing", "delta", "rho", "realised"}
-        | {"criteria"},
+        | {"criteria", "refusals"},
     ),
     "bundle": ("bundle release --out release.zip", {"out", "bytes"}),
     "demo": ("demo --tables play --rows 30", {"out", "rows"}),

@@ -50,9 +50,9 @@ def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, policy=SAMPLE, *
     study = Study(members=members, **(settings | changes))
     if steps is None:
         steps = [
-            planned(SUM, "a", order="abc"),
-            planned(CHOICE, "a", order="abc"),
-            planned(SUM, "a", order="abc"),
+            planned(SUM, "a"),
+            planned(CHOICE, "a"),
+            planned(SUM, "a"),
         ]
     around = Circumstances(
         party="a", identity=PEOPLE["a"], fewest_owners=fewest_owners(steps), rows=2000,
@@ -63,13 +63,11 @@ def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, policy=SAMPLE, *
 
 
 def test_a_step_is_counted_for_the_parties_it_concerns():
-    assert planned(SUM, "a", order="abc") == PlannedStep(
+    assert planned(SUM, "a") == PlannedStep(
         phase="structure", cost=Fraction(1, 4), tables=2, cells=8, owners=3
     )
-    assert planned(SUM, "d", order="abc") == PlannedStep(phase="structure", cost=Fraction(0))
-    assert planned(CHOICE, "a", order="abc") == PlannedStep(
-        phase="edges", cost=Fraction(1, 2), choices=1
-    )
+    assert planned(SUM, "d") == PlannedStep(phase="structure", cost=Fraction(0))
+    assert planned(CHOICE, "a") == PlannedStep(phase="edges", cost=Fraction(1, 2), choices=1)
 
 
 @pytest.mark.parametrize(("choices", "joint"), [("together", True), ("in turn", False)])
