@@ -26,7 +26,8 @@ from common.methods.registry import methods, run_of
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes, concatenate
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from common.study.prior import Prior
 from common.study.requests import Counts
 from common.study.steps import Model, SumStep

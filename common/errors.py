@@ -22,6 +22,10 @@ class OtherVersionError(LocalError):
     """A release that another version of parley made: this version cannot derive it again."""
 
 
+class UnknownSignerError(LocalError):
+    """A release whose signatures are all by keys that its study does not name."""
+
+
 class RemoteProtocolError(ParleyError):
     """A peer sent something that the protocol does not allow here. Our state did not change."""
 

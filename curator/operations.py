@@ -16,8 +16,8 @@ from common.service import backup
 from common.service.backup import About
 from common.service.database import Database
 from common.service.process import alone_in
-from common.study.document import Member
 from common.study.ids import StudyId
+from common.study.members import Member
 from curator.app import STORE, CuratorSettings
 from curator.live_role import DECLARED, declaration
 from curator.store.records import Record, StudyState

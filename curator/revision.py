@@ -12,7 +12,8 @@ from dataclasses import fields, replace
 from fractions import Fraction
 
 from common.schema import Schema
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 
 _YEAR = re.compile(r"(?<!\d)(20\d\d)(?!\d)")
 
@@ -27,10 +28,11 @@ def revised(
     schema: Schema | None = None,
     epsilon: Fraction | None = None,
     prior: str = "",
+    curator: str = "",
 ) -> Study:
     """Return an unsigned study that differs from an earlier one in what is given.
 
-    `prior` is the digest of the release to build on.
+    `prior` is the digest of the release to build on, `curator` the fingerprint to pin.
 
     Raises:
         InputError: an owner is not in the earlier study, or what is left is no study.
@@ -50,6 +52,7 @@ def revised(
         schema=schema or earlier.schema,
         epsilon=epsilon or earlier.epsilon,
         prior=prior,
+        curator=curator,
         signature=None,
     )
 

@@ -19,7 +19,8 @@ from common.service import checks
 from common.service.checks import Concern, Finding, certificate, found, running, state_folder
 from common.service.database import Database
 from common.service.process import Clock, software
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.credentials import CredentialFiles
 from common.wording import many

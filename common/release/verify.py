@@ -1,8 +1,9 @@
 """`parley verify`: is a release what its makers signed, and is it consistent?
 
-By default an identity that the release names must have signed: a party that the study pins, or the
-identity that signed the study; of a release of a single owner, its maker. A signature by an
-identity that nothing in the release names is worth as much as none, unless the caller asks for it.
+By default an identity that the study's digest stands for must have signed: a pinned party, or the
+pinned curator. Whoever signed the study's text is not among them: a signature can be replaced
+without a change of the digest. A release of a single owner has no digest that could name its maker.
+A signature by any other identity is worth as much as none, unless the caller asks for it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from common.crypto.identities.identity import normal_fingerprint
-from common.errors import InputError, OtherVersionError
+from common.errors import InputError, OtherVersionError, UnknownSignerError
 from common.privacy.statement import versions
 from common.release import folder as release
 from common.release.contents import Contents, FileError, data_names, open_release, read_whole
@@ -37,13 +38,13 @@ _NOT_SIGNED = (
     "are missing: the release is not signed, so files and manifest could have been changed alike. "
     "Ask for a signed one, or pass --unsigned if you know how it came here"
 )
-_NOT_PINNED = (
-    "none is by an identity that study.toml names. Pass the fingerprint that you were told with "
-    "--signer, or --unsigned if you know how the release came here"
-)
 _NO_CURATOR = (
-    "study.toml is signed by no curator, so --all-parties asked for the parties' signatures only: "
-    "pass the curator's fingerprint with --signer"
+    "study.toml pins no curator and is signed by none, so --all-parties asked for the parties' "
+    "signatures only: pass the curator's fingerprint with --signer"
+)
+_MAKER_NOT_NAMED = (
+    "nothing in the release says whose key its maker's is: compare the fingerprint with one that "
+    "the maker told you, or pass that one with --signer"
 )
 
 
@@ -204,7 +205,8 @@ class Verified:
     consistency: Consistency | None  # its files, against each other; None if that was not asked for
     # everything that is wrong; empty if nothing that was looked at is
     problems: tuple[Problem, ...]
-    remarks: tuple[str, ...] = ()  # what the caller asked for, and cannot be asked of this release
+    remarks: tuple[str, ...] = ()  # what the caller has to know of the signatures
+    unknown_signers: str = ""  # whose keys to compare, if no signature is by an identity to expect
 
     @property
     def not_checked(self) -> tuple[str, ...]:
@@ -216,7 +218,7 @@ class Verified:
     @property
     def verified(self) -> bool:
         """Whether everything was checked, and is right."""
-        return not self.problems and not self.not_checked
+        return not (self.problems or self.not_checked or self.unknown_signers)
 
     @property
     def derived(self) -> bool:
@@ -235,11 +237,14 @@ class Verified:
     def require(self, *, allow_other_version: bool = False) -> None:
         """Raise InputError, naming the files, unless there is no problem.
 
-        If there is none, but another version made the release, raise OtherVersionError.
+        If there is none, raise UnknownSignerError if no signature is by an identity to expect, and
+        OtherVersionError if another version made the release.
         """
         if self.problems:
             listed = "\n".join(f"- {problem}" for problem in self.problems)
             raise InputError(f"{self.where} is not a release to rely on:\n{listed}")
+        if self.unknown_signers:
+            raise UnknownSignerError(f"{self.where}: NOT VERIFIED. {self.unknown_signers}")
         if self.other_version is not None and not allow_other_version:
             raise OtherVersionError(
                 f"{self.where}: NOT VERIFIED. Not checked: {'; '.join(self.not_checked)}. Verify "
@@ -263,6 +268,7 @@ class Verified:
             "parley": self.checked.manifest.versions.get("parley"),
             "not_checked": list(self.not_checked),
             "remarks": list(self.remarks),
+            "unknown_signers": self.unknown_signers,
         }
 
 
@@ -294,9 +300,9 @@ def verify(
     with open_release(path) as contents:
         checked = check_bytes(contents, tell=tell)
         consistency = None if bytes_only else _consistency(contents, checked, tell)
+        study = _study(contents, checked) if consistency is None else consistency.study
     problems = [*checked.problems, *name_problems(checked.manifest)]
     problems += () if consistency is None else consistency.problems
-    study = None if consistency is None else consistency.study
     signed = {each.identity.fingerprint for each in checked.signatures}
     missing = {each: "a signature that is asked for" for each in signers if each not in signed}
     remarks = []
@@ -313,8 +319,14 @@ def verify(
     elif all_parties and not problems:  # or a release without parties would pass for vouched for
         detail = "is missing: without a study there are no parties that could countersign"
         problems.append(Problem(release.STUDY, Kind.MISSING, detail))
+    unknown = ""
     if not (unsigned or signers or all_parties):
-        problems += _unsigned(study, checked.signatures)
+        if not checked.signatures:
+            problems.append(Problem(FOLDER, Kind.SIGNATURE, _NOT_SIGNED))
+        elif study is not None:
+            unknown = unknown_signers(study, checked.signatures)
+        elif checked.manifest.study is None:
+            remarks.append(_MAKER_NOT_NAMED)
     problems += [
         Problem(f"{FOLDER}/{fingerprint}.json", Kind.SIGNATURE, f"is missing: {what}")
         for fingerprint, what in missing.items()
@@ -325,6 +337,7 @@ def verify(
         consistency=consistency,
         problems=tuple(problems),
         remarks=tuple(remarks),
+        unknown_signers=unknown,
     )
 
 
@@ -337,16 +350,32 @@ def _consistency(contents: Contents, checked: Checked, tell: Reporter) -> Consis
     return check_consistency(contents, checked, tell=tell)
 
 
-def _unsigned(study: Study | None, signatures: Sequence[Signature]) -> list[Problem]:
-    """Report that no identity signed that the release itself names."""
-    if not signatures:
-        return [Problem(FOLDER, Kind.SIGNATURE, _NOT_SIGNED)]
-    if study is None:
-        return []
-    pinned = {identity.fingerprint for identity in study.roster.values()} | {study.signer}
-    if any(each.identity.fingerprint in pinned for each in signatures):
-        return []
-    return [Problem(FOLDER, Kind.SIGNATURE, _NOT_PINNED)]
+def _study(contents: Contents, checked: Checked) -> Study | None:
+    """Read the study, if there is one: it says who must sign, whatever else is looked at."""
+    if checked.problems or checked.manifest.study is None:
+        return None
+    study = release.read_study(contents)
+    if study.digest.hex() != checked.manifest.study:
+        raise InputError(f"{release.STUDY}: its digest is not the manifest's")
+    return study
+
+
+def unknown_signers(study: Study, signatures: Sequence[Signature]) -> str:
+    """Say whose keys to compare; empty if an identity signed that the study's digest stands for."""
+    signed = {each.identity.fingerprint: f"{each.role.value} {each.name!r}" for each in signatures}
+    if signed.keys() & study.pinned:
+        return ""
+    told = (
+        f"The study pins curator {study.curator}, which did not sign it, nor did a party"
+        if study.curator
+        else "The study's digest pins no curator, and no party signed it"
+    )
+    listed = ", ".join(f"{fingerprint} ({who})" for fingerprint, who in signed.items())
+    return (
+        f"{told}. Whose key this is, nothing in the release says: {listed}. Compare it with the "
+        "fingerprint that the curator's operator told you (`parley keys show` prints it there), "
+        "and pass that one: --signer FINGERPRINT"
+    )
 
 
 def missing_parties(
@@ -366,9 +395,9 @@ def missing_parties(
 
 
 def curator_of(study: Study) -> str | None:
-    """Return the identity that signed the study as its curator, if a curator signed it."""
+    """Return the identity to expect as curator: the pinned one, else the signer of the study."""
     parties = {identity.fingerprint for identity in study.roster.values()}
-    return None if study.signer in parties else study.signer
+    return study.curator or (None if study.signer in parties else study.signer)
 
 
 def missing_curator(
@@ -381,4 +410,5 @@ def missing_curator(
         for each in signatures
     ):
         return {}
-    return {curator: "the signature, as curator, of the identity that signed the study"}
+    who = "that the study pins" if study.curator else "that signed the study"
+    return {curator: f"the signature, as curator, of the identity {who}"}

@@ -9,6 +9,7 @@ the study by itself, so nothing that matters can be asked for in any other way.
     epsilon = "0.8"
     delta = "1e-9"         # 0, pure epsilon, if it is left out
     purpose = "Where to build the next dialysis ward"
+    curator = "4K7Q-0TZM-V2WD-91HX-ENB5-RR3C-Y8GA-6JPS"   # who signs the release
     expires = 2027-06-30   # prior = "<SHA-256>" builds on an earlier release
 
     [[party]]
@@ -34,7 +35,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from common.crypto.identities.identity import Identity, PublicIdentity
+from common.crypto.identities.identity import Identity, PublicIdentity, normal_fingerprint
 from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError, located
@@ -65,6 +66,7 @@ from common.schema.toml import (
 )
 from common.study.criteria import Criterion, check_criteria, read_criteria
 from common.study.ids import StudyId
+from common.study.members import Member, member_in
 from common.study.signatures import StudySignature
 from common.wording import many
 
@@ -78,36 +80,6 @@ _CHOICES: Mapping[str, Collection[object]] = {
     "key_bits": KEY_BITS,
 }
 _VERSION = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A party as the study knows it: its name, its public row count, its pinned identity."""
-
-    name: str
-    rows: int
-    identity: PublicIdentity
-
-    def __post_init__(self) -> None:
-        with located("party"):
-            check_name(self.name, most=MOST_NAME)
-        if type(self.rows) is not int or self.rows < 1:
-            raise InputError(
-                f"party {self.name!r}: rows must be a whole number of at least 1, "
-                f"not {self.rows!r:.100}"
-            )
-        check_most(f"party {self.name!r}: rows", self.rows, most=MOST_ROWS)
-
-
-def member_in(entry: object) -> Member:
-    """Read a [[party]] of study.toml; InputError names it and what is wrong."""
-    if not isinstance(entry, dict) or set(entry) != {"name", "rows", "identity"}:
-        raise InputError(f"party: expected name, rows and identity, got {entry!r:.100}")
-    if not isinstance(entry["name"], str):
-        raise InputError(f"party: a name is a text, not {entry['name']!r}")
-    with located(f"party {entry['name']!r}"):
-        identity = PublicIdentity.from_text(entry["identity"])
-    return Member(name=entry["name"], rows=entry["rows"], identity=identity)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +118,8 @@ class Study:
         criteria: what the model must be good for: [[criterion]] tables.
         criteria_epsilon: the part of epsilon that they cost; 0 if there are none.
         prior: the SHA-256 of the manifest of an earlier release to build on; empty for none.
+        curator: the fingerprint of the curator's identity, which signs the release; empty in
+            studies that pin no curator, as those of parley 0.2.
         signature: the proposer's; not part of the digest. A wrong one is refused.
     """
 
@@ -175,6 +149,7 @@ class Study:
     criteria: tuple[Criterion, ...] = ()
     criteria_epsilon: Fraction = Fraction(0)
     prior: str = ""
+    curator: str = ""
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -210,6 +185,8 @@ class Study:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         check_most("output_rows", self.output_rows, most=MOST_ROWS)
         check_digest("prior", self.prior)
+        if self.curator and self.curator != _fingerprint(self.curator):
+            raise InputError(f"curator: write it as {_fingerprint(self.curator)!r}")
         self._check_people()
         sound = self.epsilon * (self.profile == "sound")
         check_criteria(self.criteria, self.schema, part=self.criteria_epsilon, epsilon=sound)
@@ -318,6 +295,12 @@ class Study:
         """The pinned identity of each party, by name and in order."""
         return {member.name: member.identity for member in self.members}
 
+    @cached_property
+    def pinned(self) -> frozenset[str]:
+        """The fingerprints that the digest stands for: of every party, and of the curator."""
+        parties = {identity.fingerprint for identity in self.roster.values()}
+        return frozenset(parties | ({self.curator} - {""}))
+
     def member(self, name: str) -> Member:
         """Return the party of this name; InputError if there is none."""
         for member in self.members:
@@ -366,13 +349,15 @@ class Study:
     def canonical(self) -> bytes:
         """The one byte string that stands for this study."""
         document = {
-            **{key: toml(getattr(self, key)) for key in _TERMS if key != "expires"},
+            **{key: toml(getattr(self, key)) for key in _TERMS if key not in _WHERE_GIVEN},
             "parley_study": _VERSION,
             "schema": self.schema.digest(),
             "members": [[m.name, m.rows, m.identity.text] for m in self.members],
             "settings": dict(self.settings),
             "criteria": [criterion.plain for criterion in self.criteria],
             "expires": "" if self.expires is None else self.expires.isoformat(),
+            # Left out where it is empty, so that the digests of parley 0.2 stay what they are.
+            **({"curator": self.curator} if self.curator else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
@@ -446,6 +431,10 @@ class Study:
         )
 
 
+def _fingerprint(value: object) -> str:
+    return normal_fingerprint(text(value))
+
+
 _COUNT = whole(least=0)
 _TERMS: Mapping[str, Parser] = {
     "name": text, "method": text, "epsilon": parse_epsilon, "delta": parse_delta, "profile": text,
@@ -455,7 +444,9 @@ _TERMS: Mapping[str, Parser] = {
     "rows_per_person": _COUNT, "owners_per_person": _COUNT,
     "criteria_epsilon": parse_epsilon,
     **dict.fromkeys(TEXTS, text), "expires": date, "prior": text,
+    "curator": _fingerprint,
 }  # fmt: skip
+_WHERE_GIVEN = ("expires", "curator")  # of these terms the canonical bytes have a form of their own
 
 
 def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:

@@ -11,6 +11,7 @@ from common.errors import (
     ParleyError,
     PolicyError,
     RemoteProtocolError,
+    UnknownSignerError,
 )
 from parley.cli import interrupts
 
@@ -27,6 +28,7 @@ class ExitCode(IntEnum):
     OTHER_VERSION = 6
     WARNED = 7
     NOT_COUNTERSIGNED = 8
+    UNKNOWN_SIGNER = 9
     INTERRUPTED = interrupts.EXIT_CODE
     OUTPUT_CLOSED = 141
 
@@ -41,6 +43,8 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.OTHER_VERSION: "another version of parley made the release; it is not verified",
     ExitCode.WARNED: "`doctor --monitor` found something worth a look, and nothing wrong",
     ExitCode.NOT_COUNTERSIGNED: "an owner did not countersign a release; the release is kept",
+    ExitCode.UNKNOWN_SIGNER: "the release is signed by keys that its study does not name; "
+    "it is not verified",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C, SIGTERM); nothing is left half-written",
     ExitCode.OUTPUT_CLOSED: "whatever read the output stopped reading, as `| head` does",
 }
@@ -50,6 +54,7 @@ _FAMILIES: tuple[tuple[type[ParleyError], ExitCode], ...] = (
     (PolicyError, ExitCode.REFUSED),
     (RemoteProtocolError, ExitCode.PEER),
     (OtherVersionError, ExitCode.OTHER_VERSION),
+    (UnknownSignerError, ExitCode.UNKNOWN_SIGNER),
     (LocalError, ExitCode.INPUT),
 )
 

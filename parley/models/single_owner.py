@@ -57,11 +57,13 @@ class Subn:
         epsilon: the budget, spent exactly. Text and fractions are taken as written.
         delta: the probability outside of which epsilon holds; 0 is pure epsilon.
         seed: makes the run repeatable and NOT PRIVATE: for experiments only.
+        signer: the fingerprint of the identity that will sign the release; the study pins it.
     """
 
     epsilon: str | Fraction | int | float = 1.0
     delta: str | Fraction | int | float = 0
     seed: int | None = None
+    signer: str | None = None
 
     def fit(
         self, table: Table, schema: Schema | Path | str, *, tell: Reporter = silent
@@ -74,7 +76,10 @@ class Subn:
         Raises:
             InputError: a table that does not fit the schema, or an option that cannot be had.
         """
-        terms = {"epsilon": self.epsilon, "delta": self.delta, "aggregation": "masked"}
+        terms = {
+            "epsilon": self.epsilon, "delta": self.delta, "aggregation": "masked",
+            "curator": self.signer,
+        }  # fmt: skip
         return run_in_process({OWNER: table}, schema, terms, seed=self.seed, tell=tell)
 
 

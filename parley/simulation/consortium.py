@@ -34,7 +34,8 @@ from common.release.single_owner import Table, as_arrow
 from common.release.verify import Verified, verify
 from common.schema import Schema
 from common.service.process import system_clock
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
 from common.wording import Reporter, silent
@@ -92,7 +93,8 @@ class Consortium:
         signer = load_identity(ring.identity)
         known = priors(self._curator)
         digest = None if prior is None else known.add(prior).digest
-        named = {"name": "simulation", "prior": digest, **terms}
+        pinned = signer.public.fingerprint
+        named = {"name": "simulation", "prior": digest, "curator": pinned, **terms}
         self.study = Study.of(named, schema=schema, members=members).signed_by(signer)
         known.begin(self.study)  # refuses a study that could never be run
         for home in self._parties.values():

@@ -24,7 +24,8 @@ from common.release.prior import PriorRelease, read_prior
 from common.release.single_owner import Table, as_schema, encode
 from common.schema import Schema
 from common.study.accounting import account, statement_of
-from common.study.document import DEFAULT_METHOD, Member, Study
+from common.study.document import DEFAULT_METHOD, Study
+from common.study.members import Member
 from common.study.transcript import transcript_of
 from common.wording import Reporter, silent
 from parley.simulation.in_process import run_study

@@ -15,7 +15,8 @@ from common.crypto.key_files import load_identity
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.service.process import JsonFormatter, system_clock
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from curator import app as curator_app
 from curator.app import CuratorSettings
 from curator.publisher import publish

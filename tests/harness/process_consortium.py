@@ -26,7 +26,8 @@ from common.schema import Schema
 from common.schema.codes import Codes
 from common.service.database import Database
 from common.service.process import log_to, stopping_on_signals, system_clock
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from curator import app as curator_app
 from curator.app import CuratorSettings, open_store, propose
 from curator.store.records import StudyState as CuratorState

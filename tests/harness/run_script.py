@@ -12,7 +12,8 @@ from common.crypto.sums.replacement import ShareKeeper
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes, concatenate
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from common.study.requests import Counts
 from common.study.script import Result
 from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, step_digest

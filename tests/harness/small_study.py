@@ -16,7 +16,8 @@ from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.privacy.sensitivity import Sensitivity
 from common.schema import Schema
 from common.schema.codes import Codes
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from common.study.requests import TableRequest
 from common.study.steps import ChoiceStep, ReplaceStep, SumStep
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from common.crypto.key_files import load_identity
+from common.crypto.key_files import load_identity, load_public_identity
 from common.errors import InputError
 from common.files import write_new
 from common.methods.registry import run_of
@@ -82,6 +82,7 @@ def new(
     members = [member_of(written) for written in party]
     earlier = None if prior is None else read_prior(prior)
     about["prior"] = None if earlier is None else earlier.digest
+    about["curator"] = pinned_curator(config) or None
     study = Study.of(terms.chosen() | about, schema=options.load_schema(schema), members=members)
     _require_time_left(study)
     (earlier.begin if earlier else run_of)(study)  # refuses a study that could never be run
@@ -113,6 +114,7 @@ def add(
     _require_time_left(proposed)
     if prior is not None:
         priors(settings).add(prior)
+    _check_curator(proposed, study, pinned_curator(config))
     if proposed.signature is None and not unsigned:
         proposed = signed(proposed, config, signer)
         console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
@@ -138,7 +140,10 @@ def reform(
     """
     earlier = _earlier(study, config, over=True)
     made = revised(
-        earlier, name=name or f"{earlier.name}, without {', '.join(without)}", without=without
+        earlier,
+        name=name or f"{earlier.name}, without {', '.join(without)}",
+        without=without,
+        curator=pinned_curator(config),
     )
     run_of(made)  # refuses a study that could never be run
     made = made if unsigned else signed(made, config, signer)
@@ -188,6 +193,7 @@ def renew(
         schema=None if schema is None else options.load_schema(schema),
         epsilon=None if epsilon is None else parse_epsilon(epsilon),
         prior="" if built_on is None else built_on.digest,
+        curator=pinned_curator(config),
     )
     (built_on.begin if built_on else run_of)(made)  # refuses a study that could never be run
     made = made if unsigned else signed(made, config, signer)
@@ -210,6 +216,30 @@ def signed(study: Study, config: Path | None, signer: Path | None) -> Study:
     return study.signed_by(load_identity(signer, passphrase=passphrase))
 
 
+def pinned_curator(config: Path | None) -> str:
+    """Return the fingerprint of the curator's identity, which studies pin; empty without one."""
+    try:
+        keys = curator_settings(config, os.environ).values.keys
+        return load_public_identity(keys / "identity.pub").fingerprint
+    except InputError:
+        return ""
+
+
+def _check_curator(study: Study, file: Path, curator: str) -> None:
+    """Refuse a study that pins another curator than this one; warn of a study that pins none."""
+    if study.curator and study.curator != curator:
+        raise InputError(
+            f"{file}: it pins curator {study.curator}, and this curator is "
+            f"{curator or 'without an identity'}. Offer it there, or write the study again here"
+        )
+    if curator and not study.curator:
+        console.warn(
+            f"{file}: it pins no curator, so every reader of its release has to compare the "
+            f'curator\'s fingerprint. Write curator = "{curator}" above its tables, and send the '
+            "owners that text"
+        )
+
+
 def tell_offered(
     study: Study, file: Path, *, as_json: bool, changes: Sequence[str] | None = None
 ) -> None:
@@ -221,6 +251,11 @@ def tell_offered(
 
 
 def _write(study: Study, out: Path) -> None:
+    if not study.curator:
+        console.warn(
+            "the study pins no curator, so every reader of its release has to compare the "
+            "curator's fingerprint. Name the settings of a curator with an identity (--config)"
+        )
     write_new(out, study.to_toml().encode())
     console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
 

@@ -133,6 +133,8 @@ def simulate_study(
         tables = _dealt_out(read[0], number, partition_by, seed)
     chosen = terms.chosen()
     refusals: Mapping[str, str] = {}
+    if signer is not None:  # who signs the release is its curator, and stands for the study, too
+        chosen["curator"] = signer.identity.public.fingerprint
     with release.new_folder(out, overwrite=overwrite) as folder:
         if over_grpc:
             traffic, refusals = run_in_processes(
@@ -169,7 +171,7 @@ def _warn_of_idle_drops(gone: Mapping[str, int], fitted: FittedStudy) -> None:
 def _write(
     folder: Path, fitted: FittedStudy, file_format: options.Format, signer: Signer | None
 ) -> None:
-    if signer is not None:  # who signs the release as its curator stands for the study, too
+    if signer is not None:
         fitted = replace(fitted, study=fitted.study.signed_by(signer.identity))
     with console.progress("writing") as tell:
         write_release(folder, fitted, file_format=file_format, signer=signer, tell=tell)

@@ -123,7 +123,8 @@ def synthesize(
     if delta != "0" and method != "subn+":
         raise InputError(f"--delta: {method} promises pure epsilon only. Use --method subn+")
     if method == "subn+":
-        maker = Subn(epsilon=epsilon, delta=delta, seed=seed)
+        pinned = None if signer is None else signer.identity.public.fingerprint
+        maker = Subn(epsilon=epsilon, delta=delta, seed=seed, signer=pinned)
     elif method == "privelet":
         left_alone = _left_alone(untransformed, variant)
         maker = Privelet(epsilon=epsilon, method=variant, untransformed=left_alone, seed=seed)

@@ -55,11 +55,12 @@ def verify_release(
 
     Then whether the files agree: privacy statement and model are derived again from the study and
     what was published during it, and the report is made again. Exit code 0, or 3 with the files at
-    fault, or 6 if another version of parley made the release, so that nothing can be derived.
+    fault, or 6 if another version of parley made the release, so that nothing can be derived, or 8
+    if only keys signed it that the study's digest does not stand for.
 
-    An identity that study.toml names must have signed; of a release of one owner, its maker. A
-    signature says who vouches, not that you should trust them: compare the fingerprint with one
-    that you were told, or give it as --signer.
+    A party or the curator that study.toml pins must have signed; of a release of one owner, its
+    maker. A signature says who vouches, not that you should trust them: compare the fingerprint
+    with one that you were told, or give it as --signer.
     """
     if safe_for_spreadsheets is not None:
         check_copy(release, target=safe_for_spreadsheets)
@@ -76,6 +77,8 @@ def verify_release(
         console.result_json(found.as_json())
         if found.problems:
             raise typer.Exit(ExitCode.INPUT)
+        if found.unknown_signers:
+            raise typer.Exit(ExitCode.UNKNOWN_SIGNER)
         if found.other_version is not None and not allow_other_version:
             raise typer.Exit(ExitCode.OTHER_VERSION)
     else:
@@ -91,6 +94,8 @@ def report(found: Verified) -> None:
     agree = ", and they agree with each other" if found.verified else ""
     word = "verified" if found.verified or found.consistency is None else "NOT VERIFIED:"
     console.result(f"{word} {found.where}: {files} files are what the manifest says{agree}")
+    if found.checked.manifest.study is not None:
+        console.result(f"study {found.checked.manifest.study}")
     for signature in found.signatures:
         console.result(str(signature))
     if not found.signatures:

@@ -13,7 +13,8 @@ from common.errors import InputError, PolicyError
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema, limits
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from party.owner.dry_run import dry_run
 
 PEOPLE = {name: Identity.generate(SeededRandomSource(name)).public for name in "abc"}

@@ -13,7 +13,8 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.attribute import Attribute, Listed
 from common.schema.codes import Codes
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from common.study.sums import encode_result
 from parley.simulation.in_process import run_study
 

@@ -18,8 +18,9 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.service.database import Database
-from common.study.document import Member, Study
+from common.study.document import Study
 from common.study.history import History
+from common.study.members import Member
 from common.study.messages import StepOpened, StudyOpened
 from common.study.steps import step_digest
 from common.wire import codec

@@ -17,7 +17,8 @@ from common.privacy.sensitivity import Sensitivity
 from common.release.diagnostics import Verdict, expected_errors, noise_caution
 from common.release.measured import _residuals, study_shares, study_tables
 from common.schema import Codes
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from common.study.requests import RowsInMemory, TableRequest
 from common.study.steps import SumStep
 from common.study.sums import encode_result

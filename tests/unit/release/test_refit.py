@@ -11,7 +11,8 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.release.refit import _Answers, refit_study
 from common.schema import Codes, Schema
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from common.study.requests import RowsInMemory
 
 SCHEMA = Schema.from_toml(

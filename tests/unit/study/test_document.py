@@ -1,6 +1,5 @@
 """The study document: read, written, pinned by its digest; contradictions are refused."""
 
-import base64
 import dataclasses
 import datetime as dt
 from fractions import Fraction
@@ -15,7 +14,8 @@ from common.errors import InputError
 from common.methods.registry import methods
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
-from common.study.document import Member, Study, member_in
+from common.study.document import Study
+from common.study.members import Member
 
 SCHEMA = Schema.from_toml(
     """
@@ -223,43 +223,25 @@ def test_a_delta_above_one_of_the_rows_is_refused():
         study(delta=Fraction(1, 10**6), members=tuple(rows))
 
 
-IDENTITY = Identity.generate(SeededRandomSource("north")).public
-ENTRY = {
-    "name": "north",
-    "rows": 7,
-    "identity": base64.b64encode(IDENTITY.encoded).decode(),
-}
+CURATOR = Identity.generate(SeededRandomSource("hub")).public.fingerprint
 
 
-def test_a_party_is_read_as_it_is_written():
-    assert member_in(ENTRY) == Member(name="north", rows=7, identity=IDENTITY)
+def test_a_study_pins_its_curator_in_the_text_and_in_the_digest():
+    pinned = study(curator=CURATOR)
+    assert f'curator = "{CURATOR}"' in pinned.to_toml()
+    assert Study.from_toml(pinned.to_toml()) == pinned
+    assert pinned.digest != study().digest
+    assert pinned.pinned == {each.fingerprint for each in IDENTITIES} | {CURATOR}
+    with pytest.raises(InputError, match="curator: not a fingerprint"):
+        Study.from_toml(pinned.to_toml().replace(CURATOR, "hub"))
+    for typed in (CURATOR.lower(), CURATOR.replace("-", "")):
+        assert Study.from_toml(pinned.to_toml().replace(CURATOR, typed)) == pinned
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"name": ""}, "party: "),
-        ({"name": "a\nb"}, "party: "),
-        ({"name": "x" * 10_000}, "party: "),
-        ({"name": 5}, "a name is a text, not 5"),
-        ({"rows": 0}, "party 'north': rows must be a whole number of at least 1, not 0"),
-        ({"rows": True}, "whole number of at least 1, not True"),
-        ({"rows": 7.0}, "whole number of at least 1, not 7.0"),
-        ({"rows": 10**15}, "party 'north': rows"),
-        ({"identity": "?"}, "party 'north': identity is not base64"),
-        ({"identity": None}, "party 'north': identity is not base64"),
-        ({"extra": 1}, "expected name, rows and identity"),
-    ],
-)
-def test_what_cannot_take_part_is_refused_by_name(change, words):
-    with pytest.raises(InputError, match=words):
-        member_in(ENTRY | change)
-
-
-def test_an_entry_that_is_no_table_is_refused_and_shown_in_part_only():
-    with pytest.raises(InputError, match="expected name, rows and identity") as refused:
-        member_in("x" * 10_000)
-    assert len(str(refused.value)) < 200
+def test_a_study_without_a_curator_has_the_digest_that_version_0_2_gave_it():
+    expected = "cc66041d5410da9eb5622b8cb3166149bd56db1cb3805b0e60ada9f5e525ed90"
+    assert study().digest.hex() == expected
+    assert "curator" not in study().to_toml()
 
 
 def test_the_parties_are_known_by_name_and_in_order():

@@ -13,7 +13,8 @@ from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
 from common.study.accounting import account, statement_of
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from parley.simulation.in_process import run_study
 
 SCHEMA = Schema.from_toml(

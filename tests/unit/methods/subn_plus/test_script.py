@@ -34,7 +34,8 @@ from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Schema
 from common.schema.codes import Codes
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from common.study.script import ScriptRun
 from parley.simulation.in_process import RowsInMemory, run_study
 from tests.harness.run_script import feed

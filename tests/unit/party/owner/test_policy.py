@@ -12,7 +12,8 @@ from common.errors import InputError, PolicyError
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.spending import Spending, rho_of
 from common.schema import Schema
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from party.owner.policy import SAMPLE, Circumstances, Policy
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')

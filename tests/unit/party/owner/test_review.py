@@ -16,7 +16,8 @@ from common.privacy.sensitivity import Sensitivity
 from common.privacy.spending import Spending
 from common.schema import Schema
 from common.study.criteria import read_criteria
-from common.study.document import Member, Study
+from common.study.document import Study
+from common.study.members import Member
 from common.study.requests import TableRequest
 from common.study.steps import ChoiceStep, SumStep
 from party.owner.dry_run import PlannedStep, dry_run, fewest_owners, planned

@@ -1,12 +1,13 @@
 """Studies that are written down, signed and offered, or made of earlier ones."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from common.crypto.identities.identity import Identity
-from common.crypto.key_files import save_identity
+from common.crypto.key_files import load_public_identity, save_identity
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
@@ -144,3 +145,32 @@ def test_an_owner_cannot_be_declared_missing_where_all_are_needed(parley, place,
     early = parley("curator", "study", "missing", "with gaps", "south", *HUB)
     assert "it does not run (waiting for parties), so no owner is missing" in early.err
     assert "has no party 'x'" in parley("curator", "study", "missing", "health 2026", "x", *HUB).err
+
+
+def test_a_new_study_pins_the_curator_whose_settings_are_named(parley, place, three):
+    own = load_public_identity(place.folder / "hub" / "keys" / "identity.pub").fingerprint
+    assert three.curator == own
+    words = ["renew", "health 2026", "--out", "next.toml"]
+    assert parley("curator", "study", *words, *HUB).code == 0
+    assert Study.load(place.folder / "next.toml").curator == own
+
+
+def test_a_study_that_pins_another_curator_is_not_offered_here(parley, place, three):
+    other = replace(three, curator=SIGNER.public.fingerprint, signature=None)
+    (place.folder / "other.toml").write_text(other.to_toml())
+    done = parley("curator", "study", "add", "other.toml", *HUB)
+    assert done.code == 3
+    assert f"it pins curator {SIGNER.public.fingerprint}, and this curator is" in done.err
+    without = replace(three, curator="", signature=None)
+    (place.folder / "without.toml").write_text(without.to_toml())
+    done = parley("curator", "study", "add", "without.toml", *HUB)
+    assert done.code == 0
+    assert f'Write curator = "{three.curator}"' in done.err
+
+
+def test_a_study_that_no_curators_settings_made_pins_none_and_says_so(parley, place, key):
+    words = [w for w in place.words() if w not in ("--config", "hub/curator.toml")]
+    done = parley(*words, "--signer", str(key))
+    assert done.code == 0, done.err
+    assert Study.load(place.folder / "study.toml").curator == ""
+    assert "the study pins no curator" in done.err

@@ -15,8 +15,11 @@ import pytest
 from common.crypto.identities.identity import Identity
 from common.crypto.key_files import load_identity
 from common.privacy.randomness import SeededRandomSource
+from common.release import derive
+from common.release.archive import add_signature
 from common.release.manifest import Signer, SignerRole
-from common.release.verify import missing_curator
+from common.release.verify import missing_curator, verify
+from common.release.writing import pages_of
 from common.study.document import Study
 from tests.unit.parley.cli.commands.conftest import append, finish_again, sign_again
 
@@ -244,30 +247,114 @@ def test_a_release_whose_signatures_were_removed_is_not_verified(parley, copies,
     assert "it is not signed" in allowed.err
 
 
-def test_a_signature_that_the_study_does_not_name_counts_only_if_asked_for(parley, made, copies):
-    study = replace(Study.load(copies / "several" / "study.toml"), signature=None)
-    (copies / "several" / "study.toml").write_text(study.to_toml())
-    sign_again(copies / "several", made)
-    done = parley("verify", "several")
-    assert done.code == 3
-    assert "none is by an identity that study.toml names" in done.err
-    assert parley("verify", "several", "--signer", fingerprint(made)).code == 0
-    assert parley("verify", "several", "--unsigned").code == 0
+STRANGER = Identity.generate(SeededRandomSource("stranger"))
+
+
+def replace_the_rows(folder, monkeypatch):
+    """Put one row into the place of all, as a stranger who signs study and release himself."""
+    table, study = folder / "synthetic.csv", folder / "study.toml"
+    names, row, *more = table.read_text().splitlines()
+    table.write_text("\n".join([names, *[row] * (1 + len(more))]) + "\n")
+    study.write_text(Study.load(study).signed_by(STRANGER).to_toml())
+    sign_as(folder, STRANGER)
+
+    def keep_pages(fitted, rows, kept, *, date):
+        pages = pages_of(fitted, rows, kept, date=date)
+        for name, text in pages.items():
+            (folder / name).write_text(text)
+        return pages
+
+    with monkeypatch.context() as patched:  # parley itself makes him pages that fit the rows
+        patched.setattr(derive, "pages_of", keep_pages)
+        verify(folder, unsigned=True)
+    sign_as(folder, STRANGER)
+
+
+def sign_as(folder, identity):
+    finish_again(folder)
+    add_signature(folder, Signer(role=SignerRole.CURATOR, name="hub", identity=identity).sign(
+        (folder / "manifest.json").read_bytes()
+    ))  # fmt: skip
+
+
+def test_rows_that_a_stranger_signed_are_not_verified(parley, made, copies, monkeypatch):
+    replace_the_rows(copies / "several", monkeypatch)
+    assert verify(copies / "several", unsigned=True).problems == (), "the files agree"
+    for words in ([], ["--bytes-only"]):
+        done = parley("verify", "several", *words)
+        assert (done.code, done.out) == (8, "")
+        assert "NOT VERIFIED" in done.err
+        assert f"pins curator {fingerprint(made)}, which did not sign it" in done.err
+        assert STRANGER.public.fingerprint in done.err
+        assert "--signer FINGERPRINT" in done.err
+        told = parley("verify", "several", "--json", *words)
+        assert (told.code, told.json["verified"], told.json["problems"]) == (8, False, [])
+        assert STRANGER.public.fingerprint in told.json["unknown_signers"]
+    assert parley("verify", "several", "--signer", fingerprint(made)).code == 3
+    assert parley("verify", "several", "--all-parties").code == 3
+
+
+def test_the_pinned_curator_is_part_of_the_digest(parley, made, copies):
+    """So a stranger who pins himself makes another study, and the manifest's digest shows it."""
+    study = Study.load(copies / "several" / "study.toml")
+    assert study.curator == fingerprint(made)
+    other = replace(study, curator=STRANGER.public.fingerprint, signature=None)
+    assert other.digest != study.digest
+    assert f"study {study.digest.hex()}" in parley("verify", "several").out
+
+
+def test_a_study_of_an_earlier_version_pins_no_curator_and_its_key_is_to_be_compared(
+    parley, made, small
+):
+    """Its release needs --signer; the identity that signed the study proves nothing."""
+    small()
+    words = ["simulate", "data.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "r"]
+    assert parley(*words, "--aggregation", "masked").code == 0
+    study = Study.load(Path("r/study.toml"))
+    assert study.curator == ""
+    hub = load_identity(made / "keys" / "identity.key")
+    for agreed in (study, study.signed_by(hub)):
+        Path("r/study.toml").write_text(agreed.to_toml())
+        sign_again(Path("r"), made)
+        done = parley("verify", "r")
+        assert (done.code, done.out) == (8, "")
+        assert "digest pins no curator, and no party signed it" in done.err
+        assert f"{fingerprint(made)} (curator 'hub')" in done.err
+        assert parley("verify", "r", "--signer", fingerprint(made)).code == 0
+        assert parley("verify", "r", "--unsigned").code == 0
+
+
+def test_whose_key_a_single_owners_is_has_to_be_compared(parley, copies):
+    done = parley("verify", "one")
+    assert done.code == 0
+    assert "nothing in the release says whose key its maker's is" in done.err
+    assert "--signer" in done.err
+
+
+def test_a_release_of_one_owners_study_is_verified_by_the_key_that_the_study_pins(parley, small):
+    small()
+    key = parley("keys", "identity", "--folder", "mine").out.split()[-1]
+    words = ["synthesize", "data.csv", "--schema", "schema.toml", "--epsilon", "1", "--out", "r"]
+    assert parley(*words, "--sign-with", "mine/identity.key", "--method", "subn+").code == 0
+    assert Study.load(Path("r/study.toml")).curator == key
+    assert parley("verify", "r").code == 0
 
 
 def test_all_parties_includes_the_curator_that_signed_the_study():
     owners = [Identity.generate(SeededRandomSource(name)) for name in "ab"]
     hub, other = (Identity.generate(SeededRandomSource(name)) for name in ("hub", "other"))
-    agreed = SimpleNamespace(roster={"a": owners[0].public}, signer=hub.public.fingerprint)
     party = Signer(role=SignerRole.PARTY, name="a", identity=owners[0]).sign(b"m")
     curator = Signer(role=SignerRole.CURATOR, name="hub", identity=hub).sign(b"m")
     stranger = Signer(role=SignerRole.CURATOR, name="hub", identity=other).sign(b"m")
-    assert missing_curator(agreed, [party, curator], []) == {}
-    assert list(missing_curator(agreed, [party], [])) == [hub.public.fingerprint]
-    assert list(missing_curator(agreed, [party, stranger], [])) == [hub.public.fingerprint]
-    assert missing_curator(agreed, [party, stranger], [other.public.fingerprint]) == {}
+    expected = hub.public.fingerprint
+    for pinned, signer in (("", expected), (expected, other.public.fingerprint)):
+        agreed = SimpleNamespace(roster={"a": owners[0].public}, signer=signer, curator=pinned)
+        assert missing_curator(agreed, [party, curator], []) == {}
+        assert list(missing_curator(agreed, [party], [])) == [expected]
+        assert list(missing_curator(agreed, [party, stranger], [])) == [expected]
+        assert missing_curator(agreed, [party, stranger], [other.public.fingerprint]) == {}
     for no_curator in (None, owners[0].public.fingerprint):  # unsigned, or signed by a party
-        agreed.signer = no_curator
+        agreed = SimpleNamespace(roster={"a": owners[0].public}, signer=no_curator, curator="")
         assert missing_curator(agreed, [party], []) == {}
 
 
