@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.crypto.identities.identity import Identity
 from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
 from common.release.prior import Priors
@@ -183,12 +184,14 @@ def serve(
     stopping: threading.Event,
     clock: Clock,
     software: str,
+    identity: Identity | None = None,
     started: Callable[[int], None] = lambda port: None,
 ) -> None:
     """Run a curator until it is told to stop.
 
-    `publish` makes the release of a study that has every result, and returns where it is. `started`
-    is called with the port when calls are taken.
+    `publish` makes the release of a study that has every result, and returns where it is.
+    `identity` signs releases; the curator proves it to parties. `started` is called with the port
+    when calls are taken.
 
     Raises:
         InputError: the address, the keys or the state cannot be used, or another curator has it.
@@ -220,6 +223,7 @@ def serve(
             listen=settings.listen,
             clock=clock,
             software=software,
+            identity=identity,
             most_streams=settings.most_streams,
             frame_timeout_s=settings.frame_timeout_s,
             reflection=settings.reflection,

@@ -8,7 +8,8 @@ The proposer, usually the curator's operator, signs the digest inside the study'
 
 The signature is about the digest, so it is not part of what the digest stands for. It travels
 wherever the text does: an owner can check a file that came by mail as well as one that the curator
-sent. An approval is a signature over the digest and the party's name. Both are Ed25519.
+sent. An approval is a signature over the digest and the party's name. A curator proves to a party
+that it is the one which a study pins by signing a challenge. All three are Ed25519.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from common.study.ids import StudyId
 
 _PROPOSAL = b"parley study, signed by who proposes it, version 1\0"
 _APPROVAL = b"parley approval of a study, version 1\0"
+_PROOF = b"parley curator proves its identity, version 1\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +81,8 @@ def require_approval(
 ) -> None:
     """Raise InvalidSignature unless the party's pinned identity approved the study."""
     identity.verify(signature, message=approval_statement(study=study, party=party))
+
+
+def proof_statement(*, challenge: bytes, party: str) -> bytes:
+    """Return the bytes that a curator signs to prove its identity to a party."""
+    return _PROOF + challenge + party.encode()

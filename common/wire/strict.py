@@ -30,7 +30,7 @@ _PAYLOAD = range(MOST_MESSAGE_BYTES + 1)
 _PART = range(1, MOST_FRAME_BYTES + 1)
 _KEY = range(16 * 1024 + 1)
 LIMITS: dict[str, range] = {
-    **dict.fromkeys(("study", "digest"), range(DIGEST_BYTES, DIGEST_BYTES + 1)),
+    **dict.fromkeys(("study", "digest", "challenge"), range(DIGEST_BYTES, DIGEST_BYTES + 1)),
     **dict.fromkeys(("sender", "recipient", "party", "name", "software"), _NAME),
     **dict.fromkeys(("payload", "envelope", "opening", "result"), _PAYLOAD),
     **dict.fromkeys(("public_key", "identity"), _KEY),

@@ -22,6 +22,7 @@ from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 from grpc_reflection.v1alpha.reflection import SERVICE_NAME, ReflectionServicer
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 
+from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.service.process import raise_open_files
 from common.wire import strict
@@ -59,6 +60,7 @@ class CuratorServer:
         listen: str,
         clock: Callable[[], dt.datetime],
         software: str,
+        identity: Identity | None = None,
         most_streams: int = 200,
         frame_timeout_s: float = 60.0,
         reflection: bool = False,
@@ -80,6 +82,7 @@ class CuratorServer:
             clock=clock,
             software=software,
             admission=self._admission,
+            identity=identity,
         )
         self.calls = CallCounter()
         front = Front(self._admission, servicer.identify, self.calls)

@@ -14,12 +14,14 @@ from typing import cast
 
 import grpc
 
+from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.files import pieces_of, read
 from common.release.archive import add_signature, zip_pieces
 from common.release.contents import FolderContents
 from common.release.manifest import MANIFEST, Signature, SignerRole
 from common.study.ids import StudyId, short_id
+from common.study.signatures import proof_statement
 from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, split
@@ -55,9 +57,10 @@ class CuratorServicer:
         clock: Callable[[], dt.datetime],
         software: str,
         admission: Admission,
+        identity: Identity | None,
     ) -> None:
         self._studies, self._revocations, self._admission = studies, revocations, admission
-        self._clock, self._software = clock, software
+        self._clock, self._software, self._identity = clock, software, identity
 
     def Enrol(self, request: pb.EnrolRequest, call: AdmittedCall) -> pb.EnrolResponse:
         """Introduce a party; return its studies."""
@@ -211,6 +214,17 @@ class CuratorServicer:
         add_signature(folder, made)
         logger.info("party %s countersigned %s", party, short_id(session.digest))
         return pb.CountersignResponse()
+
+    def ProveIdentity(
+        self, request: pb.ProveIdentityRequest, call: AdmittedCall
+    ) -> pb.ProveIdentityResponse:
+        """Sign a party's challenge; OUT_OF_TURN if this curator has no identity."""
+        if self._identity is None:
+            raise WireError(ErrorCode.OUT_OF_TURN, "this curator has no identity")
+        statement = proof_statement(challenge=request.challenge, party=call.peer.name)
+        return pb.ProveIdentityResponse(
+            identity=self._identity.public.encoded, signature=self._identity.sign(statement)
+        )
 
     def identify(self, context: grpc.ServicerContext) -> Peer:
         """Return the party that makes a call; WireError for a caller that may not."""

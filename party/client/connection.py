@@ -7,16 +7,21 @@ makes connections.
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import grpc
+from cryptography.exceptions import InvalidSignature
 from google.protobuf.message import Message
 
-from common.errors import LocalError
+from common.crypto.identities.identity import PublicIdentity
+from common.errors import InputError, LocalError
 from common.study.ids import StudyId
+from common.study.messages import DIGEST_BYTES
+from common.study.signatures import proof_statement
 from common.wire import strict, tls
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import Assembler, NumberedMessage, split
@@ -149,6 +154,27 @@ class Connection:
     def fetch_study(self, study: StudyId) -> str:
         """Return the text of a study, as the curator has it."""
         return str(self._call("FetchStudy", pb.FetchStudyRequest(study=study)).document)
+
+    def prove_identity(self, party: str) -> PublicIdentity | None:
+        """Return the identity that the curator proves to `party`, ourselves; None if it has none.
+
+        Raises:
+            WireError: the curator does not answer, or its proof is wrong.
+        """
+        challenge = secrets.token_bytes(DIGEST_BYTES)
+        try:
+            response = self._call("ProveIdentity", pb.ProveIdentityRequest(challenge=challenge))
+        except WireError as error:
+            if error.code is ErrorCode.OUT_OF_TURN:
+                return None
+            raise
+        statement = proof_statement(challenge=challenge, party=party)
+        try:
+            identity = PublicIdentity(response.identity)
+            identity.verify(response.signature, message=statement)
+        except (InputError, InvalidSignature) as error:
+            raise WireError(ErrorCode.FIELD_INVALID, f"no proof of an identity: {error}") from error
+        return identity
 
     def approve(self, study: StudyId, signature: bytes) -> None:
         """Hand in the owner's approval; the last party to do so waits for the study to begin."""

@@ -40,6 +40,7 @@ _OPENINGS = 3  # of a table that does not fit a study, before it is refused: it 
 _DECLINED = "the owner does not take part in this study"
 _EXPIRED = "the study has expired"
 _OTHER_PRIOR = "the prior is not the release that the study names"
+_OTHER_CURATOR = "this curator is not the one that the study pins"
 _OUTSIDE_POLICY = "the owner's policy does not allow this study"
 
 
@@ -242,6 +243,7 @@ class StudySession:
             self._refuse(
                 connection, f"study {study.name!r}: {expiry(study)}", public_reason=_EXPIRED
             )
+        self._check_curator(connection, study)
         at_sight = context.policy.reasons_at_sight(
             study,
             party=context.name,
@@ -260,6 +262,19 @@ class StudySession:
             self._refuse(connection, str(error), public_reason=_OUTSIDE_POLICY)
         self._refuse_for(connection, study, seen.reasons_against)
         return source, seen
+
+    def _check_curator(self, connection: Connection, study: Study) -> None:
+        """Refuse a study that pins another curator than the one that offers it."""
+        if not study.curator:
+            return
+        proved = connection.prove_identity(self._context.name)
+        offering = "a curator without an identity" if proved is None else proved.fingerprint
+        if offering != study.curator:
+            reason = (
+                f"study {study.name!r}: it pins curator {study.curator}, and {offering} offers it. "
+                "Ask its proposer which is right"
+            )
+            self._refuse(connection, reason, public_reason=_OTHER_CURATOR)
 
     def _wait_for_owner(self, study: Study) -> None:
         """Tell the owner that there is a study to decide, which may take weeks."""

@@ -90,6 +90,7 @@ class Curator:
         self.port = 0
         self.frame_timeout_s = 60.0
         self.running = False
+        self.identity = load_identity(ring.identity)
 
     def keys_on(self, database):
         """Return where the keys of steps are drawn from."""
@@ -119,6 +120,7 @@ class Curator:
             listen=f"127.0.0.1:{self.port}",
             clock=self.clock,
             software="test",
+            identity=self.identity,
             most_streams=200,
             frame_timeout_s=self.frame_timeout_s,
         )

@@ -130,7 +130,7 @@ def serving(settings, *, software="parley", **changes):
         running = threads.submit(
             serve, settings, stopping=stopping, clock=system_clock, software=software,
             publish=lambda outcome: publish(outcome, settings.releases.absolute(), signer=signer),
-            started=started,
+            started=started, identity=None if signer is None else signer.identity,
         )  # fmt: skip
         running.add_done_callback(lambda _: ready.set())
         try:

@@ -63,6 +63,20 @@ def test_another_study_of_the_same_name_is_not_answered(gathering):
     assert consortium.session.record.state is CuratorState.WAITING
 
 
+def test_a_curator_proves_its_identity_and_no_other(gathering):
+    consortium = gathering(1)
+    north, curator = consortium.parties["north"], consortium.curator
+    with north.dial() as connection:
+        assert connection.prove_identity("north") == curator.identity.public
+        # A proof to another party, as a curator in the middle could get one, is none to us.
+        wrong = refusal_of(lambda: connection.prove_identity("east"))
+    assert wrong is ErrorCode.FIELD_INVALID
+    curator.identity = None
+    curator.restart()
+    with north.dial() as connection:
+        assert connection.prove_identity("north") is None
+
+
 def test_a_stranger_with_a_good_certificate_sees_no_study(gathering, tmp_path):
     consortium = gathering(1)
     stranger = enrolled(consortium.curator.ring, tmp_path / "stranger", "stranger")

@@ -185,3 +185,17 @@ class CountersignRequest(_message.Message):
 class CountersignResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class ProveIdentityRequest(_message.Message):
+    __slots__ = ("challenge",)
+    CHALLENGE_FIELD_NUMBER: _ClassVar[int]
+    challenge: bytes
+    def __init__(self, challenge: _Optional[bytes] = ...) -> None: ...
+
+class ProveIdentityResponse(_message.Message):
+    __slots__ = ("identity", "signature")
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    identity: bytes
+    signature: bytes
+    def __init__(self, identity: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...

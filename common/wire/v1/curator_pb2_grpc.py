@@ -80,6 +80,11 @@ class CuratorServiceStub:
                 request_serializer=common_dot_wire_dot_v1_dot_curator__pb2.CountersignRequest.SerializeToString,
                 response_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.CountersignResponse.FromString,
                 _registered_method=True)
+        self.ProveIdentity = channel.unary_unary(
+                '/parley.v1.CuratorService/ProveIdentity',
+                request_serializer=common_dot_wire_dot_v1_dot_curator__pb2.ProveIdentityRequest.SerializeToString,
+                response_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.ProveIdentityResponse.FromString,
+                _registered_method=True)
 
 
 class CuratorServiceServicer:
@@ -151,6 +156,13 @@ class CuratorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ProveIdentity(self, request, context):
+        """The curator proves which identity it signs releases with; a study pins that identity.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CuratorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -198,6 +210,11 @@ def add_CuratorServiceServicer_to_server(servicer, server):
                     servicer.Countersign,
                     request_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.CountersignRequest.FromString,
                     response_serializer=common_dot_wire_dot_v1_dot_curator__pb2.CountersignResponse.SerializeToString,
+            ),
+            'ProveIdentity': grpc.unary_unary_rpc_method_handler(
+                    servicer.ProveIdentity,
+                    request_deserializer=common_dot_wire_dot_v1_dot_curator__pb2.ProveIdentityRequest.FromString,
+                    response_serializer=common_dot_wire_dot_v1_dot_curator__pb2.ProveIdentityResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -444,6 +461,33 @@ class CuratorService:
             '/parley.v1.CuratorService/Countersign',
             common_dot_wire_dot_v1_dot_curator__pb2.CountersignRequest.SerializeToString,
             common_dot_wire_dot_v1_dot_curator__pb2.CountersignResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ProveIdentity(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.v1.CuratorService/ProveIdentity',
+            common_dot_wire_dot_v1_dot_curator__pb2.ProveIdentityRequest.SerializeToString,
+            common_dot_wire_dot_v1_dot_curator__pb2.ProveIdentityResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -83,5 +83,6 @@ def serve(
             stopping=stopping,
             clock=system_clock,
             software=software(),
+            identity=None if signer is None else signer.identity,
             started=started,
         )

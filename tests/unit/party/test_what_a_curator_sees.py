@@ -80,6 +80,7 @@ class Watching:
     def __init__(self, study):
         self.study = study
         self.seen = []
+        self.identity = IDENTITIES["north"].public  # of the curator
 
     @contextlib.contextmanager
     def dial(self):
@@ -98,6 +99,10 @@ class Watching:
     def fetch_study(self, study):
         self.seen.append("fetch_study")
         return self.study.to_toml()
+
+    def prove_identity(self, party):
+        self.seen.append(f"prove_identity to {party}")
+        return self.identity
 
     def approve(self, study, signature):
         self.seen.append("approve")
@@ -237,6 +242,21 @@ def test_a_study_that_pins_another_identity_for_us_is_declined_at_sight(tmp_path
     assert seen_of(tmp_path / "party", other, automatic=True) == [
         "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
     ]  # fmt: skip
+
+
+def test_a_study_that_pins_another_curator_is_declined_at_sight(tmp_path, monkeypatch):
+    monkeypatch.setattr(SourceSettings, "open", lambda *_: pytest.fail("the rows were read"))
+    stranger = Identity.generate(SeededRandomSource("stranger")).public
+    other = replace(study_about(99), curator=stranger.fingerprint)
+    assert seen_of(tmp_path / "party", other, automatic=True) == [
+        "enrol", "fetch_study", "prove_identity to north",
+        "decline: this curator is not the one that the study pins",
+    ]  # fmt: skip
+
+
+def test_a_study_that_pins_the_curator_that_offers_it_is_approved(tmp_path):
+    pinned = replace(study_about(99), curator=IDENTITIES["north"].public.fingerprint)
+    assert "approve" in seen_of(tmp_path / "party", pinned, automatic=True)
 
 
 def test_a_study_whose_plan_is_too_large_is_declined(tmp_path, monkeypatch):
