@@ -199,7 +199,7 @@ class _Comparison:
                 study,
                 method_of(study),
                 account(study, steps),
-                source_private=SEEDED not in stated,
+                source_private=not study.seeded and SEEDED not in stated,
                 rows_agreed=ROWS_NOT_AGREED not in stated,
                 criteria=verdicts(study, steps, found.results, learnt),
             )

@@ -42,6 +42,13 @@ _NO_CURATOR = (
     "study.toml pins no curator and is signed by none, so --all-parties asked for the parties' "
     "signatures only: pass the curator's fingerprint with --signer"
 )
+ON_TRUST = (
+    "that the random numbers were random: a maker who used a seed could say otherwise",
+    "that each owner's number of rows was agreed, not counted",
+    "that the owners' rows are true",
+    "that the synthetic rows were drawn from the model",
+)
+"""What no reader of a release can check."""
 _MAKER_NOT_NAMED = (
     "nothing in the release says whose key its maker's is: compare the fingerprint with one that "
     "the maker told you, or pass that one with --signer"
@@ -269,6 +276,7 @@ class Verified:
             "not_checked": list(self.not_checked),
             "remarks": list(self.remarks),
             "unknown_signers": self.unknown_signers,
+            "on_trust": list(ON_TRUST),
         }
 
 

@@ -63,6 +63,7 @@ from common.schema.toml import (
     toml,
     toml_lines,
     whole,
+    yes_or_no,
 )
 from common.study.criteria import Criterion, check_criteria, read_criteria
 from common.study.ids import StudyId
@@ -120,6 +121,7 @@ class Study:
         prior: the SHA-256 of the manifest of an earlier release to build on; empty for none.
         curator: the fingerprint of the curator's identity, which signs the release; empty in
             studies that pin no curator, as those of parley 0.2.
+        seeded: whether the random numbers come from a seed: NOT PRIVATE, for simulations only.
         signature: the proposer's; not part of the digest. A wrong one is refused.
     """
 
@@ -150,6 +152,7 @@ class Study:
     criteria_epsilon: Fraction = Fraction(0)
     prior: str = ""
     curator: str = ""
+    seeded: bool = False
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -349,15 +352,14 @@ class Study:
     def canonical(self) -> bytes:
         """The one byte string that stands for this study."""
         document = {
-            **{key: toml(getattr(self, key)) for key in _TERMS if key not in _WHERE_GIVEN},
+            **{key: toml(getattr(self, key)) for key in _TERMS if key not in {"expires", *_LATER}},
             "parley_study": _VERSION,
             "schema": self.schema.digest(),
             "members": [[m.name, m.rows, m.identity.text] for m in self.members],
             "settings": dict(self.settings),
             "criteria": [criterion.plain for criterion in self.criteria],
             "expires": "" if self.expires is None else self.expires.isoformat(),
-            # Left out where it is empty, so that the digests of parley 0.2 stay what they are.
-            **({"curator": self.curator} if self.curator else {}),
+            **{key: getattr(self, key) for key in _LATER if getattr(self, key)},
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
@@ -367,7 +369,8 @@ class Study:
         return StudyId(hashlib.sha256(self.canonical).digest())
 
     def to_toml(self) -> str:
-        left_out = () if self.criteria else ("criteria_epsilon",)
+        left_out = [key for key in _LATER if not getattr(self, key)]
+        left_out += [] if self.criteria else ["criteria_epsilon"]
         said = {key: getattr(self, key) for key in _TERMS if key not in left_out}
         if not self.rows_per_person:
             del said["rows_per_person"], said["owners_per_person"]
@@ -444,9 +447,10 @@ _TERMS: Mapping[str, Parser] = {
     "rows_per_person": _COUNT, "owners_per_person": _COUNT,
     "criteria_epsilon": parse_epsilon,
     **dict.fromkeys(TEXTS, text), "expires": date, "prior": text,
-    "curator": _fingerprint,
+    "curator": _fingerprint, "seeded": yes_or_no,
 }  # fmt: skip
-_WHERE_GIVEN = ("expires", "curator")  # of these terms the canonical bytes have a form of their own
+# Where they are not set, text and canonical bytes lack them: digests of parley 0.2 stay the same.
+_LATER = ("curator", "seeded")
 
 
 def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:

@@ -116,7 +116,9 @@ def run_in_process(
     codes = {name: pair[0] for name, pair in encoded.items()}
     source = source_of(seed, "study")
     identities = {name: Identity.generate(source) for name in codes}
-    terms = {"name": "simulation", "prior": prior and prior.digest, **terms}
+    terms = {
+        "name": "simulation", "prior": prior and prior.digest, "seeded": not source.private, **terms
+    }  # fmt: skip
     members = [
         Member(name=name, rows=table.rows, identity=identities[name].public)
         for name, table in codes.items()

@@ -234,6 +234,8 @@ class Policy:
 
     def _against_study(self, study: Study) -> Iterator[str]:
         parties = len(study.members)
+        if study.seeded:
+            yield "its random numbers come from a seed, so it is not private: a simulation (seeded)"
         if study.delta > self.max_delta:
             most = f"at most {shown(self.max_delta):g} is" if self.max_delta else "none is"
             yield f"it has a delta of {shown(study.delta):g}, and {most} allowed (max_delta)"

@@ -44,6 +44,7 @@ class Review:
     digest: str  # what an approval signs, in hexadecimal
     party: str  # the owner's name in the study
     signer: str | None  # the signer's fingerprint; None without a signature
+    curator: str  # the fingerprint of the curator that must sign the release; empty if none is
     purpose: tuple[str, ...]  # what the study is for, who gets its table, whom to ask, until when
     claimed: Fraction  # the epsilon that the study's method is run with
     cost: Fraction  # the epsilon that it charges our rows, at the study's delta
@@ -90,6 +91,7 @@ class Review:
             f"Study {self.study!r}, as {self.party!r} sees it",
             f"  digest {self.digest}",
             f"  signed by {self.signer}" if self.signer else "  not signed",
+            f"  curator {self.curator or 'not pinned'}",
         ]
         for title, content in sections.items():
             lines += ["", title, *(f"  {line}" for line in content)]
@@ -124,6 +126,7 @@ def review(
         digest=study.digest.hex(),
         party=circumstances.party,
         signer=study.signer,
+        curator=study.curator,
         purpose=tuple(_purpose(study)),
         claimed=study.epsilon,
         cost=epsilon,

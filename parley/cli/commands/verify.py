@@ -11,7 +11,7 @@ import typer
 from common.release import folder as releases
 from common.release.archive import bundle
 from common.release.spreadsheet import check_copy, write_safe_copy
-from common.release.verify import Verified, verify
+from common.release.verify import ON_TRUST, Verified, verify
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.exit_codes import ExitCode
@@ -112,6 +112,8 @@ def _report_epsilon(privacy: Mapping[str, Any], *, derived: bool) -> None:
         return
     source = "as it follows from the study" if derived else "as its maker states"
     console.result(f"{promise_words(privacy)} for one row of one owner, {source}")
+    for each in ON_TRUST:
+        console.result(f"the makers' word: {each}")
 
 
 @app.command(name="bundle")

@@ -71,6 +71,7 @@ def test_the_sample_allows_an_ordinary_study():
         ({}, {"colluders": 0}, {}, "withstands 0 of the other parties.*min_colluders"),
         ({"min_colluders": 2}, {}, {}, "min_colluders"),
         ({}, {"key_bits": 2048}, {}, "min_key_bits"),
+        ({}, {"seeded": True}, {}, "come from a seed, so it is not private"),
         ({}, {"method": "floor"}, {}, "'floor' is not among the methods"),
         ({}, {"profile": "paper"}, {}, "'paper' is not among the profiles"),
         ({}, {"aggregation": Aggregation.CLEAR}, {}, "'clear' is not among the aggregations"),

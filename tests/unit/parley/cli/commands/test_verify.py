@@ -14,13 +14,18 @@ import pytest
 
 from common.crypto.identities.identity import Identity
 from common.crypto.key_files import load_identity
+from common.methods.registry import method_of
 from common.privacy.randomness import SeededRandomSource
 from common.release import derive
 from common.release.archive import add_signature
 from common.release.manifest import Signer, SignerRole
 from common.release.verify import missing_curator, verify
-from common.release.writing import pages_of
+from common.release.writing import pages_of, write_release
+from common.schema import Schema
+from common.schema.tables import read_table
+from common.study.accounting import account, statement_of
 from common.study.document import Study
+from parley import simulate
 from tests.unit.parley.cli.commands.conftest import append, finish_again, sign_again
 
 
@@ -322,6 +327,33 @@ def test_a_study_of_an_earlier_version_pins_no_curator_and_its_key_is_to_be_comp
         assert f"{fingerprint(made)} (curator 'hub')" in done.err
         assert parley("verify", "r", "--signer", fingerprint(made)).code == 0
         assert parley("verify", "r", "--unsigned").code == 0
+
+
+def test_a_seeded_release_cannot_be_written_as_private(parley, small):
+    """The study says that it is seeded, and its digest is in the manifest and the transcript."""
+    small()
+    schema = Schema.load(Path("schema.toml"))
+    tables = [read_table(Path("data.csv"), schema)] * 2
+    fitted = simulate(tables, schema, epsilon=5, method="floor", aggregation="masked", seed=1)
+    assert not fitted.privacy["private"]
+    honest = statement_of(
+        fitted.study, method_of(fitted.study), account(fitted.study, fitted.steps),
+        source_private=True, rows_agreed=True, criteria=[],
+    )  # fmt: skip
+    stated = honest.as_dict() | {"versions": fitted.privacy["versions"]}
+    Path("r").mkdir()
+    write_release(Path("r"), replace(fitted, privacy=stated, seed=None))
+    done = parley("verify", "r", "--unsigned")
+    assert done.code == 3
+    assert "privacy.json: is not what study.toml and results.bin imply: " in done.err
+    assert "private" in done.err
+
+
+def test_what_no_reader_can_check_is_said(parley, copies):
+    told = parley("verify", "several")
+    assert "the makers' word: that the random numbers were random" in told.out
+    assert "the makers' word: that each owner's number of rows was agreed" in told.out
+    assert len(parley("verify", "several", "--json").json["on_trust"]) == 4
 
 
 def test_whose_key_a_single_owners_is_has_to_be_compared(parley, copies):
