@@ -14,6 +14,7 @@ from fractions import Fraction
 from common.schema import Schema
 from common.study.document import Study
 from common.study.members import Member
+from common.study.sums import with_hybrid_masks
 
 _YEAR = re.compile(r"(?<!\d)(20\d\d)(?!\d)")
 
@@ -45,7 +46,7 @@ def revised(
         for member in earlier.members
         if member.name not in without
     ]
-    return replace(
+    again = replace(
         earlier,
         name=name,
         members=(*staying, *joining),
@@ -55,6 +56,7 @@ def revised(
         curator=curator,
         signature=None,
     )
+    return with_hybrid_masks(again)
 
 
 def next_name(earlier: str, year: int) -> str:

@@ -12,7 +12,9 @@ import enum
 from dataclasses import dataclass
 from typing import assert_never
 
+from common.crypto.framing import frame
 from common.crypto.paillier.keys import PrivateKey
+from common.crypto.sums.agreement import envelopes_in
 from common.crypto.sums.plan import ContributionSubmitted, Noise, SumPlan
 from common.crypto.sums.recovery import RecoverableCurator
 from common.crypto.sums.secure_sum import SumCurator
@@ -44,7 +46,7 @@ from common.study.messages import (
 )
 from common.study.script import ScriptRun
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep, step_digest
-from common.study.sums import encode_result, needs_key, sum_plan_of
+from common.study.sums import encode_result, needs_key, seed_partners, sum_plan_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ class State(enum.Enum):
     """What the curator is waiting for."""
 
     AWAITING_START = "the start"
-    AWAITING_SEEDS = "the first party's permutation seeds"
+    AWAITING_SEEDS = "the parties' seeds"
     AWAITING_KEYS = "keys of the sum"
     COLLECTING = "contributions to the step"
     AWAITING_SIGNATURES = "signatures under the list of who is missing"
@@ -86,7 +88,7 @@ class State(enum.Enum):
 # Every transition there is. What is not listed is refused.
 ALLOWED: dict[State, tuple[type[ToCurator], ...]] = {
     State.AWAITING_START: (),
-    State.AWAITING_SEEDS: (EnvelopePosted, PartyRefused),
+    State.AWAITING_SEEDS: (EnvelopePosted, KeysDealt, PartyRefused),
     State.AWAITING_KEYS: (KeysDealt, PartyRefused),
     State.AWAITING_SIGNATURES: (ListSigned, PartyRefused),
     State.AWAITING_MASKS: (MasksRevealed, PartyRefused),
@@ -129,6 +131,7 @@ class CuratorRole:
         self._awaited_chunks: set[tuple[str, int]] = set()
         self._awaited_relays: dict[str, int] = {}
         self._awaited_seeds: set[str] = set()
+        self._sealed_seeds: dict[tuple[str, str], bytes] = {}  # of masks, by sender and recipient
         self._seen: set[tuple[str, bytes]] = set()
 
     @property
@@ -165,7 +168,8 @@ class CuratorRole:
     def waiting_for(self) -> tuple[str, ...]:
         """The parties whose message the study waits for."""
         if self.state is State.AWAITING_SEEDS:
-            return self._study.parties[:1]
+            waits = self._study.agreement  # for everyone, or for the first to propose a permutation
+            return tuple(sorted(self._pending)) if waits else self._study.parties[:1]
         step = self.current_step
         if isinstance(step, ChoiceStep):
             return step.parties
@@ -192,6 +196,9 @@ class CuratorRole:
         self._history.add_key(key)
         effects = self._to_all(StudyOpened(study=self._study.digest, public_key=key))
         others = self._study.parties[1:]
+        if self._study.agreement:
+            self._await(State.AWAITING_SEEDS)
+            return effects
         if self._private_key is not None and self._study.noise is Noise.ONE_SHARE and others:
             self._awaited_seeds = set(others)
             self.state = State.AWAITING_SEEDS
@@ -232,6 +239,8 @@ class CuratorRole:
                 return self._relay(sender, message)
             case ShareSubmitted():
                 return self._collect(sender, message)
+            case KeysDealt() if self.state is State.AWAITING_SEEDS:
+                return self._take_seeds(sender, message)
             case KeysDealt() | ListSigned() | MasksRevealed():
                 return self._take_word(sender, message)
             case ChoiceSubmitted():
@@ -277,6 +286,30 @@ class CuratorRole:
         self._awaited_chunks = {each for each in self._awaited_chunks if each[0] != party}
         out = StudyAborted(study=self._study.digest, reason=told[:MOST_TEXT])
         return [Send(to=party, message=out), *self._next_round()]
+
+    def _take_seeds(self, sender: str, message: KeysDealt) -> list[Effect]:
+        """Take a party's sealed seeds of masks; relay all of them when the last party's are in."""
+        _, later = seed_partners(self._study, sender)
+        sealed = envelopes_in(message.payload, count=len(later), what=repr(sender))
+        if sender not in self._pending:
+            raise RemoteProtocolError(f"{sender!r} dealt the seeds of this study before")
+        self._sealed_seeds.update(
+            {(sender, name): each for name, each in zip(later, sealed, strict=True)}
+        )
+        self._pending.discard(sender)
+        if self._pending:
+            return []
+        study, seeds = self._study.digest, self._sealed_seeds
+        relayed = {
+            name: frame(seeds[other, name] for other in seed_partners(self._study, name)[0])
+            for name in self._study.parties
+        }
+        self._sealed_seeds = {}
+        effects: list[Effect] = [
+            Send(to=name, message=KeysRelayed(study=study, step=0, missing=(), payload=payload))
+            for name, payload in relayed.items()
+        ]
+        return effects + self._open_next()
 
     def _take_word(
         self, sender: str, message: KeysDealt | ListSigned | MasksRevealed
@@ -367,7 +400,8 @@ class CuratorRole:
     def _relay(self, sender: str, message: EnvelopePosted) -> list[Effect]:
         if message.recipient not in self._study.parties or message.recipient == sender:
             raise RemoteProtocolError(f"{sender}: message to unknown party {message.recipient!r}")
-        if self.state is State.AWAITING_SEEDS and sender != self._study.parties[0]:
+        early = self.state is State.AWAITING_SEEDS
+        if early and (self._study.agreement or sender != self._study.parties[0]):
             raise RemoteProtocolError(
                 f"only {self._study.parties[0]!r} proposes a permutation seed"
             )

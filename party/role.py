@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import Blinder, PublicKey
+from common.crypto.sums.agreement import SeedExchange
 from common.crypto.sums.one_share import Selection, propose_seed, receive_seed
 from common.crypto.sums.plan import Aggregation, Noise, PartialForwarded, SumMessage, SumPlan
 from common.crypto.sums.recovery import RecoverableParty
@@ -69,7 +70,7 @@ from common.study.steps import (
     SumStep,
     step_digest,
 )
-from common.study.sums import decode_total, sum_plan_of
+from common.study.sums import decode_total, seed_partners, sum_plan_of
 
 BlinderOfKey = Callable[[PublicKey, RandomSource], Blinder]
 
@@ -101,7 +102,7 @@ class State(enum.Enum):
     """What the party is waiting for."""
 
     AWAITING_STUDY = "the study to open"
-    AWAITING_SEED = "the first party's permutation seed"
+    AWAITING_SEED = "the other parties' seeds"
     AWAITING_STEP = "the next step"
     AWAITING_KEYS = "the partners' keys of the sum"
     AWAITING_LIST = "the list of who is missing"
@@ -114,7 +115,7 @@ class State(enum.Enum):
 # Every transition there is. What is not listed is refused.
 ALLOWED: dict[State, tuple[type[ToParty], ...]] = {
     State.AWAITING_STUDY: (StudyOpened, StudyAborted),
-    State.AWAITING_SEED: (EnvelopeRelayed, StudyAborted),
+    State.AWAITING_SEED: (EnvelopeRelayed, KeysRelayed, StudyAborted),
     State.AWAITING_STEP: (StepOpened, StudyFinished, StudyAborted),
     State.AWAITING_KEYS: (KeysRelayed, StudyAborted),
     State.AWAITING_LIST: (ListPublished, StudyAborted),
@@ -162,6 +163,7 @@ class PartyRole:
         self._key: PublicKey | None = None
         self._blinder: Blinder | None = None
         self._seed: Secret[bytes] | None = None
+        self._exchange: SeedExchange | None = None
         self._sum: SumParty | TwoPartyComputation | None = None
         self._plan: SumPlan | None = None
         self._recoverable: RecoverableParty | None = None
@@ -205,7 +207,8 @@ class PartyRole:
             case EnvelopeRelayed():
                 return self._open_envelope(message)
             case KeysRelayed():
-                return self._take_keys(message)
+                early = self.state is State.AWAITING_SEED
+                return self._take_seeds(message) if early else self._take_keys(message)
             case ListPublished():
                 return self._sign_list(message)
             case SignaturesRelayed():
@@ -236,6 +239,10 @@ class PartyRole:
         elif message.public_key:
             raise RemoteProtocolError("a key is offered that this study does not use")
         self._history.add_key(message.public_key)
+        if self._study.agreement:
+            self.state, partners = State.AWAITING_SEED, seed_partners(self._study, self._name)
+            self._exchange = SeedExchange(self._member, self._study.digest, *partners)
+            return [self._send(KeysDealt, payload=self._exchange.offer(self._source_of(SEED_STEP)))]
         self.state = State.AWAITING_STEP
         if self._key is None or self._study.noise is not Noise.ONE_SHARE:
             return []
@@ -249,6 +256,13 @@ class PartyRole:
             source=self._source_of(SEED_STEP),
         )
         return [self._post(name, envelope) for name, envelope in envelopes.items()]
+
+    def _take_seeds(self, message: KeysRelayed) -> list[Effect]:
+        if self._exchange is None or message.missing:
+            raise RemoteProtocolError("seeds of masks are not expected here")
+        self._member = self._exchange.secrets(message.payload)
+        self._exchange, self.state = None, State.AWAITING_STEP
+        return []
 
     def _open_step(self, message: StepOpened) -> list[Effect]:
         self._check_missing(message.missing)
@@ -268,12 +282,10 @@ class PartyRole:
         cost = step.costs.get(self._name)
         if cost:
             self._refuse_overspending(step.name, cost)
-        history, number = self._history.digest, self._number
-        plan = (
-            None
-            if isinstance(step, ChoiceStep)
-            else sum_plan_of(self._study, number, step, self._key, history=history)
-        )
+        plan = None
+        if not isinstance(step, ChoiceStep):
+            history, number = self._history.digest, self._number
+            plan = sum_plan_of(self._study, number, step, self._key, history=history)
         effects: list[Effect]
         if plan is not None and plan.may_miss:
             effects, state = [self._deal_keys(plan)], State.AWAITING_KEYS
@@ -315,8 +327,7 @@ class PartyRole:
         """Deal keys for a sum; nothing about the rows is in them, so nothing is charged yet."""
         source = self._source_of(self._number)
         self._recoverable = RecoverableParty(plan, self._member, source=source)
-        payload = self._recoverable.offer()
-        return self._send(KeysDealt, payload=payload)
+        return self._send(KeysDealt, payload=self._recoverable.offer())
 
     def _take_keys(self, message: KeysRelayed) -> list[Effect]:
         step, party = self._run.step(), self._in_open_sum(message)
@@ -425,9 +436,10 @@ class PartyRole:
 
     def _open_envelope(self, message: EnvelopeRelayed) -> list[Effect]:
         if self.state is State.AWAITING_SEED:
-            if message.sender != self._first:
+            if message.sender != self._first or self._exchange is not None:
                 raise RemoteProtocolError(
-                    f"the permutation seed comes from {self._first!r}, not {message.sender!r}"
+                    f"no permutation seed of {message.sender!r} is expected: where there is one, "
+                    f"it comes from {self._first!r}"
                 )
             self._seed = receive_seed(
                 self._member,

@@ -78,6 +78,7 @@ TEXTS = ("purpose", "recipient", "contact", "ethics")
 _CHOICES: Mapping[str, Collection[object]] = {
     "profile": PROFILES,
     "encoding": ENCODINGS,
+    "agreement": ("", "hybrid"),
     "key_bits": KEY_BITS,
 }
 _VERSION = 1
@@ -119,8 +120,8 @@ class Study:
         criteria: what the model must be good for: [[criterion]] tables.
         criteria_epsilon: the part of epsilon that they cost; 0 if there are none.
         prior: the SHA-256 of the manifest of an earlier release to build on; empty for none.
-        curator: the fingerprint of the curator's identity, which signs the release; empty in
-            studies that pin no curator, as those of parley 0.2.
+        curator: the fingerprint of the identity that signs the release; empty if none is pinned.
+        agreement: `hybrid`: masks rest on X25519 and ML-KEM-768; on X25519 alone if it is empty.
         seeded: whether the random numbers come from a seed: NOT PRIVATE, for simulations only.
         signature: the proposer's; not part of the digest. A wrong one is refused.
     """
@@ -152,6 +153,7 @@ class Study:
     criteria_epsilon: Fraction = Fraction(0)
     prior: str = ""
     curator: str = ""
+    agreement: str = ""
     seeded: bool = False
     signature: StudySignature | None = None
 
@@ -188,8 +190,8 @@ class Study:
             raise InputError(f"output_rows: at least 0, not {self.output_rows}")
         check_most("output_rows", self.output_rows, most=MOST_ROWS)
         check_digest("prior", self.prior)
-        if self.curator and self.curator != _fingerprint(self.curator):
-            raise InputError(f"curator: write it as {_fingerprint(self.curator)!r}")
+        if self.curator and self.curator != normal_fingerprint(self.curator):
+            raise InputError(f"curator: write it as {normal_fingerprint(self.curator)!r}")
         self._check_people()
         sound = self.epsilon * (self.profile == "sound")
         check_criteria(self.criteria, self.schema, part=self.criteria_epsilon, epsilon=sound)
@@ -253,6 +255,8 @@ class Study:
             )
 
     def _check_may_miss(self) -> None:
+        if self.agreement and not self.can_agree:
+            raise InputError("agreement: 'hybrid' needs masks, and may_miss = 0")
         if self.may_miss == 0:
             return
         needed = self.colluders + 2 * self.may_miss + 1
@@ -273,6 +277,12 @@ class Study:
                 f"without while {self.colluders} may collude: at least {needed} parties are needed "
                 "(colluders + 2 may_miss + 1)"
             )
+
+    @property
+    def can_agree(self) -> bool:
+        """Whether its masks can rest on a hybrid agreement of keys."""
+        masked = self.aggregation is not Aggregation.CLEAR and self.noise is not Noise.ONE_SHARE
+        return masked and not self.may_miss
 
     def signed_by(self, identity: Identity) -> Study:
         """Return the study with this identity's signature in place of any other."""
@@ -434,10 +444,6 @@ class Study:
         )
 
 
-def _fingerprint(value: object) -> str:
-    return normal_fingerprint(text(value))
-
-
 _COUNT = whole(least=0)
 _TERMS: Mapping[str, Parser] = {
     "name": text, "method": text, "epsilon": parse_epsilon, "delta": parse_delta, "profile": text,
@@ -447,10 +453,11 @@ _TERMS: Mapping[str, Parser] = {
     "rows_per_person": _COUNT, "owners_per_person": _COUNT,
     "criteria_epsilon": parse_epsilon,
     **dict.fromkeys(TEXTS, text), "expires": date, "prior": text,
-    "curator": _fingerprint, "seeded": yes_or_no,
+    "curator": lambda value: normal_fingerprint(text(value)),
+    "agreement": text, "seeded": yes_or_no,
 }  # fmt: skip
 # Where they are not set, text and canonical bytes lack them: digests of parley 0.2 stay the same.
-_LATER = ("curator", "seeded")
+_LATER = ("curator", "agreement", "seeded")
 
 
 def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.crypto.paillier.keys import PublicKey
+from common.crypto.sums.masks import partners
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.errors import RemoteProtocolError
 from common.study.document import Study
@@ -49,6 +53,43 @@ def sum_plan_of(
         colluders=min(study.colluders, len(step.parties) - 1),
         may_miss=max(0, study.may_miss - len(study.members) + len(step.parties)),
     )
+
+
+def with_hybrid_masks(study: Study) -> Study:
+    """Return a new study with the stronger key agreement of masks, if it can have it."""
+    return replace(study, agreement="hybrid", signature=None) if study.can_agree else study
+
+
+def seed_partners(study: Study, name: str) -> tuple[list[str], list[str]]:
+    """Return the parties before and after a party with which it exchanges seeds of masks, in order.
+
+    They are its mask partners in every sum that the study can have: of all parties or of a cohort;
+    of any two where the paper's noise replacement is run.
+    """
+    place = study.parties.index(name)
+    shared = _mask_partners(study, name)
+    return (
+        [other for other in study.parties[:place] if other in shared],
+        [other for other in study.parties[place + 1 :] if other in shared],
+    )
+
+
+def _mask_partners(study: Study, name: str) -> Collection[str]:
+    parties, cohorts = study.parties, study.cohorts
+    if study.profile != "sound":
+        return parties
+    bounds = [len(parties) * number // cohorts for number in range(cohorts + 1)]
+    orders = [parties, *(parties[start:end] for start, end in pairwise(bounds))]
+    return {
+        order[place]
+        for order in orders
+        if name in order
+        for place in partners(
+            order.index(name),
+            parties=len(order),
+            colluders=min(study.colluders, len(order) - 1),
+        )
+    }
 
 
 def needs_key(study: Study) -> bool:

@@ -36,6 +36,7 @@ from common.schema import Schema
 from common.service.process import system_clock
 from common.study.document import Study
 from common.study.members import Member
+from common.study.sums import with_hybrid_masks
 from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
 from common.wording import Reporter, silent
@@ -95,7 +96,8 @@ class Consortium:
         digest = None if prior is None else known.add(prior).digest
         pinned = signer.public.fingerprint
         named = {"name": "simulation", "prior": digest, "curator": pinned, **terms}
-        self.study = Study.of(named, schema=schema, members=members).signed_by(signer)
+        agreed = with_hybrid_masks(Study.of(named, schema=schema, members=members))
+        self.study = agreed.signed_by(signer)
         known.begin(self.study)  # refuses a study that could never be run
         for home in self._parties.values():
             (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")

@@ -73,7 +73,7 @@ def log_pmf(law, values):
 
 @cache
 def _skellam_log_pmf(variance):
-    """By ratios of Bessel functions, from far out: I_k / I_(k-1) = 1 / (2 k / s + I_(k+1) / I_k)."""
+    """By ratios of Bessel functions from far out, I_k / I_(k-1) = 1 / (2 k / s + I_(k+1) / I_k)."""
     s = float(variance)
     most = int(80 + 30 * math.sqrt(s)) + 4000
     ratios = np.zeros(most + 400)

@@ -43,20 +43,23 @@ LARGE = Fraction(10**6)  # next to no noise: sums must come out right
 
 
 @pytest.mark.parametrize(
-    ("aggregation", "noise", "profile"),
+    ("aggregation", "noise", "profile", "agreement"),
     [
-        (Aggregation.CLEAR, Noise.DISTRIBUTED, "sound"),
-        (Aggregation.MASKED, Noise.DISTRIBUTED, "sound"),
-        (Aggregation.PAILLIER, Noise.DISTRIBUTED, "sound"),
-        (Aggregation.PAILLIER, Noise.ONE_SHARE, "paper"),
+        (Aggregation.CLEAR, Noise.DISTRIBUTED, "sound", ""),
+        (Aggregation.MASKED, Noise.DISTRIBUTED, "sound", ""),
+        (Aggregation.MASKED, Noise.DISTRIBUTED, "sound", "hybrid"),
+        (Aggregation.PAILLIER, Noise.DISTRIBUTED, "sound", ""),
+        (Aggregation.PAILLIER, Noise.DISTRIBUTED, "sound", "hybrid"),
+        (Aggregation.PAILLIER, Noise.ONE_SHARE, "paper", ""),
     ],
 )
 def test_a_study_runs_to_its_end_and_sums_every_party(
-    identities, tables, rows, aggregation, noise, profile
+    identities, tables, rows, aggregation, noise, profile, agreement
 ):
     study = make_study(
-        identities, rows, aggregation=aggregation, noise=noise, profile=profile, epsilon=LARGE
-    )
+        identities, rows, aggregation=aggregation, noise=noise, profile=profile, epsilon=LARGE,
+        agreement=agreement,
+    )  # fmt: skip
     run = run_study(
         study, EveryKindOfStep, tables, identities, source=SeededRandomSource(aggregation.value)
     )

@@ -176,6 +176,8 @@ class LocalParty:
     name: str
     identity: Identity
     roster: Mapping[str, PublicIdentity]
+    # Shared with each party, where more than the identities was agreed on (`sums.agreement`).
+    secrets: Mapping[str, bytes] | None = field(default=None, repr=False)
     _agreed: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -190,6 +192,10 @@ class LocalParty:
 
     def agree(self, name: str) -> bytes:
         """Return the secret shared with a party, computed once: sums derive keys of it."""
+        if self.secrets is not None:
+            if name not in self.secrets:
+                raise LocalError(f"{self.name!r} exchanged no seed with {name!r}")
+            return self.secrets[name]
         if name not in self._agreed:
             self._agreed[name] = self.identity.agree(self.peer(name))
         return self._agreed[name]

@@ -18,6 +18,7 @@ from common.privacy.budget import parse_epsilon
 from common.release.prior import PriorRelease, read_prior
 from common.service.process import system_clock
 from common.study.document import Study
+from common.study.sums import with_hybrid_masks
 from curator.app import curator_settings, open_store, priors, propose
 from curator.operations import find_record, member_of
 from curator.revision import changes, next_name, revised
@@ -83,7 +84,8 @@ def new(
     earlier = None if prior is None else read_prior(prior)
     about["prior"] = None if earlier is None else earlier.digest
     about["curator"] = pinned_curator(config) or None
-    study = Study.of(terms.chosen() | about, schema=options.load_schema(schema), members=members)
+    domains = options.load_schema(schema)
+    study = with_hybrid_masks(Study.of(terms.chosen() | about, schema=domains, members=members))
     _require_time_left(study)
     (earlier.begin if earlier else run_of)(study)  # refuses a study that could never be run
     if earlier is not None:

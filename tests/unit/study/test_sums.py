@@ -1,12 +1,23 @@
 """Sums as they are published: every cell comes back, in the fewest bytes, and in no other form."""
 
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import RemoteProtocolError
-from common.study.sums import encode_result, read_cells
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.masks import partners
+from common.crypto.sums.plan import Aggregation
+from common.errors import InputError, RemoteProtocolError
+from common.privacy.randomness import SeededRandomSource
+from common.study.document import Study
+from common.study.members import Member
+from common.study.sums import encode_result, read_cells, seed_partners, with_hybrid_masks
+from tests.harness.run_script import schema_of
 
 CELLS = st.lists(
     st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-300, 300)), min_size=1, max_size=40
@@ -36,3 +47,46 @@ def test_what_is_no_shortest_form_of_two_cells_is_refused(data):
 
 def test_what_a_party_chose_is_published_as_it_is():
     assert encode_result(b"[1,2]") == b"[1,2]"
+
+
+def large_study(parties, **terms):
+    members = [
+        Member(name=f"p{i}", rows=9, identity=Identity.generate(SeededRandomSource(i)).public)
+        for i in range(parties)
+    ]
+    return Study(
+        name="many", schema=schema_of((2, 2)), members=tuple(members), epsilon=Fraction(1),
+        method="dp-subn", aggregation=Aggregation.MASKED, **terms,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("parties", "cohorts", "colluders"), [(2, 1, 1), (5, 2, 1), (40, 1, 1), (80, 2, 3), (80, 1, 40)]
+)
+def test_seeds_are_exchanged_with_every_mask_partner_of_every_sum(parties, cohorts, colluders):
+    study = large_study(parties, cohorts=cohorts, colluders=colluders)
+    names = study.parties
+    bounds = [parties * number // cohorts for number in range(cohorts + 1)]
+    orders = [names, *(names[a:b] for a, b in pairwise(bounds))]
+    for name in names:
+        before, after = seed_partners(study, name)
+        assert all(names.index(a) < names.index(name) < names.index(b)
+                   for a in before for b in after)  # fmt: skip
+        for order in (order for order in orders if name in order):
+            shared = min(colluders, len(order) - 1)
+            places = partners(order.index(name), parties=len(order), colluders=shared)
+            assert {order[place] for place in places} <= {*before, *after}
+        for other in after:
+            assert name in seed_partners(study, other)[0], "and both ends know of it"
+    if parties == 80 and cohorts == 1:
+        assert len(seed_partners(study, names[0])[1]) < parties - 1
+
+
+def test_a_new_study_has_hybrid_masks_if_it_can():
+    study = large_study(5)
+    assert with_hybrid_masks(study).agreement == "hybrid"
+    assert with_hybrid_masks(study).digest != study.digest
+    for without in ({"may_miss": 1}, {"aggregation": Aggregation.CLEAR}):
+        assert with_hybrid_masks(replace(study, **without)).agreement == ""
+        with pytest.raises(InputError, match="agreement: 'hybrid' needs masks, and may_miss = 0"):
+            replace(study, agreement="hybrid", **without)
