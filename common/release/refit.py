@@ -9,7 +9,7 @@ the noise are those of the study; only the cryptography, which changes no sum, i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count as count_from
 from types import MappingProxyType
 
@@ -31,7 +31,7 @@ from common.study.prior import Prior
 from common.study.requests import RowsInMemory
 from common.study.script import Result, ScriptRun
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
-from common.study.sums import decode_total, sum_plan_of
+from common.study.sums import decode_total, in_the_clear, sum_plan_of
 from common.wording import many
 
 
@@ -48,7 +48,7 @@ def replay(
     """
     # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. That
     # variant of the study has no signature.
-    bounds = replace(study, aggregation=Aggregation.CLEAR, may_miss=0, signature=None)
+    bounds = in_the_clear(study)
     run = run_of(study) if prior is None else prior.begin(study)
     for number, result in enumerate(results):
         run.leave_out([name for name, first in missing.items() if first <= number])
@@ -96,9 +96,7 @@ class _Answers:
         # How a sum is added up changes neither its counts nor its noise; in the clear it needs no
         # key. The signature is of the study as it was agreed.
         ring = study.aggregation is Aggregation.PAILLIER
-        self._study = (
-            replace(study, aggregation=Aggregation.CLEAR, signature=None) if ring else study
-        )
+        self._study = in_the_clear(study) if ring else study
         self._source = source
         ends = np.cumsum([0, *study.rows_of.values()]).tolist()
         self._tables = {

@@ -60,6 +60,12 @@ def with_hybrid_masks(study: Study) -> Study:
     return replace(study, agreement="hybrid", signature=None) if study.can_agree else study
 
 
+def in_the_clear(study: Study) -> Study:
+    """Return the unsigned study whose sums are added up openly, by every party: without a key."""
+    clear = Aggregation.CLEAR
+    return replace(study, aggregation=clear, agreement="", may_miss=0, signature=None)
+
+
 def seed_partners(study: Study, name: str) -> tuple[list[str], list[str]]:
     """Return the parties before and after a party with which it exchanges seeds of masks, in order.
 

@@ -45,6 +45,7 @@ from common.schema.attribute import Attribute
 from common.schema.codes import NO_GROUPS, Groups
 from common.study.document import Study
 from common.tables import read_table
+from common.study.sums import in_the_clear
 from common.wording import many
 from parley.simulation.in_process import Run, run_study
 
@@ -183,16 +184,13 @@ class Trial:
     def run(self, epsilon: Fraction, number: int = 0) -> Run:
         """Run the study; only the first run encrypts, as that changes no sum."""
         ring = self.study.aggregation is Aggregation.PAILLIER
-        clear = Aggregation.CLEAR if ring and number else self.study.aggregation
-        return self._run(replace(self.study, epsilon=epsilon, aggregation=clear), number)
+        study = in_the_clear(self.study) if ring and number else self.study
+        return self._run(replace(study, epsilon=epsilon), number)
 
     def run_floor(self, epsilon: Fraction, number: int = 0) -> Run:
         """Run a study of the same parties that publishes every column by itself."""
-        floor = replace(
-            self.study, method="floor", settings=(), epsilon=epsilon, may_miss=0,
-            aggregation=Aggregation.CLEAR,
-        )  # fmt: skip
-        return self._run(floor, number)
+        clear = in_the_clear(self.study)
+        return self._run(replace(clear, method="floor", settings=(), epsilon=epsilon), number)
 
     def _run(self, study: Study, number: int) -> Run:
         source = SeededRandomSource(f"{self._seed}/{study.method}/{study.epsilon}/{number}")
