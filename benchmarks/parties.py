@@ -9,6 +9,9 @@ Second, the ring of ciphertexts over links that take their time: the same sum in
 each other through the ring, against everything in one message. The roles compute for real, one
 after the other; who would be busy when is worked out from what each call took and the links'
 latency, as every party has a machine of its own.
+
+Third, what the agreement of mask keys costs for one partner, once in a study: X25519 alone, and
+with a seed under ML-KEM-768. `--agreement` measures this alone.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from benchmarks.subn_methods import agreed, identities_of
 from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import PrivateKey, generate_key_pair
+from common.crypto.sums.agreement import SeedExchange
 from common.crypto.sums.masks import LEAST_CONNECTIVITY, PairwiseMasks
 from common.crypto.sums.plan import (
     Aggregation,
@@ -45,6 +49,7 @@ from common.methods.registry import run_of
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
+from common.study.sums import with_hybrid_masks
 from parley.simulation.in_process import run_roles
 from parley.simulation.population import demo_schema_toml
 from tests.harness.roles import make_roles
@@ -92,7 +97,7 @@ def study_cost(codes: Codes, parties: int, may_miss: int = 0) -> Cost:
     identities = identities_of(tables)
     terms = {"aggregation": Aggregation.MASKED, "may_miss": may_miss}
     schema = Schema.from_toml(demo_schema_toml())
-    study = agreed(schema, tables, epsilon=Fraction(1), **terms)
+    study = with_hybrid_masks(agreed(schema, tables, epsilon=Fraction(1), **terms))
     roles = make_roles(study, run_of, identities, tables, sources=lambda _: _private)
     gc.freeze()  # an owner's process does not search the objects of the other owners for garbage
     run = run_roles(*roles, clock=time.process_time)
@@ -128,6 +133,34 @@ def mask_seconds(identities: dict[str, Identity], cells: int, *, everybody: bool
         first=0, count=cells
     )
     return time.process_time() - begun
+
+
+def agreement_cost(partners: int = LEAST_CONNECTIVITY) -> list[dict[str, object]]:
+    """Measure a party in the middle of its partners; bytes and processor time for one of them."""
+    names = tuple(f"party {number}" for number in range(partners + 1))
+    identities = {name: Identity.generate(OsRandomSource()) for name in names}
+    roster = {name: identity.public for name, identity in identities.items()}
+    members = {n: LocalParty(name=n, identity=identities[n], roster=roster) for n in names}
+    half = partners // 2
+    own = names[half]
+    earlier = [
+        SeedExchange(members[name], bytes(32), (), (own,)).offer(OsRandomSource())
+        for name in names[:half]
+    ]
+    begun = time.process_time()
+    for name in names:
+        if name != own:
+            identities[own].agree(roster[name])
+    classical = time.process_time()
+    exchange = SeedExchange(members[own], bytes(32), names[:half], names[half + 1 :])
+    sent = exchange.offer(OsRandomSource())
+    exchange.secrets(b"".join(earlier))
+    hybrid = time.process_time()
+    return [
+        {"agreement": "X25519", "ms": 1e3 * (classical - begun) / partners, "bytes": 0},
+        {"agreement": "hybrid", "ms": 1e3 * (hybrid - classical) / partners,
+         "bytes": len(sent) / half},
+    ]  # fmt: skip
 
 
 def ring_time(key: PrivateKey, parties: int, latency_s: float) -> RingTime:
@@ -262,7 +295,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="what one more party costs")
     parser.add_argument("--most", type=int, default=PARTIES[-1])
     parser.add_argument("--plot", type=Path, help="a picture of the cost per party")
+    parser.add_argument("--agreement", action="store_true", help="only of mask keys")
     options = parser.parse_args()
+    agreement = agreement_cost()
+    show(agreement, "Agreement of mask keys, for one partner and a whole study")
+    if options.agreement:
+        return
     _, codes = demo_population(ROWS)
     study_cost(codes, 3)  # compiles what is compiled on first use
     costs = [study_cost(codes, parties) for parties in PARTIES if parties <= options.most]
@@ -271,7 +309,7 @@ def main() -> None:
     rings = [ring_time(key, k, latency) for k in _RING_PARTIES for latency in _LATENCIES_S]
     tables(costs, recoverable, rings)
     print(f"Up to {LEAST_CONNECTIVITY} partners share masks with a party.")
-    keep("parties", {"studies": [*costs, *recoverable], "rings": rings})
+    keep("parties", {"studies": [*costs, *recoverable], "rings": rings, "agreement": agreement})
     if options.plot:
         plot(costs, options.plot)
 

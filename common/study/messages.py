@@ -77,7 +77,7 @@ class ResultPublished(_OfStep):
 class KeysRelayed(_OfStep):
     """Curator to party: partners' keys and key shares of this sum; contribute to it.
 
-    `missing` are the parties that dealt no keys, in the order of the study.
+    Before the first step of a study with hybrid masks: partners' sealed seeds. `missing` are the parties that dealt no keys, in the order of the study.
     """
 
     missing: tuple[str, ...]
@@ -128,7 +128,10 @@ class ShareSubmitted(_OfStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysDealt(_OfStep):
-    """Party to curator: its key of this sum, and a sealed box of key shares for each partner."""
+    """Party to curator: its key of this sum, and a sealed box of key shares for each partner.
+
+    Before the first step of a study with hybrid masks: a sealed seed for each later partner.
+    """
 
     payload: bytes
 
