@@ -77,7 +77,8 @@ class ResultPublished(_OfStep):
 class KeysRelayed(_OfStep):
     """Curator to party: partners' keys and key shares of this sum; contribute to it.
 
-    Before the first step of a study with hybrid masks: partners' sealed seeds. `missing` are the parties that dealt no keys, in the order of the study.
+    `missing` are the parties that dealt no keys, in the order of the study. Before the first step
+    of a study with hybrid masks: earlier partners' sealed seeds, of all parties.
     """
 
     missing: tuple[str, ...]

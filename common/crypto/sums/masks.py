@@ -1,11 +1,12 @@
 """Pairwise masks that add up to zero: noise to all who do not hold all of them.
 
 Two parties share a secret (`LocalParty.agree`): of X25519, or of X25519 and a seed that travelled
-under ML-KEM-768 (`agreement`). HKDF-SHA256 turns it into an AES-256 key for ONE sum: the digest of its plan (study, step, parties, cells, scales) is the salt, and the
-two identities are in `info`. The AES-CTR stream under that key is added by the party that comes
-first in the plan and subtracted by the other, so over all parties the masks cancel. A coalition of
-the curator and as many parties as the study tolerates learns the honest parties' total and nothing
-else; the proof is below [Bonawitz17, section 4, without recovery: every party must answer].
+under ML-KEM-768 (`agreement`). HKDF-SHA256 turns it into an AES-256 key for ONE sum: the digest of
+its plan (study, step, parties, cells, scales) is the salt, and the two identities are in `info`.
+The AES-CTR stream under that key is added by the party that comes first in the plan and subtracted
+by the other, so over all parties the masks cancel. A coalition of the curator and as many parties
+as the study tolerates learns the honest parties' total and nothing else; the proof is below
+[Bonawitz17, section 4, without recovery: every party must answer].
 
 Two moduli. `ring_masks` are integers modulo a Paillier modulus n, one per ciphertext: 128 bits
 more than n are drawn and reduced, so each is within 2^-128 of uniform. `word_masks` are 64-bit
