@@ -28,6 +28,7 @@ from common.service.database import Database
 from common.service.process import log_to, stopping_on_signals, system_clock
 from common.study.document import Study
 from common.study.members import Member
+from common.study.sums import with_hybrid_masks
 from curator import app as curator_app
 from curator.app import CuratorSettings, open_store, propose
 from curator.store.records import StudyState as CuratorState
@@ -78,7 +79,7 @@ class ProcessConsortium:
         """Make a study of some of the parties, or of all, signed by the first party."""
         members = tuple(self.members if members is None else members)
         study = Study(name=name, schema=Schema.from_toml(schema), members=members, **terms)
-        return study.signed_by(self.identities[self.names[0]])
+        return with_hybrid_masks(study).signed_by(self.identities[self.names[0]])
 
     def write_policy(self, *, per_study, in_total):
         """Write the policy of every party: within the budget, what the first party signed."""
