@@ -44,8 +44,8 @@ from common.schema import Codes, Schema
 from common.schema.attribute import Attribute
 from common.schema.codes import NO_GROUPS, Groups
 from common.study.document import Study
-from common.tables import read_table
 from common.study.sums import in_the_clear
+from common.tables import read_table
 from common.wording import many
 from parley.simulation.in_process import Run, run_study
 

@@ -22,9 +22,9 @@ from common.release.manifest import Signer, SignerRole
 from common.release.verify import missing_curator, verify
 from common.release.writing import pages_of, write_release
 from common.schema import Schema
-from common.schema.tables import read_table
 from common.study.accounting import account, statement_of
 from common.study.document import Study
+from common.tables import read_table
 from parley import simulate
 from tests.unit.parley.cli.commands.conftest import append, finish_again, sign_again
 
@@ -287,13 +287,13 @@ def test_rows_that_a_stranger_signed_are_not_verified(parley, made, copies, monk
     assert verify(copies / "several", unsigned=True).problems == (), "the files agree"
     for words in ([], ["--bytes-only"]):
         done = parley("verify", "several", *words)
-        assert (done.code, done.out) == (8, "")
+        assert (done.code, done.out) == (9, "")
         assert "NOT VERIFIED" in done.err
         assert f"pins curator {fingerprint(made)}, which did not sign it" in done.err
         assert STRANGER.public.fingerprint in done.err
         assert "--signer FINGERPRINT" in done.err
         told = parley("verify", "several", "--json", *words)
-        assert (told.code, told.json["verified"], told.json["problems"]) == (8, False, [])
+        assert (told.code, told.json["verified"], told.json["problems"]) == (9, False, [])
         assert STRANGER.public.fingerprint in told.json["unknown_signers"]
     assert parley("verify", "several", "--signer", fingerprint(made)).code == 3
     assert parley("verify", "several", "--all-parties").code == 3
@@ -322,7 +322,7 @@ def test_a_study_of_an_earlier_version_pins_no_curator_and_its_key_is_to_be_comp
         Path("r/study.toml").write_text(agreed.to_toml())
         sign_again(Path("r"), made)
         done = parley("verify", "r")
-        assert (done.code, done.out) == (8, "")
+        assert (done.code, done.out) == (9, "")
         assert "digest pins no curator, and no party signed it" in done.err
         assert f"{fingerprint(made)} (curator 'hub')" in done.err
         assert parley("verify", "r", "--signer", fingerprint(made)).code == 0
