@@ -11,7 +11,7 @@ from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
-from common.study.document import Member
+from common.study.members import Member
 from parley.cli.options import (
     Terms,
     criteria_of,
