@@ -16,7 +16,7 @@ def test_the_ledger_adds_up_exactly_and_shows_that_it_was_changed(parley, place)
     spend(place.folder)
     done = parley("party", "ledger", "--verify", *NORTH)
     assert done.code == 0
-    assert "total  epsilon 1/2 (about 0.5) in 2 entries; 7/2 (about 3.5) is left" in done.out
+    assert "total  epsilon 1/2 (about 0.5) of a row in 2 entries; 7/2 (about 3.5) is left" in done.out
     assert "verified" in done.out
     told = parley("party", "ledger", "--json", *NORTH).json
     assert [entry["epsilon"] for entry in told["entries"]] == ["1/3", "1/6"]
