@@ -18,6 +18,7 @@ from common.privacy.budget import parse_epsilon
 from common.release.prior import PriorRelease, read_prior
 from common.service.process import system_clock
 from common.study.document import Study
+from common.study.dry_run import require_runnable
 from curator.app import curator_settings, open_store, priors, propose
 from curator.operations import find_record, member_of
 from curator.revision import changes, next_name, revised
@@ -84,7 +85,7 @@ def new(
     about["prior"] = None if earlier is None else earlier.digest
     study = Study.of(terms.chosen() | about, schema=options.load_schema(schema), members=members)
     _require_time_left(study)
-    (earlier.begin if earlier else run_of)(study)  # refuses a study that could never be run
+    require_runnable(study, (earlier.begin if earlier else run_of)(study))
     if earlier is not None:
         console.note(f"offer it with its prior: `study add {out} --prior {prior}`")
     options.tell_decisions(study)
@@ -140,7 +141,7 @@ def reform(
     made = revised(
         earlier, name=name or f"{earlier.name}, without {', '.join(without)}", without=without
     )
-    run_of(made)  # refuses a study that could never be run
+    require_runnable(made, run_of(made))
     made = made if unsigned else signed(made, config, signer)
     _write_revision(earlier, made, out, as_json=json)
 
@@ -189,7 +190,7 @@ def renew(
         epsilon=None if epsilon is None else parse_epsilon(epsilon),
         prior="" if built_on is None else built_on.digest,
     )
-    (built_on.begin if built_on else run_of)(made)  # refuses a study that could never be run
+    require_runnable(made, (built_on.begin if built_on else run_of)(made))
     made = made if unsigned else signed(made, config, signer)
     _write_revision(earlier, made, out, as_json=json)
 
