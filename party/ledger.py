@@ -110,7 +110,6 @@ class Ledger:
     def __init__(self, database: Database) -> None:
         self._file = database
         database.add_tables(_TABLES)
-        _add_unit(database)
 
     def charge(self, charge: Charge, caps: Caps | None, charged_at: str) -> bool:
         """Charge a step, durably; false if it was charged before (at the same price).
@@ -248,17 +247,6 @@ def _overspent(
         f"step {charge.step!r}: its cost, {currency} {added.paid}, passes the owner's cap of "
         f"{cap}, with {spent.words()} already spent on {what}"
     )
-
-
-def _add_unit(database: Database) -> None:
-    """Give the table of a file of version 0.2.0 the unit of its entries: a row."""
-    with database.transaction():
-        columns = {name for (name,) in database.rows("SELECT name FROM pragma_table_info('entry')")}
-        for name, default in (("rows_per_person", 0), ("owners_per_person", 1)):
-            if name not in columns:
-                database.write(
-                    f"ALTER TABLE entry ADD COLUMN {name} INTEGER NOT NULL DEFAULT {default}"
-                )
 
 
 def _digest(head: str, number: int, charge: Charge, charged_at: str) -> str:
