@@ -61,6 +61,14 @@ def test_a_review_says_what_the_command_line_says(opened, context, study):
     assert "&lt;img src=x" in shown
 
 
+@pytest.mark.parametrize("source_of_people", [True, False])
+def test_a_study_of_rows_that_meets_a_source_of_people_is_warned_of(
+    opened, study, source_of_people
+):
+    shown = page_of(opened([study]), study).body.decode()
+    assert ("It protects single rows, and our source says whose row" in shown) == source_of_people
+
+
 def test_approving_writes_what_the_command_line_writes(opened, context, study):
     answer = send(opened([study]), study, "approve", sure="yes")
     assert (answer.status, answer.headers["location"]) == (303, f"/studies/{study.digest.hex()}")
