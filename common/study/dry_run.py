@@ -28,7 +28,6 @@ from common.study.document import Study
 from common.study.script import ScriptRun
 from common.study.steps import ChoiceStep, Step
 
-
 _TABLES = "the tables that all its steps ask for"
 
 
@@ -46,9 +45,7 @@ def costs_without_rows(study: Study, run: ScriptRun) -> dict[str, Fraction]:
     return costs
 
 
-def steps_without_rows(
-    study: Study, run: ScriptRun, *, party: str | None = None
-) -> Iterator[Step]:
+def steps_without_rows(study: Study, run: ScriptRun, *, party: str | None = None) -> Iterator[Step]:
     """Take a script through its steps; InputError if they ask for more than the limits allow.
 
     Choices that shape no later step are gone through for one party, if one is named.

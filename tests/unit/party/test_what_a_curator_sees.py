@@ -269,6 +269,16 @@ def test_more_rows_of_people_than_the_policy_allows_are_declined_before_a_row_is
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("per_person", [0, 2])
+def test_a_node_charges_the_unit_that_the_study_protects(tmp_path, per_person):
+    unit = {"rows_per_person": per_person, "owners_per_person": max(1, per_person)}
+    seen = seen_of(tmp_path / "party", replace(study_about(99), **unit), automatic=True)
+    assert any(call.startswith("submit") for call in seen)
+    with Database(tmp_path / "party" / "party.db") as database:
+        (entry,) = Ledger(database).entries()
+    assert {key: getattr(entry.charge, key) for key in unit} == unit
+
+
 def approved_then(folder, table):
     """Approve a study of the usual rows, let it begin with those of another table.
 
