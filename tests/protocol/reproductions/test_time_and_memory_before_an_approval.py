@@ -104,6 +104,7 @@ SLOW = {
     "useful models": document(integers(100, 10_000), method("independent"), epsilon="1e9"),
     "5,500 bits of independent": document(BITS, method("independent", 'encoding = "binary"\n')),
     "deep columns": document(DEEP, rows=10**9),
+    "290 bits of dp-ccbn": document(integers(290, 2), method("dp-ccbn"), rows=10**9),
     "colluders and cohorts": document(
         integers(30, 4), method("dp-subn", "colluders = 999\ncohorts = 1000\n"), parties=1000
     ),
