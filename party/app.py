@@ -51,6 +51,7 @@ from party.releases import Collection, Collector
 from party.sources.people import PeopleLimit
 from party.sources.settings import OwnersTable, owners_table
 from party.sources.source import Source
+from party.totals import Unit
 
 logger = logging.getLogger(__name__)
 _PEOPLE_KEY = "people.key"
@@ -152,7 +153,7 @@ def metrics(settings: PartySettings, context: PartyContext) -> AbstractContextMa
 
 def party_samples(journal: Journal, ledger: Ledger, files: CredentialFiles) -> Iterator[Sample]:
     """Yield what an owner watches: budget, studies by state, bytes that left, the certificate."""
-    spending = ledger.spending()
+    totals = ledger.totals()
     states = Counter(record.state for record in journal.studies())
     for state in StudyState:
         yield gauge(
@@ -161,16 +162,20 @@ def party_samples(journal: Journal, ledger: Ledger, files: CredentialFiles) -> I
             "Studies that this party took part in, by state.",
             {"state": state.value},
         )
-    yield gauge(
-        "parley_party_epsilon_spent",
-        float(spending.epsilon),
-        "Epsilon in the ledger, over all studies, at the largest delta of any of them.",
-    )
-    yield gauge(
-        "parley_party_rho_spent",
-        float(spending.rho),
-        "Rho in the ledger, over all studies that have a delta.",
-    )
+    for unit in Unit:
+        spending = totals.paid_by(unit)
+        yield gauge(
+            "parley_party_epsilon_spent",
+            float(spending.epsilon),
+            "Epsilon that a row paid for all studies, or a person for the studies of people.",
+            {"unit": unit.value},
+        )
+        yield gauge(
+            "parley_party_rho_spent",
+            float(spending.rho),
+            "Rho that a row paid for all studies with a delta, or a person for those of people.",
+            {"unit": unit.value},
+        )
     yield gauge(
         "parley_party_released_bytes",
         sum(departure.size for departure in journal.sent_log()),
@@ -220,6 +225,7 @@ def party_context(
     if warning is not None:
         logger.warning("%s", warning)
     policy = Policy.load(settings.policy)
+    policy.check_unit(source_of_people=source.names_people)
     with open_file(settings) as database:
         ledger = Ledger(database)
         ledger.verify()  # before anything is decided or charged on the strength of it
@@ -243,6 +249,7 @@ def party_context(
             clock=clock,
             hook=Hook(webhook=settings.webhook, command=settings.on_event),
             priors=priors,
+            source_of_people=source.names_people,
             authority=policy.least_known([fingerprint(a) for a in credentials.authorities]),
         )
 

@@ -90,5 +90,7 @@ def _charge_rest(
     charge = Charge(
         study=study, study_name=record.name, step=f"{_STEP} of {about.taken_at}",
         mechanism="what may have left since the backup", epsilon=rest,
+        rows_per_person=max((each.rows_per_person for each in paid), default=0),
+        owners_per_person=max((each.owners_per_person for each in paid), default=1),
     )  # fmt: skip
     ledger.charge(charge, None, at)

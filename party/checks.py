@@ -33,6 +33,7 @@ from party.journal import Journal
 from party.ledger import Ledger
 from party.owner.policy import Policy
 from party.sources.settings import OwnersTable
+from party.totals import spent_words
 
 _CLOCKS_DIFFER = timedelta(minutes=5)
 _CLOCKS_OFF_S = 60.0
@@ -104,10 +105,18 @@ class _Node:
 
     def policy(self) -> str:
         policy = Policy.load(self.settings.policy)
+        policy.check_unit(source_of_people=self._names_people())
         delta = f", delta up to {float(policy.max_delta):g}" if policy.max_delta else ""
         return (
             f"epsilon {policy.epsilon_per_study} a study, {policy.epsilon_in_total} in total{delta}"
         )
+
+    def _names_people(self) -> bool:
+        """Say whether the source names people; what is wrong with it is a finding of its own."""
+        try:
+            return self.source().names_people
+        except InputError:
+            return False
 
     def ledger(self) -> str:
         if not self.state.exists():
@@ -117,7 +126,7 @@ class _Node:
             ledger = Ledger(database)
             ledger.verify()
             entries = many(len(ledger.entries()), "entry")
-            return f"{ledger.spending().words()} spent in {entries}, chain intact"
+            return f"{spent_words(ledger.totals())} spent in {entries}, chain intact"
 
     def rows(self, wanted: Study | Schema | None) -> str:
         table = self.source()

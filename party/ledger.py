@@ -6,9 +6,10 @@ Charging the same step of the same study again is recognised and costs nothing: 
 once, and asked again it is the same answer.
 
 Entries are chained: each carries the SHA-256 of its own content and of the entry before it, so a
-changed, removed or reordered entry breaks the chain from there on, and `verify` says where. An
-attacker who can rewrite the whole file can rewrite the whole chain; so note `head` down elsewhere
-now and then.
+changed, removed or reordered entry breaks the chain from there on, and `verify` says where. The
+unit of a study of people is part of the content; a study of rows has none, like every entry of
+version 0.2.0. An attacker who can rewrite the whole file can rewrite the whole chain; so note
+`head` down elsewhere now and then.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from fractions import Fraction
 from common.errors import LocalError, PolicyError
 from common.privacy.spending import Spending
 from common.service.database import Database
+from party.totals import Totals, Unit
 
 _EMPTY_HEAD = "0" * 64
 _TABLES = """
@@ -35,6 +37,8 @@ CREATE TABLE IF NOT EXISTS entry (
     delta TEXT NOT NULL,
     charged_at TEXT NOT NULL,
     digest TEXT NOT NULL,
+    rows_per_person INTEGER NOT NULL DEFAULT 0,
+    owners_per_person INTEGER NOT NULL DEFAULT 1,
     UNIQUE (study, step)
 ) STRICT;
 """
@@ -42,7 +46,7 @@ CREATE TABLE IF NOT EXISTS entry (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """One step of one study, and what it costs this party's rows."""
+    """One step of one study, and what it costs a row of this party, or a person in its rows."""
 
     study: str  # its digest, in hexadecimal
     study_name: str
@@ -53,14 +57,26 @@ class Charge:
     # What it costs under a promise with a delta (`common.privacy.spending`).
     rho: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)  # of that promise
+    rows_per_person: int = 0  # of a study that protects people; 0 if it protects rows
+    owners_per_person: int = 1
 
-    def columns(self) -> list[str]:
-        """Return the fields, in order, as the table has them and the chain digests them."""
-        return [str(value) for value in asdict(self).values()]
+    def content(self) -> list[str]:
+        """Return the fields, in order, as the chain digests them."""
+        fields = [str(value) for value in asdict(self).values()]
+        return fields if self.rows_per_person else fields[:-2]
 
     @property
     def spending(self) -> Spending:
         return Spending.of(self.rho if self.delta else self.epsilon, self.delta)
+
+    @property
+    def totals(self) -> Totals:
+        """What it costs, by whom its study protects."""
+        return Totals.of(
+            self.spending,
+            rows_per_person=self.rows_per_person,
+            owners_per_person=self.owners_per_person,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +91,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """The most this owner spends: on one study, in a calendar year, and over all studies."""
+    """The most this owner spends: on one study, in a calendar year, and over all studies.
+
+    Each holds for every unit that the studies protect: for a row, and for a person.
+    """
 
     per_study: Fraction  # epsilon of a study, at the study's delta
     in_total: Fraction  # epsilon of all studies, at `delta`
@@ -128,26 +147,28 @@ class Ledger:
                 f"step {charge.step!r}: the delta of its study is {charge.delta}, and the owner "
                 f"allows at most {caps.delta}"
             )
-        currency = "rho" if charge.delta else "epsilon"
-        for what, spent, cap, delta in (
-            (f"study {charge.study_name!r}", self.spending(charge.study), caps.per_study,
-             charge.delta),
-            ("all studies together", self.spending(), caps.in_total, caps.delta),
-            (f"all studies in {year}", self.spending(year=year), caps.in_year, caps.delta),
-        ):  # fmt: skip
-            if cap is not None and not (spent + charge.spending).within(cap, delta):
-                raise PolicyError(
-                    f"step {charge.step!r}: its cost, {currency} {charge.spending.paid}, passes "
-                    f"the owner's cap of {cap}, with {spent.words()} already spent on {what}"
-                )
+        spent = self.spending(charge.study)
+        if not (spent + charge.spending).within(caps.per_study, charge.delta):
+            name = f"study {charge.study_name!r}"
+            raise _overspent(charge, spent, charge.spending, caps.per_study, name)
+        for what, totals, cap in (
+            ("all studies together", self.totals(), caps.in_total),
+            (f"all studies in {year}", self.totals(year=year), caps.in_year),
+        ):
+            for unit, paid, more in totals.passing(charge.totals, cap=cap, delta=caps.delta):
+                raise _overspent(charge, paid, more, cap, f"{what}, by a {unit}")
 
     def _append(self, charge: Charge, charged_at: str) -> None:
         ((number,),) = self._file.rows("SELECT COALESCE(MAX(number), 0) + 1 FROM entry")
         digest = _digest(self.head(), number, charge, charged_at)
         self._file.write(
-            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, *charge.columns(), charged_at, digest),
-        )
+            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                number, charge.study, charge.study_name, charge.step, charge.mechanism,
+                str(charge.epsilon), str(charge.rho), str(charge.delta), charged_at, digest,
+                charge.rows_per_person, charge.owners_per_person,
+            ),
+        )  # fmt: skip
 
     def year(self, at: str) -> str:
         """Return the calendar year, in UTC, that a charge at a time counts for.
@@ -158,26 +179,29 @@ class Ledger:
         newest = self._file.rows("SELECT MAX(SUBSTR(charged_at, 1, 4)) FROM entry")[0][0]
         return max(at[:4], newest or "")
 
-    def spending(
-        self, study: str | None = None, *, besides: str | None = None, year: str | None = None
-    ) -> Spending:
-        """Return what was spent on one study, or on all of them but one; in one year, or in all."""
+    def spending(self, study: str) -> Spending:
+        """Return what one study cost a row, or a person: whom it protects."""
         return Spending.together(
-            entry.charge.spending
+            entry.charge.spending for entry in self.entries() if entry.charge.study == study
+        )
+
+    def totals(self, *, besides: str | None = None, year: str | None = None) -> Totals:
+        """Return what all studies, or all but one, cost rows and people; in one year, or in all."""
+        return Totals.together(
+            entry.charge.totals
             for entry in self.entries()
-            if study in (None, entry.charge.study)
-            and entry.charge.study != besides
-            and year in (None, entry.charged_at[:4])
+            if entry.charge.study != besides and year in (None, entry.charged_at[:4])
         )
 
     def spent(self, study: str | None = None) -> Fraction:
-        """Return the epsilon of what was spent, at the largest delta of its studies."""
-        return self.spending(study).epsilon
+        """Return the epsilon that a study cost, or that all of them together cost a row."""
+        paid = self.totals().paid_by(Unit.ROW) if study is None else self.spending(study)
+        return paid.epsilon
 
     def entries(self) -> list[Entry]:
-        rows = self._file.rows(
-            "SELECT number, study, study_name, step, mechanism, epsilon, rho, delta, charged_at, "
-            "digest FROM entry ORDER BY number"
+        stored = self._file.rows(
+            "SELECT number, study, study_name, step, mechanism, epsilon, rho, delta, "
+            "rows_per_person, owners_per_person, charged_at, digest FROM entry ORDER BY number"
         )
         return [
             Entry(
@@ -185,12 +209,15 @@ class Ledger:
                 charge=Charge(
                     study=study, study_name=study_name, step=step, mechanism=mechanism,
                     epsilon=Fraction(epsilon), rho=Fraction(rho), delta=Fraction(delta),
+                    rows_per_person=rows, owners_per_person=owners,
                 ),
                 charged_at=charged_at,
                 digest=digest,
             )
-            for number, study, study_name, step, mechanism, epsilon, rho, delta, charged_at, digest
-            in rows
+            for (
+                number, study, study_name, step, mechanism, epsilon, rho, delta, rows, owners,
+                charged_at, digest,
+            ) in stored
         ]  # fmt: skip
 
     def head(self) -> str:
@@ -212,6 +239,16 @@ class Ledger:
             head = entry.digest
 
 
+def _overspent(
+    charge: Charge, spent: Spending, added: Spending, cap: Fraction | None, what: str
+) -> PolicyError:
+    currency = "rho" if charge.delta else "epsilon"
+    return PolicyError(
+        f"step {charge.step!r}: its cost, {currency} {added.paid}, passes the owner's cap of "
+        f"{cap}, with {spent.words()} already spent on {what}"
+    )
+
+
 def _digest(head: str, number: int, charge: Charge, charged_at: str) -> str:
-    content = [head, number, *charge.columns(), charged_at]
+    content = [head, number, *charge.content(), charged_at]
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()

@@ -52,6 +52,8 @@ class StudyTicket:
     name: str
     party: str
     data_digest: str
+    rows_per_person: int = 0  # of a study that protects people
+    owners_per_person: int = 1
 
 
 class PartyNode:
@@ -205,7 +207,13 @@ class PartyNode:
 
     def _charge(self, effect: ChargeBudget) -> None:
         ticket = self._ticket
-        charge = Charge(study=ticket.digest.hex(), study_name=ticket.name, **asdict(effect))
+        charge = Charge(
+            study=ticket.digest.hex(),
+            study_name=ticket.name,
+            rows_per_person=ticket.rows_per_person,
+            owners_per_person=ticket.owners_per_person,
+            **asdict(effect),
+        )
         self._ledger.charge(charge, self._caps, self._now())
 
     def _refuse(

@@ -115,9 +115,10 @@ class Domain:
 
 def _check_nested(attribute: int, finer: LevelMap, coarser: LevelMap) -> None:
     """Refuse a group of the finer level that is not inside one group of the coarser level."""
-    pairs = np.unique(np.stack([finer, coarser]), axis=1)
     fine_size, coarse_size = int(finer.max()) + 1, int(coarser.max()) + 1
-    if pairs.shape[1] != fine_size:
+    group_of = np.full(fine_size, -1)
+    group_of[finer] = coarser
+    if not np.array_equal(group_of[finer], coarser) or (group_of < 0).any():
         raise LocalError(f"attribute {attribute}: a level is not nested in the one below it")
     if coarse_size >= fine_size or len(np.unique(coarser)) != coarse_size:
         raise LocalError(f"attribute {attribute}: each level must have fewer groups, none empty")

@@ -137,7 +137,15 @@ def needed_families(network: Network) -> list[Family]:
     clique of the first k+1 attributes. The network is public by then, so the choice is free.
     """
     families = [pair.family for pair in network.pairs]
-    return [f for f in families if not any(f is not g and contains(g, f) for g in families)]
+    with_attribute: dict[int, list[Family]] = {}
+    for family in families:
+        for view in family:
+            with_attribute.setdefault(view.attribute, []).append(family)
+    return [
+        f
+        for f in families
+        if not any(f is not g and contains(g, f) for g in with_attribute[f[0].attribute])
+    ]
 
 
 def sum_out(

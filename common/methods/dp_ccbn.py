@@ -89,6 +89,13 @@ def decisions(study: Study) -> list[Decision]:
     ]
 
 
+def candidate_tables(study: Study) -> int:
+    """Return at most how many tables the candidates of all iterations are."""
+    sizes = Variables.of(study).sizes
+    _, limit = _limits(study, sizes)
+    return sum(_candidates(len(sizes), placed, limit) for placed in range(1, len(sizes)))
+
+
 def dp_ccbn(study: Study) -> Script[Fit]:
     variables = Variables.of(study)
     promise = study.method_promise
@@ -143,9 +150,13 @@ def affordable_limit(
 def _most_cells(attributes: int, limit: FamilyLimit) -> int:
     """Return a bound on the cells of an iteration: all children times all largest parent sets."""
     return max(
-        (attributes - placed) * comb(placed, min(limit.parents, placed)) * limit.cells
-        for placed in range(1, attributes)
+        _candidates(attributes, placed, limit) * limit.cells for placed in range(1, attributes)
     )
+
+
+def _candidates(attributes: int, placed: int, limit: FamilyLimit) -> int:
+    """Return a bound on the candidates of one iteration."""
+    return (attributes - placed) * comb(placed, min(limit.parents, placed)) if limit.parents else 0
 
 
 METHOD = Method(
@@ -153,6 +164,7 @@ METHOD = Method(
     summary="a network, all candidates summed",
     script=dp_ccbn,
     decisions=decisions,
+    tables=candidate_tables,
     only_sums=True,
     place=3,
 )

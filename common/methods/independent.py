@@ -42,6 +42,7 @@ class ModelChoice:
     """A party's PrivBayes model of its own rows."""
 
     schema: Schema
+    domain: Domain  # the schema's, with its hierarchies
     options: PrivBayesOptions
     rows: int
     epsilon: Fraction
@@ -49,8 +50,7 @@ class ModelChoice:
     @cached_property
     def plan(self) -> PrivBayesPlan:
         """Everything about the model that depends on no row."""
-        domain = Domain.of([attribute.hierarchy for attribute in self.schema.attributes])
-        return make_plan(domain, rows=self.rows, epsilon=self.epsilon, options=self.options)
+        return make_plan(self.domain, rows=self.rows, epsilon=self.epsilon, options=self.options)
 
     def run(self, data: PartyRows, source: RandomSource) -> bytes:
         """Fit the model; its network and its noisy tables are published."""
@@ -168,10 +168,12 @@ class StackedModels:
 def independent(study: Study) -> Script[Fit]:
     """Ask each party for one choice; nothing is summed."""
     encoding = Encoding.BINARY if study.encoding == "binary" else None
+    domain = Domain.of([attribute.hierarchy for attribute in study.schema.attributes])
     models = []
     for member in study.members:
         choice = ModelChoice(
             schema=study.schema,
+            domain=domain,
             options=PrivBayesOptions(encoding=encoding),
             rows=member.rows,
             epsilon=study.epsilon,
@@ -183,9 +185,10 @@ def independent(study: Study) -> Script[Fit]:
             choice=choice,
             epsilon=study.epsilon,
             mechanism="PrivBayes: exponential mechanism and discrete Laplace",
+            shapes_steps=False,
         )
-        models.append(choice.model((yield from chosen(step))))
-    return partial(StackedModels, tuple(models))
+        models.append(partial(choice.model, (yield from chosen(step))))
+    return lambda: StackedModels(tuple(model() for model in models))
 
 
 def in_proportion(total: int, weights: list[int]) -> list[int]:

@@ -50,16 +50,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import LocalError
+from common.errors import InputError, LocalError
 from common.privacy.budget import root_from_below, rounded
 from common.privacy.randomness import RandomSource
 from common.privacy.sampling.discrete_laplace import (
+    LARGEST_SCALE,
     check_scale,
     discrete_laplace,
     discrete_laplace_variance,
 )
 from common.privacy.sampling.polya import polya_shares
-from common.privacy.sampling.skellam import check_variance, skellam, tail
+from common.privacy.sampling.skellam import LARGEST_VARIANCE, check_variance, skellam, tail
 from common.privacy.sensitivity import Sensitivity
 
 ONE = Fraction(1)
@@ -136,7 +137,7 @@ class DiscreteLaplace:
     @classmethod
     def costing(cls, epsilon: Fraction, *, sensitivity: Sensitivity) -> DiscreteLaplace:
         """Return the law under which an answer of this sensitivity costs `epsilon`."""
-        return cls(sensitivity.l1 / epsilon)
+        return cls(_in_range("scale", sensitivity.l1 / epsilon, most=LARGEST_SCALE))
 
     def cost(self, sensitivity: Sensitivity) -> Fraction:
         """Return epsilon = L1 sensitivity / scale."""
@@ -218,7 +219,8 @@ class Skellam:
         half, rest = squared / 2, squared / 2 + max(6 * l1 - squared, Fraction(0)) / 8
         root = _root_from_above(half**2 + 4 * rho * rest)
         least = min((half + root) / (2 * rho), (half + 3 * l1 / 4) / rho)
-        return cls(rounded(least, _VARIANCE_DIGITS, up=True))
+        variance = rounded(least, _VARIANCE_DIGITS, up=True)
+        return cls(_in_range("variance", variance, most=LARGEST_VARIANCE))
 
     def cost(self, sensitivity: Sensitivity) -> Fraction:
         """Return rho; see above."""
@@ -259,6 +261,17 @@ class Skellam:
     def times(self, factor: Fraction) -> Skellam:
         """Return the law of `factor` times the standard deviation."""
         return Skellam(self.scale * factor**2)
+
+
+def _in_range(parameter: str, value: Fraction, *, most: int) -> Fraction:
+    """Refuse a study whose noise no sampler draws: its terms ask for too much of it."""
+    if value > most:
+        raise InputError(
+            f"epsilon: an answer needs noise of {parameter} {float(value):.3g}, and at most "
+            f"{float(most):.3g} can be drawn. Choose a larger epsilon or delta, fewer attributes, "
+            "or smaller rows_per_person and owners_per_person"
+        )
+    return value
 
 
 def _root_from_above(value: Fraction) -> Fraction:

@@ -82,6 +82,11 @@ class Spending:
     def __add__(self, other: Spending) -> Spending:
         return Spending.together((self, other))
 
+    def of_rows(self, rows: int) -> Spending:
+        """Return what it costs so many rows: epsilons that many times, rho its square times."""
+        epsilons = tuple(rows * each for each in self.epsilons)
+        return Spending(epsilons, rows * rows * self.rho, self.delta)
+
     @property
     def pure(self) -> Fraction:
         return sum(self.epsilons, ZERO)

@@ -45,9 +45,13 @@ class Node:
 
     def codes(self) -> list[int]:
         """Return the codes of the leaves below (or at) this node, from left to right."""
-        if self.code is not None:
-            return [self.code]
-        return [code for child in self.children for code in child.codes()]
+        codes, left = list[int](), [self]
+        while left:
+            node = left.pop()
+            left += reversed(node.children)
+            if node.code is not None:
+                codes.append(node.code)
+        return codes
 
 
 def leaf(label: str, code: int) -> Node:
@@ -92,22 +96,32 @@ class Hierarchy:
     @cached_property
     def levels(self) -> tuple[NDArray[np.intp], ...]:
         """Code to group, finest (the identity) first; the root is omitted."""
-        size, groups = len(self.tree.codes()), 1
+        order = np.array(self.tree.codes(), dtype=np.intp)
+        size, groups = len(order), 1
         maps: list[NDArray[np.intp]] = []
-        cut = list(self.tree.children) if self.tree.children else [self.tree]
-        while True:  # one round per depth: the cut below the root, then below that, ...
+        cut = [self.tree]
+        leaves = _leaf_counts(self.tree)
+        while not all(node.is_leaf for node in cut):  # the cut below the root, then below that, ...
+            # A leaf stays in every deeper cut: that is the padding.
+            cut = [below for node in cut for below in (node.children or (node,))]
             if len(cut) > groups:
                 groups = len(cut)
                 maps.append(np.empty(size, dtype=np.intp))
-                for group, node in enumerate(cut):
-                    maps[-1][node.codes()] = group
-            if all(node.is_leaf for node in cut):
-                break
-            # A leaf stays in every deeper cut: that is the padding.
-            cut = [below for node in cut for below in (node.children or (node,))]
+                maps[-1][order] = np.repeat(np.arange(groups), [leaves[id(node)] for node in cut])
         # The finest cut is the leaves in tree order; its groups must be numbered by code.
         maps[-1:] = [np.arange(size, dtype=np.intp)]
         return tuple(reversed(maps))
+
+
+def _leaf_counts(tree: Node) -> dict[int, int]:
+    """Return the number of leaves below (or at) every node, by its id."""
+    nodes = [tree]
+    for node in nodes:  # parents before their children
+        nodes += node.children
+    counts: dict[int, int] = {}
+    for node in reversed(nodes):
+        counts[id(node)] = sum(counts[id(child)] for child in node.children) or 1
+    return counts
 
 
 def binary_tree(labels: Sequence[str]) -> Node:

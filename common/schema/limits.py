@@ -22,6 +22,7 @@ MOST_RULES = 1_000
 MOST_RULE_CELLS = 1 << 20  # of the table of a rule's attributes
 MOST_STEP_CELLS = 1 << 24  # integers that a party sends in one step
 MOST_PLAN_CELLS = 1 << 26  # of all steps of a plan together, with the bytes of parties' choices
+MOST_PLAN_TABLES = 1 << 22  # of all steps of a plan together; each takes some microseconds
 
 
 def check_name(name: str, *, most: int) -> None:

@@ -158,6 +158,8 @@ class Possible:
             return codes
         columns = [np.array(column[bad], dtype=np.intp) for column in codes.columns]
         for _ in range(len(self.rules) + 1):
+            if all(each.holds(columns).all() for each in self.rules):
+                break
             for each in self.rules:
                 _repair(each, columns)
         stuck = ~np.logical_and.reduce([each.holds(columns) for each in self.rules])

@@ -46,7 +46,17 @@ class Migration:
     statements: tuple[str, ...]
 
 
-MIGRATIONS: tuple[Migration, ...] = ()
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(  # whom the study of an entry protects; a row before
+        number=4,
+        service=Service.PARTY,
+        table="entry",
+        statements=(
+            "ALTER TABLE entry ADD COLUMN rows_per_person INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE entry ADD COLUMN owners_per_person INTEGER NOT NULL DEFAULT 1",
+        ),
+    ),
+)
 
 
 def newest(migrations: Sequence[Migration]) -> int:

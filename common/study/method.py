@@ -36,6 +36,11 @@ def no_decisions(study: Study) -> Sequence[Decision]:
     return ()
 
 
+def few_tables(study: Study) -> int:
+    """Return 0: the steps show their tables one after the other, and none is made in vain."""
+    return 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """What a study's `method` names."""
@@ -52,6 +57,8 @@ class Method:
     parties: int | None = None  # how many parties it is for; None for any number
     # Its settings and what follows from them; refuses settings that it does not have.
     decisions: Callable[[Study], Sequence[Decision]] = no_decisions
+    # At most how many tables its steps ask for, where one step may have too many to be made.
+    tables: Callable[[Study], int] = few_tables
     advice: Callable[[Study], str | None] = lambda study: None  # to a proposer, by public facts
     # What protection from other parties rests on besides its sums; "" if on nothing.
     assumes: Callable[[Study], str] = lambda study: ""
@@ -90,6 +97,7 @@ class Method:
             protected_rows=study.promise.protected_rows,
             prior=prior,
             noise_shares=study.noise_shares,
+            tables=self.tables(study),
         )
 
     def _check_prior(self, study: Study, prior: Prior | None) -> None:

@@ -74,6 +74,7 @@ class ScriptRun:
         protected_rows: how many rows the promise covers at once: those of one person.
         prior: the rows of an earlier release that sums are drawn towards.
         noise_shares: how many times the variance of its law a sum of so many parties carries.
+        tables: at most how many tables the steps ask for, where the method knows it beforehand.
     """
 
     def __init__(
@@ -85,7 +86,9 @@ class ScriptRun:
         protected_rows: int = 1,
         prior: Prior | None = None,
         noise_shares: Callable[[int], Fraction] = lambda parties: Fraction(1),
+        tables: int = 0,
     ) -> None:
+        self.tables = tables
         self._script, self._rows, self._possible = script, rows or {}, possible
         self._protected_rows = protected_rows
         self._prior, self._noise_shares = prior, noise_shares
@@ -138,6 +141,17 @@ class ScriptRun:
         self._made.append(step)
         self._asked = self._next(answer)
         self._step = _without(self._asked, self._missing)
+
+    def pass_over(self) -> None:
+        """Go on, in a dry run, without the outcome of a choice on which no later step depends."""
+        if not isinstance(self._step, ChoiceStep) or self._step.shapes_steps:
+            raise LocalError("later steps depend on the outcome of the script's current step")
+        self._asked = self._next(b"")
+        self._step = _without(self._asked, self._missing)
+
+    def drop_made(self) -> None:
+        """Drop the steps that have their results, which a dry run does not need."""
+        self._made.clear()
 
     def _total(self, step: SumStep | ReplaceStep, counts: Counts) -> Total:
         asked = self._asked

@@ -234,6 +234,8 @@ class ChoiceStep:
     choice: Choice
     epsilon: Fraction  # what it costs that party's rows
     mechanism: str  # its name, for the statement
+    # Whether later steps depend on the outcome; if not, a dry run goes through our choices only.
+    shapes_steps: bool = True
 
     choices = 1
     cells = 0

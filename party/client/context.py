@@ -72,6 +72,7 @@ class PartyContext:
     hook: Hook = field(default_factory=Hook)  # where the owner is told of events
     # The earlier releases that studies build on, if there is a place for them.
     priors: Priors | None = None
+    source_of_people: bool = False  # whether our source says whose row a row is
 
     def take_prior(self, study: Study, connection: Connection) -> None:
         """Fetch the release that a study builds on, if it does and we do not have it.
@@ -100,8 +101,9 @@ class PartyContext:
             data_newest=source.snapshot.newest,
             today=self.today(),
             cost=_cost(study, steps),
-            spent_in_total=self.ledger.spending(besides=digest),
-            spent_in_year=self.ledger.spending(besides=digest, year=self.ledger.year(self.now())),
+            spent_in_total=self.ledger.totals(besides=digest),
+            spent_in_year=self.ledger.totals(besides=digest, year=self.ledger.year(self.now())),
+            source_of_people=self.source_of_people,
             curator=self.authority,
         )
         return review(study, self.policy, circumstances, steps)

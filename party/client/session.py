@@ -353,6 +353,8 @@ class StudySession:
                 name=study.name,
                 party=context.name,
                 data_digest=source.snapshot.digest,
+                rows_per_person=study.rows_per_person,
+                owners_per_person=study.owners_per_person,
             ),
             role=make_role,
             journal=context.journal,

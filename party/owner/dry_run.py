@@ -1,8 +1,8 @@
 """A dry run of a study: what its script will ask of a party and cost it, found without any data.
 
 `common.study.dry_run` finds the steps without any rows, so an owner sees them before approving
-them, and what is approved is what will be charged. No step may ask for more than
-`common.schema.limits` allows.
+them, and what is approved is what will be charged. No study may ask for more than
+`common.schema.limits` allows: what a node does before an approval is a function of the study.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from common.errors import InputError, PolicyError
+from common.errors import LocalError, PolicyError
 from common.study.document import Study
 from common.study.dry_run import steps_without_rows
 from common.study.script import ScriptRun
@@ -33,12 +33,15 @@ class PlannedStep:
 
 
 def dry_run(study: Study, party: str, *, begin: Callable[[Study], ScriptRun]) -> list[PlannedStep]:
-    """Return the steps of a study as they concern a party; PolicyError if they cannot be made."""
+    """Return the steps of a study as they concern a party; PolicyError if they cannot be made.
+
+    A dry run is a function of the study: one that failed would fail again.
+    """
     try:
-        steps = steps_without_rows(study, begin(study))
+        steps = steps_without_rows(study, begin(study), party=party)
         return [planned(step, party, may_miss=study.may_miss) for step in steps]
-    except InputError as error:
-        raise PolicyError(f"study {study.name!r} cannot be carried out: {error}") from None
+    except (LocalError, ArithmeticError, ValueError, RecursionError) as error:
+        raise PolicyError(f"study {study.name!r} cannot be carried out: {error}") from error
 
 
 def planned(step: Step, party: str, *, may_miss: int = 0) -> PlannedStep:

@@ -38,17 +38,21 @@ from common.study.document import PROFILES, Study
 from common.study.ids import StudyId
 from common.wording import many
 from party.ledger import Caps
+from party.totals import Totals
 
 _DIGEST = re.compile("[0-9a-f]{16,64}")
 _AGGREGATIONS = [each.value for each in Aggregation]
 _METHODS = tuple(methods())
+_PROTECTS = ("rows", "people")
+_MOST_ROWS_OF_PEOPLE = 10_000_000  # the default of `max_rows` where a study protects people
 
 SAMPLE = """\
 # What this owner takes part in. Everything outside is refused.
 
 [budget]                        # required
-epsilon_per_study = "1"         # the most that one study may cost a row of ours
-epsilon_in_total = "4"          # the most that all studies together may cost it, for ever
+epsilon_per_study = "1"         # the most that one study may cost a row of ours, or a person
+epsilon_in_total = "4"          # the most that all studies together may cost it, for ever; of
+                                # rows and people, each for itself
 epsilon_per_year = "2"          # the most in one calendar year (UTC); leave it out for no such cap
 max_delta = "0"                 # 0 allows pure epsilon only: the promise that cannot fail. "1e-9"
                                 # also allows studies whose epsilon may fail that often, and
@@ -60,6 +64,11 @@ min_parties = 3                 # in the study and in every sum that our rows ar
                                 # parties, each learns the other's noisy data
 min_colluders = 1               # other parties that the noise must withstand; 0 trusts every one
 min_key_bits = 3072             # of the curator's Paillier key
+protects = "rows"               # "people" refuses studies that protect single rows: a person
+                                # with k rows pays them k times. An automatic node whose source
+                                # names a person needs this key, or one of the next two
+rows_per_person = 1             # a study that protects people must count at least so many rows
+owners_per_person = 1           # of a person, and protect people with rows at so many owners
 methods = ["subn+", "dp-subn"]
 profiles = ["sound"]            # "paper" charges more than it claims
 aggregations = ["paillier", "masked"]   # "clear" hides nothing from the curator
@@ -68,7 +77,8 @@ curators = []                   # fingerprints of curators' authorities; [] acce
 
 [data]
 min_rows = 1000                 # fewer rows are mostly noise
-max_rows = 5_000_000
+max_rows = 5_000_000            # as the study states; 10_000_000 if it protects people and this
+                                # key is left out
 not_before = 2024-01-01         # refuse when our data is older than this
 not_after = 2030-12-31          # or newer
 
@@ -108,7 +118,7 @@ class Circumstances:
     # The date of our data, where it is known; of several tables, of the oldest.
     data_as_of: dt.date | None
     cost: Spending  # what the study's script charges our rows, in all
-    spent_in_total: Spending  # what the ledger has of other studies
+    spent_in_total: Totals  # what the ledger has of other studies
     # Fingerprint of the authority that certified the curator. Verified by the caller.
     curator: str | None
     # The date of the newest of several tables, where it is another.
@@ -117,7 +127,8 @@ class Circumstances:
     today: dt.date | None = None
     note: str = ""  # what only we may know about our rows
     # What it has of other studies in this calendar year.
-    spent_in_year: Spending = field(default_factory=lambda: Spending.of(Fraction(0)))
+    spent_in_year: Totals = field(default_factory=Totals)
+    source_of_people: bool = False  # whether our source says whose row a row is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +147,9 @@ class Policy:
     min_parties: Annotated[int, _Key("study", whole(least=1))] = 2
     min_colluders: Annotated[int, _Key("study", whole(least=0))] = 1
     min_key_bits: Annotated[int, _Key("study", one_of(KEY_BITS))] = 2048
+    protects: Annotated[str | None, _Key("study", one_of(_PROTECTS))] = None
+    rows_per_person: Annotated[int | None, _Key("study", whole(least=1))] = None
+    owners_per_person: Annotated[int | None, _Key("study", whole(least=1))] = None
     methods: Annotated[tuple[str, ...], _Key("study", texts(_METHODS))] = _METHODS
     profiles: Annotated[tuple[str, ...], _Key("study", texts(PROFILES))] = ("sound",)
     aggregations: Annotated[tuple[str, ...], _Key("study", texts(_AGGREGATIONS))] = (
@@ -188,13 +202,30 @@ class Policy:
                 "whose studies may be approved without a person looking at who takes part"
             )
 
+    def check_unit(self, *, source_of_people: bool) -> None:
+        """Refuse automatic approval where the proposer would choose the unit of privacy."""
+        stated = (self.protects, self.rows_per_person, self.owners_per_person)
+        if self.automatic and source_of_people and stated == (None, None, None):
+            raise InputError(
+                "approval.automatic: the source names a person, and a study may protect single "
+                "rows, which a person with k rows pays k times. Say in [study] of the policy what "
+                'studies must protect: protects = "people", or protects = "rows" to accept both'
+            )
+
+    @property
+    def demands_people(self) -> bool:
+        """Whether a study that protects single rows is refused."""
+        least = self.rows_per_person or self.owners_per_person
+        return self.protects == "people" or (self.protects is None and least is not None)
+
     def reasons_against(self, study: Study, circumstances: Circumstances) -> list[str]:
         """List every reason not to take part; empty if there is none."""
         today = circumstances.today
         return [
             *([expiry(study)] if today is not None and study.expired(today) else []),
-            *self._against_cost(circumstances),
+            *self._against_cost(study, circumstances),
             *self._against_study(study),
+            *self._against_rows(study, circumstances.party),
             *self._against_sums(study, circumstances.fewest_owners),
             *_against_our_place(study, circumstances.party, circumstances.identity),
             *self._against_people(study.signer, circumstances.curator),
@@ -207,30 +238,31 @@ class Policy:
         """List the reasons that are known before a row is read and before the dry run."""
         return [
             *self._against_study(study),
+            *self._against_rows(study, party),
             *_against_our_place(study, party, identity),
             *self._against_people(study.signer, curator),
         ]
 
-    def _against_cost(self, circumstances: Circumstances) -> Iterator[str]:
-        cost, spent = circumstances.cost, circumstances.spent_in_total
+    def _against_cost(self, study: Study, circumstances: Circumstances) -> Iterator[str]:
+        cost = circumstances.cost
         if not cost.within(self.epsilon_per_study, cost.delta):
             yield (
                 f"it costs {cost.words()}, and one study may cost {self.epsilon_per_study} "
                 "(epsilon_per_study)"
             )
-        if not (spent + cost).within(self.epsilon_in_total, self.max_delta):
-            at = f" at delta {shown(self.max_delta):g}" if self.max_delta else ""
-            yield (
-                f"it costs {cost.words()}, {spent.words()} is spent already, and all studies "
-                f"together may cost {self.epsilon_in_total}{at} (epsilon_in_total, max_delta)"
-            )
-        this_year = circumstances.spent_in_year
-        yearly = self.epsilon_per_year
-        if yearly is not None and not (this_year + cost).within(yearly, self.max_delta):
-            yield (
-                f"it costs {cost.words()}, {this_year.words()} is spent this year, and a year may "
-                f"cost {yearly} (epsilon_per_year)"
-            )
+        added = totals_of(study, cost)
+        at = f" at delta {shown(self.max_delta):g}" if self.max_delta else ""
+        for spent, when, cap, key in (
+            (circumstances.spent_in_total, "already, and all studies together",
+             self.epsilon_in_total, f"{at} (epsilon_in_total, max_delta)"),
+            (circumstances.spent_in_year, "this year, and a year", self.epsilon_per_year,
+             " (epsilon_per_year)"),
+        ):  # fmt: skip
+            for unit, paid, more in spent.passing(added, cap=cap, delta=self.max_delta):
+                yield (
+                    f"it costs a {unit} {more.words()}, {paid.words()} is spent {when} may cost "
+                    f"{cap}{key}"
+                )
 
     def _against_study(self, study: Study) -> Iterator[str]:
         parties = len(study.members)
@@ -262,7 +294,39 @@ class Policy:
         ):
             if value not in allowed:
                 yield f"{value!r} is not among the {key} allowed here: {', '.join(allowed)}"
+        yield from self._against_unit(study)
         yield from self._against_columns(study)
+
+    def _against_unit(self, study: Study) -> Iterator[str]:
+        """Compare whom the study protects with whom the owner wants protected."""
+        if not study.rows_per_person:
+            if self.demands_people:
+                yield "it protects single rows, and people must be protected (protects)"
+            return
+        owners = min(self.owners_per_person or 1, len(study.members))
+        if study.rows_per_person < (self.rows_per_person or 1):
+            yield (
+                f"it counts at most {many(study.rows_per_person, 'row')} of a person, at least "
+                f"{self.rows_per_person} are needed (rows_per_person)"
+            )
+        if study.owners_per_person < owners:
+            yield (
+                f"it protects people with rows at {many(study.owners_per_person, 'owner')}, at "
+                f"least {owners} are needed (owners_per_person)"
+            )
+
+    def _against_rows(self, study: Study, party: str) -> Iterator[str]:
+        """Compare the rows that the study states for us, before any is read."""
+        rows, most = study.rows_of.get(party), self.max_rows
+        if most is None and study.rows_per_person:
+            most = _MOST_ROWS_OF_PEOPLE
+        if rows is None:
+            return
+        stated = f"it says that we have {many(rows, 'row')}"
+        if rows < self.min_rows:
+            yield f"{stated}, at least {self.min_rows:,} are needed (min_rows)"
+        if most is not None and rows > most:
+            yield f"{stated}, at most {most:,} may take part (max_rows)"
 
     def _against_columns(self, study: Study) -> Iterator[str]:
         """Compare columns by the study's names, whatever case they are written in."""
@@ -305,10 +369,6 @@ class Policy:
         rows, as_of = circumstances.rows, circumstances.data_as_of
         if declared is not None and declared != rows:
             yield f"it says that we have {many(declared, 'row')}, and we have {rows:,}"
-        if rows < self.min_rows:
-            yield f"we have {many(rows, 'row')}, at least {self.min_rows:,} are needed (min_rows)"
-        if self.max_rows is not None and rows > self.max_rows:
-            yield f"we have {many(rows, 'row')}, at most {self.max_rows:,} may take part (max_rows)"
         if as_of is None and (self.not_before is not None or self.not_after is not None):
             yield "the date of our data is not known; give as_of in the source's settings"
         if as_of is not None and self.not_before is not None and as_of < self.not_before:
@@ -316,6 +376,13 @@ class Policy:
         newest = circumstances.data_newest or as_of
         if newest is not None and self.not_after is not None and newest > self.not_after:
             yield f"our data is of {newest}, newer than {self.not_after} (not_after)"
+
+
+def totals_of(study: Study, cost: Spending) -> Totals:
+    """Return the cost of a study, by whom it protects."""
+    return Totals.of(
+        cost, rows_per_person=study.rows_per_person, owners_per_person=study.owners_per_person
+    )
 
 
 def expiry(study: Study) -> str:

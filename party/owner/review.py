@@ -25,7 +25,8 @@ from common.study.accounting import protections_of
 from common.study.document import Study
 from common.wording import many
 from party.owner.dry_run import PlannedStep, by_phase, fewest_owners
-from party.owner.policy import Circumstances, Policy
+from party.owner.policy import Circumstances, Policy, totals_of
+from party.totals import Unit
 
 _TRAVELS = {
     Aggregation.PAILLIER: "encrypted under the curator's key and added up on the way, so that the "
@@ -45,13 +46,16 @@ class Review:
     party: str  # the owner's name in the study
     signer: str | None  # the signer's fingerprint; None without a signature
     curator: str  # the fingerprint of the curator that must sign the release; empty if none is
+    unit: Unit  # whom the study protects
+    warnings: tuple[str, ...]  # what an owner must see before anything else
     purpose: tuple[str, ...]  # what the study is for, who gets its table, whom to ask, until when
     claimed: Fraction  # the epsilon that the study's method is run with
     cost: Fraction  # the epsilon that it charges our rows, at the study's delta
     delta: Fraction  # of the study; 0 for pure epsilon
     delta_means: str  # in words; empty for pure epsilon
     currency: str  # of the phases' costs: epsilon, or rho
-    spent: Fraction  # what other studies charged before, as epsilon at the largest delta of them
+    # What other studies charged this unit before, as epsilon at the largest delta of them.
+    spent: Fraction
     left: Fraction  # what the policy leaves for later studies, when this one is done
     about: tuple[str, ...]  # what is published in the end, and about how many columns of ours
     columns: tuple[str, ...]  # those, and what they may contain
@@ -64,7 +68,7 @@ class Review:
 
     @property
     def price(self) -> str:
-        """What an approval spends of every row."""
+        """What an approval spends of every row, or of every person."""
         return f"epsilon {shown(self.cost)}" + (
             f" and delta {printed(self.delta):g}" if self.delta else ""
         )
@@ -77,6 +81,7 @@ class Review:
     def text(self) -> str:
         verdict = "Our policy REFUSES it" if self.reasons_against else "Our policy allows it"
         sections = {
+            **({"WARNING": self.warnings} if self.warnings else {}),
             "What it is for": self.purpose,
             "What it costs": self.cost_lines(),
             "What it is about": (*self.about, *(f"  {line}" for line in self.columns)),
@@ -100,15 +105,21 @@ class Review:
     def cost_lines(self) -> list[str]:
         claims = "" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"
         rarely = ", but for a probability of delta" if self.delta else ""
+        people = self.unit is Unit.PERSON
+        each = "each person in our rows" if people else "each of our rows"
+        one, other = ("one person's rows", "any others") if people else ("one row", "another")
         return [
-            f"It charges {self.price} for each of our rows{claims}.",
+            f"It charges {self.price} for {each}{claims}.",
             f"In words: {suspicion(float(self.cost))}.",
             (
-                "Exactly: what is published is at most exp(epsilon) times likelier with one row "
-                f"than with another{rarely}."
+                f"Exactly: what is published is at most exp(epsilon) times likelier with {one} "
+                f"than with {other}{rarely}."
             ),
             *([self.delta_means] if self.delta else []),
-            f"Earlier studies spent {shown(self.spent)}; {shown(self.left)} would be left.",
+            (
+                f"Earlier studies spent {shown(self.spent)} of a {self.unit}; {shown(self.left)} "
+                "would be left."
+            ),
         ]
 
 
@@ -119,7 +130,8 @@ def review(
     phases = by_phase(steps)
     promise, cost = study.promise, circumstances.cost
     epsilon = promise.delivered(cost.paid)
-    after = circumstances.spent_in_total + cost
+    unit, spent = Unit.of(study.rows_per_person), circumstances.spent_in_total
+    after = spent + totals_of(study, cost)
     reads = f"It reads {many(len(study.schema.attributes), 'column')} of ours, and no other:"
     return Review(
         study=study.name,
@@ -127,14 +139,16 @@ def review(
         party=circumstances.party,
         signer=study.signer,
         curator=study.curator,
+        unit=unit,
+        warnings=tuple(_warnings(study, circumstances)),
         purpose=tuple(_purpose(study)),
         claimed=study.epsilon,
         cost=epsilon,
         delta=study.delta,
         delta_means=what_delta_means(promise, cost.paid),
         currency=promise.currency,
-        spent=circumstances.spent_in_total.epsilon,
-        left=policy.epsilon_in_total - after.epsilon,
+        spent=spent.paid_by(unit).epsilon,
+        left=policy.epsilon_in_total - max(after.paid_by(each).epsilon for each in after.units),
         about=(*_about(study), *_people(study, circumstances), *_criteria(study), reads),
         columns=tuple(f"{each.name}: {describe(each)}" for each in study.schema.attributes),
         members=tuple(_members(study, circumstances.party)),
@@ -144,6 +158,26 @@ def review(
         limits=tuple(_limits(study, policy, circumstances)),
         reasons_against=tuple(policy.reasons_against(study, circumstances)),
     )
+
+
+def _warnings(study: Study, circumstances: Circumstances) -> list[str]:
+    """Warn where a study of rows meets a source of people."""
+    if study.rows_per_person or not circumstances.source_of_people:
+        return []
+    two_rows = study.promise.delivered(circumstances.cost.paid, rows=2)
+    return [
+        (
+            "It protects single rows, and our source says whose row a row is (person). A person "
+            f"with two rows pays epsilon {shown(two_rows)}, one with k rows {_more_than(study)}k "
+            "times as much as a row. Ask for a study with rows_per_person, and say "
+            'protects = "people" in the policy to refuse studies of single rows.'
+        )
+    ]
+
+
+def _more_than(study: Study) -> str:
+    """Return what stands before "k times": with a delta, costs grow faster than rows."""
+    return "more than " if study.delta else ""
 
 
 def _purpose(study: Study) -> list[str]:
@@ -247,16 +281,19 @@ def _sums(study: Study, fewest: int | None) -> str:
 
 def _limits(study: Study, policy: Policy, circumstances: Circumstances) -> list[str]:
     """Say what else an owner has to know who signs for the people in the table."""
-    cost = circumstances.cost
-    after = circumstances.spent_in_total + cost
+    cost, than = circumstances.cost, _more_than(study)
+    unit = Unit.of(study.rows_per_person)
+    after = (circumstances.spent_in_total + totals_of(study, cost)).paid_by(unit)
     two_rows = study.promise.delivered(cost.paid, rows=2)
-    than = "more than " if study.delta else ""
     person = (
         f"A person with two rows, both ours or one of another owner, pays {than}twice: epsilon "
         f"{shown(two_rows)}. With k rows a person pays {than}k times as much."
     )
     if study.rows_per_person:
-        person = "A person under two identifiers, or with more owners than agreed, pays twice."
+        person = (
+            "A person under two identifiers, or with twice as many owners as agreed, pays "
+            f"{than}twice: epsilon {shown(two_rows)}."
+        )
     unknown = (
         "Our policy names no signers, so it does not check who signed the study. Compare the "
         "fingerprint with the one that the study's operator tells you."
@@ -264,8 +301,9 @@ def _limits(study: Study, policy: Policy, circumstances: Circumstances) -> list[
     return [
         person,
         (
-            f"Studies add up: a row that was in all of ours will have paid {after.words()}. What "
-            "was published of it without Parley comes on top."
+            f"Studies add up: a {unit} that was in all of ours will have paid {after.words()}"
+            f"{_besides(study, circumstances)}. What was published of it without Parley comes on "
+            "top."
         ),
         "What is true of a group is true of its members. No epsilon hides that.",
         (
@@ -274,6 +312,14 @@ def _limits(study: Study, policy: Policy, circumstances: Circumstances) -> list[
         ),
         *([] if policy.signers else [unknown]),
     ]
+
+
+def _besides(study: Study, circumstances: Circumstances) -> str:
+    """Say what a person paid besides, in studies of rows."""
+    rows = circumstances.spent_in_total.of_rows
+    if not study.rows_per_person or not rows.paid:
+        return ""
+    return f" in studies of people, and for each of its rows {rows.words()} in studies of rows"
 
 
 def _phase_text(phase: PlannedStep, currency: str) -> str:

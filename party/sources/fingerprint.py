@@ -58,6 +58,11 @@ class RowDigest:
             (mine + more) % (1 << 64) for mine, more in zip(self.sums, other.sums, strict=True)
         ]
 
+    def repeat(self, times: int) -> None:
+        """Have all rows so far be there so many times."""
+        self.rows *= times
+        self.sums = [total * times % (1 << 64) for total in self.sums]
+
     def _row_words(self, columns: list[NDArray[np.unsignedinteger[Any]]]) -> _Words:
         words = self._tables[0].take(columns[0])
         for table, column in zip(self._tables[1:], columns[1:], strict=True):

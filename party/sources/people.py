@@ -9,6 +9,9 @@ nothing that others see may depend on how many there are:
 * The public number of rows is the agreed one. Of more rows than that, those of the smallest hashes
   of all are kept; fewer are filled up with rows that are public: a fixed sequence that follows from
   the study.
+* The study names that number, and a node opens its rows before its owner has approved the study. So
+  the public rows repeat one block, and are counted as often as it is repeated: neither memory nor
+  time grows with their number.
 
 If all rows of one person are replaced, at most k kept rows go and at most k come. The smallest n of
 a set change by at most max(k, k) = k rows then, and so does a set that is filled up from a fixed
@@ -24,6 +27,7 @@ import datetime as dt
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +37,7 @@ from common.errors import InputError
 from common.marginals import count
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups, concatenate
+from common.schema.rules import Possible
 from common.schema.words import member_of
 from common.tables.reader import Chosen, Columns, Part, TableReader, with_fallback
 from common.wording import many
@@ -40,6 +45,7 @@ from party.sources.fingerprint import RowDigest
 from party.sources.source import Snapshot, Source
 
 _HALF = 16
+_BLOCK_CELLS = 1 << 20  # of the public rows, before they repeat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +94,54 @@ class PeopleTable:
                 yield codes, _words(cells.column(self.person).chunks)
 
 
+class PublicRows:
+    """The first so many rows of a sequence that follows from the study: one block, repeated.
+
+    More of them begin like fewer.
+    """
+
+    def __init__(self, rows: int, schema: Schema, filler: bytes) -> None:
+        width = len(schema.sizes)
+        whole = min(rows, max(1, _BLOCK_CELLS // width))
+        self._block = _possible(_drawn(whole, schema.sizes, filler), schema.possible)
+        self._times, rest = divmod(rows, max(1, whole))
+        self._rest = self._block.take(slice(rest))
+
+    def chunks(self) -> Iterator[Codes]:
+        yield from repeat(self._block, self._times)
+        yield self._rest
+
+    def count(self, sets: Sequence[Sequence[int]], groups: Groups) -> list[NDArray[np.int64]]:
+        blocks, rest = (count(rows, sets, groups=groups) for rows in (self._block, self._rest))
+        return [self._times * one + more for one, more in zip(blocks, rest, strict=True)]
+
+    def digest(self) -> RowDigest:
+        digest = RowDigest(self._block.sizes)
+        digest.add(self._block)
+        digest.repeat(self._times)
+        digest.add(self._rest)
+        return digest
+
+
+def _drawn(rows: int, sizes: Sequence[int], filler: bytes) -> Codes:
+    """Return rows of values that look random, row after row."""
+    words = hashlib.shake_256(b"parley public rows 1\0" + filler).digest(4 * rows * len(sizes))
+    cells = np.frombuffer(words, dtype="<u4").reshape(rows, len(sizes))
+    columns = [cells[:, place] % np.uint32(size) for place, size in enumerate(sizes)]
+    return Codes.from_columns(columns, sizes)
+
+
+def _possible(codes: Codes, possible: Possible) -> Codes:
+    """Give the schema's example of a possible row to every row that breaks a rule."""
+    bad = ~possible.holds(codes)
+    columns = list(codes.columns)
+    for attribute, code in possible.example.items():
+        columns[attribute] = np.where(bad, columns[attribute].dtype.type(code), columns[attribute])
+    return Codes(tuple(columns), codes.sizes)
+
+
 class PeopleSource(Source):
-    """A `Source` of the rows that are kept, held in memory."""
+    """A `Source` of the rows that are kept, held in memory, and of public rows."""
 
     def __init__(
         self,
@@ -105,11 +157,11 @@ class PeopleSource(Source):
             parts += codes
             people += own
         rows = concatenate([_no_rows(schema), *parts])
-        kept = chosen(rows, people, limit)
-        self._codes = filled(rows.take(kept), schema, limit)
-        digest = RowDigest(schema.sizes)
-        digest.add(self._codes)
-        dropped, added = rows.rows - len(kept), limit.rows - len(kept)
+        self._kept = rows.take(chosen(rows, people, limit))
+        dropped, added = rows.rows - self._kept.rows, limit.rows - self._kept.rows
+        self._public = PublicRows(added, schema, limit.filler)
+        digest = self._public.digest()
+        digest.add(self._kept)
         self._snapshot = Snapshot(
             rows=limit.rows,
             digest=digest.hexdigest(),
@@ -122,12 +174,14 @@ class PeopleSource(Source):
         )
 
     def chunks(self) -> Iterator[Codes]:
-        yield self._codes
+        yield self._kept
+        yield from self._public.chunks()
 
     def count(
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:
-        return count(self._codes, sets, groups=groups)
+        own, public = count(self._kept, sets, groups=groups), self._public.count(sets, groups)
+        return [kept + more for kept, more in zip(own, public, strict=True)]
 
 
 def chosen(rows: Codes, people: Sequence[bytes], limit: PeopleLimit) -> NDArray[np.intp]:
@@ -146,19 +200,6 @@ def chosen(rows: Codes, people: Sequence[bytes], limit: PeopleLimit) -> NDArray[
             kept.append(at)
     kept.sort(key=lambda at: hashes[at][_HALF:])
     return np.array(kept[: limit.rows], dtype=np.intp)
-
-
-def filled(kept: Codes, schema: Schema, limit: PeopleLimit) -> Codes:
-    """Return the rows and after them as many public ones as are missing."""
-    missing = limit.rows - kept.rows
-    if not missing:
-        return kept
-    seed = hashlib.shake_256(b"parley public rows 1\0" + limit.filler)
-    words = np.frombuffer(seed.digest(4 * missing * len(schema.sizes)), dtype="<u4")
-    # Row after row, so that more of them begin like fewer.
-    cells = words.reshape(missing, len(schema.sizes)) % np.array(schema.sizes, dtype=np.uint32)
-    public = Codes.from_columns(list(cells.T.astype(np.intp)), schema.sizes)
-    return concatenate([kept, schema.possible.repaired(public)])
 
 
 def _no_rows(schema: Schema) -> Codes:

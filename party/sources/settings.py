@@ -117,6 +117,11 @@ class SourceSettings:
         path = Path(self.address)
         return (path.stat().st_dev, path.stat().st_ino) if path.exists() else self.address
 
+    @property
+    def names_people(self) -> bool:
+        """Whether the settings say whose row a row is."""
+        return bool(self.person)
+
     def check_readable(self) -> None:
         """Read the whole source once, without reference to a study.
 
@@ -173,6 +178,10 @@ class SeveralSources:
     @property
     def kind(self) -> str:
         return " and ".join(source.kind for source in self.sources)
+
+    @property
+    def names_people(self) -> bool:
+        return any(source.names_people for source in self.sources)
 
     def check_readable(self) -> None:
         for source in self.sources:

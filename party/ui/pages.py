@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from common.privacy.spending import Spending
 from common.privacy.spending import fraction_words as shown
 from common.privacy.statement import Protection
 from common.release.report.page import Markup, bullets, element, joined
@@ -19,6 +18,7 @@ from party.owner.decisions import Decision, in_words
 from party.owner.dry_run import PlannedStep
 from party.owner.review import Review
 from party.releases import Collected
+from party.totals import Totals, Unit, mixture, spent_words
 
 MOST_LINES = 200
 MOST_REASON = 500
@@ -67,6 +67,7 @@ def review_sections(seen: Review) -> list[Markup]:
     """Show what `parley party review` says."""
     protections = bullets([_protection(each) for each in seen.protections])
     return [
+        *([_note(bullets(seen.warnings))] if seen.warnings else []),
         section("What it is for", bullets(seen.purpose), identifier="purpose"),
         section(
             "What it costs",
@@ -124,7 +125,9 @@ def decision_section(
 
 def _yes_form(seen: Review, here: str, csrf: str) -> Markup:
     sure = element("input", type="checkbox", id="sure", name="sure", value="yes", required=True)
-    means = f"Spend {seen.price} of every row of ours on it. What has left is not taken back."
+    means = (
+        f"Spend {seen.price} of every {seen.unit} of ours on it. What has left is not taken back."
+    )
     return _form(
         f"{here}/approve",
         element("h3", "Approve"),
@@ -150,7 +153,7 @@ def _no_form(here: str, csrf: str, word: str, means: str) -> Markup:
 
 
 def ledger_section(
-    entries: Sequence[Entry], *, spent: Spending, cap: Fraction, head: str, complaint: str
+    entries: Sequence[Entry], *, totals: Totals, cap: Fraction, head: str, complaint: str
 ) -> Markup:
     if complaint:
         state = element("div", element("p", complaint), class_="trouble", role="alert")
@@ -162,6 +165,7 @@ def ledger_section(
             moment(entry.charged_at),
             entry.charge.study_name,
             entry.charge.step,
+            Unit.of(entry.charge.rows_per_person).value,
             str(entry.charge.epsilon) if not entry.charge.delta else "",
             shown(entry.charge.rho) if entry.charge.delta else "",
             code(entry.digest[:16]),
@@ -169,10 +173,11 @@ def ledger_section(
         for entry in reversed(entries[-MOST_LINES:])
     ]
     caption = f"{many(len(entries), 'charge')}, newest first" + _cut(len(entries))
-    headings = ["No.", "When", "Study", "Step", "Epsilon", "Rho", "Digest"]
+    headings = ["No.", "When", "Study", "Step", "Of a", "Epsilon", "Rho", "Digest"]
     return section(
         "Ledger",
-        element("p", f"{spent.words()} spent of {shown(cap)}", class_="big"),
+        element("p", f"{spent_words(totals)} spent, our cap is {shown(cap)}", class_="big"),
+        *([element("p", note)] if (note := mixture(totals)) else []),
         state,
         _listing(caption, headings, rows, none="Nothing was charged yet."),
         identifier="ledger",

@@ -77,7 +77,7 @@ class OwnerPages:
             pages.attended_section(context.journal.studies(), context.collection.all()),
             pages.ledger_section(
                 context.ledger.entries(),
-                spent=context.ledger.spending(),
+                totals=context.ledger.totals(),
                 cap=context.policy.epsilon_in_total,
                 head=context.ledger.head(),
                 complaint=complaint,

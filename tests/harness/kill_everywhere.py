@@ -260,7 +260,7 @@ class Everybody(stage.Consortium):
             assert [(c.step, c.epsilon, c.rho, c.delta) for c in charged] == [
                 (c.step, c.epsilon, c.rho, c.delta) for c in expected.charges[name]
             ]
-            assert ledger.spending().within(self.study.epsilon, self.study.delta)
+            assert ledger.spending(digest.hex()).within(self.study.epsilon, self.study.delta)
             assert [each.digest for each in journal.sent_log()] == arrived[name]
             ended = StudyState.RUNNING if name == LOST else StudyState.FINISHED
             assert journal.state(digest) is ended

@@ -119,7 +119,7 @@ def check_same_release(consortium, key):
         with party.context() as context:
             context.ledger.verify()
             charged = [each.charge for each in context.ledger.entries()]
-            spent = context.ledger.spending()
+            spent = context.ledger.spending(study.digest.hex())
         assert [(c.step, c.epsilon, c.rho, c.delta) for c in charged] == [
             (c.step, c.epsilon, c.rho, c.delta) for c in expected.charges[name]
         ]

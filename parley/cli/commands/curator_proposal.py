@@ -18,6 +18,7 @@ from common.privacy.budget import parse_epsilon
 from common.release.prior import PriorRelease, read_prior
 from common.service.process import system_clock
 from common.study.document import Study
+from common.study.dry_run import require_runnable
 from common.study.sums import with_hybrid_masks
 from curator.app import curator_settings, open_store, priors, propose
 from curator.operations import find_record, member_of
@@ -87,7 +88,7 @@ def new(
     domains = options.load_schema(schema)
     study = with_hybrid_masks(Study.of(terms.chosen() | about, schema=domains, members=members))
     _require_time_left(study)
-    (earlier.begin if earlier else run_of)(study)  # refuses a study that could never be run
+    require_runnable(study, (earlier.begin if earlier else run_of)(study))
     if earlier is not None:
         console.note(f"offer it with its prior: `study add {out} --prior {prior}`")
     options.tell_decisions(study)
@@ -147,7 +148,7 @@ def reform(
         without=without,
         curator=pinned_curator(config),
     )
-    run_of(made)  # refuses a study that could never be run
+    require_runnable(made, run_of(made))
     made = made if unsigned else signed(made, config, signer)
     _write_revision(earlier, made, out, as_json=json)
 
@@ -197,7 +198,7 @@ def renew(
         prior="" if built_on is None else built_on.digest,
         curator=pinned_curator(config),
     )
-    (built_on.begin if built_on else run_of)(made)  # refuses a study that could never be run
+    require_runnable(made, (built_on.begin if built_on else run_of)(made))
     made = made if unsigned else signed(made, config, signer)
     _write_revision(earlier, made, out, as_json=json)
 

@@ -51,7 +51,8 @@ def approve(
         seen, rows = _seen(context, study, prior)
         if not yes and not seen.reasons_against:
             console.note(seen.text())
-            if not typer.confirm(f"Spend {seen.price} of every row of ours on it?", err=True):
+            spend = f"Spend {seen.price} of every {seen.unit} of ours on it?"
+            if not typer.confirm(spend, err=True):
                 raise InputError("you did not confirm, so nothing was decided")
         decisions.approve(context.approvals, seen, at=context.now(), data_digest=rows)
     cost = {"epsilon": str(seen.cost), "delta": str(seen.delta)}

@@ -17,6 +17,7 @@ import typer
 
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
+from common.privacy.spending import Spending
 from common.privacy.spending import fraction_words as shown
 from common.service.process import system_clock
 from common.study.ids import StudyId
@@ -35,6 +36,7 @@ from party.journal import Journal
 from party.ledger import Charge, Ledger
 from party.owner.policy import Policy
 from party.sources.settings import OwnersTable
+from party.totals import Unit, mixture
 
 
 @contextmanager
@@ -81,9 +83,8 @@ def ledger(
         book = Ledger(file)
         if verify:
             book.verify()
-        entries, head, spending = book.entries(), book.head(), book.spending()
-    spent = spending.epsilon
-    left = None if policy is None else max(Fraction(0), policy.epsilon_in_total - spent)
+        entries, head, totals = book.entries(), book.head(), book.totals()
+    cap = None if policy is None else policy.epsilon_in_total
     if json:
         listed = [
             {"number": entry.number}
@@ -91,23 +92,50 @@ def ledger(
             | {"charged_at": entry.charged_at, "digest": entry.digest}
             for entry in entries
         ]
-        told = {
-            "spent": str(spent), "spent_pure": str(spending.pure), "spent_rho": str(spending.rho),
-            "delta": str(spending.delta), "left": None if left is None else str(left),
-        }  # fmt: skip
-        console.result_json({"entries": listed, **told, "head": head, "verified": verify})
+        told = {unit.value: _told(totals.paid_by(unit), cap) for unit in Unit}
+        of_a_row = told[Unit.ROW.value]  # over all studies; the keys of version 0.2.0
+        console.result_json(
+            {"entries": listed, **of_a_row, "totals": told, "head": head, "verified": verify}
+        )
         return
     for entry in entries:
         charge = entry.charge
         console.result(
             f"{entry.number:>5}  {moment(entry.charged_at)}  {_price(charge):<10} "
-            f"{charge.study_name} ({charge.study[:16]}): {charge.step}"
+            f"{charge.study_name} ({charge.study[:16]}): {charge.step}{_of_people(charge)}"
         )
-    console.result(
-        f"total  {spending.words()} in {many(len(entries), 'entry')}"
-        + ("" if left is None else f"; {shown(left)} is left by our policy")
-    )
+    for unit in totals.units:
+        spending = totals.paid_by(unit)
+        of_people = sum(entry.charge.rows_per_person > 0 for entry in entries)
+        number = of_people if unit is Unit.PERSON else len(entries)
+        left = "" if cap is None else f"; {shown(_left(spending, cap))} is left by our policy"
+        console.result(f"total  {spending.words()} of a {unit} in {many(number, 'entry')}{left}")
+    if note := mixture(totals):
+        console.result(f"note   {note}")
     console.result(f"head   {head}{'  verified' if verify else ''}")
+
+
+def _told(spending: Spending, cap: Fraction | None) -> dict[str, str | None]:
+    """Return a total as plain values; fractions are exact, in text."""
+    return {
+        "spent": str(spending.epsilon), "spent_pure": str(spending.pure),
+        "spent_rho": str(spending.rho), "delta": str(spending.delta),
+        "left": None if cap is None else str(_left(spending, cap)),
+    }  # fmt: skip
+
+
+def _left(spending: Spending, cap: Fraction) -> Fraction:
+    return max(Fraction(0), cap - spending.epsilon)
+
+
+def _of_people(charge: Charge) -> str:
+    """Say whom a step's study protects, if that is not a row."""
+    if not charge.rows_per_person:
+        return ""
+    return (
+        f" (of a person, up to {many(charge.rows_per_person, 'row')} at "
+        f"{many(charge.owners_per_person, 'owner')})"
+    )
 
 
 def _price(charge: Charge) -> str:

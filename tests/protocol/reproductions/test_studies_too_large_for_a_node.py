@@ -72,7 +72,7 @@ def test_a_step_that_nobody_could_send_is_refused_before_anything_is_made_for_it
 
 
 def test_a_plan_of_too_many_integers_in_all_is_refused(monkeypatch):
-    monkeypatch.setattr("party.owner.dry_run.MOST_PLAN_CELLS", 10)
+    monkeypatch.setattr("common.study.dry_run.MOST_PLAN_CELLS", 10)
     with pytest.raises(PolicyError, match="all its steps ask for: at most 10"):
         dry_run(study(SMALL), "a", begin=run_of)
 

@@ -12,17 +12,19 @@ from common.errors import LocalError, PolicyError
 from common.privacy.spending import rho_of
 from common.service.database import Database
 from party.ledger import Caps, Charge, Ledger
+from party.totals import Unit
 
 CAPS = Caps(per_study=Fraction(1), in_total=Fraction(3, 2))
 
 
-def charge(step="one-way", epsilon="1/4", study="s1"):
+def charge(step="one-way", epsilon="1/4", study="s1", **unit):
     return Charge(
         study=study,
         study_name=f"study {study}",
         step=step,
         mechanism="discrete Laplace",
         epsilon=Fraction(epsilon),
+        **unit,
     )
 
 
@@ -166,7 +168,7 @@ def test_both_currencies_survive_reopening_and_are_in_the_chain(tmp_path):
     again.verify()
     assert again.spent("s1") == 1
     assert again.spending("s2").paid == Fraction(1, 4)
-    assert again.spending(besides="s1") == again.spending("s2")
+    assert again.totals(besides="s1").of_rows == again.spending("s2")
     again._file.close()
     with sqlite3.connect(tmp_path / "ledger.db") as file:
         file.execute("UPDATE entry SET rho = '1/100' WHERE number = 1")
@@ -202,7 +204,7 @@ def test_the_total_is_capped_whatever_the_currency(ledger):
         except PolicyError:
             break
     assert 2 <= accepted < 20
-    assert ledger.spending().epsilon_at(DELTA) <= BOTH.in_total
+    assert ledger.totals().of_rows.epsilon_at(DELTA) <= BOTH.in_total
 
 
 def test_rho_without_a_delta_is_no_charge(ledger):
@@ -224,8 +226,97 @@ def test_a_year_has_a_cap_of_its_own_and_a_clock_set_back_finds_no_room_in_an_ea
     with pytest.raises(PolicyError, match=passed):
         charge("2", Fraction(1, 100), "2026-12-31T23:59:59+00:00")
     assert charge("2", Fraction(1, 2), "2027-01-01T00:00:00+00:00"), "another year"
-    assert ledger.spending(year="2027").epsilon == Fraction(1, 2)
+    assert ledger.totals(year="2027").of_rows.epsilon == Fraction(1, 2)
     with pytest.raises(PolicyError, match="in 2027"):
         charge("3", Fraction(3, 4), "2025-06-01T00:00:00+00:00")
     assert ledger.spent() == Fraction(3, 2)
     ledger._file.close()
+
+
+PEOPLE = {"rows_per_person": 1, "owners_per_person": 1}
+THREE_ROWS = {"rows_per_person": 3, "owners_per_person": 1}
+
+
+def test_the_unit_of_a_charge_survives_reopening_and_is_in_the_chain(tmp_path):
+    first = Ledger(Database(tmp_path / "ledger.db"))
+    first.charge(charge("a", **THREE_ROWS), CAPS, "t")
+    first.charge(charge("b", study="s2"), CAPS, "t")
+    first._file.close()
+    again = Ledger(Database(tmp_path / "ledger.db"))
+    again.verify()
+    assert [entry.charge.rows_per_person for entry in again.entries()] == [3, 0]
+    again._file.close()
+    for change, number in (
+        ("UPDATE entry SET rows_per_person = 0 WHERE number = 1", 1),
+        ("UPDATE entry SET owners_per_person = 2 WHERE number = 1", 1),
+        ("UPDATE entry SET rows_per_person = 1 WHERE number = 2", 2),
+    ):
+        changed = tmp_path / f"changed {number}.db"
+        changed.write_bytes((tmp_path / "ledger.db").read_bytes())
+        with sqlite3.connect(changed) as file:
+            file.execute(change)
+        ledger = Ledger(Database(changed))
+        with pytest.raises(LocalError, match=f"entry {number}"):
+            ledger.verify()
+        ledger._file.close()
+        changed.unlink()
+
+
+def test_rows_and_people_are_never_added_up_as_if_they_were_one(ledger):
+    ledger.charge(charge("a", "1/4", "rows"), CAPS, "t")
+    ledger.charge(charge("b", "1/4", "people", **THREE_ROWS), CAPS, "t")
+    ledger.charge(charge("c", "1/4", "single rows of people", **PEOPLE), CAPS, "t")
+    totals = ledger.totals()
+    assert totals.of_rows.epsilon == Fraction(1, 4)
+    assert totals.paid_by(Unit.PERSON).epsilon == Fraction(1, 2)
+    # A row that is replaced by another person's pays a study of single rows of people twice.
+    assert totals.paid_by(Unit.ROW).epsilon == Fraction(1)
+
+
+def test_a_cap_holds_for_each_unit_that_a_study_protects(ledger):
+    for number in (1, 2):
+        ledger.charge(charge("a", "3/4", f"people {number}", **PEOPLE), CAPS, "t")
+    with pytest.raises(PolicyError, match="all studies together, by a person"):
+        ledger.charge(charge("a", "1/100", "people 3", **PEOPLE), CAPS, "t")
+    with pytest.raises(PolicyError, match="by a row"):
+        ledger.charge(charge("a", "1/100", "rows"), CAPS, "t")
+    assert ledger.totals().units == (Unit.PERSON,)
+
+
+def test_studies_of_people_count_for_the_rows_that_are_in_a_study_of_rows(ledger):
+    ledger.charge(charge("a", "1", "rows"), CAPS, "t")
+    with pytest.raises(PolicyError, match=r"epsilon 1, passes .*, by a row"):
+        ledger.charge(charge("a", "1/2", "people", **PEOPLE), CAPS, "t")
+    assert ledger.charge(charge("a", "1/2", "people of three rows", **THREE_ROWS), CAPS, "t")
+
+
+AS_IN_0_2_0 = """
+CREATE TABLE entry (
+    number INTEGER PRIMARY KEY, study TEXT NOT NULL, study_name TEXT NOT NULL, step TEXT NOT NULL,
+    mechanism TEXT NOT NULL, epsilon TEXT NOT NULL, rho TEXT NOT NULL, delta TEXT NOT NULL,
+    charged_at TEXT NOT NULL, digest TEXT NOT NULL, UNIQUE (study, step)
+) STRICT;
+PRAGMA user_version=3;
+INSERT INTO entry VALUES (1, 's1', 'study s1', 'one-way', 'discrete Laplace', '1/4', '0', '0',
+    '2026-01-01T00:00:00Z', 'DIGEST');
+"""
+# As version 0.2.0 wrote it.
+DIGEST_IN_0_2_0 = "d2b5d00654a81c1c71152345fcf8530a16c6fc8cae9bece1c443038f312ebc1b"
+
+
+def test_a_ledger_of_version_0_2_0_opens_and_its_entries_are_of_rows(tmp_path):
+    path = tmp_path / "party.db"
+    with sqlite3.connect(path) as file:
+        file.executescript(AS_IN_0_2_0.replace("DIGEST", DIGEST_IN_0_2_0))
+    for _ in range(2):
+        with Database(path) as database:
+            ledger = Ledger(database)
+            ledger.verify()
+            assert ledger.totals().of_rows.epsilon == Fraction(1, 4)
+            assert ledger.totals().units == (Unit.ROW,)
+            assert not ledger.charge(charge(), CAPS, "2026-01-02T00:00:00Z")
+    with Database(path) as database:
+        ledger = Ledger(database)
+        assert ledger.charge(charge("next", **THREE_ROWS), CAPS, "2026-01-02T00:00:00Z")
+        ledger.verify()
+        assert ledger.totals().units == (Unit.ROW, Unit.PERSON)

@@ -36,6 +36,8 @@ def test_studies_budget_and_bytes_are_measured_as_they_are(tmp_path):
         found = read()
     assert found["parley_party_studies", "running"] == 1
     assert found["parley_party_studies", "finished"] == 2
-    assert (found["parley_party_epsilon_spent",], found["parley_party_rho_spent",]) == (0.75, 0)
+    for unit, epsilon in (("row", 0.75), ("person", 0)):
+        assert found["parley_party_epsilon_spent", unit] == epsilon
+        assert found["parley_party_rho_spent", unit] == 0
     assert found["parley_party_released_bytes",] == 0
     assert any("certificate" in name for name, *_ in found)

@@ -13,7 +13,7 @@ import pytest
 
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
-from common.errors import InputError, PolicyError
+from common.errors import InputError, LocalError, PolicyError
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
@@ -264,6 +264,40 @@ def test_a_study_whose_plan_is_too_large_is_declined(tmp_path, monkeypatch):
     assert seen_of(tmp_path / "party", study_about(99), automatic=True) == [
         "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
     ]  # fmt: skip
+
+
+def test_a_study_that_a_dry_run_cannot_finish_is_declined_and_not_tried_again(
+    tmp_path, monkeypatch
+):
+    def outside(law):
+        raise LocalError("a noise scale must lie in (0, 2^40]")
+
+    monkeypatch.setattr("common.privacy.noise_law.DiscreteLaplace.__post_init__", outside)
+    assert seen_of(tmp_path / "party", study_about(99), automatic=True) == [
+        "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
+    ]  # fmt: skip
+
+
+def test_more_rows_of_people_than_the_policy_allows_are_declined_before_a_row_is_read(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(SourceSettings, "open", lambda *_: pytest.fail("the rows were read"))
+    study = study_about(99)
+    members = tuple(replace(member, rows=3 * 10**9) for member in study.members)
+    of_people = replace(study, members=members, rows_per_person=1)
+    assert seen_of(tmp_path / "party", of_people) == [
+        "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("per_person", [0, 2])
+def test_a_node_charges_the_unit_that_the_study_protects(tmp_path, per_person):
+    unit = {"rows_per_person": per_person, "owners_per_person": max(1, per_person)}
+    seen = seen_of(tmp_path / "party", replace(study_about(99), **unit), automatic=True)
+    assert any(call.startswith("submit") for call in seen)
+    with Database(tmp_path / "party" / "party.db") as database:
+        (entry,) = Ledger(database).entries()
+    assert {key: getattr(entry.charge, key) for key in unit} == unit
 
 
 def approved_then(folder, table):

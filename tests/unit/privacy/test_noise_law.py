@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ive, logsumexp
 
-from common.errors import LocalError
+from common.errors import InputError, LocalError
 from common.privacy import sensitivity
-from common.privacy.noise_law import Skellam
+from common.privacy.noise_law import DiscreteLaplace, Skellam
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sampling.discrete_laplace import LARGEST_SCALE
+from common.privacy.sampling.skellam import LARGEST_VARIANCE
 from common.privacy.sensitivity import Sensitivity
 
 ORDERS = [2, 3, 4, 6, 10, 30, 100, 1000]
@@ -121,3 +123,13 @@ def test_the_mean_absolute_value_is_finite_however_large_the_variance():
     below, above = (Skellam(Fraction(v)).mean_absolute() for v in (99_999_999, 100_000_001))
     assert above / below == pytest.approx(1, rel=1e-7)
     assert Skellam(Fraction(10**12)).mean_absolute() == pytest.approx(797_884.56, rel=1e-6)
+
+
+def test_noise_outside_the_range_of_its_sampler_is_refused_as_a_small_epsilon():
+    one = Sensitivity(Fraction(1), Fraction(1))
+    largest = DiscreteLaplace.costing(Fraction(1, LARGEST_SCALE), sensitivity=one)
+    assert largest.scale == LARGEST_SCALE
+    with pytest.raises(InputError, match="epsilon: an answer needs noise of scale"):
+        DiscreteLaplace.costing(Fraction(1, LARGEST_SCALE + 1), sensitivity=one)
+    with pytest.raises(InputError, match="epsilon: an answer needs noise of variance"):
+        Skellam.costing(Fraction(1, 4 * LARGEST_VARIANCE), sensitivity=one)

@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from common.crypto.sums.plan import Aggregation
+from common.errors import LocalError, PolicyError
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from parley.simulation.in_process import run_study
@@ -47,3 +48,12 @@ def test_a_rehearsal_is_the_same_every_time():
     assert dry_run(study, "p0", begin=run_of) == dry_run(study, "p0", begin=run_of)
     other = dataclasses.replace(study, epsilon=Fraction(1, 2))
     assert dry_run(other, "p0", begin=run_of) != dry_run(study, "p0", begin=run_of)
+
+
+@pytest.mark.parametrize("error", [LocalError("no law"), ZeroDivisionError("by zero")])
+def test_a_script_that_fails_is_no_study_to_try_again(error):
+    def begin(study):
+        raise error
+
+    with pytest.raises(PolicyError, match=f"cannot be carried out: {error}"):
+        dry_run(study_of(TABLES), "p0", begin=begin)

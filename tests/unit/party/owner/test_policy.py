@@ -15,6 +15,7 @@ from common.schema import Schema
 from common.study.document import Study
 from common.study.members import Member
 from party.owner.policy import SAMPLE, Circumstances, Policy
+from party.totals import Totals
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
 IDENTITIES = {name: Identity.generate(SeededRandomSource(name)) for name in "abc"}
@@ -22,6 +23,11 @@ PEOPLE = {name: identity.public for name, identity in IDENTITIES.items()}
 POLICY = Policy.from_toml(SAMPLE)
 DELTA = Fraction(1, 10**9)
 FINGERPRINT = PEOPLE["a"].fingerprint
+
+
+def rows_paid(cost, delta=Fraction(0)):
+    """What studies of rows cost."""
+    return Totals(of_rows=Spending.of(cost, delta))
 
 
 def study(parties="abc", *, signed_by=None, **changes):
@@ -40,7 +46,7 @@ def circumstances(**changes):
             rows=2000,
             data_as_of=dt.date(2025, 6, 1),
             cost=Spending.of(Fraction(1)),
-            spent_in_total=Spending(),
+            spent_in_total=Totals(),
             curator=None,
         ),
         **changes,
@@ -63,10 +69,10 @@ def test_the_sample_allows_an_ordinary_study():
     ("policy", "proposed", "around", "named"),
     [
         ({}, {}, {"cost": Spending.of(Fraction(11, 10))}, "epsilon_per_study"),
-        ({}, {}, {"spent_in_total": Spending.of(Fraction(31, 10))}, "epsilon_in_total"),
+        ({}, {}, {"spent_in_total": rows_paid(Fraction(31, 10))}, "epsilon_in_total"),
         ({}, {"delta": DELTA}, {}, "delta of 1e-09, and none is allowed.*max_delta"),
         ({"max_delta": DELTA / 10}, {"delta": DELTA}, {}, "at most 1e-10 is allowed"),
-        ({}, {}, {"spent_in_total": Spending.of(Fraction(1, 10**6), DELTA)}, "max_delta"),
+        ({}, {}, {"spent_in_total": rows_paid(Fraction(1, 10**6), DELTA)}, "max_delta"),
         ({}, {"parties": "ab"}, {}, "min_parties"),
         ({}, {"colluders": 0}, {}, "withstands 0 of the other parties.*min_colluders"),
         ({"min_colluders": 2}, {}, {}, "min_colluders"),
@@ -85,6 +91,15 @@ def test_the_sample_allows_an_ordinary_study():
         ({}, {}, {"rows": 2001}, "says that we have 2,000 rows, and we have 2,001"),
         ({"min_rows": 3000}, {}, {}, "min_rows"),
         ({"max_rows": 1999}, {}, {}, "max_rows"),
+        ({"protects": "people"}, {}, {}, "protects single rows.*protects"),
+        ({"protects": None}, {}, {}, "protects single rows.*protects"),
+        (
+            {"rows_per_person": 2},
+            {"rows_per_person": 1},
+            {},
+            "at most 1 row of a person.*at least 2",
+        ),
+        ({"owners_per_person": 3}, {"rows_per_person": 1}, {}, "at 1 owner, at least 3"),
         ({}, {}, {"data_as_of": None}, "date of our data is not known"),
         ({}, {}, {"data_as_of": dt.date(2023, 12, 31)}, "not_before"),
         ({}, {}, {"data_as_of": dt.date(2031, 1, 1)}, "not_after"),
@@ -102,7 +117,7 @@ def test_each_limit_refuses_by_name_and_alone(policy, proposed, around, named):
     [
         {"data_as_of": dt.date(2024, 1, 1)},
         {"data_as_of": dt.date(2030, 12, 31)},
-        {"spent_in_total": Spending.of(Fraction(3))},
+        {"spent_in_total": rows_paid(Fraction(3))},
         {"fewest_owners": None},
     ],
 )
@@ -125,12 +140,94 @@ def test_a_study_that_is_not_for_us_is_refused_at_sight():
     assert PEOPLE["b"].fingerprint in other
 
 
+def at_sight(policy, proposed):
+    return policy.reasons_at_sight(proposed, party="a", identity=PEOPLE["a"], curator=None)
+
+
+def stating(rows, **changes):
+    """A study that states so many rows of ours."""
+    members = [Member(name=n, rows=rows if n == "a" else 2000, identity=PEOPLE[n]) for n in "abc"]
+    return dataclasses.replace(study(**changes), members=tuple(members))
+
+
+def test_stated_rows_are_compared_before_any_row_is_read():
+    """A node opens its rows before its owner has approved, and fills them up to what is stated."""
+    (reason,) = at_sight(POLICY, stating(3 * 10**9, rows_per_person=1))
+    assert reason == (
+        "it says that we have 3,000,000,000 rows, at most 5,000,000 may take part (max_rows)"
+    )
+    (reason,) = at_sight(POLICY, stating(999))
+    assert "min_rows" in reason
+    assert at_sight(POLICY, stating(5_000_000, rows_per_person=1)) == []
+
+
+def test_rows_of_people_have_a_limit_where_the_policy_names_none():
+    open_policy = dataclasses.replace(POLICY, max_rows=None)
+    assert at_sight(open_policy, stating(10_000_000, rows_per_person=1)) == []
+    (reason,) = at_sight(open_policy, stating(10_000_001, rows_per_person=1))
+    assert "at most 10,000,000 may take part (max_rows)" in reason
+    assert at_sight(open_policy, stating(10_000_001)) == [], "our rows must be as many"
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows", "people"),
+    [
+        ({}, True, True),
+        ({"protects": "rows"}, True, True),
+        ({"protects": "people"}, False, True),
+        ({"rows_per_person": 1}, False, True),
+        ({"rows_per_person": 3}, False, False),
+        ({"owners_per_person": 2}, False, True),
+        ({"owners_per_person": 3}, False, False),
+        ({"protects": "rows", "owners_per_person": 3}, True, False),
+    ],
+)
+def test_the_owner_demands_the_unit_of_privacy(keys, rows, people):
+    stated = dict.fromkeys(("protects", "rows_per_person", "owners_per_person")) | keys
+    policy = dataclasses.replace(POLICY, **stated)
+    assert (at_sight(policy, study()) == []) == rows
+    of_people = study(rows_per_person=2, owners_per_person=2)
+    assert (at_sight(policy, of_people) == []) == people
+
+
+def test_more_owners_than_there_are_are_not_demanded():
+    policy = dataclasses.replace(POLICY, owners_per_person=9)
+    assert at_sight(policy, study(rows_per_person=1, owners_per_person=3)) == []
+
+
+AUTOMATIC = (
+    '[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "4"\n[approval]\nautomatic = true\n'
+    '[study]\nsigners = ["AB"]\n'
+)
+
+
+def test_an_automatic_node_with_a_source_of_people_must_say_whom_studies_protect():
+    policy = Policy.from_toml(AUTOMATIC)
+    policy.check_unit(source_of_people=False)
+    with pytest.raises(InputError, match=r'approval\.automatic: .* protects = "people", or'):
+        policy.check_unit(source_of_people=True)
+    for key in ('protects = "rows"', 'protects = "people"', "rows_per_person = 1"):
+        Policy.from_toml(f"{AUTOMATIC}{key}\n").check_unit(source_of_people=True)
+    dataclasses.replace(policy, automatic=False).check_unit(source_of_people=True)
+
+
+def test_a_cap_of_the_policy_holds_for_each_unit():
+    spent = Totals.of(Spending.of(Fraction(7, 2)), rows_per_person=1, owners_per_person=1)
+    around = circumstances(spent_in_total=spent)
+    (reason,) = POLICY.reasons_against(study(), around)
+    assert reason.startswith("it costs a row epsilon 1, epsilon 7 is spent already")
+    (reason,) = POLICY.reasons_against(study(rows_per_person=1), around)
+    assert reason.startswith("it costs a person epsilon 1, epsilon 7/2 (about 3.5) is spent")
+    half = circumstances(cost=Spending.of(Fraction(1, 2)), spent_in_total=spent)
+    assert POLICY.reasons_against(study(rows_per_person=1), half) == []
+
+
 def test_every_reason_is_listed():
     reasons = POLICY.reasons_against(
         study("ab", method="floor", profile="paper", key_bits=2048),
         circumstances(cost=Spending.of(Fraction(9)), rows=5, data_as_of=None),
     )
-    assert len(reasons) == 10
+    assert len(reasons) == 9
 
 
 def test_a_fingerprint_is_the_same_however_it_is_typed():
@@ -227,9 +324,9 @@ def test_a_study_with_a_delta_is_allowed_where_the_owner_says_so():
     whole = Spending.of(rho_of(Fraction(1), DELTA), DELTA)
     proposed = study(delta=DELTA)
     assert allowing.reasons_against(proposed, circumstances(cost=whole)) == []
-    often = Spending.together([whole] * 10)
+    often = Totals(of_rows=Spending.together([whole] * 10))
     assert allowing.reasons_against(proposed, circumstances(cost=whole, spent_in_total=often)) == []
-    too_often = Spending.together([whole] * 20)
+    too_often = Totals(of_rows=Spending.together([whole] * 20))
     (reason,) = allowing.reasons_against(
         proposed, circumstances(cost=whole, spent_in_total=too_often)
     )

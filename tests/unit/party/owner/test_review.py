@@ -13,7 +13,7 @@ from common.methods.registry import run_of
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sensitivity import Sensitivity
-from common.privacy.spending import Spending
+from common.privacy.spending import Spending, rho_of
 from common.schema import Schema
 from common.study.criteria import read_criteria
 from common.study.document import Study
@@ -23,6 +23,7 @@ from common.study.steps import ChoiceStep, SumStep
 from party.owner.dry_run import PlannedStep, dry_run, fewest_owners, planned
 from party.owner.policy import SAMPLE, Circumstances, Policy
 from party.owner.review import review
+from party.totals import Totals
 from tests.harness.run_script import identities_of, random_tables, study_of
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
@@ -45,7 +46,9 @@ CHOICE = ChoiceStep(
 )
 
 
-def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, policy=SAMPLE, **changes):
+def reviewed(
+    parties="abc", *, cost=Fraction(3, 4), steps=None, policy=SAMPLE, of_people=False, **changes
+):
     members = tuple(Member(name=n, rows=2000, identity=PEOPLE[n]) for n in parties)
     settings = {"name": "s", "schema": SCHEMA, "epsilon": Fraction(3, 4), "key_bits": 3072}
     study = Study(members=members, **(settings | changes))
@@ -57,8 +60,9 @@ def reviewed(parties="abc", *, cost=Fraction(3, 4), steps=None, policy=SAMPLE, *
         ]
     around = Circumstances(
         party="a", identity=PEOPLE["a"], fewest_owners=fewest_owners(steps), rows=2000,
-        data_as_of=dt.date(2025, 1, 1), cost=Spending.of(cost),
-        spent_in_total=Spending.of(Fraction(1)), curator=None,
+        data_as_of=dt.date(2025, 1, 1), cost=Spending.of(cost, study.delta),
+        spent_in_total=Totals(of_rows=Spending.of(Fraction(1))), curator=None,
+        source_of_people=of_people,
     )  # fmt: skip
     return review(study, Policy.from_toml(policy), around, steps)
 
@@ -81,7 +85,7 @@ def test_a_joint_choice_is_told_apart_from_one_of_our_own(choices, joint):
     around = Circumstances(
         party="p0", identity=study.members[0].identity, fewest_owners=fewest_owners(steps),
         rows=50, data_as_of=dt.date(2025, 1, 1), cost=Spending.of(Fraction(1)),
-        spent_in_total=Spending.of(Fraction(0)), curator=None,
+        spent_in_total=Totals(), curator=None,
     )  # fmt: skip
     told = review(study, Policy.from_toml(SAMPLE), around, steps).text()
     assert ("with the other party" in told) is joint
@@ -110,7 +114,7 @@ def test_the_text_says_cost_queries_departures_and_verdict():
     text = reviewed().text()
     for part in (
         "epsilon 3/4 (about 0.75) for each of our rows",
-        "Earlier studies spent 1; 9/4 (about 2.25) would be left",
+        "Earlier studies spent 1 of a row; 9/4 (about 2.25) would be left",
         "It publishes 6,000 synthetic rows and the model they are drawn from: method subn+",
         "It reads 1 column of ours, and no other:",
         "a: false, true",
@@ -205,7 +209,7 @@ def rehearsed(**changes):
         party="p1", identity=identities_of(TABLES)["p1"].public, rows=4000,
         fewest_owners=fewest_owners(steps), data_as_of=dt.date(2025, 1, 1),
         cost=Spending.of(Fraction(3, 4)),
-        spent_in_total=Spending(), curator=None,
+        spent_in_total=Totals(), curator=None,
     )  # fmt: skip
     return review(study, Policy.from_toml(SAMPLE), around, steps)
 
@@ -249,8 +253,8 @@ def test_delta_is_named_and_explained():
     name = proposed.members[0].name
     around = Circumstances(
         party=name, identity=proposed.members[0].identity, fewest_owners=3, rows=2000,
-        data_as_of=dt.date(2025, 1, 1), cost=cost, spent_in_total=Spending.of(Fraction(1)),
-        curator=None,
+        data_as_of=dt.date(2025, 1, 1), cost=cost,
+        spent_in_total=Totals(of_rows=Spending.of(Fraction(1))), curator=None,
     )  # fmt: skip
     steps = [PlannedStep(phase="histograms", cost=cost.paid, tables=3, cells=6, owners=3)]
     seen = review(proposed, Policy.from_toml(SAMPLE), around, steps)
@@ -281,3 +285,36 @@ def test_the_purpose_comes_first_and_its_absence_is_said():
         "  ethics reference: EK 12/2026", "  expires: after 2027-01-31 (UTC)",
     ):  # fmt: skip
         assert f"{line}\n" in text
+
+
+def test_a_study_of_rows_that_meets_a_source_of_people_is_warned_of():
+    seen = reviewed(of_people=True)
+    assert "WARNING\n  It protects single rows, and our source says whose row" in seen.text()
+    assert "two rows pays epsilon 3/2 (about 1.5), one with k rows k times" in seen.warnings[0]
+    assert seen.as_json()["warnings"] == list(seen.warnings)
+    delta = Fraction(1, 10**9)
+    concentrated = reviewed(of_people=True, cost=rho_of(Fraction(3, 4), delta), delta=delta)
+    assert "one with k rows more than k times" in concentrated.warnings[0]
+    assert reviewed().warnings == ()
+    assert reviewed(of_people=True, rows_per_person=1).warnings == ()
+
+
+def test_a_study_of_people_is_told_in_people():
+    text = reviewed(rows_per_person=2).text()
+    for part in (
+        "It charges epsilon 3/4 (about 0.75) for each person in our rows",
+        "likelier with one person's rows than with any others",
+        "Earlier studies spent 0 of a person; 9/4 (about 2.25) would be left",
+        "a person that was in all of ours will have paid epsilon 3/4 (about 0.75) in studies of",
+        "of people, and for each of its rows epsilon 1 in studies of rows",
+    ):
+        assert part in text
+
+
+def test_under_a_delta_two_identifiers_cost_more_than_twice():
+    delta = Fraction(1, 10**9)
+    pure = reviewed(rows_per_person=1, cost=Fraction(1))
+    assert any("pays twice: epsilon 2." in line for line in pure.limits)
+    concentrated = reviewed(rows_per_person=1, cost=rho_of(Fraction(1), delta), delta=delta)
+    (line,) = [each for each in concentrated.limits if "two identifiers" in each]
+    assert "pays more than twice: epsilon about 2.06988" in line

@@ -1,5 +1,6 @@
 """People in place of rows: who is kept, how many, and how far one person can move a table."""
 
+import itertools
 import sqlite3
 from collections import Counter
 
@@ -10,9 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import InputError
+from common.marginals import count
 from common.schema import Schema
 from common.schema.codes import Codes
-from party.sources.people import PeopleLimit, chosen, filled
+from common.schema.limits import MOST_ROWS
+from party.sources import people as people_module
+from party.sources.fingerprint import RowDigest
+from party.sources.people import PeopleLimit, PublicRows, chosen
 from party.sources.settings import SourceSettings, owners_table
 
 SCHEMA = Schema.from_toml("""
@@ -21,6 +26,14 @@ attribute = [
   { name = "ill", kind = "boolean" },
 ]
 """)
+
+RULED = """
+attribute = [
+  { name = "age", kind = "integer", min = 0, max = 99, bins = 10 },
+  { name = "ill", kind = "boolean" },
+]
+rule = [{ impossible = "ill = true and age >= 50" }]
+"""
 
 
 def limit(rows, per_person, key=b"k" * 32):
@@ -34,8 +47,18 @@ def taking_part(visits, agreed):
         SCHEMA.sizes,
     )
     people = [str(v[0]).encode() for v in visits]
-    kept = filled(codes.take(chosen(codes, people, agreed)), SCHEMA, agreed)
-    return Counter(zip(*(column.tolist() for column in kept.columns), strict=True))
+    kept = codes.take(chosen(codes, people, agreed))
+    public = PublicRows(agreed.rows - kept.rows, SCHEMA, agreed.filler)
+    return multiset([kept, *public.chunks()])
+
+
+def multiset(chunks):
+    """Rows, and how often each of them is there."""
+    return Counter(
+        row
+        for chunk in chunks
+        for row in zip(*(column.tolist() for column in chunk.columns), strict=True)
+    )
 
 
 visit = st.tuples(st.integers(0, 5), st.integers(0, 9), st.integers(0, 1))
@@ -91,6 +114,52 @@ def test_at_most_k_rows_of_each_person_are_kept_and_the_key_decides_which():
     counts = np.bincount(np.concatenate([chosen(codes, people, limit(30, 3, bytes([k]) * 32))
                                          for k in range(200)]), minlength=500)  # fmt: skip
     assert counts[counts > 0].size > 250  # who is dropped is not always the same
+
+
+@pytest.fixture
+def short_block(monkeypatch):
+    """Let the public rows repeat after seven."""
+    monkeypatch.setattr(people_module, "_BLOCK_CELLS", 7 * len(SCHEMA.sizes))
+
+
+@pytest.mark.usefixtures("short_block")
+def test_more_public_rows_begin_like_fewer_and_repeat():
+    sequence = [multiset(PublicRows(rows, SCHEMA, b"f").chunks()) for rows in range(30)]
+    steps = [after - before for before, after in itertools.pairwise(sequence)]
+    assert [rows.total() for rows in sequence] == list(range(30))
+    assert all(step.total() == 1 for step in steps)
+    assert steps[:7] * 4 == steps[:28]
+    assert len(set(map(str, steps[:7]))) > 3
+
+
+@pytest.mark.usefixtures("short_block")
+@pytest.mark.parametrize("rows", [4, 7, 14, 30])
+def test_public_rows_are_counted_as_if_they_were_there(tmp_path, rows):
+    table = write("csv", tmp_path, VISITS.rename(columns={"years": "age"}))
+    source = SourceSettings.from_table(table, folder=tmp_path, environment={})
+    found = source.open(SCHEMA, people=limit(rows, 1))
+    sets, groups = [(0,), (1, 0), ()], {0: (0, 0, 0, 1, 1, 1, 2, 2, 2, 2)}
+    codes = found.codes()
+    assert codes.rows == found.rows == rows
+    for own in ({}, groups):
+        for fast, slow in zip(found.count(sets, own), count(codes, sets, groups=own), strict=True):
+            np.testing.assert_array_equal(fast, slow)
+    digest = RowDigest(SCHEMA.sizes)
+    digest.add(codes)
+    assert found.snapshot.digest == digest.hexdigest()
+
+
+def test_no_public_row_breaks_a_rule():
+    schema = Schema.from_toml(RULED)
+    (rows,) = [chunk for chunk in PublicRows(500, schema, b"f").chunks() if chunk.rows]
+    assert schema.possible.holds(rows).all()
+    assert len(multiset([rows])) > 2
+
+
+def test_public_rows_of_any_number_are_counted_at_once():
+    public = PublicRows(MOST_ROWS, SCHEMA, b"f")
+    assert public.count([(0, 1)], {})[0].sum() == MOST_ROWS
+    assert public.digest().rows == MOST_ROWS
 
 
 def write(kind, folder, table):

@@ -29,7 +29,13 @@ class Rows(RowsInMemory):
 
 
 @pytest.fixture
-def context(tmp_path, identities, tables):
+def source_of_people():
+    """Whether the source says whose row a row is."""
+    return False
+
+
+@pytest.fixture
+def context(tmp_path, identities, tables, source_of_people):
     database = Database(tmp_path / "party.db")
     yield PartyContext(
         name="north",
@@ -50,6 +56,7 @@ def context(tmp_path, identities, tables):
             PlannedStep(phase="choosing", cost=Fraction(2), choices=1),
         ],
         clock=lambda: NOW,
+        source_of_people=source_of_people,
     )  # fmt: skip
     database.close()
 

@@ -61,6 +61,14 @@ def test_a_review_says_what_the_command_line_says(opened, context, study):
     assert "&lt;img src=x" in shown
 
 
+@pytest.mark.parametrize("source_of_people", [True, False])
+def test_a_study_of_rows_that_meets_a_source_of_people_is_warned_of(
+    opened, study, source_of_people
+):
+    shown = page_of(opened([study]), study).body.decode()
+    assert ("It protects single rows, and our source says whose row" in shown) == source_of_people
+
+
 def test_approving_writes_what_the_command_line_writes(opened, context, study):
     answer = send(opened([study]), study, "approve", sure="yes")
     assert (answer.status, answer.headers["location"]) == (303, f"/studies/{study.digest.hex()}")
@@ -153,7 +161,7 @@ def test_the_ledger_is_shown_with_its_exact_sum_and_its_chain(opened, context):
         context.ledger.charge(charge, caps, "2026-01-01T00:00:00+00:00")
     client = opened()
     shown = client.ask("GET", "/").body.decode()
-    assert "epsilon 1/2 (about 0.5) spent of 10" in shown
+    assert "epsilon 1/2 (about 0.5) of a row spent, our cap is 10" in shown
     assert "chain verified" in shown
     assert context.ledger.head() in shown
     assert NASTY not in shown

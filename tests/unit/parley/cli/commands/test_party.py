@@ -21,6 +21,25 @@ def test_a_review_tells_what_leaves_and_decides_nothing(parley, place, written):
     assert parley("party", "status", "--offline", *NORTH).out == "no studies\n"
 
 
+def test_an_automatic_node_must_say_whom_studies_protect_where_its_source_names_people(
+    parley, place, written
+):
+    home = place.folder / "north"
+    settings = (home / "party.toml").read_text()
+    (home / "party.toml").write_text(f'{settings}person = "patient"\n')
+    policy = (home / "policy.toml").read_text()
+    assert "[approval]" not in policy
+    assert "[study]" not in policy
+    policy += '[approval]\nautomatic = true\n[study]\nsigners = ["AB"]\n'
+    (home / "policy.toml").write_text(policy)
+    done = parley("party", "join", "--once", *NORTH)
+    assert done.code == 3
+    assert "approval.automatic: the source names a person" in done.err
+    assert "approval.automatic: the source names a person" in parley("doctor", "party", *NORTH).out
+    (home / "policy.toml").write_text(f'{policy}protects = "people"\n')
+    assert parley("party", "status", "--offline", *NORTH).code == 0
+
+
 def test_an_approval_is_remembered_and_withdrawn_when_the_owner_is_sure(
     parley, place, written, monkeypatch
 ):

@@ -2,26 +2,52 @@
 
 import sqlite3
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 
 from common.crypto.identities.identity import Identity
 from common.privacy.randomness import SeededRandomSource
 from common.release.manifest import Signer, SignerRole
 from common.release.verify import missing_parties
-from tests.harness.deployed_folder import NORTH, DeployedFolder, spend
+from common.service.database import Database
+from party.ledger import Charge, Ledger
+from tests.harness.deployed_folder import AT, NORTH, DeployedFolder, spend
 from tests.unit.parley.cli.commands.conftest import append, sign_again
+
+
+def test_the_ledger_tells_rows_and_people_apart(parley, place):
+    spend(place.folder)
+    with Database(place.folder / "north" / "state" / "party.db") as database:
+        charge = Charge(
+            study="b" * 64, study_name="visits", step="first", mechanism="laplace",
+            epsilon=Fraction(1, 4), rows_per_person=1, owners_per_person=1,
+        )  # fmt: skip
+        Ledger(database).charge(charge, None, AT)
+    told = parley("party", "ledger", "--verify", "--json", *NORTH).json
+    assert told["totals"]["row"]["spent"] == told["spent"] == "1"
+    assert told["totals"]["person"]["spent"] == "1/4"
+    assert told["entries"][-1]["rows_per_person"] == "1"
+    shown = parley("party", "ledger", *NORTH).out
+    assert "visits (bbbbbbbbbbbbbbbb): first (of a person, up to 1 row at 1 owner)" in shown
+    assert "total  epsilon 1 of a row in 3 entries; 3 is left by our policy" in shown
+    assert "total  epsilon 1/4 (about 0.25) of a person in 1 entry; 15/4" in shown
+    assert "studies of rows come on top, once for each row of the person" in shown
 
 
 def test_the_ledger_adds_up_exactly_and_shows_that_it_was_changed(parley, place):
     spend(place.folder)
     done = parley("party", "ledger", "--verify", *NORTH)
     assert done.code == 0
-    assert "total  epsilon 1/2 (about 0.5) in 2 entries; 7/2 (about 3.5) is left" in done.out
+    assert (
+        "total  epsilon 1/2 (about 0.5) of a row in 2 entries; 7/2 (about 3.5) is left" in done.out
+    )
     assert "verified" in done.out
     told = parley("party", "ledger", "--json", *NORTH).json
     assert [entry["epsilon"] for entry in told["entries"]] == ["1/3", "1/6"]
     assert told["spent"] == "1/2"
     assert told["left"] == "7/2"
+    assert told["totals"]["row"] == {key: told[key] for key in told["totals"]["row"]}
+    assert told["totals"]["person"]["spent"] == "0"
     with sqlite3.connect(place.folder / "north" / "state" / "party.db") as file:
         file.execute("UPDATE entry SET epsilon = '1/30' WHERE number = 1")
     file.close()
