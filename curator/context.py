@@ -85,6 +85,13 @@ class Outcome:
     results: Sequence[bytes]  # what was published in each of them
     private: bool  # whether the curator's randomness came from a private source
     traffic: Phases  # what it took, phase by phase
+    left: Sequence[str] = ()  # the parties that left the study, whatever sums they are in
+    disputes: Sequence[Mapping[str, object]] = ()  # about boxes, as the statement has them
+
+    @property
+    def sums_of_left(self) -> Mapping[str, int]:
+        """For each party that left, the number of sums that it is in."""
+        return {name: sum(name in step.parties for step in self.steps) for name in self.left}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 
 from common.crypto.paillier.keys import generate_key_pair
@@ -9,10 +10,12 @@ from common.privacy.randomness import KeyedRandomSource, SourceOfStep
 from common.service.durable import DurableRole, Received
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
+from common.study.messages import BoxJudged
 from common.study.sums import needs_key
 from common.wire import codec
 from curator.context import StudyContext
-from curator.role import CuratorRole, Effect, Send
+from curator.role import CuratorRole
+from curator.states import Effect, Leave, Send
 from curator.store.store import Store
 
 DECLARED = ""
@@ -67,6 +70,18 @@ def declaration(body: bytes) -> tuple[str, str]:
     return party, why
 
 
+def told_dispute(judged: tuple[BoxJudged, str]) -> dict[str, object]:
+    """Return a dispute as the privacy statement has it; parties know the digest of its message."""
+    message, party = judged
+    return {
+        "step": message.step,
+        "dealer": message.dealer,
+        "receiver": message.receiver,
+        "left": party,
+        "evidence": hashlib.sha256(codec.TO_PARTY.encode(message)).hexdigest(),
+    }
+
+
 def effect_names(effects: list[Effect]) -> list[str]:
     """Name the effects for a comparison after a replay: their kinds, not their bytes."""
     return [
@@ -74,4 +89,5 @@ def effect_names(effects: list[Effect]) -> list[str]:
         if isinstance(effect, Send)
         else type(effect).__name__
         for effect in effects
+        if not isinstance(effect, Leave)  # a note of what the messages say anyway
     ]

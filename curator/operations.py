@@ -60,8 +60,12 @@ def last_calls(store: Store, record: Record) -> dict[str, str]:
 
 
 def declared(store: Store, study: StudyId) -> dict[str, str]:
-    """Return the parties that a study under way goes on without, and what is known about why."""
-    return dict(map(declaration, store.inbox.bodies(study, DECLARED)))
+    """Return the parties that left a study, which went on, and what is known about why.
+
+    A study that 0.2.0 began has its declarations in the inbox, until it ends.
+    """
+    before = dict(map(declaration, store.inbox.bodies(study, DECLARED)))
+    return before | {each.party: each.words for each in store.absences(study)}
 
 
 def abort(

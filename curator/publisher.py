@@ -86,6 +86,8 @@ def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> FittedS
         accountant,
         source_private=outcome.private,
         criteria=verdicts(study, outcome.steps, outcome.results, outcome.model),
+        left=outcome.left,
+        disputes=outcome.disputes,
     )
     return FittedStudy(
         study=study,

@@ -8,13 +8,11 @@ out the effects that it returns, in their order.
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, assert_never
 
-from common.crypto.framing import frame
 from common.crypto.paillier.keys import PrivateKey
-from common.crypto.sums.agreement import envelopes_in
 from common.crypto.sums.plan import ContributionSubmitted, Noise, SumPlan
 from common.crypto.sums.recovery import RecoverableCurator
 from common.crypto.sums.secure_sum import SumCurator
@@ -24,6 +22,10 @@ from common.study.document import Study
 from common.study.history import History
 from common.study.messages import (
     MOST_TEXT,
+    BoxDisputed,
+    BoxJudged,
+    BoxOpened,
+    BoxRefused,
     ChoiceSubmitted,
     EnvelopePosted,
     EnvelopeRelayed,
@@ -46,59 +48,10 @@ from common.study.messages import (
 )
 from common.study.script import ScriptRun
 from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep, step_digest
-from common.study.sums import encode_result, needs_key, seed_partners, sum_plan_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
-    """Send a message to one party."""
-
-    to: str
-    message: ToParty
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
-    """Every step has its result: make the release."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fail:
-    """The study ends without a release."""
-
-    reason: str
-
-
-Effect = Send | Finish | Fail
-
-
-class State(enum.Enum):
-    """What the curator is waiting for."""
-
-    AWAITING_START = "the start"
-    AWAITING_SEEDS = "the parties' seeds"
-    AWAITING_KEYS = "keys of the sum"
-    COLLECTING = "contributions to the step"
-    AWAITING_SIGNATURES = "signatures under the list of who is missing"
-    AWAITING_MASKS = "shares of the masks"
-    FINISHED = "nothing: the release can be made"
-    FAILED = "nothing: the study failed"
-
-
-# Every transition there is. What is not listed is refused.
-ALLOWED: dict[State, tuple[type[ToCurator], ...]] = {
-    State.AWAITING_START: (),
-    State.AWAITING_SEEDS: (EnvelopePosted, KeysDealt, PartyRefused),
-    State.AWAITING_KEYS: (KeysDealt, PartyRefused),
-    State.AWAITING_SIGNATURES: (ListSigned, PartyRefused),
-    State.AWAITING_MASKS: (MasksRevealed, PartyRefused),
-    State.COLLECTING: (EnvelopePosted, ShareSubmitted, ChoiceSubmitted, PartyRefused),
-    State.FINISHED: (),
-    State.FAILED: (),
-}
-
-_ROUNDS = (State.AWAITING_KEYS, State.AWAITING_SIGNATURES, State.AWAITING_MASKS)
-_IN_A_STEP = (*_ROUNDS, State.COLLECTING)
+from common.study.sums import encode_result, needs_key, sum_plan_of
+from curator.disputes import Disputes, why_at_fault
+from curator.seeds import SeedRelay
+from curator.states import ALLOWED, IN_A_STEP, ROUNDS, Effect, Fail, Finish, Leave, Send, State
 
 
 class CuratorRole:
@@ -124,6 +77,8 @@ class CuratorRole:
         self._results: list[bytes] = []
         self._sum: SumCurator | None = None
         self._recoverable: RecoverableCurator | None = None
+        self._disputes = Disputes()  # of the open sum
+        self.judged: list[tuple[BoxJudged, str]] = []  # of the study, each with the party at fault
         self._missing: set[str] = set()  # declared missing: out for the rest of the study
         self._listed: tuple[str, ...] = ()  # missing in the newest sum
         self._pending: set[str] = set()  # whose word a round of a recoverable sum waits for
@@ -131,7 +86,7 @@ class CuratorRole:
         self._awaited_chunks: set[tuple[str, int]] = set()
         self._awaited_relays: dict[str, int] = {}
         self._awaited_seeds: set[str] = set()
-        self._sealed_seeds: dict[tuple[str, str], bytes] = {}  # of masks, by sender and recipient
+        self._seeds = SeedRelay(study)
         self._seen: set[tuple[str, bytes]] = set()
 
     @property
@@ -147,7 +102,7 @@ class CuratorRole:
     @property
     def current_step(self) -> Step | None:
         """The step that is open now, for progress reports."""
-        return self._run.step() if self.state in _IN_A_STEP else None
+        return self._run.step() if self.state in IN_A_STEP else None
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -165,6 +120,11 @@ class CuratorRole:
         return tuple(name for name in self._study.parties if name not in self._missing)
 
     @property
+    def finished(self) -> StudyFinished:
+        """The last message of a study that has every result."""
+        return StudyFinished(study=self._study.digest, missing=self.missing)
+
+    @property
     def waiting_for(self) -> tuple[str, ...]:
         """The parties whose message the study waits for."""
         if self.state is State.AWAITING_SEEDS:
@@ -175,7 +135,7 @@ class CuratorRole:
             return step.parties
         if step is None:
             return ()
-        if self.state in _ROUNDS:
+        if self.state in ROUNDS:
             return tuple(sorted(self._pending))
         for name, awaited in self._awaited_relays.items():
             if awaited:
@@ -243,6 +203,10 @@ class CuratorRole:
                 return self._take_seeds(sender, message)
             case KeysDealt() | ListSigned() | MasksRevealed():
                 return self._take_word(sender, message)
+            case BoxRefused():
+                return self._take_accusation(sender, message)
+            case BoxOpened():
+                return self._take_answer(sender, message)
             case ChoiceSubmitted():
                 return self._take_choice(sender, message)
             case PartyRefused():
@@ -265,7 +229,7 @@ class CuratorRole:
 
         A party that was declared missing before changes nothing. `why` says that it withdrew.
         """
-        if party not in self._study.parties or self.state not in _IN_A_STEP:
+        if party not in self._study.parties or self.state not in IN_A_STEP:
             raise LocalError(f"{party!r} cannot be declared missing: no step is open for it")
         if party in self._missing:
             return []
@@ -273,6 +237,10 @@ class CuratorRole:
         return self._do_without(party, f"party {party!r} {word}")
 
     def _do_without(self, party: str, reason: str) -> list[Effect]:
+        return [*self._leave(party, reason), *self._next_round()]
+
+    def _leave(self, party: str, reason: str) -> list[Effect]:
+        """Take a party out for the rest of the study, or end a study that cannot do without it."""
         allowed = self._study.may_miss
         if len(self._missing) == allowed:
             also = f"; {', '.join(self.missing)} went missing before" if self._missing else ""
@@ -285,29 +253,40 @@ class CuratorRole:
         self._pending.discard(party)
         self._awaited_chunks = {each for each in self._awaited_chunks if each[0] != party}
         out = StudyAborted(study=self._study.digest, reason=told[:MOST_TEXT])
-        return [Send(to=party, message=out), *self._next_round()]
+        return [Leave(party=party, step=self._number, reason=reason), Send(to=party, message=out)]
+
+    def _take_accusation(self, sender: str, message: BoxRefused) -> list[Effect]:
+        """Take in that a party cannot open a partner's box; it sends no words before a verdict."""
+        chunks = {each for each in self._awaited_chunks if each[0] == sender}
+        if self._recoverable is None or len(chunks) < self._open_plan.chunks:
+            raise RemoteProtocolError(f"a BoxRefused of {sender!r} is not expected here")
+        self._disputes.accuse(
+            self._recoverable,
+            dealer=message.dealer,
+            receiver=sender,
+            signature=message.signature,
+        )
+        self._awaited_chunks -= chunks
+        return self._next_round()
+
+    def _take_answer(self, sender: str, message: BoxOpened) -> list[Effect]:
+        self._disputes.answer(dealer=sender, receiver=message.receiver, secret=message.secret)
+        if any(dealer == sender for dealer, _ in self._disputes.unanswered(self.left)):
+            return []
+        self._pending.discard(sender)
+        return self._next_round()
 
     def _take_seeds(self, sender: str, message: KeysDealt) -> list[Effect]:
         """Take a party's sealed seeds of masks; relay all of them when the last party's are in."""
-        _, later = seed_partners(self._study, sender)
-        sealed = envelopes_in(message.payload, count=len(later), what=repr(sender))
         if sender not in self._pending:
             raise RemoteProtocolError(f"{sender!r} dealt the seeds of this study before")
-        self._sealed_seeds.update(
-            {(sender, name): each for name, each in zip(later, sealed, strict=True)}
-        )
+        self._seeds.take(sender, message.payload)
         self._pending.discard(sender)
         if self._pending:
             return []
-        study, seeds = self._study.digest, self._sealed_seeds
-        relayed = {
-            name: frame(seeds[other, name] for other in seed_partners(self._study, name)[0])
-            for name in self._study.parties
-        }
-        self._sealed_seeds = {}
         effects: list[Effect] = [
-            Send(to=name, message=KeysRelayed(study=study, step=0, missing=(), payload=payload))
-            for name, payload in relayed.items()
+            self._send(name, KeysRelayed, missing=(), payload=payload)
+            for name, payload in self._seeds.relayed().items()
         ]
         return effects + self._open_next()
 
@@ -337,7 +316,9 @@ class CuratorRole:
             case State.AWAITING_KEYS:
                 return self._relay_keys(self._recoverable)
             case State.COLLECTING:
-                return self._publish_list(self._recoverable)
+                return self._dispute(self._recoverable)
+            case State.AWAITING_OPENINGS:
+                return self._judge(self._recoverable)
             case State.AWAITING_SIGNATURES:
                 return self._relay_signatures(self._recoverable)
             case State.AWAITING_MASKS:
@@ -346,20 +327,48 @@ class CuratorRole:
                 return []
 
     def _relay_keys(self, recoverable: RecoverableCurator) -> list[Effect]:
-        plan, study = self._open_plan, self._study.digest
+        plan = self._open_plan
         absent = tuple(name for name in plan.parties if name in self._missing)
         relayed = recoverable.relay(absent)
         self._awaited_chunks = {(name, chunk) for name in relayed for chunk in range(plan.chunks)}
         self.state = State.COLLECTING
         return [
-            Send(
-                to=name,
-                message=KeysRelayed(
-                    study=study, step=self._number, missing=absent, payload=payload
-                ),
-            )
+            self._send(name, KeysRelayed, missing=absent, payload=payload)
             for name, payload in relayed.items()
         ]
+
+    def _dispute(self, recoverable: RecoverableCurator) -> list[Effect]:
+        """Ask the dealers of boxes that do not open; go on if there is none."""
+        unanswered = self._disputes.unanswered(self.left)
+        if not unanswered:
+            return self._judge(recoverable)
+        self.state, self._pending = State.AWAITING_OPENINGS, {dealer for dealer, _ in unanswered}
+        return [
+            self._send(
+                dealer,
+                BoxDisputed,
+                receiver=receiver,
+                signature=self._disputes.accusations[dealer, receiver],
+            )
+            for dealer, receiver in unanswered
+        ]
+
+    def _judge(self, recoverable: RecoverableCurator) -> list[Effect]:
+        """Leave out who is at fault; then publish the list, or begin the sum again."""
+        effects: list[Effect] = []
+        verdicts = self._disputes.verdicts(recoverable, self._open_plan, self._study.roster)
+        for dispute, party in verdicts:
+            if party in self._missing:
+                continue
+            shown = asdict(dispute)
+            message = BoxJudged(study=self._study.digest, step=self._number, **shown)
+            self.judged.append((message, party))
+            effects += self._to_all(message)
+            effects += self._leave(party, why_at_fault(dispute, party, step=self._number))
+            if self.state is State.FAILED:
+                return effects
+        again = self._disputes.left_a_gap(self.left)
+        return effects + (self._open_next() if again else self._publish_list(recoverable))
 
     def _publish_list(self, recoverable: RecoverableCurator) -> list[Effect]:
         missing = recoverable.close()
@@ -375,14 +384,7 @@ class CuratorRole:
     def _relay_signatures(self, recoverable: RecoverableCurator) -> list[Effect]:
         self._await(State.AWAITING_MASKS)
         return [
-            Send(
-                to=name,
-                message=SignaturesRelayed(
-                    study=self._study.digest,
-                    step=self._number,
-                    payload=recoverable.signatures_for(name),
-                ),
-            )
+            self._send(name, SignaturesRelayed, payload=recoverable.signatures_for(name))
             for name in self.left
         ]
 
@@ -455,7 +457,7 @@ class CuratorRole:
         step = self._run.step()
         if step is None:
             self.state = State.FINISHED
-            return [*self._to_all(StudyFinished(study=self._study.digest)), Finish()]
+            return [*self._to_all(self.finished), Finish()]
         self.state = State.COLLECTING
         opening = b"" if isinstance(step, ChoiceStep) else self._begin_sum(step)
         opened = StepOpened(
@@ -471,6 +473,7 @@ class CuratorRole:
         key = None if self._private_key is None else self._private_key.public_key
         plan = sum_plan_of(self._study, self._number, step, key, history=self._history.digest)
         self._open_plan, self._listed = plan, self.missing
+        self._recoverable, self._disputes = None, Disputes()
         if plan.may_miss:
             self._recoverable = RecoverableCurator(plan, self._study.roster)
             self._await(State.AWAITING_KEYS)
@@ -486,6 +489,11 @@ class CuratorRole:
             name: plan.chunks for name in plan.parties if name not in submitters
         }
         return self._sum.selector or b""
+
+    def _send(self, to: str, kind: Callable[..., ToParty], **content: Any) -> Send:  # noqa: ANN401  # fields of the message
+        """Send a party a message of the open step."""
+        message = kind(study=self._study.digest, step=self._number, **content)
+        return Send(to=to, message=message)
 
     def _to_all(self, message: ToParty) -> list[Effect]:
         return [Send(to=name, message=message) for name in self.left]

@@ -37,6 +37,7 @@ from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.messages import (
     MOST_TEXT,
+    BoxRefused,
     PartyRefused,
     StepOpened,
     StudyAborted,
@@ -48,8 +49,9 @@ from common.study.signatures import require_approval
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, StudyContext
-from curator.live_role import DECLARED, effect_names, live_role, make_key
-from curator.role import CuratorRole, Effect, Fail, Finish, Send
+from curator.live_role import DECLARED, effect_names, live_role, make_key, told_dispute
+from curator.role import CuratorRole
+from curator.states import Effect, Fail, Finish, Leave, Send
 from curator.steps import StepOpening, chosen_links
 from curator.store.records import Record, StudyState, Word
 from curator.waiting import Pause, Waiting
@@ -304,12 +306,23 @@ class StudySession:
             ending = StudyState.REFUSED if refused else StudyState.FAILED
             with self._executing(role, effects, ending=ending):
                 self._keep(party, sequence, body, effects)
+                if isinstance(message, BoxRefused):
+                    self._note_accusation(party, message)
                 if links := chosen_links(self.study, step, message) if effects else ():
                     self._store.note_links(self.digest, number, links)
                 self._store.traffic.note(
                     message, len(body), party=party, sent=True, phase="", at=self._context.clock()
                 )
         return effects
+
+    def _note_accusation(self, party: str, message: BoxRefused) -> None:
+        """Tell the log and the operator who could not open whose key shares."""
+        words = (
+            f"{party} cannot open the key shares of {message.dealer} in step {message.step + 1}; "
+            f"{message.dealer} is asked to open them"
+        )
+        logger.warning("study %s: %s", short_id(self.digest), words)
+        self._store.add_alert(self.digest, "dispute", words=words, at=self._context.now())
 
     def _keep(self, sender: str, sequence: int, body: bytes, effects: list[Effect]) -> None:
         self._store.inbox.add(
@@ -372,6 +385,10 @@ class StudySession:
                 case Finish():
                     number = role.step_number
                     self._store.move(digest, StudyState.PUBLISHING, step=number, phase="")
+                case Leave(party=party, step=number, reason=reason):
+                    at = self._context.now()
+                    self._store.note_absence(digest, party, number, reason, at=at)
+                    logger.warning("study %s: %s; it goes on", short_id(digest), reason)
                 case Fail():
                     self._store.end(
                         digest, ending, cause=effect.reason, place="", at=self._context.now()
@@ -406,9 +423,13 @@ class StudySession:
         with self._lock:
             try:
                 if self.record.state is StudyState.PUBLISHING:
-                    place = self._context.publish(self._outcome(self._current()))
-                    finished = StudyFinished(study=self.digest)
-                    self._finish(StudyState.DONE, finished, place=str(place))
+                    role = self._current()
+                    outcome = self._outcome(role)
+                    place = self._context.publish(outcome)
+                    if outcome.left:
+                        with self._store.transaction():
+                            self._store.note_sums(self.digest, outcome.sums_of_left)
+                    self._finish(StudyState.DONE, role.finished, place=str(place))
             except Exception as error:  # noqa: BLE001  # tried again
                 self._fail("the release cannot be made", error)
             finally:
@@ -422,6 +443,8 @@ class StudySession:
             results=role.results,
             private=self._store.keys.private,
             traffic=self._store.traffic.phases(self.digest),
+            left=role.missing,
+            disputes=tuple(map(told_dispute, role.judged)),
         )
 
     def _end_early(self, state: StudyState, cause: str) -> None:

@@ -4,11 +4,16 @@ A signature vouches neither for the rows nor for the model: that a model follows
 the published results is checked by every reader who verifies the release. Only the party knows
 whether it approved the study, took part in it to the end, saw these results and no others, and paid
 what the statement says.
+
+A party that left the study after its words were in a sum vouches for less: that it sent its words
+to the sums that the statement counts it in, under the steps and the results before them that it was
+shown, and that these cost what the statement says.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
@@ -28,7 +33,7 @@ from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
 from common.study.history import History, HistoryDigest
-from common.study.messages import ListPublished, ResultPublished, StepOpened, ToParty
+from common.study.messages import ListPublished, ResultPublished, StepOpened, StudyFinished, ToParty
 from common.study.script import ScriptRun
 from common.study.steps import SumStep, step_digest
 from common.study.sums import decode_total, sum_plan_of
@@ -39,6 +44,8 @@ from party.client.context import PartyContext
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
+
+_LEFT = (StudyState.LEFT, StudyState.ABORTED)  # a node may not have heard yet that it was finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,20 +161,53 @@ def reasons_against(
         withdrew = decision is not None and decision.withdrawn_at is not None
         return ["we withdrew from this study" if withdrew else "we did not approve this study"]
     record = records.journal.record(study.digest)
-    if record is None or record.state is not StudyState.FINISHED:
-        return ["we did not take part in this study to its end"]
+    missing = privacy.get("missing", {})
+    sums = missing.get(party, len(results))
     reasons = []
+    if record is not None and record.state is StudyState.FINISHED:
+        if party in missing or party in privacy.get("left", {}):
+            reasons.append("it says that we left, and we took part to the end")
+        counted = Counted(len(results))
+    elif record is not None and study.may_miss and record.state in _LEFT:
+        if not sums:
+            return ["we are in no sum of it"]
+        kinds = Counter(
+            each.kind for each in records.journal.sent_log() if each.study == study.digest
+        )
+        counted = Counted(sums, words=kinds["ShareSubmitted"], lists=kinds["ListSigned"])
+    else:
+        return ["we did not take part in this study to its end"]
     received = records.journal.received_digests(study.digest)
-    if not _saw(received, study, results):
+    if not _saw(received, study, results[: counted.results]):
         reasons.append("the results in it are not those that were published to us")
-    elif not told_missing(received, study, results, privacy.get("missing", {}), begin=begin):
+    elif not told_missing(received, study, results, missing, counted=counted, begin=begin):
         reasons.append("the parties it calls missing are not those that we were told of")
+    elif not _told_of_leaving(received, study, privacy, counted):
+        reasons.append("the parties that left, or why, are not those that we were told of")
     paid = records.ledger.spending(study.digest.hex()).paid
     stated = privacy.get("exact", {}).get("parties_paid", {}).get(party)
     if stated != str(paid):
         currency = study.promise.currency
         reasons.append(f"our ledger has {currency} {paid} for it, its statement says {stated}")
     return reasons
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """In how many sums a release counts a party, and what the party sent if it left."""
+
+    sums: int
+    words: int | None = None  # messages with words; None if it took part to the end
+    lists: int = 0  # lists that it signed
+
+    @property
+    def left(self) -> bool:
+        return self.words is not None
+
+    @property
+    def results(self) -> int:
+        """How many results the party must have seen: of the sum it left in, it saw none."""
+        return self.sums - 1 if self.left else self.sums
 
 
 def _saw(received: Sequence[bytes], study: Study, results: Sequence[bytes]) -> bool:
@@ -189,32 +229,56 @@ def told_missing(
     results: Sequence[bytes],
     missing: Mapping[str, int],
     *,
+    counted: Counted | None = None,
     begin: Callable[[Study], ScriptRun] = run_of,
 ) -> bool:
     """Say whether the parties called missing are those that we were told of, step by step.
 
-    `missing` has for each missing party the first step without it.
+    `missing` has for each missing party the first step without it. A party that left also compares
+    the words that it sent with the sums that it is `counted` in.
     """
     if not study.may_miss:
         return not missing
+    counted = counted or Counted(len(results))
     came, run, history = set(received), begin(study), History(study.digest)
     history.add_key(b"")
     before: tuple[str, ...] = ()
-    for number, result in enumerate(results):
+    words = lists = 0
+    for number, result in enumerate(results[: counted.sums]):
         missing_now = _in_order(study, {name for name, first in missing.items() if first <= number})
-        if not _told_in_step(came, study, run, history.digest, number, before, missing_now):
+        in_the_dark = counted.left and number == counted.sums - 1 and counted.lists == lists
+        if not _told_in_step(
+            came, study, run, history.digest, number, before, missing_now, in_the_dark
+        ):
             return False
         run.leave_out(missing_now)
         step = run.step()
         if not isinstance(step, SumStep):
             return False
-        run.advance(
-            decode_total(sum_plan_of(study, number, step, None, history=history.digest), result)
-        )
+        plan = sum_plan_of(study, number, step, None, history=history.digest)
+        run.advance(decode_total(plan, result))
         history.add_result(number, result)
         history.add_missing(number, missing_now)
         before = missing_now
-    return True
+        words, lists = words + plan.chunks, lists + 1
+    return counted.words is None or counted.words >= words
+
+
+def _told_of_leaving(
+    received: Collection[bytes], study: Study, privacy: Mapping[str, Any], counted: Counted
+) -> bool:
+    """Say whether we were told of the disputes, and of parties that left in the last sum.
+
+    A party that left itself was told of the disputes before its last sum.
+    """
+    came, missing, left = set(received), privacy.get("missing", {}), privacy.get("left", {})
+    disputes = [each for each in privacy.get("disputes", []) if each["step"] < counted.results]
+    if not all(bytes.fromhex(each["evidence"]) in came for each in disputes):
+        return False
+    if counted.left or set(left) <= set(missing):
+        return True
+    out = _in_order(study, {*left, *missing})
+    return _digest_of(StudyFinished(study=study.digest, missing=out)) in came
 
 
 def _told_in_step(
@@ -225,10 +289,12 @@ def _told_in_step(
     number: int,
     before: Sequence[str],
     missing_now: Sequence[str],
+    in_the_dark: bool,  # noqa: FBT001  # private
 ) -> bool:
     """Say whether a step was opened to us, and its list published, with these parties missing.
 
-    Each of them was out when the step was opened, or was missing on the list.
+    Each of them was out when the step was opened, or was missing on the list. `in_the_dark` says
+    that we left before any list of the step came to us.
     """
     new = [name for name in missing_now if name not in before]
     for size in range(len(new) + 1):
@@ -248,6 +314,7 @@ def _told_in_step(
             listed = ListPublished(study=study.digest, step=number, missing=late)
             recoverable = sum_plan_of(study, number, step, None, history=history).may_miss > 0
             on_list = _digest_of(listed) in came if recoverable else not late
+            on_list = on_list or (recoverable and in_the_dark)
             if on_list and _digest_of(opened) in came:
                 return True
     return False

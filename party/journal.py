@@ -66,6 +66,7 @@ class StudyState(enum.StrEnum):
 
     RUNNING = "running"
     FINISHED = "finished"
+    LEFT = "left"  # the study was finished without this party, which may be in some of its sums
     ABORTED = "aborted"
     REFUSED = "refused"
 
@@ -262,6 +263,16 @@ class Journal:
             self._inbox.wipe(study)
             if state is StudyState.ABORTED:
                 self._outbox.drop(study)
+
+    def leave(self, study: StudyId) -> None:
+        """Note that a study that was aborted for us was finished; nothing else changes."""
+        record = self.record(study)
+        if record is None or record.state is not StudyState.ABORTED:
+            return
+        with self._file.transaction():
+            self._file.write(
+                "UPDATE study SET state = ? WHERE study = ?", (StudyState.LEFT.value, study)
+            )
 
     def sent_log(self) -> list[Departure]:
         """List every message that left or may have left, of every study, oldest first."""

@@ -36,7 +36,8 @@ from common.wire import codec
 from common.wire.frames import NumberedMessage
 from party.journal import Journal, StudyState
 from party.ledger import Caps, Charge, Ledger
-from party.role import ChargeBudget, Effect, PartyRole, Send
+from party.role import PartyRole
+from party.states import ChargeBudget, Effect, Send
 
 # What the curator learns about a refusal. The owner's reason stays in the journal.
 _PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"
@@ -159,6 +160,8 @@ class PartyNode:
             self._journal.add_received(
                 self._ticket.digest, sequence=sequence, body=body, effects=(), at=self._now()
             )
+            if isinstance(message, StudyFinished):
+                self._journal.leave(self._ticket.digest)
 
     def _take_in(self, sequence: int, body: bytes, message: ToParty) -> list[NumberedMessage]:
         role = self._role.current()

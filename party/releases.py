@@ -90,7 +90,7 @@ class Collection:
         return [
             record.study
             for record in journal.studies()
-            if record.state is StudyState.FINISHED
+            if record.state in (StudyState.FINISHED, StudyState.LEFT)
             and record.study not in known
             and record.ended_at is not None
             and now - dt.datetime.fromisoformat(record.ended_at) < _FETCHED_FOR

@@ -16,9 +16,7 @@ before it goes out, so that the same bytes go out again after a crash.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, assert_never
 
@@ -29,6 +27,7 @@ from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import Blinder, PublicKey
 from common.crypto.sums.agreement import SeedExchange
+from common.crypto.sums.boxes import Dispute, check_begun_again
 from common.crypto.sums.one_share import Selection, propose_seed, receive_seed
 from common.crypto.sums.plan import Aggregation, Noise, PartialForwarded, SumMessage, SumPlan
 from common.crypto.sums.recovery import RecoverableParty
@@ -41,6 +40,10 @@ from common.privacy.secret import Secret
 from common.study.document import Study
 from common.study.history import History
 from common.study.messages import (
+    BoxDisputed,
+    BoxJudged,
+    BoxOpened,
+    BoxRefused,
     ChoiceSubmitted,
     EnvelopePosted,
     EnvelopeRelayed,
@@ -71,63 +74,11 @@ from common.study.steps import (
     step_digest,
 )
 from common.study.sums import decode_total, seed_partners, sum_plan_of
+from party.states import ALLOWED, IN_A_STEP, ChargeBudget, Effect, Send, State
 
 BlinderOfKey = Callable[[PublicKey, RandomSource], Blinder]
 
 SEED_STEP = -1  # asks for the random source of what precedes the first step
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChargeBudget:
-    """Charge this party's ledger for one step of the study, before its answer leaves."""
-
-    step: str
-    mechanism: str  # what draws the answer
-    epsilon: Fraction = Fraction(0)  # the cost under pure epsilon; 0 under a promise with a delta
-    rho: Fraction = Fraction(0)  # the cost under a promise with a delta
-    delta: Fraction = Fraction(0)  # of that promise
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
-    """Send a message to the curator."""
-
-    message: ToCurator
-
-
-Effect = ChargeBudget | Send
-
-
-class State(enum.Enum):
-    """What the party is waiting for."""
-
-    AWAITING_STUDY = "the study to open"
-    AWAITING_SEED = "the other parties' seeds"
-    AWAITING_STEP = "the next step"
-    AWAITING_KEYS = "the partners' keys of the sum"
-    AWAITING_LIST = "the list of who is missing"
-    AWAITING_SIGNATURES = "the signatures under the list"
-    IN_STEP = "the result of the step"
-    FINISHED = "nothing: the release is made"
-    ABORTED = "nothing: the study was aborted"
-
-
-# Every transition there is. What is not listed is refused.
-ALLOWED: dict[State, tuple[type[ToParty], ...]] = {
-    State.AWAITING_STUDY: (StudyOpened, StudyAborted),
-    State.AWAITING_SEED: (EnvelopeRelayed, KeysRelayed, StudyAborted),
-    State.AWAITING_STEP: (StepOpened, StudyFinished, StudyAborted),
-    State.AWAITING_KEYS: (KeysRelayed, StudyAborted),
-    State.AWAITING_LIST: (ListPublished, StudyAborted),
-    State.AWAITING_SIGNATURES: (SignaturesRelayed, StudyAborted),
-    State.IN_STEP: (EnvelopeRelayed, ResultPublished, StudyAborted),
-    State.FINISHED: (),
-    State.ABORTED: (),
-}
-
-_IN_A_STEP = frozenset(
-    {State.AWAITING_KEYS, State.AWAITING_LIST, State.AWAITING_SIGNATURES, State.IN_STEP}
-)
 
 
 class PartyRole:
@@ -168,13 +119,15 @@ class PartyRole:
         self._plan: SumPlan | None = None
         self._recoverable: RecoverableParty | None = None
         self._missing: tuple[str, ...] = ()  # in the newest step that says so
+        self._at_fault: set[str] = set()  # in a dispute about a box
+        self._charged = -1  # the newest step that was charged: one that is begun again is not
         self._chosen: bytes | None = None
         self._seen: set[bytes] = set()
 
     @property
     def phase(self) -> str:
         """The phase of the open step; empty between steps."""
-        step = self._run.step() if self.state in _IN_A_STEP else None
+        step = self._run.step() if self.state in IN_A_STEP else None
         return "" if step is None else step.phase
 
     @property
@@ -209,6 +162,11 @@ class PartyRole:
             case KeysRelayed():
                 early = self.state is State.AWAITING_SEED
                 return self._take_seeds(message) if early else self._take_keys(message)
+            case BoxDisputed():
+                secret = self._in_open_sum(message).open_box(message.receiver, message.signature)
+                return [self._send(BoxOpened, receiver=message.receiver, secret=secret)]
+            case BoxJudged():
+                return self._note_verdict(message)
             case ListPublished():
                 return self._sign_list(message)
             case SignaturesRelayed():
@@ -218,6 +176,7 @@ class PartyRole:
             case StudyFinished():
                 if self._run.step() is not None:
                     raise RemoteProtocolError("the curator ends the study before its last step")
+                self._check_missing(message.missing)
                 self.state = State.FINISHED
                 return []
             case StudyAborted():
@@ -266,6 +225,12 @@ class PartyRole:
 
     def _open_step(self, message: StepOpened) -> list[Effect]:
         self._check_missing(message.missing)
+        begun = self._charged == self._number  # words left in a sum that is begun again
+        if self.state is not State.AWAITING_STEP and message.missing == self._missing:
+            raise RemoteProtocolError(
+                f"step {message.step}: it is opened again, and the same parties are in it. A sum "
+                "is begun again only without a party that was there"
+            )
         step = self._run.step_without(message.missing)
         if step is None:
             raise RemoteProtocolError("a step is asked for after the study's last one")
@@ -280,7 +245,7 @@ class PartyRole:
                 f"published so far imply: {step.name!r}"
             )
         cost = step.costs.get(self._name)
-        if cost:
+        if cost and not begun:
             self._refuse_overspending(step.name, cost)
         plan = None
         if not isinstance(step, ChoiceStep):
@@ -288,12 +253,16 @@ class PartyRole:
             plan = sum_plan_of(self._study, number, step, self._key, history=history)
         effects: list[Effect]
         if plan is not None and plan.may_miss:
+            if self.state is not State.AWAITING_STEP:
+                check_begun_again(plan, may_miss=self._study.may_miss)
             effects, state = [self._deal_keys(plan)], State.AWAITING_KEYS
         else:
             mine = self._name in step.parties
             sent = self._contribute(step, plan, message.opening) if mine else ()
             effects, state = [*self._charge(step), *sent], State.IN_STEP
         self._run.leave_out(message.missing)
+        if state is State.IN_STEP:
+            self._recoverable = None  # of a sum that is begun again without recovery
         self._missing, self._plan, self.state = message.missing, plan, state
         return effects
 
@@ -304,6 +273,7 @@ class PartyRole:
             raise RemoteProtocolError(
                 "the parties that are missing are named in the study's order, and stay missing"
             )
+        self._check_fault(missing)
         if self._name in missing:
             raise RemoteProtocolError(f"the curator lists {self._name!r} as missing, which is here")
         if len(missing) > self._study.may_miss:
@@ -312,12 +282,21 @@ class PartyRole:
                 f"{self._study.may_miss}"
             )
 
+    def _check_fault(self, missing: Iterable[str]) -> None:
+        kept = self._at_fault - set(missing) - {self._name}
+        if kept:
+            raise RemoteProtocolError(
+                f"the curator goes on with {', '.join(sorted(kept))}, which is at fault in a "
+                "dispute about key shares"
+            )
+
     def _charge(self, step: Step) -> list[Effect]:
-        """Charge what the step costs this party, before its answer leaves."""
+        """Charge what the step costs this party, once, before its answer leaves."""
         cost = step.costs.get(self._name)
-        if not cost:
+        if not cost or self._charged == self._number:
             return []
         self._spent += cost
+        self._charged = self._number
         delta = self._study.delta
         if delta:
             return [ChargeBudget(step=step.name, mechanism=step.mechanism, rho=cost, delta=delta)]
@@ -333,6 +312,11 @@ class PartyRole:
         step, party = self._run.step(), self._in_open_sum(message)
         if not isinstance(step, SumStep):
             raise RemoteProtocolError("keys belong to a sum")
+        accusation = party.accusation(message.payload, message.missing)
+        if accusation is not None:
+            dealer, signature = accusation
+            self.state = State.AWAITING_VERDICT
+            return [self._send(BoxRefused, dealer=dealer, signature=signature)]
         words = party.contribute(
             step.request.answer(self._data),
             message.payload,
@@ -342,7 +326,23 @@ class PartyRole:
         self.state = State.AWAITING_LIST
         return [*self._charge(step), *map(self._outgoing, words)]
 
+    def _note_verdict(self, message: BoxJudged) -> list[Effect]:
+        """See for ourselves who is at fault in a dispute: the study goes on without that party."""
+        self._in_open_sum(message)
+        if self._plan is None:
+            raise RemoteProtocolError("a dispute belongs to a sum")
+        dispute = Dispute(
+            dealer=message.dealer,
+            receiver=message.receiver,
+            evidence=message.evidence,
+            signature=message.signature,
+            secret=message.secret,
+        )
+        self._at_fault.add(dispute.at_fault(self._plan, self._study.roster))
+        return []
+
     def _sign_list(self, message: ListPublished) -> list[Effect]:
+        self._check_fault({*self._missing, *message.missing})
         signature = self._in_open_sum(message).sign(message.missing)
         self._run.leave_out(message.missing)
         self._missing = tuple(
@@ -357,7 +357,8 @@ class PartyRole:
         return [self._send(MasksRevealed, payload=payload)]
 
     def _in_open_sum(
-        self, message: KeysRelayed | ListPublished | SignaturesRelayed
+        self,
+        message: KeysRelayed | BoxDisputed | BoxJudged | ListPublished | SignaturesRelayed,
     ) -> RecoverableParty:
         if self._recoverable is None or message.step != self._number:
             raise RemoteProtocolError(
@@ -483,8 +484,7 @@ class PartyRole:
         if self._study.may_miss:
             self._history.add_missing(self._number, self._missing)
         self._sum = self._chosen = self._plan = self._recoverable = None
-        self._number += 1
-        self.state = State.AWAITING_STEP
+        self._number, self.state = self._number + 1, State.AWAITING_STEP
         return []
 
     def _outgoing(self, message: SumMessage) -> Effect:

@@ -169,6 +169,10 @@ class PrivacyStatement:
     may_miss: int = 0  # up to how many parties may be missing before the noise is too small
     # For each party that is not in all sums, the first step (from 0) without it.
     missing: Mapping[str, int] = field(default_factory=dict)
+    # For each party that left and is counted, after how many sums (the last one may be among them).
+    left: Mapping[str, int] = field(default_factory=dict)
+    # About boxes of key shares: who could not open whose, in which step (from 0), and who left.
+    disputes: Sequence[Mapping[str, object]] = ()
     criteria: Sequence[Mapping[str, object]] = ()
     # The SHA-256 of the manifest of the release that was built on; empty if none was.
     prior: str = ""
@@ -227,6 +231,7 @@ class PrivacyStatement:
             },
             "may_miss": self.may_miss,
             "missing": dict(self.missing),
+            **self._leaving(),
             "prior": self.prior or None,
             "currency": promise.currency,
             "steps": [_step(charge, promise.currency) for charge in accountant.charges],
@@ -248,6 +253,11 @@ class PrivacyStatement:
             "criteria": [dict(each) for each in self.criteria],
             "versions": versions(),
         }
+
+    def _leaving(self) -> dict[str, object]:
+        """Return the keys that only the statement of a study has that parties left."""
+        told = {"left": dict(self.left), "disputes": [dict(each) for each in self.disputes]}
+        return {key: value for key, value in told.items() if value}
 
     def _curve(self) -> list[dict[str, float]]:
         """Return the epsilon that holds at some other deltas; nothing for pure epsilon."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -191,7 +192,8 @@ class _Comparison:
         found.results = read_results(self._contents)
         prior = bundled_prior(self._contents, study)
         try:
-            run = replay(study, found.results, _missing(found.privacy, study), prior)
+            missing = _missing(found.privacy, study)
+            run = replay(study, found.results, missing, prior)
             steps, learnt = run.made, run.model()
             reasons = found.privacy.get("not_private_because")
             stated = reasons if isinstance(reasons, list) else []
@@ -202,6 +204,8 @@ class _Comparison:
                 source_private=not study.seeded and SEEDED not in stated,
                 rows_agreed=ROWS_NOT_AGREED not in stated,
                 criteria=verdicts(study, steps, found.results, learnt),
+                left=_left(found.privacy, study, missing),
+                disputes=_disputes(found.privacy, study, missing),
             )
         except ParleyError as error:
             found.blame(RESULTS, why=f"does not follow from {release.STUDY}: {error}")
@@ -322,6 +326,48 @@ def _missing(privacy: Mapping[str, Any], study: Study) -> dict[str, int]:
     if any(type(first) is not int or first < 0 for first in stated.values()):
         raise InputError(f"{release.STATEMENT}: a party is missing from a step on, from 0")
     return stated
+
+
+def _left(privacy: Mapping[str, Any], study: Study, missing: Collection[str]) -> Collection[str]:
+    """Return the parties that left and are counted, as the statement says.
+
+    After which sums they left is derived. Statements of parley 0.2.0 name none.
+    """
+    stated = privacy.get("left", {})
+    if not isinstance(stated, dict) or not set(stated) <= set(study.parties):
+        raise InputError(f"{release.STATEMENT}: names parties that left and are not in the study")
+    if len({*stated, *missing}) > study.may_miss:
+        raise InputError(f"{release.STATEMENT}: names more parties that left than the study allows")
+    return stated
+
+
+def _disputes(
+    privacy: Mapping[str, Any], study: Study, missing: Collection[str]
+) -> Sequence[Mapping[str, Any]]:
+    """Return the disputes about boxes of key shares, as the statement says."""
+    stated = privacy.get("disputes", [])
+    left = {*privacy.get("left", {}), *missing}
+    if not isinstance(stated, list) or not all(
+        isinstance(each, dict) and _is_dispute(each, study, left) for each in stated
+    ):
+        raise InputError(f"{release.STATEMENT}: a dispute is not one that the study can have had")
+    return stated
+
+
+def _is_dispute(stated: Mapping[str, Any], study: Study, left: Collection[str]) -> bool:
+    if set(stated) != {"step", "dealer", "receiver", "left", "evidence"}:
+        return False
+    step, evidence = stated["step"], stated["evidence"]
+    two = [stated["dealer"], stated["receiver"]]
+    return (
+        type(step) is int
+        and step >= 0
+        and isinstance(evidence, str)
+        and re.fullmatch("[0-9a-f]{64}", evidence) is not None
+        and len({name for name in two if name in study.parties}) == len(two)
+        and stated["left"] in two
+        and stated["left"] in left
+    )
 
 
 def _differing(

@@ -177,6 +177,10 @@ class FittedStudy(DrawnModel):
             ("parties that may be missing", self.study.may_miss),
             ("parties that went missing", ", ".join(first) or "none"),
         ]
+        left = self.privacy.get("left")
+        if isinstance(left, dict):
+            words = (f"{name} (left after sum {number})" for name, number in left.items())
+            lines.append(("parties that left and are counted", ", ".join(words)))
         if first:
             lines += [
                 (f"parties in sum {number}, {step.name}", ", ".join(step.parties))

@@ -32,6 +32,7 @@ from common.release.manifest import (
     sha256_of,
 )
 from common.study.document import Study
+from common.study.standing import Standing, State, standings
 from common.wording import Reporter, silent
 
 _NOT_SIGNED = (
@@ -174,6 +175,15 @@ class Consistency:
     problems: list[Problem] = field(default_factory=list)  # files that contradict another file
     not_checked: list[str] = field(default_factory=list)  # what could not be looked at, and why
 
+    @property
+    def owners(self) -> tuple[Standing, ...]:
+        """How each owner stands to the sums, if the study may miss some."""
+        if self.study is None or not self.study.may_miss:
+            return ()
+        missing, left = self.privacy["missing"], self.privacy.get("left", ())
+        sums = len(self.results)
+        return tuple(standings(self.study.parties, sums=sums, missing=missing, left=left))
+
     def blame(self, file: str, *, why: str) -> None:
         """Record a file that is not what the other files say it must be."""
         self.problems.append(Problem(file, Kind.INCONSISTENT, why))
@@ -233,6 +243,12 @@ class Verified:
         return self.consistency is not None and self.consistency.derived
 
     @property
+    def owners(self) -> tuple[Standing, ...]:
+        """How each owner stands to the sums of a study that may miss some; empty if not derived."""
+        found = self.consistency
+        return () if found is None or not found.derived else found.owners
+
+    @property
     def other_version(self) -> str | None:
         """The other version of parley that made it, if nothing was derived for that reason."""
         return None if self.consistency is None else other_version(self.checked.manifest)
@@ -270,6 +286,7 @@ class Verified:
                 for each in self.problems
             ],
             "signatures": [each.as_json() for each in self.signatures],
+            "owners": [each.as_json() for each in self.owners],
             "study": self.checked.manifest.study,
             "files": len(self.checked.manifest.files),
             "parley": self.checked.manifest.versions.get("parley"),
@@ -316,11 +333,10 @@ def verify(
     remarks = []
     if all_parties and study is not None:
         derived = consistency is not None and consistency.derived
-        absent = list(consistency.privacy["missing"]) if consistency and derived else []
-        missing |= missing_parties(study, checked.signatures, absent)
-        remarks += [
-            f"{name} went missing during the study, and need not countersign" for name in absent
-        ]
+        owners = consistency.owners if consistency and derived else ()
+        gone = [each for each in owners if each.state is not State.WHOLE]
+        missing |= missing_parties(study, checked.signatures, [each.party for each in gone])
+        remarks += [_may_sign(each, study, checked.signatures) for each in gone]
         missing |= missing_curator(study, checked.signatures, signers)
         if curator_of(study) is None:
             remarks.append(_NO_CURATOR)
@@ -383,6 +399,18 @@ def unknown_signers(study: Study, signatures: Sequence[Signature]) -> str:
         f"{told}. Whose key this is, nothing in the release says: {listed}. Compare it with the "
         "fingerprint that the curator's operator told you (`parley keys show` prints it there), "
         "and pass that one: --signer FINGERPRINT"
+    )
+
+
+def _may_sign(owner: Standing, study: Study, signatures: Sequence[Signature]) -> str:
+    """Name an owner that left: the others vouch for that, so the owner need not countersign."""
+    if owner.state is State.MISSING:
+        return f"{owner.party} is {owner.words}. It need not countersign"
+    identity = study.roster[owner.party]
+    signed = any(each.role is SignerRole.PARTY and each.identity == identity for each in signatures)
+    return (
+        f"{owner.party} {owner.words}. It need not countersign, and "
+        f"{'did' if signed else 'did not; it can'}"
     )
 
 

@@ -63,12 +63,18 @@ def statement_of(
     source_private: bool,
     rows_agreed: bool = True,
     criteria: Sequence[Mapping[str, object]] = (),
+    left: Collection[str] = (),
+    disputes: Sequence[Mapping[str, object]] = (),
 ) -> PrivacyStatement:
     """Say who is protected from whom in this study, and what it cost.
 
-    Row counts are agreed if they were agreed without a look at people's rows.
+    Row counts are agreed if they were agreed without a look at people's rows. `left` are the
+    parties that left the study, and `disputes` those about boxes of key shares.
     """
-    missing = missing_in(study, [charge.costs for charge in accountant.charges])
+    sums = [charge.costs for charge in accountant.charges]
+    missing = missing_in(study, sums)
+    counted = {name: missing.get(name, len(sums)) for name in study.parties if name in left}
+    counted = {name: number for name, number in counted.items() if number}
     return PrivacyStatement(
         promise=study.promise,
         accountant=accountant,
@@ -78,9 +84,14 @@ def statement_of(
             rows_agreed=rows_agreed,
             clear_aggregation=study.aggregation is Aggregation.CLEAR and method.sums,
         ),
-        notes=list(_notes(study, accountant, missing=missing)),
+        notes=[
+            *_notes(study, accountant, missing=missing),
+            *_notes_on_leaving(counted, disputes, sums=len(sums)),
+        ],
         may_miss=study.may_miss,
         missing=missing,
+        left=counted,
+        disputes=disputes,
         criteria=criteria,
         prior=study.prior,
     )
@@ -130,6 +141,28 @@ def _notes(study: Study, accountant: Accountant, *, missing: Mapping[str, int]) 
             f"manifest: {study.prior}), the more the less they differ from it. That release is "
             "public, so this costs no privacy. Its own epsilon is not in this statement: rows that "
             "are in both have paid both."
+        )
+
+
+def _notes_on_leaving(
+    left: Mapping[str, int], disputes: Sequence[Mapping[str, object]], *, sums: int
+) -> Iterator[str]:
+    for name, number in left.items():
+        if number == sums:  # of the others, a note says that they went missing
+            yield (
+                f"Party {name} left after sum {number}, the last one: its rows are in every sum, "
+                "and it was not there for the end of the study."
+            )
+    for each in disputes:
+        found = (
+            "and the box did not open for any other party"
+            if each["left"] == each["dealer"]
+            else "and the box opened for every other party"
+        )
+        yield (
+            f"Party {each['receiver']} said that it could not open the key shares of party "
+            f"{each['dealer']} in step {int(str(each['step'])) + 1}, {found}: {each['left']} was "
+            "left out."
         )
 
 

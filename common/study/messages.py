@@ -100,8 +100,29 @@ class SignaturesRelayed(_OfStep):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoxDisputed(_OfStep):
+    """Curator to party: a partner signed that it cannot open this party's box; answer for it."""
+
+    receiver: str
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxJudged(_OfStep):
+    """Curator to party: a dispute about a box, with all that is needed to see who is at fault."""
+
+    dealer: str
+    receiver: str
+    evidence: bytes
+    signature: bytes
+    secret: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFinished(_OfStudy):
     """Curator to party: the release is made. Nothing more will be asked."""
+
+    missing: tuple[str, ...] = ()  # the parties that left the study, in order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +156,22 @@ class KeysDealt(_OfStep):
     """
 
     payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxRefused(_OfStep):
+    """Party to curator: a partner's box of key shares does not open; signed."""
+
+    dealer: str
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxOpened(_OfStep):
+    """Party to curator: the secret of its own box for a partner that cannot open it."""
+
+    receiver: str
+    secret: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +212,8 @@ ToParty = (
     | StepOpened
     | EnvelopeRelayed
     | KeysRelayed
+    | BoxDisputed
+    | BoxJudged
     | ListPublished
     | SignaturesRelayed
     | ResultPublished
@@ -184,6 +223,8 @@ ToParty = (
 ToCurator = (
     EnvelopePosted
     | KeysDealt
+    | BoxRefused
+    | BoxOpened
     | ShareSubmitted
     | ListSigned
     | MasksRevealed

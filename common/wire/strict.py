@@ -24,6 +24,8 @@ MOST_MESSAGE_BYTES = 256 * MIB  # a message of many frames; held in memory once 
 MOST_STUDY_BYTES = 2 * MIB
 MOST_NAME = 100
 SIGNATURE_BYTES = 64
+SECRET_BYTES = 32
+MOST_EVIDENCE_BYTES = 1024  # of a dispute: a key and a box
 
 _NAME = range(1, MOST_NAME + 1)
 _PAYLOAD = range(MOST_MESSAGE_BYTES + 1)
@@ -32,10 +34,13 @@ _KEY = range(16 * 1024 + 1)
 LIMITS: dict[str, range] = {
     **dict.fromkeys(("study", "digest", "challenge"), range(DIGEST_BYTES, DIGEST_BYTES + 1)),
     **dict.fromkeys(("sender", "recipient", "party", "name", "software"), _NAME),
+    **dict.fromkeys(("dealer", "receiver"), _NAME),
     **dict.fromkeys(("payload", "envelope", "opening", "result"), _PAYLOAD),
     **dict.fromkeys(("public_key", "identity"), _KEY),
     "reason": range(MOST_TEXT + 1),
     "studies": range(1_000 + 1),
+    "evidence": range(MOST_EVIDENCE_BYTES + 1),
+    "secret": range(SECRET_BYTES, SECRET_BYTES + 1),
     "missing": range(MOST_PARTIES + 1),
     "signature": range(SIGNATURE_BYTES, SIGNATURE_BYTES + 1),
     "document": range(MOST_STUDY_BYTES + 1),

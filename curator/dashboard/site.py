@@ -130,6 +130,7 @@ class Dashboard:
             steps=self._reader.steps(record.study),
             traffic=self._reader.step_bytes(record.study),
             awaited=self._reader.awaited(record.study),
+            absences=self._reader.absences(record.study),
         )
 
     def _parties(self, views: list[StudyView], online: frozenset[str]) -> list[dict[str, object]]:

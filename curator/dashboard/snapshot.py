@@ -18,7 +18,7 @@ from common.privacy.spending import Spending, short
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode
 from common.wording import many
-from curator.store.records import Awaited, Record, StepBytes, StepRecord, StudyState
+from curator.store.records import Absence, Awaited, Record, StepBytes, StepRecord, StudyState
 from curator.waiting import approvals_in_words, how_long, in_words, waited
 
 Document = dict[str, object]
@@ -47,6 +47,7 @@ class StudyView:
     steps: Sequence[StepRecord]
     traffic: Sequence[StepBytes]
     awaited: Sequence[Awaited]
+    absences: Sequence[Absence] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,11 +169,13 @@ def _party(
 ) -> Document:
     own = [step for step in view.steps if step.costs.get(name)]
     traffic = [each for each in view.traffic if each.party == name]
+    left = next((each.words for each in view.absences if each.party == name), "")
     return {
         "name": name,
         "rows": view.study.rows_of[name],
         "approved_at": view.approvals.get(name),
         "online": name in online,
+        "left": left,
         "awaited": name in awaited,
         "awaited_since": awaited.get(name),
         "awaited_for": how_long(waited(awaited[name], now)) if name in awaited else "",

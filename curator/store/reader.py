@@ -18,6 +18,7 @@ from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from curator.store.records import (
     UNREADABLE,
+    Absence,
     Awaited,
     PartyRecord,
     Record,
@@ -171,6 +172,17 @@ class StoreReader:
             "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid", (study,)
         )
         return [Awaited(party=party, word=Word(word), since=since) for party, word, since in rows]
+
+    def absences(self, study: StudyId) -> list[Absence]:
+        """List the parties that left a study, in their order."""
+        rows = self._file.rows(
+            "SELECT party, step, reason, sums, at FROM absence WHERE study = ? ORDER BY rowid",
+            (study,),
+        )
+        return [
+            Absence(party=party, step=step, reason=reason, sums=sums, at=at)
+            for party, step, reason, sums, at in rows
+        ]
 
     def all_awaited(self) -> list[tuple[StudyId, Awaited]]:
         rows = self._file.rows("SELECT study, party, word, since FROM awaited ORDER BY rowid")

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from common.study.ids import StudyId
+from common.wording import many
 
 UNREADABLE = "this version of parley cannot read its text"
 
@@ -74,6 +75,22 @@ class Awaited:
     party: str
     word: Word
     since: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absence:
+    """A party that left a study, which went on without it."""
+
+    party: str
+    step: int  # the step that was open, from 0
+    reason: str
+    sums: int | None  # how many sums it is in; None before all sums are made
+    at: str
+
+    @property
+    def words(self) -> str:
+        counted = "" if self.sums is None else f"; it is in {many(self.sums, 'sum')}"
+        return f"left in step {self.step + 1}{counted}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,8 @@ KEEP_QUEUES = dt.timedelta(days=30)  # of an ended study, for a party that does 
 # `step` is for people who watch: what was opened when, and at what cost; it stays. `member` lists
 # the parties of a study in their order; a party is settled when the study ended and the party has
 # every message. `held` is a step that is opened when all of its owners call. `awaited` says whose
-# call or answer a study waits for. `alert` is what the operator has not been told yet.
+# call or answer a study waits for. `absence` says who left a study, and stays. `alert` is what the
+# operator has not been told yet.
 #
 # What a running curator asks again and again has an index without the studies that are over, and
 # the queries name it: SQLite would rather read the table in its order.
@@ -96,6 +97,15 @@ CREATE TABLE IF NOT EXISTS missing_request (
     study BLOB NOT NULL REFERENCES study (study),
     party TEXT NOT NULL,
     asked_at TEXT NOT NULL,
+    PRIMARY KEY (study, party)
+) STRICT;
+CREATE TABLE IF NOT EXISTS absence (
+    study BLOB NOT NULL REFERENCES study (study),
+    party TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    sums INTEGER,
+    at TEXT NOT NULL,
     PRIMARY KEY (study, party)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS approval (
@@ -279,6 +289,21 @@ class Store(StoreReader):
     def drop_alerts(self, newest: int) -> None:
         with self._file.transaction():
             self._file.write("DELETE FROM alert WHERE number <= ?", (newest,))
+
+    def note_absence(self, study: StudyId, party: str, step: int, reason: str, *, at: str) -> None:
+        """Record a party that left, and an event for the operator, in the caller's transaction."""
+        self._file.write(
+            "INSERT OR IGNORE INTO absence VALUES (?, ?, ?, ?, NULL, ?)",
+            (study, party, step, reason, at),
+        )
+        self.add_alert(study, "missing", words=reason, at=at)
+
+    def note_sums(self, study: StudyId, sums: Mapping[str, int]) -> None:
+        """Record in how many sums each party that left is, in the caller's transaction."""
+        for party, number in sums.items():
+            self._file.write(
+                "UPDATE absence SET sums = ? WHERE study = ? AND party = ?", (number, study, party)
+            )
 
     def hold(self, study: StudyId, body: bytes) -> None:
         """Keep the message that opens a step until it may be sent, in the caller's transaction."""

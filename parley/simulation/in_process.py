@@ -26,10 +26,12 @@ from common.study.steps import Model, Step
 from common.study.sums import needs_key
 from common.study.transcript import SETTING_UP, PhaseTraffic
 from common.wording import Reporter, silent
-from curator.role import CuratorRole, Fail, State
-from curator.role import Effect as CuratorEffect
-from curator.role import Send as SendToParty
-from party.role import ChargeBudget, PartyRole
+from curator.role import CuratorRole
+from curator.states import Effect as CuratorEffect
+from curator.states import Fail, State
+from curator.states import Send as SendToParty
+from party.role import PartyRole
+from party.states import ChargeBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Run:
 
     `seconds` has what each party computed, `curator_s` what the curator did. What all parties
     compute alike and share in one process (a table of the public key, the check of a proof) is
-    counted for the first of them.
+    counted for the first of them. `left` are the parties that vanished.
     """
 
     model: Model
@@ -48,6 +50,7 @@ class Run:
     traffic: Mapping[str, PhaseTraffic]
     seconds: Mapping[str, float]
     curator_s: float
+    left: tuple[str, ...] = ()
 
 
 def run_study(
@@ -131,8 +134,9 @@ def run_roles(
     log.enter(None)
     spent = {name: tuple(made) for name, made in charges.items()}
     return Run(
-        curator.model(), curator.steps, curator.results, spent, log.traffic, seconds, curator_s
-    )
+        curator.model(), curator.steps, curator.results, spent, log.traffic, seconds, curator_s,
+        curator.missing,
+    )  # fmt: skip
 
 
 def _vanishes(request: ToParty, drop: int | None, curator: CuratorRole) -> bool:

@@ -135,6 +135,7 @@ def run_in_process(
         source_private=source.private,
         rows_agreed=not study.rows_per_person,  # here they are counted
         criteria=verdicts(study, run.steps, run.results, run.model),
+        left=run.left,
     )
     columns = next(iter(encoded.values()))[1]
     return FittedStudy(

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from common.errors import InputError, LocalError, ParleyError
 from common.study.ids import StudyId, short_id
 from common.wire.catalogue import ErrorCode, WireError
-from party.client.connection import OPEN, Connection, HungUpError, Summary
+from party.client.connection import DONE, OPEN, Connection, HungUpError, Summary
 from party.client.context import PartyContext, require_no_rollback
 from party.client.dialer import Backoff, Dialer
 from party.client.session import Need, StudySession, decline
@@ -213,6 +213,9 @@ class SessionManager:
     def _tidy(self, connection: Connection, invited: Iterable[Summary]) -> None:
         """End studies that the owner withdrew from; have the queues of ended ones dropped.
 
+        A study that ended for us and was finished without us is noted: our rows may be in its sums,
+        and then we can countersign.
+
         A study under way may be waiting for others when its owner withdraws. And a node may die
         between the end of a study and its last acknowledgement, without which the curator keeps
         what it has for us.
@@ -221,7 +224,10 @@ class SessionManager:
             if each.state in OPEN:
                 if self._context.withdrew(each.study):
                     decline(connection, each.study)
-            elif each.acknowledged < each.queued and self._has_ended(each.study):
+                continue
+            if each.state == DONE and self._has_ended(each.study):
+                self._context.journal.leave(each.study)
+            if each.acknowledged < each.queued and self._has_ended(each.study):
                 with contextlib.suppress(WireError):  # the next look tries again
                     connection.acknowledge(each.study, each.queued)
 

@@ -19,9 +19,10 @@ from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
 from common.study.steps import ChoiceStep
 from curator.role import CuratorRole
-from curator.role import Send as SendToParty
+from curator.states import Send as SendToParty
 from parley.simulation.in_process import RowsInMemory
-from party.role import PartyRole, Send
+from party.role import PartyRole
+from party.states import Send
 from tests.harness.roles import make_roles
 from tests.harness.run_script import chain_tables, study_of
 from tests.harness.small_study import EveryKindOfStep, Sums, make_study

@@ -19,7 +19,7 @@ from common.study.messages import (
     message_bytes,
 )
 from curator import role as curator_side
-from curator.role import Send
+from curator.states import Send
 from parley.simulation.in_process import run_study
 from party import role as party_side
 from tests.harness import roles

@@ -16,6 +16,8 @@ from common.marginals import count
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes, concatenate
 from common.study.messages import (
+    BoxDisputed,
+    BoxJudged,
     KeysDealt,
     KeysRelayed,
     ListPublished,
@@ -32,9 +34,9 @@ from common.study.messages import (
     ToParty,
 )
 from common.study.sums import read_cells
-from curator.role import Fail, Send
-from curator.role import State as CuratorState
-from party.role import ALLOWED, ChargeBudget, State
+from curator.states import Fail, Send
+from curator.states import State as CuratorState
+from party.states import ALLOWED, ChargeBudget, State
 from tests.harness.roles import make_roles
 from tests.harness.small_study import SIZES, Sums, make_study
 
@@ -343,6 +345,15 @@ def some(kind, study):
         ListPublished: {"step": 7, "missing": ()},
         SignaturesRelayed: {"step": 7, "payload": b""},
         ResultPublished: {"step": 7, "result": b""},
+        BoxDisputed: {"step": 7, "receiver": "east", "signature": bytes(64)},
+        BoxJudged: {
+            "step": 7,
+            "dealer": "east",
+            "receiver": "west",
+            "evidence": b"",
+            "signature": bytes(64),
+            "secret": bytes(32),
+        },
         StudyFinished: {},
     }.get(kind, {"step": 7, "sender": "east", "envelope": b""})
     return kind(study=study, **fields)

@@ -25,19 +25,20 @@ from common.study.messages import (
 )
 from common.study.steps import step_digest
 from common.study.sums import encode_result
-from curator import role as curator_role
-from curator.role import Fail, Send
+from curator import states as curator_states
+from curator.states import Fail, Send
 from parley.simulation.in_process import run_study
-from party import role as party_role
-from party.role import ChargeBudget
+from party import states as party_states
+from party.states import ChargeBudget
 from tests.harness import roles
 from tests.harness.small_study import EveryKindOfStep, make_study
 
 NAMES = ("north", "east", "south")
 RECOVERING = (
-    party_role.State.AWAITING_KEYS,
-    party_role.State.AWAITING_LIST,
-    party_role.State.AWAITING_SIGNATURES,
+    party_states.State.AWAITING_KEYS,
+    party_states.State.AWAITING_LIST,
+    party_states.State.AWAITING_VERDICT,
+    party_states.State.AWAITING_SIGNATURES,
 )
 LARGE = Fraction(10**6)  # next to no noise: sums must come out right
 
@@ -122,7 +123,7 @@ def opened(study, plan, number=0, *, key=b"", results=()):
 
 
 # Those of sums that may miss parties are in test_missing_parties.py.
-PARTY_STATES = [state for state in party_role.State if state not in RECOVERING]
+PARTY_STATES = [state for state in party_states.State if state not in RECOVERING]
 TO_PARTY = [StudyOpened, StepOpened, EnvelopeRelayed, ResultPublished, StudyFinished, StudyAborted]
 
 
@@ -130,14 +131,14 @@ def party_in(state, study, identities, tables, key=b"", name="north"):
     """A party that came to this state by messages an honest curator sends."""
     party = new_party(study, identities, tables, name)
     plan = EveryKindOfStep(study)
-    if state is not party_role.State.AWAITING_STUDY:
+    if state is not party_states.State.AWAITING_STUDY:
         party.receive(StudyOpened(study=study.digest, public_key=key))
-    if state is party_role.State.IN_STEP:
+    if state is party_states.State.IN_STEP:
         party.receive(opened(study, plan))
-    if state is party_role.State.FINISHED:
+    if state is party_states.State.FINISHED:
         party.receive(StudyAborted(study=study.digest, reason="x"))
-        party.state = party_role.State.FINISHED
-    if state is party_role.State.ABORTED:
+        party.state = party_states.State.FINISHED
+    if state is party_states.State.ABORTED:
         party.receive(StudyAborted(study=study.digest, reason="x"))
     assert party.state is state
     return party
@@ -162,18 +163,18 @@ def test_every_message_in_every_state_of_a_party(
     state, kind, masked_study, one_share_study, identities, tables, paillier_key
 ):
     study, key, name = masked_study, b"", "north"
-    if state is party_role.State.AWAITING_SEED:
+    if state is party_states.State.AWAITING_SEED:
         study, key = one_share_study, paillier_key.public_key.to_bytes()
         name = "south"
     party = party_in(state, study, identities, tables, key, name)
     message = message_of(kind, study, key)
-    accepted = kind in party_role.ALLOWED[state]
+    accepted = kind in party_states.ALLOWED[state]
     # Allowed by the table, yet refused for what they say here: no ring in a masked study, and no
     # end before the last step.
     accepted = accepted and kind not in (EnvelopeRelayed, StudyFinished)
     seen_before = {
-        party_role.State.AWAITING_STUDY: (),
-        party_role.State.IN_STEP: (StudyOpened, StepOpened),
+        party_states.State.AWAITING_STUDY: (),
+        party_states.State.IN_STEP: (StudyOpened, StepOpened),
     }.get(state, (StudyOpened,))
     if accepted:
         party.receive(message)
@@ -187,7 +188,7 @@ def test_every_message_in_every_state_of_a_party(
         assert party.state is state
 
 
-CURATOR_STATES = list(curator_role.State)
+CURATOR_STATES = list(curator_states.State)
 TO_CURATOR = [EnvelopePosted, ShareSubmitted, ChoiceSubmitted, PartyRefused]
 
 
@@ -195,7 +196,7 @@ TO_CURATOR = [EnvelopePosted, ShareSubmitted, ChoiceSubmitted, PartyRefused]
 @pytest.mark.parametrize("state", CURATOR_STATES)
 def test_every_message_in_every_state_of_the_curator(state, kind, masked_study):
     curator = new_curator(masked_study)
-    if state is not curator_role.State.AWAITING_START:
+    if state is not curator_states.State.AWAITING_START:
         curator.start()
         curator.state = state
     digest = masked_study.digest
@@ -205,8 +206,8 @@ def test_every_message_in_every_state_of_the_curator(state, kind, masked_study):
         ChoiceSubmitted: ChoiceSubmitted(study=digest, step=0, payload=b"chosen"),
         PartyRefused: PartyRefused(study=digest, step=0, reason="no"),
     }[kind]
-    relays = kind is EnvelopePosted and state is curator_role.State.COLLECTING
-    ends = kind is PartyRefused and kind in curator_role.ALLOWED[state]
+    relays = kind is EnvelopePosted and state is curator_states.State.COLLECTING
+    ends = kind is PartyRefused and kind in curator_states.ALLOWED[state]
     if relays:
         (effect,) = curator.receive("east", message)
         assert isinstance(effect, Send)
@@ -215,7 +216,7 @@ def test_every_message_in_every_state_of_the_curator(state, kind, masked_study):
     elif ends:
         effects = curator.receive("east", message)
         assert isinstance(effects[-1], Fail)
-        assert curator.state is curator_role.State.FAILED
+        assert curator.state is curator_states.State.FAILED
     else:
         with pytest.raises(RemoteProtocolError):
             curator.receive("east", message)
@@ -223,7 +224,7 @@ def test_every_message_in_every_state_of_the_curator(state, kind, masked_study):
 
 
 def test_a_step_is_answered_once(masked_study, identities, tables):
-    party = party_in(party_role.State.AWAITING_STEP, masked_study, identities, tables)
+    party = party_in(party_states.State.AWAITING_STEP, masked_study, identities, tables)
     request = opened(masked_study, EveryKindOfStep(masked_study))
     assert any(isinstance(e, ChargeBudget) for e in party.receive(request))
     assert party.receive(request) == []
@@ -234,7 +235,7 @@ def test_a_step_is_answered_once(masked_study, identities, tables):
 
 
 def test_charges_come_before_answers(masked_study, identities, tables):
-    party = party_in(party_role.State.AWAITING_STEP, masked_study, identities, tables)
+    party = party_in(party_states.State.AWAITING_STEP, masked_study, identities, tables)
     effects = party.receive(opened(masked_study, EveryKindOfStep(masked_study)))
     assert isinstance(effects[0], ChargeBudget)
     assert not any(isinstance(e, ChargeBudget) for e in effects[1:])
@@ -262,10 +263,10 @@ class SmallerNoise(EveryKindOfStep):
 
 
 def test_a_smaller_noise_scale_is_refused(masked_study, identities, tables):
-    party = party_in(party_role.State.AWAITING_STEP, masked_study, identities, tables)
+    party = party_in(party_states.State.AWAITING_STEP, masked_study, identities, tables)
     with pytest.raises(RemoteProtocolError, match="not what the approved study"):
         party.receive(opened(masked_study, SmallerNoise(masked_study)))
-    assert party.state is party_role.State.AWAITING_STEP
+    assert party.state is party_states.State.AWAITING_STEP
 
 
 def test_another_study_with_the_same_name_is_refused(masked_study, identities, rows, tables):
@@ -277,7 +278,7 @@ def test_another_study_with_the_same_name_is_refused(masked_study, identities, r
 
 
 def test_a_later_step_out_of_turn_is_refused(masked_study, identities, tables):
-    party = party_in(party_role.State.AWAITING_STEP, masked_study, identities, tables)
+    party = party_in(party_states.State.AWAITING_STEP, masked_study, identities, tables)
     plan = EveryKindOfStep(masked_study)
     with pytest.raises(RemoteProtocolError, match="step 0 is next"):
         party.receive(opened(masked_study, plan, number=1))
@@ -297,11 +298,11 @@ def test_a_result_before_the_party_contributed_is_refused(identities, rows, tabl
 def test_a_result_that_nobodys_rows_can_add_up_to_is_refused(
     masked_study, identities, tables, value
 ):
-    party = party_in(party_role.State.IN_STEP, masked_study, identities, tables)
+    party = party_in(party_states.State.IN_STEP, masked_study, identities, tables)
     result = encode_result(np.full(8, value))
     with pytest.raises(RemoteProtocolError, match="no sum of honest contributions"):
         party.receive(ResultPublished(study=masked_study.digest, step=0, result=result))
-    assert party.state is party_role.State.IN_STEP
+    assert party.state is party_states.State.IN_STEP
 
 
 def test_a_weaker_key_than_the_study_says_is_refused(identities, rows, tables, paillier_key):
@@ -316,12 +317,12 @@ def test_a_seed_from_somebody_else_is_refused(one_share_study, identities, table
     study = one_share_study
     party = new_party(study, identities, tables, name="south")
     party.receive(StudyOpened(study=study.digest, public_key=paillier_key.public_key.to_bytes()))
-    assert party.state is party_role.State.AWAITING_SEED
+    assert party.state is party_states.State.AWAITING_SEED
     with pytest.raises(RemoteProtocolError, match="comes from 'north'"):
         party.receive(EnvelopeRelayed(study=study.digest, step=0, sender="east", envelope=b"seed"))
     with pytest.raises(RemoteProtocolError, match="envelope refused"):
         party.receive(EnvelopeRelayed(study=study.digest, step=0, sender="north", envelope=b"seed"))
-    assert party.state is party_role.State.AWAITING_SEED
+    assert party.state is party_states.State.AWAITING_SEED
 
 
 def test_a_stranger_is_refused(masked_study):

@@ -155,12 +155,16 @@ class Identity:
     def agree(self, peer: PublicIdentity) -> bytes:
         """Return the 32-byte X25519 secret shared with the peer: input of a KDF only."""
         try:
-            return self._agreement.exchange(peer.agreement_key)
+            return self.exchange(peer.agreement_key)
         except ValueError as error:  # a point of low order: the secret would be known to all
             raise RemoteProtocolError(
                 f"identity {peer.fingerprint} offers an X25519 key of low order: "
                 "its secrets would be public; refuse this party"
             ) from error
+
+    def exchange(self, key: X25519PublicKey) -> bytes:
+        """Return the X25519 secret shared with a key's holder; ValueError for a low order."""
+        return self._agreement.exchange(key)
 
     def __repr__(self) -> str:
         return f"Identity({self.public.fingerprint})"

@@ -4,8 +4,8 @@ A sum takes four rounds. Everything that is kept or revealed belongs to this one
 
 1. Keys. Each party draws the seed of a mask of its own and an X25519 key for this sum. It deals
    Shamir shares of both to its holders: its partners in the mask graph, and itself. Each partner's
-   two shares travel in a box (AES-256-GCM) under a key that only the two can derive from their
-   pinned identities, for this sum and this direction; the public key is bound to every box.
+   two shares travel in a signed box that only the two can open, bound to the public key. `boxes`
+   says how a box that does not open is judged.
 2. Words. Who dealt no keys is left out. Each of the others sends counts + share of noise + its own
    mask +- a mask for each partner that is there.
 3. List. The curator publishes who is missing. A party signs one list for a sum, ever.
@@ -55,13 +55,13 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.crypto.identities.identity import SIGNATURE_BYTES, LocalParty, PublicIdentity
+from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, Route, route_of
 from common.crypto.sums.masks import PairwiseMasks, derived_key, partners
 from common.crypto.sums.plan import ContributionSubmitted, SumPlan, check_values, draw_noise
 from common.crypto.sums.shamir import SECRET_BYTES, SHARE_BYTES, join, split
@@ -69,10 +69,8 @@ from common.crypto.sums.words import WordCollector, WordContributor, as_total
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import RandomSource
 
-KEY_BYTES = 32
-BOX_BYTES = 2 * SHARE_BYTES + 16
-_NONCE = bytes(12)  # a box key seals one box
 _NO_SIGNATURE = bytes(SIGNATURE_BYTES)
+_ANY_KEY = X25519PrivateKey.from_private_bytes(bytes(32))  # no secret: to try public keys with
 
 
 def holders_of(plan: SumPlan, name: str) -> tuple[str, ...]:
@@ -99,6 +97,7 @@ class RecoverableParty:
         self._partners = tuple(name for name in self._holders if name != party.name)
         self._seed = source.random_bytes(SECRET_BYTES)
         self._secret = source.random_bytes(SECRET_BYTES)
+        self._public = self._key.public_key().public_bytes_raw()
         needed = threshold_of(plan, party.name)
         dealt = [
             split(each, holders=len(self._holders), threshold=needed, source=source)
@@ -107,6 +106,7 @@ class RecoverableParty:
         self._dealt = {
             holder: (own, key) for holder, own, key in zip(self._holders, *dealt, strict=True)
         }
+        self._box_secrets = {name: source.random_bytes(SECRET_BYTES) for name in self._partners}
         self._absent: tuple[str, ...] | None = None  # those who dealt no keys
         self._held: dict[str, tuple[bytes, bytes]] = {}
         self._missing: tuple[str, ...] | None = None
@@ -114,12 +114,31 @@ class RecoverableParty:
 
     def offer(self) -> bytes:
         """Round 1: the public key of this sum, then a box for each partner, in order."""
-        public = self._key.public_key().public_bytes_raw()
-        boxes = [
-            self._box(name, sent=True).encrypt(_NONCE, b"".join(self._dealt[name]), public)
-            for name in self._partners
-        ]
-        return b"".join([public, *boxes])
+        return self._public + b"".join(map(self._dealt_box, self._partners))
+
+    def accusation(self, relayed: bytes, absent: Sequence[str]) -> tuple[str, bytes] | None:
+        """Return whose box does not open, with this party's signature; None if all boxes open.
+
+        Raises:
+            RemoteProtocolError: a partner did not sign its box for this party and this sum.
+        """
+        check_missing(self._plan, absent, of=self._name)
+        for name, (public, box) in self._cut_boxes(relayed, absent).items():
+            route = self._from(name, public)
+            if route.open(box, self._party.identity) is None:
+                return name, route.accuse(box, self._party.identity)
+        return None
+
+    def open_box(self, receiver: str, signature: bytes) -> bytes:
+        """Return the secret of the box for a receiver that signed that it does not open.
+
+        Raises:
+            RemoteProtocolError: the receiver has no box, or did not sign that of this one.
+        """
+        if receiver not in self._partners:
+            raise RemoteProtocolError(f"{receiver!r} was dealt no box by {self._name!r}")
+        self._to(receiver).require_accused(self._dealt_box(receiver), signature=signature)
+        return self._box_secrets[receiver]
 
     def contribute(
         self,
@@ -135,8 +154,8 @@ class RecoverableParty:
         dealt no keys.
 
         Raises:
-            RemoteProtocolError: a box was not made by its sender for this party and this sum, or
-                more parties are absent than the plan allows; nothing changed.
+            RemoteProtocolError: a box was not made by its sender for this party and this sum, does
+                not open, or more parties are absent than the plan allows; nothing changed.
         """
         if self._absent is not None:
             raise RemoteProtocolError(f"the keys of step {self._plan.step} came before")
@@ -144,11 +163,9 @@ class RecoverableParty:
         check_values(self._plan, self._name, values)
         keys, held = self._opened(relayed, absent)
         own, salt = self._key, _mask_salt(self._plan, absent)
-        masks = _masks(
-            self._plan,
-            [(self._name, name, _pair_key(own, keys[name], salt)) for name in keys],
-            [own_mask_key(self._plan, self._name, self._seed)],
-        )
+        pairs = [(self._name, name, _pair_key(own, keys[name], salt)) for name in keys]
+        own_mask = own_mask_key(self._plan, self._name, self._seed)
+        masks = _masks(self._plan, pairs, [own_mask])
         self._absent, self._held = tuple(absent), held
         contributor = WordContributor(
             self._plan,
@@ -208,28 +225,37 @@ class RecoverableParty:
     def _opened(
         self, relayed: bytes, absent: Sequence[str]
     ) -> tuple[dict[str, bytes], dict[str, tuple[bytes, bytes]]]:
-        there = [name for name in self._partners if name not in absent]
-        parts = _cut(relayed, KEY_BYTES + BOX_BYTES, len(there), "keys of partners")
         keys, held = dict[str, bytes](), dict[str, tuple[bytes, bytes]]()
-        for name, part in zip(there, parts, strict=True):
-            public, box = part[:KEY_BYTES], part[KEY_BYTES:]
-            try:
-                shares = self._box(name, sent=False).decrypt(_NONCE, box, public)
-            except InvalidTag:
+        for name, (public, box) in self._cut_boxes(relayed, absent).items():
+            shares = self._from(name, public).open(box, self._party.identity)
+            if shares is None:
                 raise RemoteProtocolError(
-                    f"{self._name!r} cannot open the key shares of {name!r}: they were changed on "
-                    "their way, or made for another sum"
-                ) from None
-            keys[name] = public
-            held[name] = (shares[:SHARE_BYTES], shares[SHARE_BYTES:])
+                    f"{self._name!r} cannot open the key shares of {name!r}, which {name!r} signed"
+                )
+            keys[name], held[name] = public, shares
         return keys, held
 
-    def _box(self, other: str, *, sent: bool) -> AESGCM:
-        """Return the cipher of the box to, or from, another party."""
-        own, peer = self._party.identity.public, self._party.peer(other)
-        ends = (own, peer) if sent else (peer, own)
-        info = frame(("parley share box 1", *(end.encoded for end in ends)))
-        return AESGCM(derived_key(self._party.agree(other), salt=self._plan.digest, info=info))
+    def _cut_boxes(self, relayed: bytes, absent: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
+        """Return each partner's public key and its box for this party, which it signed."""
+        there = [name for name in self._partners if name not in absent]
+        parts = _cut(relayed, KEY_BYTES + BOX_BYTES, len(there), "keys of partners")
+        boxes = {}
+        for name, part in zip(there, parts, strict=True):
+            public, box = boxes[name] = part[:KEY_BYTES], part[KEY_BYTES:]
+            self._from(name, public).require_signed(box)
+        return boxes
+
+    def _dealt_box(self, receiver: str) -> bytes:
+        secret, signer = self._box_secrets[receiver], self._party.identity
+        return self._to(receiver).seal(self._dealt[receiver], secret=secret, signer=signer)
+
+    def _from(self, dealer: str, public: bytes) -> Route:
+        roster = self._party.roster
+        return route_of(self._plan, roster, public, dealer=dealer, receiver=self._name)
+
+    def _to(self, receiver: str) -> Route:
+        roster = self._party.roster
+        return route_of(self._plan, roster, self._public, dealer=self._name, receiver=receiver)
 
     def _check_signatures(
         self, signatures: bytes, absent: Sequence[str], missing: Sequence[str]
@@ -277,14 +303,32 @@ class RecoverableCurator:
         parts = _cut(payload[KEY_BYTES:], BOX_BYTES, len(others), f"boxes of {sender!r}")
         if sender in self._keys:
             raise RemoteProtocolError(f"{sender!r} dealt the keys of this sum before")
-        self._keys[sender] = payload[:KEY_BYTES]
+        public = payload[:KEY_BYTES]
+        _pair_key(_ANY_KEY, public, b"")  # refuses what its partners would refuse
+        for receiver, box in zip(others, parts, strict=True):
+            self._route(public, dealer=sender, receiver=receiver).require_signed(box)
+        self._keys[sender] = public
         self._boxes.update({(sender, to): box for to, box in zip(others, parts, strict=True)})
+
+    def _route(self, public: bytes, *, dealer: str, receiver: str) -> Route:
+        return route_of(self._plan, self._identities, public, dealer=dealer, receiver=receiver)
+
+    def require_accused(self, *, dealer: str, receiver: str, signature: bytes) -> None:
+        """Raise RemoteProtocolError unless the receiver signed that the dealer's box is bad."""
+        if (dealer, receiver) not in self._boxes:
+            raise RemoteProtocolError(f"{receiver!r} was dealt no box by {dealer!r}")
+        route = self._route(self._keys[dealer], dealer=dealer, receiver=receiver)
+        route.require_accused(self._boxes[dealer, receiver], signature=signature)
+
+    def evidence(self, *, dealer: str, receiver: str) -> bytes:
+        """Return the dealer's public key and its box for the receiver."""
+        return self._keys[dealer] + self._boxes[dealer, receiver]
 
     def relay(self, absent: Collection[str]) -> dict[str, bytes]:
         """Close the first round: for each party that is there, its partners' keys and boxes."""
         self._absent = in_order(self._plan, absent)
         there = [name for name in self._plan.parties if name not in absent]
-        relayed = {
+        return {
             name: b"".join(
                 self._keys[other] + self._boxes[other, name]
                 for other in self._holders[name]
@@ -292,8 +336,6 @@ class RecoverableCurator:
             )
             for name in there
         }
-        self._boxes.clear()
-        return relayed
 
     def accept(self, message: ContributionSubmitted) -> None:
         """Take one chunk in, or raise RemoteProtocolError and change nothing."""
@@ -398,7 +440,7 @@ def check_missing(
 
 
 def in_order(plan: SumPlan, names: Collection[str]) -> tuple[str, ...]:
-    """Return the parties of the plan that are among these names, in the plan's order."""
+    """Return these names in the plan's order."""
     return tuple(name for name in plan.parties if name in names)
 
 

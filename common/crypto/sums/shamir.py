@@ -43,14 +43,18 @@ def join(values: Mapping[int, bytes]) -> bytes:
     places = tuple(sorted(values))
     total = mpz(0)
     for place, weight in zip(places, _weights(places), strict=True):
-        value = mpz.from_bytes(values[place], "big")
-        if len(values[place]) != SHARE_BYTES or value >= PRIME:
+        if not is_share(values[place]):
             raise RemoteProtocolError(f"the value of holder {place} is not one of a shared secret")
-        total += weight * value
+        total += weight * mpz.from_bytes(values[place], "big")
     secret = total % PRIME
     if secret.bit_length() > 8 * SECRET_BYTES:
         raise RemoteProtocolError("the revealed values do not belong to one shared secret")
     return bytes(secret.to_bytes(SECRET_BYTES, "big"))
+
+
+def is_share(value: bytes) -> bool:
+    """Return whether these bytes can be a holder's value."""
+    return len(value) == SHARE_BYTES and mpz.from_bytes(value, "big") < PRIME
 
 
 def _value(coefficients: list[mpz], place: int) -> mpz:

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ToParty(_message.Message):
-    __slots__ = ("encoding", "study", "study_opened", "step_opened", "envelope_relayed", "result_published", "study_finished", "study_aborted", "keys_relayed", "list_published", "signatures_relayed")
+    __slots__ = ("encoding", "study", "study_opened", "step_opened", "envelope_relayed", "result_published", "study_finished", "study_aborted", "keys_relayed", "list_published", "signatures_relayed", "box_disputed", "box_judged")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     STUDY_FIELD_NUMBER: _ClassVar[int]
     STUDY_OPENED_FIELD_NUMBER: _ClassVar[int]
@@ -19,6 +19,8 @@ class ToParty(_message.Message):
     KEYS_RELAYED_FIELD_NUMBER: _ClassVar[int]
     LIST_PUBLISHED_FIELD_NUMBER: _ClassVar[int]
     SIGNATURES_RELAYED_FIELD_NUMBER: _ClassVar[int]
+    BOX_DISPUTED_FIELD_NUMBER: _ClassVar[int]
+    BOX_JUDGED_FIELD_NUMBER: _ClassVar[int]
     encoding: int
     study: bytes
     study_opened: StudyOpened
@@ -30,10 +32,12 @@ class ToParty(_message.Message):
     keys_relayed: KeysRelayed
     list_published: ListPublished
     signatures_relayed: SignaturesRelayed
-    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., study_opened: _Optional[_Union[StudyOpened, _Mapping]] = ..., step_opened: _Optional[_Union[StepOpened, _Mapping]] = ..., envelope_relayed: _Optional[_Union[EnvelopeRelayed, _Mapping]] = ..., result_published: _Optional[_Union[ResultPublished, _Mapping]] = ..., study_finished: _Optional[_Union[StudyFinished, _Mapping]] = ..., study_aborted: _Optional[_Union[StudyAborted, _Mapping]] = ..., keys_relayed: _Optional[_Union[KeysRelayed, _Mapping]] = ..., list_published: _Optional[_Union[ListPublished, _Mapping]] = ..., signatures_relayed: _Optional[_Union[SignaturesRelayed, _Mapping]] = ...) -> None: ...
+    box_disputed: BoxDisputed
+    box_judged: BoxJudged
+    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., study_opened: _Optional[_Union[StudyOpened, _Mapping]] = ..., step_opened: _Optional[_Union[StepOpened, _Mapping]] = ..., envelope_relayed: _Optional[_Union[EnvelopeRelayed, _Mapping]] = ..., result_published: _Optional[_Union[ResultPublished, _Mapping]] = ..., study_finished: _Optional[_Union[StudyFinished, _Mapping]] = ..., study_aborted: _Optional[_Union[StudyAborted, _Mapping]] = ..., keys_relayed: _Optional[_Union[KeysRelayed, _Mapping]] = ..., list_published: _Optional[_Union[ListPublished, _Mapping]] = ..., signatures_relayed: _Optional[_Union[SignaturesRelayed, _Mapping]] = ..., box_disputed: _Optional[_Union[BoxDisputed, _Mapping]] = ..., box_judged: _Optional[_Union[BoxJudged, _Mapping]] = ...) -> None: ...
 
 class ToCurator(_message.Message):
-    __slots__ = ("encoding", "study", "envelope_posted", "share_submitted", "choice_submitted", "party_refused", "keys_dealt", "list_signed", "masks_revealed")
+    __slots__ = ("encoding", "study", "envelope_posted", "share_submitted", "choice_submitted", "party_refused", "keys_dealt", "list_signed", "masks_revealed", "box_refused", "box_opened")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     STUDY_FIELD_NUMBER: _ClassVar[int]
     ENVELOPE_POSTED_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +47,8 @@ class ToCurator(_message.Message):
     KEYS_DEALT_FIELD_NUMBER: _ClassVar[int]
     LIST_SIGNED_FIELD_NUMBER: _ClassVar[int]
     MASKS_REVEALED_FIELD_NUMBER: _ClassVar[int]
+    BOX_REFUSED_FIELD_NUMBER: _ClassVar[int]
+    BOX_OPENED_FIELD_NUMBER: _ClassVar[int]
     encoding: int
     study: bytes
     envelope_posted: EnvelopePosted
@@ -52,7 +58,9 @@ class ToCurator(_message.Message):
     keys_dealt: KeysDealt
     list_signed: ListSigned
     masks_revealed: MasksRevealed
-    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., envelope_posted: _Optional[_Union[EnvelopePosted, _Mapping]] = ..., share_submitted: _Optional[_Union[ShareSubmitted, _Mapping]] = ..., choice_submitted: _Optional[_Union[ChoiceSubmitted, _Mapping]] = ..., party_refused: _Optional[_Union[PartyRefused, _Mapping]] = ..., keys_dealt: _Optional[_Union[KeysDealt, _Mapping]] = ..., list_signed: _Optional[_Union[ListSigned, _Mapping]] = ..., masks_revealed: _Optional[_Union[MasksRevealed, _Mapping]] = ...) -> None: ...
+    box_refused: BoxRefused
+    box_opened: BoxOpened
+    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., envelope_posted: _Optional[_Union[EnvelopePosted, _Mapping]] = ..., share_submitted: _Optional[_Union[ShareSubmitted, _Mapping]] = ..., choice_submitted: _Optional[_Union[ChoiceSubmitted, _Mapping]] = ..., party_refused: _Optional[_Union[PartyRefused, _Mapping]] = ..., keys_dealt: _Optional[_Union[KeysDealt, _Mapping]] = ..., list_signed: _Optional[_Union[ListSigned, _Mapping]] = ..., masks_revealed: _Optional[_Union[MasksRevealed, _Mapping]] = ..., box_refused: _Optional[_Union[BoxRefused, _Mapping]] = ..., box_opened: _Optional[_Union[BoxOpened, _Mapping]] = ...) -> None: ...
 
 class StudyOpened(_message.Message):
     __slots__ = ("public_key",)
@@ -92,6 +100,32 @@ class KeysRelayed(_message.Message):
     payload: bytes
     def __init__(self, step: _Optional[int] = ..., missing: _Optional[_Iterable[str]] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
+class BoxDisputed(_message.Message):
+    __slots__ = ("step", "receiver", "signature")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    receiver: str
+    signature: bytes
+    def __init__(self, step: _Optional[int] = ..., receiver: _Optional[str] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class BoxJudged(_message.Message):
+    __slots__ = ("step", "dealer", "receiver", "evidence", "signature", "secret")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    DEALER_FIELD_NUMBER: _ClassVar[int]
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    dealer: str
+    receiver: str
+    evidence: bytes
+    signature: bytes
+    secret: bytes
+    def __init__(self, step: _Optional[int] = ..., dealer: _Optional[str] = ..., receiver: _Optional[str] = ..., evidence: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., secret: _Optional[bytes] = ...) -> None: ...
+
 class ListPublished(_message.Message):
     __slots__ = ("step", "missing")
     STEP_FIELD_NUMBER: _ClassVar[int]
@@ -117,8 +151,10 @@ class ResultPublished(_message.Message):
     def __init__(self, step: _Optional[int] = ..., result: _Optional[bytes] = ...) -> None: ...
 
 class StudyFinished(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("missing",)
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, missing: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StudyAborted(_message.Message):
     __slots__ = ("reason",)
@@ -153,6 +189,26 @@ class KeysDealt(_message.Message):
     step: int
     payload: bytes
     def __init__(self, step: _Optional[int] = ..., payload: _Optional[bytes] = ...) -> None: ...
+
+class BoxRefused(_message.Message):
+    __slots__ = ("step", "dealer", "signature")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    DEALER_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    dealer: str
+    signature: bytes
+    def __init__(self, step: _Optional[int] = ..., dealer: _Optional[str] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class BoxOpened(_message.Message):
+    __slots__ = ("step", "receiver", "secret")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    receiver: str
+    secret: bytes
+    def __init__(self, step: _Optional[int] = ..., receiver: _Optional[str] = ..., secret: _Optional[bytes] = ...) -> None: ...
 
 class ListSigned(_message.Message):
     __slots__ = ("step", "signature")

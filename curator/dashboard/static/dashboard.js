@@ -80,6 +80,12 @@ function budget(sum) {
   return terms === sum.sum ? sum.sum : [`${terms} = `, make("strong", {}, sum.sum)];
 }
 
+function left(party) {
+  const mark = badge("left", "bad");
+  mark.setAttribute("title", party.left);
+  return mark;
+}
+
 function awaited(party) {
   const mark = badge(`awaited for ${party.awaited_for}`, party.online ? "busy" : "bad");
   mark.setAttribute("title", `since ${moment(party.awaited_since)}`);
@@ -91,7 +97,8 @@ function partiesOf(study) {
     party.name,
     party.approved_at ? badge("approved", "good") : badge("not approved", "quiet"),
     [party.online ? badge("online", "good") : badge("offline", party.awaited ? "bad" : "quiet"),
-      party.awaited ? " " : "", party.awaited ? awaited(party) : ""],
+      party.awaited ? " " : "", party.awaited ? awaited(party) : "",
+      party.left ? " " : "", party.left ? left(party) : ""],
     party.rows.toLocaleString("en"),
     `${bytes(party.bytes_in)} / ${bytes(party.bytes_out)}`,
     budget(party.budget),

@@ -83,9 +83,7 @@ def status(
             f"waits for {words} ({how_long(waited(record.proposed_at, system_clock()))})"
         )
     for party, why in gone.items():
-        console.result(
-            f"missing  {party}: {why or 'declared missing'}; the study goes on without it"
-        )
+        console.result(f"missing  {party}: {why or 'declared missing'}")
     if waits:
         longest = max(waited(each.since, system_clock()) for each in waits)
         console.result(f"waits for {in_words(waits, step=record.step)} ({how_long(longest)})")

@@ -15,8 +15,8 @@ from common.study.messages import ResultPublished, StepOpened, StudyOpened
 from common.study.requests import TableRequest
 from common.study.steps import ReplaceStep, SumStep, step_digest
 from common.study.sums import sum_plan_of
-from curator.role import Send
-from party.role import ChargeBudget
+from curator.states import Send
+from party.states import ChargeBudget
 from tests.harness.roles import make_roles
 from tests.harness.small_study import SIZES, EveryKindOfStep, make_study
 

@@ -20,7 +20,7 @@ from curator.metrics import CallCounter
 from curator.store.records import StudyState
 from curator.store.store import Store
 from curator.studies import Studies
-from party.role import Send
+from party.states import Send
 from tests.harness.consortium import authority
 from tests.harness.roles import party_role
 from tests.harness.small_study import EveryKindOfStep, make_study

@@ -23,7 +23,7 @@ from common.wire import codec
 from party.journal import Journal
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket
-from party.role import ChargeBudget, Send
+from party.states import ChargeBudget, Send
 
 STUDY = hashlib.sha256(b"a study").digest()
 STEPS = 3

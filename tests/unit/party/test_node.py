@@ -18,7 +18,7 @@ from common.study.messages import PartyRefused, ShareSubmitted, StepOpened, Stud
 from common.wire import codec
 from party.journal import StudyState
 from party.ledger import Caps
-from party.role import Send
+from party.states import Send
 from tests.harness.forked import exit_code, fork
 
 STUDY = StudyId(hashlib.sha256(b"a study").digest())  # the study that the stage is set for

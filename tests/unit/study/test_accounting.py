@@ -76,6 +76,20 @@ def test_a_statement_says_which_party_went_missing_and_what_that_costs():
     assert gone.startswith("Party p2 went missing: its 40 rows are in no sum.")
 
 
+def test_a_statement_names_who_left_only_where_someone_did():
+    """A statement without them has the keys of 0.2.0, so that its releases still follow."""
+    study = study_of(TABLES, method="floor", may_miss=1)
+    _, (step,) = run()
+    nothing = stated(study, [step]).as_dict()
+    assert {"left", "disputes"}.isdisjoint(nothing)
+    statement = stated(study, [step], left=["p2"])
+    assert statement.as_dict()["left"] == {"p2": 1}
+    assert statement.as_dict()["missing"] == {}
+    assert any(note.startswith("Party p2 left after sum 1, the last") for note in statement.notes)
+    without = [replace(step, parties=("p0", "p1", "p3"))]
+    assert stated(study, without, left=["p2"]).as_dict() == stated(study, without).as_dict()
+
+
 def test_profile_sound_claims_what_it_delivers_and_paper_says_its_true_cost():
     study, steps = run()
     assert stated(study, steps).notes == [

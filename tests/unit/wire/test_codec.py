@@ -40,9 +40,11 @@ FIELDS = {
     "chunk": st.integers(0, 2**32 - 1),
     "sender": TEXT.filter(bool),
     "recipient": TEXT.filter(bool),
+    **dict.fromkeys(("dealer", "receiver"), TEXT.filter(bool)),
     "reason": TEXT,
     "missing": st.lists(TEXT.filter(bool), max_size=3).map(tuple),
     "signature": st.binary(min_size=64, max_size=64),
+    "secret": st.binary(min_size=32, max_size=32),
 }
 ANY_MESSAGE = st.one_of(
     *(

@@ -1,0 +1,189 @@
+"""Boxes of key shares, and how the others judge a box that does not open.
+
+A party deals shares of its secrets in boxes, one for each partner (`recovery`). A box holds an
+X25519 key that is used for this box alone, two shares under AES-256-GCM, and the dealer's Ed25519
+signature over both, the sum, the two identities and the dealer's public key of the sum.
+
+The key of the cipher follows from the box's own key and the receiver's pinned key. The dealer
+computes it with the secret of the box's key, the receiver with the secret of its pinned key: one
+number, so a box opens for both of them or for neither.
+
+**The dispute.** A receiver that cannot open a signed box signs that it cannot. The dealer answers
+with the secret of that box's key. Now the curator and every party can do what the receiver did: if
+the box opens to two shares, the receiver is at fault, and otherwise the dealer is.
+
+**Claim.** An honest party is never at fault, and a dispute shows nothing that the curator and t
+colluding parties did not know.
+
+An honest dealer signs one box for a receiver and a sum, and it opens. An honest receiver signs only
+that a box with the dealer's signature does not open, and the dealer's answer, if it fits the box's
+key, leads to the receiver's own attempt. So honest parties never dispute with each other, and the
+one at fault is the one that deviated. An honest dealer answers only to the receiver's signature
+under the very box that it dealt; that receiver is not honest, and knew the shares in the box. The
+secret belongs to this one box: all other boxes of the dealer stay closed.
+
+**What follows.** The party at fault leaves. Without a receiver the sum goes on as without any
+missing party. Without a dealer it may have too few shares of the dealer's key to finish, so the
+step is opened again, as another sum with other keys and masks; docs/proofs.md shows that at most
+one of the two is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from common.crypto.framing import frame
+from common.crypto.identities.identity import SIGNATURE_BYTES, Identity, PublicIdentity
+from common.crypto.sums.masks import derived_key, partners
+from common.crypto.sums.plan import SumPlan
+from common.crypto.sums.shamir import SHARE_BYTES, is_share
+from common.errors import RemoteProtocolError
+
+KEY_BYTES = 32
+_SEALED_BYTES = KEY_BYTES + 2 * SHARE_BYTES + 16
+BOX_BYTES = _SEALED_BYTES + SIGNATURE_BYTES
+_NONCE = bytes(12)  # a box key seals one box
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """From which dealer to which receiver a box goes, and in which sum."""
+
+    plan: SumPlan
+    dealer: str
+    receiver: str
+    ends: tuple[PublicIdentity, PublicIdentity]  # of dealer and receiver
+    public: bytes  # the dealer's key of the sum
+
+    def seal(self, shares: Sequence[bytes], *, secret: bytes, signer: Identity) -> bytes:
+        """Return the box with these two shares; `secret` is of the box's own key."""
+        own = X25519PrivateKey.from_private_bytes(secret)
+        key = own.public_key().public_bytes_raw()
+        cipher = self._cipher(key, _agreed(own, self.ends[1].agreement_key))
+        sealed = key + cipher.encrypt(_NONCE, b"".join(shares), self.public)
+        return sealed + signer.sign(self._statement("share box", sealed))
+
+    def require_signed(self, box: bytes) -> None:
+        """Raise RemoteProtocolError unless the dealer signed the box."""
+        signed = self._statement("share box", box[:_SEALED_BYTES])
+        if not _verifies(self.ends[0], box[_SEALED_BYTES:], signed):
+            raise RemoteProtocolError(
+                f"the box of key shares from {self.dealer!r} to {self.receiver!r} was changed on "
+                "its way, or made for another sum: its signature is wrong"
+            )
+
+    def open(self, box: bytes, receiver: Identity) -> tuple[bytes, bytes] | None:
+        """Return the shares in a signed box; None if it does not open."""
+        try:
+            agreed = receiver.exchange(X25519PublicKey.from_public_bytes(box[:KEY_BYTES]))
+        except ValueError:  # a point of low order
+            return None
+        return self._shares(box, agreed)
+
+    def accuse(self, box: bytes, receiver: Identity) -> bytes:
+        """Sign that this box does not open."""
+        return receiver.sign(self._statement("refused box", box))
+
+    def require_accused(self, box: bytes, *, signature: bytes) -> None:
+        """Raise RemoteProtocolError unless the receiver signed that this box does not open."""
+        if not _verifies(self.ends[1], signature, self._statement("refused box", box)):
+            raise RemoteProtocolError(
+                f"{self.receiver!r} did not sign that this box of {self.dealer!r} does not open"
+            )
+
+    def at_fault(self, box: bytes, *, secret: bytes) -> str:
+        """Return who is at fault, if the dealer answers a dispute about a box with this secret."""
+        own = X25519PrivateKey.from_private_bytes(secret)
+        if own.public_key().public_bytes_raw() != box[:KEY_BYTES]:
+            return self.dealer
+        agreed = _agreed(own, self.ends[1].agreement_key)
+        return self.dealer if self._shares(box, agreed) is None else self.receiver
+
+    def _shares(self, box: bytes, agreed: bytes) -> tuple[bytes, bytes] | None:
+        cipher = self._cipher(box[:KEY_BYTES], agreed)
+        try:
+            shares = cipher.decrypt(_NONCE, box[KEY_BYTES:_SEALED_BYTES], self.public)
+        except InvalidTag:
+            return None
+        first, second = shares[:SHARE_BYTES], shares[SHARE_BYTES:]
+        return (first, second) if is_share(first) and is_share(second) else None
+
+    def _cipher(self, key: bytes, agreed: bytes) -> AESGCM:
+        info = frame(("parley share box 2", *(end.encoded for end in self.ends), key))
+        return AESGCM(derived_key(agreed, salt=self.plan.digest, info=info))
+
+    def _statement(self, what: str, content: bytes) -> bytes:
+        ends = (end.encoded for end in self.ends)
+        return frame((f"parley {what} 2", self.plan.digest, *ends, self.public, content))
+
+
+def route_of(
+    plan: SumPlan,
+    identities: Mapping[str, PublicIdentity],
+    public: bytes,
+    *,
+    dealer: str,
+    receiver: str,
+) -> Route:
+    """Return the route of a box between two parties of a sum."""
+    ends = (identities[dealer], identities[receiver])
+    return Route(plan=plan, dealer=dealer, receiver=receiver, ends=ends, public=public)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispute:
+    """A box that its receiver could not open, for everyone to judge."""
+
+    dealer: str
+    receiver: str
+    evidence: bytes  # the dealer's public key of the sum, and the box
+    signature: bytes  # the receiver's accusation
+    secret: bytes  # the dealer's answer
+
+    def at_fault(self, plan: SumPlan, identities: Mapping[str, PublicIdentity]) -> str:
+        """Return who is at fault.
+
+        Raises:
+            RemoteProtocolError: the dealer did not sign the box, or the receiver no accusation.
+        """
+        public, box = self.evidence[:KEY_BYTES], self.evidence[KEY_BYTES:]
+        if not {self.dealer, self.receiver} <= set(plan.parties) or len(box) != BOX_BYTES:
+            raise RemoteProtocolError("a dispute is about a box between two parties of the sum")
+        route = route_of(plan, identities, public, dealer=self.dealer, receiver=self.receiver)
+        route.require_signed(box)
+        route.require_accused(box, signature=self.signature)
+        return route.at_fault(box, secret=self.secret)
+
+
+def check_begun_again(plan: SumPlan, *, may_miss: int) -> None:
+    """Raise RemoteProtocolError unless a sum may be begun again with this plan.
+
+    `may_miss` is that of the study. docs/proofs.md needs this condition where parties have few
+    partners; only a study of more than 16 colluders and missing parties can fail it.
+    """
+    parties = len(plan.parties)
+    holders = 1 + len(
+        partners(0, parties=parties, colluders=plan.colluders, may_miss=plan.may_miss)
+    )
+    if holders < parties and holders <= 2 * (plan.colluders + may_miss):
+        raise RemoteProtocolError(f"the sum of step {plan.step} cannot be begun again safely")
+
+
+def _agreed(own: X25519PrivateKey, peer: X25519PublicKey) -> bytes:
+    try:
+        return own.exchange(peer)
+    except ValueError:  # a point of low order: the secret would be known to all
+        raise RemoteProtocolError("a party's identity has an X25519 key of low order") from None
+
+
+def _verifies(identity: PublicIdentity, signature: bytes, statement: bytes) -> bool:
+    try:
+        identity.verify(signature, message=statement)
+    except InvalidSignature:
+        return False
+    return True

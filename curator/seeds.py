@@ -1,0 +1,35 @@
+"""The curator's part in the exchange of seeds: it collects sealed envelopes and hands them on."""
+
+from __future__ import annotations
+
+from common.crypto.framing import frame
+from common.crypto.sums.agreement import envelopes_in
+from common.study.document import Study
+from common.study.sums import seed_partners
+
+
+class SeedRelay:
+    """The envelopes of a study's parties for each other (`common.crypto.sums.agreement`)."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._sealed: dict[tuple[str, str], bytes] = {}  # by sender and recipient
+
+    def take(self, sender: str, payload: bytes) -> None:
+        """Take a party's envelopes for its later partners.
+
+        Raises:
+            RemoteProtocolError: there is not one for each of them; nothing is taken.
+        """
+        _, later = seed_partners(self._study, sender)
+        sealed = envelopes_in(payload, count=len(later), what=repr(sender))
+        for name, envelope in zip(later, sealed, strict=True):
+            self._sealed[sender, name] = envelope
+
+    def relayed(self) -> dict[str, bytes]:
+        """Return for each party the envelopes of its earlier partners; they are not kept."""
+        sealed, self._sealed = self._sealed, {}
+        return {
+            name: frame(sealed[other, name] for other in seed_partners(self._study, name)[0])
+            for name in self._study.parties
+        }

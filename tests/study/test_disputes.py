@@ -1,0 +1,416 @@
+"""Boxes of key shares that do not open: who is at fault, who leaves, and what is shown by it."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from common.crypto.identities.identity import Identity
+from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, Dispute, route_of
+from common.crypto.sums.shamir import SHARE_BYTES, split
+from common.errors import RemoteProtocolError
+from common.privacy.randomness import SeededRandomSource
+from common.study.messages import (
+    BoxDisputed,
+    BoxJudged,
+    BoxOpened,
+    BoxRefused,
+    KeysDealt,
+    KeysRelayed,
+    ListPublished,
+    ShareSubmitted,
+    StepOpened,
+    StudyAborted,
+)
+from common.study.sums import read_cells
+from curator.states import State as CuratorState
+from party.states import ChargeBudget, Send, State
+from tests.harness.roles import party_role
+from tests.harness.small_study import Sums
+from tests.protocol.test_recoverable_sums import plan_of
+from tests.study.test_missing_parties import NAMES, World
+from tests.study.test_missing_parties import people as people_of_four
+
+people = people_of_four
+FIVE = (*NAMES, "far")
+_SEALED = KEY_BYTES + 2 * SHARE_BYTES + 16
+
+
+class Dishonest(World):
+    """A study in which parties deal bad boxes, or say so of good ones.
+
+    `bad` are boxes that do not open, as dealer and receiver, in the first sum; `lies` are
+    accusations of receivers whose boxes do open. A dealer in `silent` vanishes when it is asked.
+    """
+
+    def __init__(self, people, names=NAMES, *, bad=(), lies=(), silent=(), **options):
+        super().__init__(people, names, **options)
+        self.bad, self.lies, self.silent = set(bad), dict(map(reversed, lies)), set(silent)
+
+    def deliver(self, name, message):
+        self.told[name].append(message)
+        if isinstance(message, BoxDisputed) and name in self.silent:
+            self.vanished.add(name)
+            return
+        party = self.parties[name]
+        if isinstance(message, KeysRelayed) and name in self.lies and message.step == 0:
+            effects = self.lie(name, message)
+        elif isinstance(message, BoxDisputed) and (name, message.receiver) in self.bad:
+            secret = party._recoverable._box_secrets[message.receiver]
+            effects = [party._send(BoxOpened, receiver=message.receiver, secret=secret)]
+        else:
+            effects = party.receive(message)
+        for effect in effects:
+            if isinstance(effect, ChargeBudget):
+                self.charges[name].append(effect)
+                continue
+            sent = self.spoilt(name, effect.message)
+            self.sent[name].append(sent)
+            self.take(self.curator.receive(name, sent))
+
+    def spoilt(self, name, message):
+        if not isinstance(message, KeysDealt) or message.step > 0:
+            return message
+        recoverable = self.parties[name]._recoverable
+        public, rest = message.payload[:KEY_BYTES], message.payload[KEY_BYTES:]
+        boxes = [rest[at : at + BOX_BYTES] for at in range(0, len(rest), BOX_BYTES)]
+        for place, to in enumerate(recoverable._partners):
+            if (name, to) in self.bad:
+                boxes[place] = flipped(recoverable, to, boxes[place])
+        return dataclasses.replace(message, payload=b"".join([public, *boxes]))
+
+    def lie(self, name, message):
+        """Accuse a dealer whose box opens, as a dishonest party can."""
+        party, dealer = self.parties[name], self.lies[name]
+        recoverable = party._recoverable
+        public, box = recoverable._cut_boxes(message.payload, message.missing)[dealer]
+        route = recoverable._from(dealer, public)
+        signature = route.accuse(box, recoverable._party.identity)
+        party.state = State.AWAITING_VERDICT
+        return [party._send(BoxRefused, dealer=dealer, signature=signature)]
+
+
+def flipped(recoverable, to, box):
+    """Flip one byte of the shares in a box, and sign the box as a dishonest dealer would."""
+    sealed = box[: _SEALED - 1] + bytes([box[_SEALED - 1] ^ 1])
+    route = recoverable._to(to)
+    signed = route._statement("share box", sealed)
+    return sealed + recoverable._party.identity.sign(signed)
+
+
+def check_sums(world, inside, names=NAMES):
+    """Expect every sum to be over these parties, and each of them to pay for each sum once."""
+    assert world.failed is None
+    assert world.curator.state is CuratorState.FINISHED
+    for step, result in zip(world.curator.steps, world.curator.results, strict=True):
+        assert step.parties == inside
+        assert np.array_equal(read_cells(result, step.cells), world.truth(inside))
+    for name in inside:
+        assert [charge.step for charge in world.charges[name]] == [f"tables {n}" for n in range(3)]
+        assert world.parties[name].state is State.FINISHED
+
+
+def test_whoever_deals_a_bad_box_to_whomever_leaves_and_the_other_stays(people):
+    for dealer, receiver in itertools.permutations(NAMES, 2):
+        world = Dishonest(people, bad=[(dealer, receiver)]).run()
+        assert world.curator.missing == (dealer,)
+        check_sums(world, tuple(name for name in NAMES if name != dealer))
+        ((message, left),) = world.curator.judged
+        assert (message.dealer, message.receiver, left) == (dealer, receiver, dealer)
+        told = [each for each in world.told[dealer] if isinstance(each, StudyAborted)]
+        assert f"that {receiver!r} cannot open, nor can any other" in told[0].reason
+
+
+def test_a_dealer_that_gives_no_answer_leaves(people):
+    world = Dishonest(people, bad=[("west", "east")], silent=["west"]).run()
+    assert world.curator.missing == ("west",)
+    assert world.curator.judged == []
+    check_sums(world, ("north", "east", "south"))
+
+
+def test_a_dealer_that_vanished_before_it_could_be_asked_leaves(people):
+    gone = {"west": (0, KeysRelayed)}
+    world = Dishonest(people, bad=[("west", "east")], gone=gone).run()
+    assert world.curator.missing == ("west",)
+    check_sums(world, ("north", "east", "south"))
+
+
+def test_whoever_accuses_falsely_leaves_and_the_dealer_stays(people):
+    for dealer, receiver in itertools.permutations(NAMES, 2):
+        world = Dishonest(people, lies=[(dealer, receiver)]).run()
+        assert world.curator.missing == (receiver,)
+        assert world.curator.judged[0][1] == receiver
+        check_sums(world, tuple(name for name in NAMES if name != receiver))
+        opened = [each for each in world.told[dealer] if isinstance(each, BoxDisputed)]
+        assert [each.receiver for each in opened] == [receiver]
+        # The sum went on as without any missing party: no step was opened again.
+        openings = [m for m in world.told[dealer] if isinstance(m, StepOpened) and m.step == 0]
+        assert len(openings) == 1
+
+
+def test_one_dealer_of_several_bad_boxes_leaves_once(people):
+    bad = [("west", name) for name in ("north", "east", "south")]
+    world = Dishonest(people, bad=bad).run()
+    check_sums(world, ("north", "east", "south"))
+
+
+def test_two_disputes_at_once_are_decided_each_by_itself(people):
+    world = Dishonest(
+        people, FIVE, bad=[("west", "east")], lies=[("north", "far")], may_miss=2, colluders=0
+    ).run()
+    assert world.curator.missing == ("west", "far")
+    check_sums(world, ("north", "east", "south"), FIVE)
+
+
+def test_a_second_bad_box_after_the_sum_was_begun_again(people):
+    """With two that may miss, the sum that is begun again deals boxes, too."""
+    world = Dishonest(people, FIVE, bad=[("west", "east")], may_miss=2, colluders=0)
+    spoil, first = world.spoilt, set(world.bad)
+
+    def spoilt(name, message):
+        world.bad = {("south", "east")} if "west" in world.curator.missing else first
+        return spoil(name, message)
+
+    world.spoilt = spoilt
+    world.run()
+    assert world.curator.missing == ("south", "west")
+    check_sums(world, ("north", "east", "far"), FIVE)
+
+
+def test_where_no_more_parties_may_go_missing_the_study_ends_by_name(people):
+    gone = {"south": (0, KeysRelayed)}
+    world = Dishonest(people, bad=[("west", "east")], gone=gone).run()
+    assert world.failed == (
+        "party 'west' dealt a box of key shares in step 0 that 'east' cannot open, nor can any "
+        "other; south went missing before. The study can do without 1 (may_miss)"
+    )
+
+
+def test_an_accuser_that_leaves_before_the_verdict_takes_its_accusation_along(people):
+    world = Dishonest(people, lies=[("west", "east")])
+    world.run(lambda name, m: isinstance(m, BoxDisputed))
+    world.take(world.curator.declare_missing("east"))
+    world.vanished.add("east")
+    world.run()
+    check_sums(world, ("north", "south", "west"))
+
+
+def at_dispute(people, **options):
+    """A study in which east is about to hear that its box is disputed by west, which lies."""
+    world = Dishonest(people, lies=[("east", "west")], **options)
+    world.run(lambda name, m: isinstance(m, BoxDisputed))
+    return world, next(m for _, m in world.waiting if isinstance(m, BoxDisputed))
+
+
+def test_an_honest_dealer_opens_no_box_that_its_receiver_did_not_dispute(people):
+    """A lying curator gets no share that it could not have from the receiver itself."""
+    world, disputed = at_dispute(people)
+    east = world.parties["east"]
+    for wrong in (
+        {"receiver": "north"},  # with west's signature
+        {"receiver": "east"},
+        {"receiver": "nobody"},
+        {"signature": bytes(64)},
+    ):
+        with pytest.raises(RemoteProtocolError):
+            east.receive(dataclasses.replace(disputed, **wrong))
+    (effect,) = east.receive(disputed)
+    assert isinstance(effect.message, BoxOpened)
+    assert east.receive(disputed) == []  # it is answered once
+
+
+def test_an_opened_box_opens_no_other(people):
+    world, disputed = at_dispute(people)
+    east = world.parties["east"]._recoverable
+    secret = east.open_box("west", disputed.signature)
+    for name in ("north", "south"):
+        route = east._to(name)
+        assert (
+            route.at_fault(east._dealt_box(name), secret=secret) == "east"
+        )  # it fits no other box
+    others = [secret == east._box_secrets[name] for name in ("north", "south")]
+    assert others == [False, False]
+
+
+def test_an_accusation_of_a_box_that_is_not_there_or_of_another_sum_is_refused(people):
+    world, _ = at_dispute(people)
+    curator, study = world.curator, world.study.digest
+    lies = Dishonest(people, lies=[("east", "west")])
+    lies.run(lambda name, m: name == "north" and isinstance(m, KeysRelayed))
+    for dealer in ("north", "nobody", "south"):
+        accused = BoxRefused(study=study, step=0, dealer=dealer, signature=bytes(64))
+        with pytest.raises(RemoteProtocolError):
+            lies.curator.receive("south", accused)
+    assert curator.state is CuratorState.AWAITING_OPENINGS
+    with pytest.raises(RemoteProtocolError, match="is not expected"):
+        curator.receive("north", BoxRefused(study=study, step=0, dealer="e", signature=bytes(64)))
+
+
+def test_who_sent_words_or_accused_before_cannot_accuse(people):
+    world = Dishonest(people, lies=[("east", "west")])
+    world.run(lambda name, m: name == "north" and isinstance(m, KeysRelayed))
+    accused = {}
+    for name in ("north", "west"):
+        keys = next(m for to, m in world.waiting if to == name and isinstance(m, KeysRelayed))
+        world.lies[name] = "east"
+        accused[name] = world.lie(name, keys)[0].message
+    world.take(world.curator.receive("west", accused["west"]))
+    assert world.curator.receive("west", accused["west"]) == []  # the same again: nothing
+    again = dataclasses.replace(accused["west"], dealer="north")
+    with pytest.raises(RemoteProtocolError):
+        world.curator.receive("west", again)
+    del world.lies["north"], world.lies["west"]
+    world.parties["north"].state = State.AWAITING_KEYS
+    keys = next(m for to, m in world.waiting if to == "north" and isinstance(m, KeysRelayed))
+    world.deliver("north", keys)  # its words are in
+    with pytest.raises(RemoteProtocolError, match="not expected here"):
+        world.curator.receive("north", accused["north"])
+
+
+def test_answers_that_were_not_asked_for_are_refused(people):
+    world, _ = at_dispute(people)
+    for sender, receiver in (("north", "west"), ("east", "north"), ("west", "east")):
+        answer = BoxOpened(
+            study=world.study.digest, step=0, receiver=receiver, secret=bytes(range(32))
+        )
+        with pytest.raises(RemoteProtocolError):
+            world.curator.receive(sender, answer)
+    world.run()
+    assert world.curator.missing == ("west",)
+
+
+def test_a_box_that_the_curator_changed_is_not_blamed_on_its_dealer(people):
+    world = World(people)
+    world.run(lambda name, m: name == "east" and isinstance(m, KeysRelayed))
+    honest = next(m for to, m in world.waiting if to == "east" and isinstance(m, KeysRelayed))
+    size = KEY_BYTES + BOX_BYTES
+    for place in range(0, 3 * size, 7):  # in keys, boxes and signatures
+        changed = bytearray(honest.payload)
+        changed[place] ^= 1
+        with pytest.raises(RemoteProtocolError, match="its signature is wrong"):
+            world.parties["east"].receive(dataclasses.replace(honest, payload=bytes(changed)))
+    assert world.parties["east"].state is State.AWAITING_KEYS
+
+
+def test_a_box_without_its_dealers_signature_is_refused_by_the_curator(people):
+    world = World(people)
+    world.run(lambda name, m: name == "west" and isinstance(m, StepOpened))
+    (effect,) = world.parties["west"].receive(
+        next(m for to, m in world.waiting if to == "west" and isinstance(m, StepOpened))
+    )
+    dealt = effect.message
+    for place in (0, KEY_BYTES, KEY_BYTES + 40, len(dealt.payload) - 1):
+        changed = bytearray(dealt.payload)
+        changed[place] ^= 1
+        with pytest.raises(RemoteProtocolError, match="from 'west' to"):
+            world.curator.receive("west", dataclasses.replace(dealt, payload=bytes(changed)))
+    low = bytes(KEY_BYTES) + dealt.payload[KEY_BYTES:]
+    with pytest.raises(RemoteProtocolError, match="low order"):
+        world.curator.receive("west", dataclasses.replace(dealt, payload=low))
+
+
+def test_a_curator_that_judges_wrongly_is_refused(people):
+    world = Dishonest(people, bad=[("west", "east")])
+    world.run(lambda name, m: name == "north" and isinstance(m, BoxJudged))
+    judged = next(m for to, m in world.waiting if to == "north" and isinstance(m, BoxJudged))
+    north = world.parties["north"]
+    for wrong in (
+        {"dealer": "south"},
+        {"receiver": "south"},
+        {"dealer": "nobody"},
+        {"signature": bytes(64)},
+        {"evidence": judged.evidence[:-1]},
+    ):
+        with pytest.raises(RemoteProtocolError):
+            north.receive(dataclasses.replace(judged, **wrong))
+    north.receive(judged)
+    opened = next(m for to, m in world.waiting if to == "north" and isinstance(m, StepOpened))
+    for missing in ((), ("east",), ("south",)):  # keeps the one at fault
+        with pytest.raises(RemoteProtocolError):
+            north.receive(dataclasses.replace(opened, missing=missing))
+    with pytest.raises(RemoteProtocolError, match="goes on with west, which is at fault"):
+        north.receive(ListPublished(study=world.study.digest, step=0, missing=()))
+    world.run()
+    check_sums(world, ("north", "east", "south"))
+
+
+def test_a_sum_is_not_begun_again_with_the_same_parties_or_after_a_signature(people):
+    world = World(people)
+    world.run(lambda name, m: name == "north" and isinstance(m, ListPublished))
+    north = world.parties["north"]
+    first = next(m for m in world.told["north"] if isinstance(m, StepOpened))
+    again = dataclasses.replace(first, opening=b"again")
+    with pytest.raises(RemoteProtocolError, match="the same parties are in it"):
+        north.receive(again)
+    listed = next(m for to, m in world.waiting if to == "north" and isinstance(m, ListPublished))
+    north.receive(listed)
+    without = dataclasses.replace(first, missing=("west",))
+    with pytest.raises(RemoteProtocolError, match="StepOpened is not expected"):
+        north.receive(without)
+
+
+def test_words_of_a_sum_that_is_begun_again_share_no_mask_with_the_first(people):
+    """Both words of a party are uniform to whoever lacks its own mask: no cell repeats."""
+    world = Dishonest(people, bad=[("west", "east")]).run()
+    words = [m.payload for m in world.sent["north"] if isinstance(m, ShareSubmitted) and not m.step]
+    first, second = (np.frombuffer(payload[-8 * 5 :], dtype="<u8") for payload in words)
+    assert not np.any(first == second)
+    assert len({int(each) for each in first - second}) == len(first)
+
+
+def test_a_party_that_was_killed_comes_back_to_the_same_accusation(people):
+    """A replay of what it received gives the same bytes, and so does the dealer's answer."""
+    world = Dishonest(people, bad=[("west", "east")]).run()
+    lying = Dishonest(people, lies=[("west", "east")]).run()
+    for party_of, name, kind in ((world, "east", BoxRefused), (lying, "west", BoxOpened)):
+        rows, identities = people
+        again = party_role(party_of.study, Sums, name, identities[name], rows[name])
+        answers = [
+            effect.message
+            for message in party_of.told[name]
+            for effect in again.receive(message)
+            if isinstance(effect, Send)
+        ]
+        assert answers == party_of.sent[name]
+        assert any(isinstance(answer, kind) for answer in answers)
+        assert again.state is party_of.parties[name].state
+
+
+def test_the_verdict_is_the_receivers_own_attempt_whichever_byte_is_wrong():
+    """Every byte of a box, changed by a dealer that signs it: both sides agree on every one."""
+    plan = plan_of(("one", "two", "three"), colluders=0)
+    one, two = (Identity.generate(SeededRandomSource(name)) for name in ("one", "two"))
+    roster, source = {"one": one.public, "two": two.public}, SeededRandomSource("boxes")
+    secret = source.random_bytes(32)
+    route = route_of(plan, roster, source.random_bytes(32), dealer="one", receiver="two")
+    shares = split(source.random_bytes(32), holders=2, threshold=2, source=source)
+    good = route.seal(shares, secret=secret, signer=one)
+    assert route.open(good, two) == tuple(shares)
+    low = bytes(KEY_BYTES) + good[KEY_BYTES:_SEALED]
+    wrong = [_flip(good[:_SEALED], at) for at in range(_SEALED)]
+    too_large = X25519PrivateKey.from_private_bytes(secret).exchange(two.public.agreement_key)
+    cipher = route._cipher(good[:KEY_BYTES], too_large)
+    beyond = good[:KEY_BYTES] + cipher.encrypt(bytes(12), b"\xff" * 66, route.public)
+    for sealed in (good[:_SEALED], low, beyond, *wrong):
+        box = sealed + one.sign(route._statement("share box", sealed))
+        dispute = Dispute(
+            dealer="one",
+            receiver="two",
+            evidence=route.public + box,
+            signature=route.accuse(box, two),
+            secret=secret,
+        )
+        opens = route.open(box, two) is not None
+        assert opens == (sealed == good[:_SEALED])
+        assert dispute.at_fault(plan, roster) == ("two" if opens else "one")
+    other = dataclasses.replace(dispute, evidence=route.public + good, secret=bytes(range(32)))
+    with pytest.raises(RemoteProtocolError, match="'two' did not sign"):
+        other.at_fault(plan, roster)
+    accused = dataclasses.replace(other, signature=route.accuse(good, two))
+    assert accused.at_fault(plan, roster) == "one"  # it does not answer for the box it dealt
+
+
+def _flip(data, at):
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
