@@ -28,7 +28,7 @@ from common.release.verify import Verified, verify
 from common.service.database import Database
 from common.study.document import Study
 from common.study.history import History, HistoryDigest
-from common.study.messages import ListPublished, ResultPublished, StepOpened, ToParty
+from common.study.messages import ListPublished, ResultPublished, StepOpened, StudyFinished, ToParty
 from common.study.script import ScriptRun
 from common.study.steps import SumStep, step_digest
 from common.study.sums import decode_total, sum_plan_of
@@ -158,7 +158,7 @@ def reasons_against(
         return ["we did not take part in this study to its end"]
     reasons = []
     received = records.journal.received_digests(study.digest)
-    if not _saw(received, study, results):
+    if not _saw(received, study, _published_to_us(records.journal, study, results)):
         reasons.append("the results in it are not those that were published to us")
     elif not told_missing(received, study, results, privacy.get("missing", {}), begin=begin):
         reasons.append("the parties it calls missing are not those that we were told of")
@@ -168,6 +168,16 @@ def reasons_against(
         currency = study.promise.currency
         reasons.append(f"our ledger has {currency} {paid} for it, its statement says {stated}")
     return reasons
+
+
+def _published_to_us(journal: Journal, study: Study, results: Sequence[bytes]) -> Sequence[bytes]:
+    """Return the results that came to us: all of them, unless we were away until the very end.
+
+    What we saw of the rest is the release. Nothing else came in their place: there were no more.
+    """
+    if _digest_of(StudyFinished(study=study.digest)) in journal.received_digests(study.digest):
+        return results
+    return results[: journal.traffic.results(study.digest)]
 
 
 def _saw(received: Sequence[bytes], study: Study, results: Sequence[bytes]) -> bool:

@@ -86,7 +86,7 @@ class Curator:
         self.outcomes = []
         self.begin = EveryKindOfStep
         self.prior_of = lambda study: None
-        self.clock = system_clock
+        self.clock, self.monotonic = system_clock, time.monotonic
         self.port = 0
         self.frame_timeout_s = 60.0
         self.running = False
@@ -108,7 +108,8 @@ class Curator:
             self.store,
             begin=self.begin,
             publish=self.publish,
-            clock=self.clock,
+            clock=lambda: self.clock(),  # a test may change both clocks
+            monotonic=lambda: self.monotonic(),
             later=self.background.submit,
             prior_of=self.prior_of,
         )
