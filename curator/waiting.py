@@ -87,7 +87,7 @@ class Lasting:
 
     since: float | None = None
 
-    def holds(self, seen: bool, *, now: float) -> bool:
+    def holds(self, *, seen: bool, now: float) -> bool:
         """Note a look; `now` is by a clock that cannot be set."""
         if not seen:
             self.since = None

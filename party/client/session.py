@@ -257,7 +257,7 @@ class StudySession:
         """Return the rows and what the study asks of them; refuse what the policy refuses."""
         context = self._context
         if study.expired(context.today()):
-            # The curator ends it. Were it declined, a clock that is wrong here would end it for all.
+            # The curator ends it. A clock that is wrong here must not end it for all.
             raise PolicyError(f"study {study.name!r}: {expiry(study)}")
         self._check_curator(connection, study)
         at_sight = context.policy.reasons_at_sight(

@@ -108,8 +108,8 @@ class Curator:
             self.store,
             begin=self.begin,
             publish=self.publish,
-            clock=lambda: self.clock(),  # a test may change both clocks
-            monotonic=lambda: self.monotonic(),
+            clock=lambda: self.clock(),  # noqa: PLW0108  # a test may change both clocks
+            monotonic=lambda: self.monotonic(),  # noqa: PLW0108
             later=self.background.submit,
             prior_of=self.prior_of,
         )
