@@ -334,6 +334,8 @@ class Store(StoreReader):
             "SELECT DISTINCT study FROM member INDEXED BY member_open CROSS JOIN study "
             "USING (study) WHERE settled = 0 AND ended_at IS NOT NULL"
         )
+        if not self._file.rows(ended):
+            return
         with self._file.transaction():
             self._file.write(f"INSERT OR IGNORE INTO queue_age SELECT study, 0 FROM ({ended})")  # noqa: S608  # ours
             self._file.write("UPDATE queue_age SET hours = hours + ?", (hours,))

@@ -15,6 +15,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.service.database import Database
 from common.service.process import system_clock
+from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.keyring import init_curator, init_party
 from curator.server.service import CuratorServer
@@ -385,3 +386,22 @@ def wrapping(party, kind):
             yield kind(connection)
 
     return dial_wrapped
+
+
+def dying_at(*kinds):
+    """Make a dialer whose party dies when a message of such a kind comes, before it is on disk."""
+
+    class Dying(Wrapped):
+        def work(self, study, *, received):
+            for whole in self.connection.work(study, received=received):
+                if isinstance(codec.TO_PARTY.decode(whole.body), kinds):
+                    raise Crash
+                yield whole
+
+    class DyingDialer(Dialer):
+        @contextlib.contextmanager
+        def dial(self):
+            with super().dial() as connection:
+                yield Dying(connection)
+
+    return DyingDialer

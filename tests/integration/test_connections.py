@@ -86,14 +86,14 @@ def silent_of(party, number):
 
 
 def test_a_party_has_so_many_connections_and_the_others_do_not_feel_it(narrow, caplog):
-    consortium = narrow(files=400)
+    consortium = narrow(files=4096)
     north, east = consortium.parties.values()
-    most = connections.Room(connections=200, files=400).of_a_party
-    assert most == 25
+    most = connections.MOST_OF_A_PARTY
+    assert connections.Room(connections=200, files=400).of_a_party == 25
     seen = consortium.curator.server.connections
-    with called_by(east, 40):
+    with called_by(east, 80):
+        wait_for(lambda: "party east has" in caplog.text)
         wait_for(lambda: 0 < seen.open <= most)
-        assert "party east has" in caplog.text
         with channel_of(north) as channel:
             call(channel, north)
 

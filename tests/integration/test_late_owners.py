@@ -23,7 +23,7 @@ from party.app import party_settings, source_settings
 from party.client.dialer import Dialer
 from party.journal import Journal, StudyState
 from party.owner import decisions
-from tests.harness.consortium import Crash, Wrapped
+from tests.harness.consortium import Crash, Wrapped, dying_at
 from tests.harness.deployed_folder import serving
 
 OWNERS = ("north", "east")
@@ -55,25 +55,6 @@ def join(place, name, port, study, *, dialer=Dialer):
         seen = context.review(study, context.open_source(study))
         decisions.approve(context.approvals, seen, at=context.now())
         return manager.run(once=True)
-
-
-def dying_at(*kinds):
-    """Make a dialer whose party dies when a message of such a kind comes, before it is on disk."""
-
-    class Dying(Wrapped):
-        def work(self, study, *, received):
-            for whole in self.connection.work(study, received=received):
-                if isinstance(codec.TO_PARTY.decode(whole.body), kinds):
-                    raise Crash
-                yield whole
-
-    class DyingDialer(Dialer):
-        @contextlib.contextmanager
-        def dial(self):
-            with super().dial() as connection:
-                yield Dying(connection)
-
-    return DyingDialer
 
 
 def run_without_the_end(place, written, *kinds):
