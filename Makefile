@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := common curator party parley benchmarks tests protos docs
 
-.PHONY: help install dev demo test test-spark test-all chaos soak check format protos docs wheelhouse clean
+.PHONY: help install dev demo test test-spark test-all chaos soak year check format protos docs wheelhouse clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
@@ -40,12 +40,15 @@ test-spark: .venv/.dev ## counts and rows of a small Spark cluster (needs Java 1
 test-all: .venv/.dev ## all tests, the slow ones too, with new examples for the property tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "" --hypothesis-profile wandering
 
-# Options of both in ARGS: make chaos ARGS="--seconds 60 --seed 7".
+# Options of these three in ARGS: make chaos ARGS="--seconds 60 --seed 7".
 chaos: .venv/.dev ## batches of studies under random faults, for five minutes
 	$(BIN)/python -m tests.chaos $(ARGS)
 
 soak: .venv/.dev ## 1,000 small studies; does memory, disk or anything else grow?
 	$(BIN)/python -m tests.chaos.soak $(ARGS)
+
+year: .venv/.dev ## a year of 50 studies, owners, clocks, backups and upgrades, in minutes
+	$(BIN)/python -m tests.chaos.year $(ARGS)
 
 check: .venv/.dev ## format, lint, types, import contracts, generated code
 	$(BIN)/ruff format --check $(SOURCES)

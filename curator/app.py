@@ -38,6 +38,7 @@ from curator.context import Outcome
 from curator.dashboard.serving import Place, serving_dashboard
 from curator.dashboard.site import Service
 from curator.metrics import curator_samples
+from curator.server.connections import Connections
 from curator.server.service import CuratorServer
 from curator.store.store import Store
 from curator.studies import Studies
@@ -234,7 +235,7 @@ def serve(
             actions=settings.dashboard_actions, deadline=settings.step_deadline,
         )  # fmt: skip
         try:
-            with _watched(settings, watched):
+            with _watched(settings, watched, server.connections):
                 watch = ExpiryWatch(clock)
                 while not stopping.wait(_LOOK_EVERY_S):
                     look(studies, upkeep, alerting)
@@ -246,14 +247,21 @@ def serve(
 
 
 @contextmanager
-def _watched(settings: CuratorSettings, service: Service) -> Iterator[None]:
+def _watched(
+    settings: CuratorSettings, service: Service, connections: Connections
+) -> Iterator[None]:
     """Serve the metrics and the dashboard that the settings ask for."""
     store, calls, files = service.studies.store, service.calls, service.files
     with (
         serving_metrics(
             settings.metrics,
             lambda: curator_samples(
-                store, calls, files, deadline=service.deadline, now=service.clock()
+                store,
+                calls,
+                files,
+                deadline=service.deadline,
+                now=service.clock(),
+                connections=connections.samples(),
             ),
         ),
         serving_dashboard(settings.dashboard_place, service),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.service.process import Clock, stamp
+from common.service.process import Clock, Monotonic, stamp
 from common.study.document import Study
 from common.study.ids import StudyId
 from common.study.messages import ToParty
@@ -19,7 +20,7 @@ from common.study.steps import Model, Step
 from common.study.transcript import Phases
 from curator.store.store import Store
 
-ONLINE_FOR = dt.timedelta(seconds=60)  # after a call; a node calls every few seconds
+ONLINE_FOR_S = 60.0  # after a call; a node calls every few seconds
 
 
 class Presence:
@@ -27,19 +28,22 @@ class Presence:
 
     It is about now, so it is kept in memory. A party is online while it waits for work, and for a
     minute after a call. A node that dies hangs up: then its party is offline until it calls again.
+    The minute is measured by a clock that cannot be set.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Monotonic = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._seen: dict[str, dt.datetime] = {}
+        self._seen: dict[str, dt.datetime] = {}  # for people
+        self._called: dict[str, float] = {}
         self._streams: Counter[str] = Counter()
         self._hung_up: set[str] = set()
 
     def saw(self, party: str, at: dt.datetime) -> bool:
         """Note that a party made a call; return whether it was offline before."""
         with self._lock:
-            away = not self._is_online(party, at)
-            self._seen[party] = at
+            away = not self._is_online(party)
+            self._seen[party], self._called[party] = at, self._monotonic()
             self._hung_up.discard(party)
             return away
 
@@ -61,18 +65,18 @@ class Presence:
         with self._lock:
             return dict(self._seen)
 
-    def online(self, at: dt.datetime) -> frozenset[str]:
+    def online(self) -> frozenset[str]:
         with self._lock:
-            known = self._seen.keys() | self._streams.keys()
-            return frozenset(name for name in known if self._is_online(name, at))
+            known = self._called.keys() | self._streams.keys()
+            return frozenset(name for name in known if self._is_online(name))
 
-    def _is_online(self, party: str, at: dt.datetime) -> bool:
+    def _is_online(self, party: str) -> bool:
         if self._streams[party]:
             return True
-        seen = self._seen.get(party)
-        if seen is None or party in self._hung_up:
+        called = self._called.get(party)
+        if called is None or party in self._hung_up:
             return False
-        return abs(at - seen) < ONLINE_FOR  # also when the clock was set back since
+        return self._monotonic() - called < ONLINE_FOR_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +108,7 @@ class StudyContext:
     # Makes the release and returns where it is; after a crash it makes an equal release.
     publish: Callable[[Outcome], Path]
     clock: Clock  # the time, for the records
+    monotonic: Monotonic  # seconds of a clock that cannot be set, for whatever has a limit
     # Runs something after the call that asked for it was answered.
     later: Callable[[Callable[[], None]], None]
     # Called with a study's digest and the parties for whom there may be something new; never inside
@@ -116,7 +121,7 @@ class StudyContext:
 
     def absent(self, parties: Iterable[str]) -> tuple[str, ...]:
         """Return those of the parties that are not online."""
-        online = self.presence.online(self.clock())
+        online = self.presence.online()
         return tuple(name for name in parties if name not in online)
 
     def queue(

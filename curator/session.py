@@ -54,7 +54,7 @@ from curator.role import CuratorRole
 from curator.states import Effect, Fail, Finish, Leave, Send
 from curator.steps import StepOpening, chosen_links
 from curator.store.records import Record, StudyState, Word
-from curator.waiting import Pause, Waiting
+from curator.waiting import Lasting, Pause, Waiting
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +73,7 @@ class StudySession:
         self._role = live_role(digest, lambda: self.study, context)
         self._waiting = Waiting()
         self._pause = Pause()
+        self._expired = Lasting()
         self._publishing = False
 
     @property
@@ -345,9 +346,11 @@ class StudySession:
         self._context.changed(self.digest, self.names)
 
     def _end_if_expired(self) -> None:
-        """End a study that not all parties approved by its last day."""
+        """End a study that not all parties approved by its last day, which is over for an hour."""
+        if self.record.state is not StudyState.WAITING:
+            return
         today = self._context.clock().astimezone(dt.UTC).date()
-        if self.record.state is StudyState.WAITING and self.study.expired(today):
+        if self._expired.holds(seen=self.study.expired(today), now=self._context.monotonic()):
             self._end_early(
                 StudyState.FAILED,
                 f"not approved by {', '.join(self.waiting_for)} by {self.study.expires}, its last "

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from common.service.process import Clock, logging_failures
+from common.service.process import Clock, Monotonic, logging_failures
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.script import ScriptRun
@@ -35,12 +36,13 @@ class Studies:
         clock: Clock,
         later: Callable[[Callable[[], None]], None],
         prior_of: Callable[[Study], Path | None] = lambda study: None,
+        monotonic: Monotonic = time.monotonic,
     ) -> None:
         self.store, self._prior_of = store, prior_of
-        self.presence = Presence()
+        self.presence = Presence(monotonic)
         self.context = StudyContext(
             store=store, presence=self.presence, begin=begin, publish=publish, clock=clock,
-            later=later, changed=self.wake,
+            monotonic=monotonic, later=later, changed=self.wake,
         )  # fmt: skip
         self._sessions: dict[StudyId, StudySession] = {}
         self._introduced = {

@@ -7,26 +7,27 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from common.errors import ParleyError
 from common.service.alerts import Event, Hook
-from common.service.process import logging_failures, stamp
+from common.service.process import Monotonic, logging_failures, stamp
 from common.study.ids import StudyId, short_id
 from common.wording import moment
 from curator.store.records import Alert
-from curator.store.store import KEEP_QUEUES, Store
+from curator.store.store import Store
 from curator.studies import Studies
-from curator.waiting import Pause, waited
+from curator.waiting import Pause, Waits
 
 logger = logging.getLogger(__name__)
 
-WRITE_CALLS_EVERY = dt.timedelta(minutes=1)
+WRITE_CALLS_EVERY_S = 60.0
 OVERDUE, WAITING = "overdue", "waiting"
-_DROP_QUEUES_EVERY = dt.timedelta(hours=1)
-_GIVE_UP_AFTER = dt.timedelta(days=1)
+_AGE_QUEUES_EVERY_S = 3600.0
+_GIVE_UP_AFTER_S = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,9 @@ class WaitingLimits:
 
     deadline: dt.timedelta  # before its study is overdue
     warning: dt.timedelta = dt.timedelta.max  # before the operator is told
+    # Before a study ends or goes on without a party, whatever the deadline: parties have to find
+    # a curator that was started again.
+    least: dt.timedelta = dt.timedelta(minutes=1)
     # Whether an overdue study ends; otherwise the operator is told, once a step.
     end_overdue: bool = False
 
@@ -42,25 +46,28 @@ class WaitingLimits:
 class Upkeep:
     """Looks after the studies of a curator.
 
-    A study that may miss the parties it waits for goes on without them after the deadline.
+    A study that may miss the parties it waits for goes on without them after the deadline. What is
+    decided here for good is measured by a clock that cannot be set, while this process runs.
     """
 
     def __init__(self, studies: Studies, limits: WaitingLimits) -> None:
         self._studies, self._limits = studies, limits
+        context = studies.context
+        self._waits = Waits(context.clock, context.monotonic)
         self._told: Mapping[StudyId, tuple[str, str]] = {}
-        self._calls_written = self._queues_dropped = dt.datetime.min.replace(tzinfo=dt.UTC)
+        self._calls_written = self._queues_aged = context.monotonic()
 
     def look(self) -> None:
         """Do whatever is due."""
-        now = self._studies.context.clock()
+        now = self._studies.context.monotonic()
         self._go_on_as_asked()
-        self._limit_waiting(now)
-        if abs(now - self._calls_written) >= WRITE_CALLS_EVERY:
+        self._limit_waiting()
+        if now - self._calls_written >= WRITE_CALLS_EVERY_S:
             self.write_calls()
             self._calls_written = now
-        if abs(now - self._queues_dropped) >= _DROP_QUEUES_EVERY:
-            self._studies.store.drop_queues(ended_before=stamp(now - KEEP_QUEUES))
-            self._queues_dropped = now
+        if now - self._queues_aged >= _AGE_QUEUES_EVERY_S:
+            self._studies.store.age_queues(hours=1)  # one, however long this process was stopped
+            self._queues_aged = now
 
     def write_calls(self) -> None:
         """Put on disk when every party called last: for commands, and for after a restart."""
@@ -78,16 +85,18 @@ class Upkeep:
             except ParleyError as error:  # such as: no step is open. It is tried again
                 logger.warning("study %s: %s", short_id(study), error)
 
-    def _limit_waiting(self, now: dt.datetime) -> None:
-        told: dict[StudyId, tuple[str, str]] = {}
-        for study, since in self._studies.store.waiting_since().items():
-            wait = waited(since, now)
-            if wait > self._limits.deadline and self._go_on_without(study, now):
+    def _limit_waiting(self) -> None:
+        limits, told = self._limits, dict[StudyId, tuple[str, str]]()
+        patience = max(limits.deadline, limits.least)
+        for study, waits in self._waits.look(self._studies.store.all_awaited()).items():
+            wait, since = max(waits.values()), min(each.since for each in waits)
+            late = [each.party for each, length in waits.items() if length > patience]
+            if late and self._go_on_without(study, late):
                 continue
-            if wait > self._limits.deadline and self._limits.end_overdue:
+            if late and limits.end_overdue:
                 self._end(study, since)
-            elif wait > min(self._limits.warning, self._limits.deadline):
-                event = OVERDUE if wait > self._limits.deadline else WAITING
+            elif wait > min(limits.warning, limits.deadline):
+                event = OVERDUE if wait > limits.deadline else WAITING
                 told[study] = (event, since)
                 if self._told.get(study) != told[study]:
                     self._tell(study, event, since)
@@ -102,16 +111,17 @@ class Upkeep:
         logger.warning("study %s%s: %s", short_id(study), late, words)
         store.add_alert(study, event, words=words, at=self._studies.context.now())
 
-    def _go_on_without(self, study: StudyId, now: dt.datetime) -> bool:
-        """Declare the overdue parties missing, if the study can do without them."""
+    def _go_on_without(self, study: StudyId, late: Sequence[str]) -> bool:
+        """Declare the overdue parties missing, if the study can do without them.
+
+        Not while every other party is away, too: then it may be the curator that is cut off.
+        """
         session = self._studies.known(study)
-        late = [
-            each.party
-            for each in self._studies.store.awaited(study)
-            if waited(each.since, now) > self._limits.deadline
-        ]
         with logging_failures(logger, "study %s cannot go on now", short_id(study)):
-            if session is not None and late and session.can_miss(len(late)):
+            if session is None or not session.can_miss(len(late)):
+                return False
+            others = set(session.names) - set(late)
+            if others & self._studies.presence.online():
                 return all(session.declare_missing(party) for party in late)
         return False
 
@@ -127,21 +137,30 @@ class Upkeep:
 class Alerting:
     """Hands the events in the store to the operator's webhook or command, in order, one at a time.
 
-    An event that is not taken is tried again, for a day; then it is dropped. After a crash an event
-    may be delivered twice.
+    An event that is not taken is tried again, for a day of running; then it is dropped. After a
+    crash an event may be delivered twice.
     """
 
-    def __init__(self, store: Store, hook: Hook, workers: ThreadPoolExecutor) -> None:
+    def __init__(
+        self,
+        store: Store,
+        hook: Hook,
+        workers: ThreadPoolExecutor,
+        *,
+        monotonic: Monotonic = time.monotonic,
+    ) -> None:
         self._store, self._hook, self._workers = store, hook, workers
+        self._monotonic = monotonic
         self._pause = Pause()
         self._telling: tuple[Alert, Future[None]] | None = None
+        self._failed_since: float | None = None  # of the event that is tried again
 
-    def look(self, now: dt.datetime) -> None:
+    def look(self) -> None:
         """Note what was taken, and hand over the next event."""
         if self._telling is not None:
             if not self._telling[1].done():
                 return
-            self._settle(*self._telling, now=now)
+            self._settle(*self._telling)
             self._telling = None
         pending = self._store.alerts()
         if not pending:
@@ -152,16 +171,19 @@ class Alerting:
             alert = pending[0]
             self._telling = alert, self._workers.submit(self._hook.tell, _event(alert))
 
-    def _settle(self, alert: Alert, told: Future[None], *, now: dt.datetime) -> None:
-        error = told.exception()
+    def _settle(self, alert: Alert, told: Future[None]) -> None:
+        error, now = told.exception(), self._monotonic()
         if error is None:
             self._pause.end()
         else:
             self._pause.lengthen()
             logger.warning("%s", error)
-            if waited(alert.at, now) < _GIVE_UP_AFTER:
+            if self._failed_since is None:
+                self._failed_since = now
+            if now - self._failed_since < _GIVE_UP_AFTER_S:
                 return
             logger.error("the operator was never told: study %s: %s", alert.name, alert.event)
+        self._failed_since = None
         self._store.drop_alerts(alert.number)
 
 
@@ -175,7 +197,7 @@ def look(studies: Studies, upkeep: Upkeep, alerting: Alerting) -> None:
     with logging_failures(logger, "looking for what is due"):
         upkeep.look()
     with logging_failures(logger, "looking for alerts"):
-        alerting.look(studies.context.clock())
+        alerting.look()
 
 
 def _event(alert: Alert) -> Event:

@@ -1,17 +1,21 @@
-"""The parties that a study waits for, and pauses between attempts at what failed."""
+"""The parties that a study waits for and how long, and pauses between attempts at what failed."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from common.service.process import Clock, Monotonic
 from common.study.ids import StudyId
 from common.wording import moment
 from curator.store.records import Awaited, Word
 from curator.store.store import Store
 
 _MOST_LOOKS = 300  # between two attempts; the curator looks every second
+_INTERRUPTION_S = 30.0  # between two looks, or between what two clocks say of the time between
+_LASTING_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,53 @@ class Waiting:
 def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
     excluded = set(others)
     return [name for name in names if name not in excluded]
+
+
+class Waits:
+    """Measures how long parties are waited for, from look to look.
+
+    The clock that measures cannot be set. All waits begin anew when the process starts, when it did
+    not run for a while, and when the wall clock was set: parties could not call then, or were
+    refused for the dates in their certificates.
+    """
+
+    def __init__(self, clock: Clock, monotonic: Monotonic) -> None:
+        self._clock, self._monotonic = clock, monotonic
+        self._looked = (monotonic(), clock())
+        self._since: dict[tuple[StudyId, Awaited], float] = {}
+
+    def look(
+        self, awaited: Iterable[tuple[StudyId, Awaited]]
+    ) -> Mapping[StudyId, Mapping[Awaited, dt.timedelta]]:
+        """Return how long every study has waited for each of its parties."""
+        if self._was_interrupted():
+            self._since = {}
+        now = self._looked[0]
+        self._since = {wait: self._since.get(wait, now) for wait in awaited}
+        waits: dict[StudyId, dict[Awaited, dt.timedelta]] = defaultdict(dict)
+        for (study, each), since in self._since.items():
+            waits[study][each] = dt.timedelta(seconds=now - since)
+        return waits
+
+    def _was_interrupted(self) -> bool:
+        (ran, time), self._looked = self._looked, (self._monotonic(), self._clock())
+        passed, shown = self._looked[0] - ran, (self._looked[1] - time).total_seconds()
+        return max(passed, abs(shown - passed)) > _INTERRUPTION_S
+
+
+@dataclass(slots=True)
+class Lasting:
+    """Whether something was seen at every look for an hour: a clock may be wrong for a moment."""
+
+    since: float | None = None
+
+    def holds(self, *, seen: bool, now: float) -> bool:
+        """Note a look; `now` is by a clock that cannot be set."""
+        if not seen:
+            self.since = None
+        elif self.since is None:
+            self.since = now
+        return self.since is not None and now - self.since >= _LASTING_S
 
 
 @dataclass(slots=True)

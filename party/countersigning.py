@@ -178,7 +178,10 @@ def reasons_against(
     else:
         return ["we did not take part in this study to its end"]
     received = records.journal.received_digests(study.digest)
-    if not _saw(received, study, results[: counted.results]):
+    seen = results[: counted.results]
+    if not counted.left:
+        seen = _published_to_us(records.journal, study, results, privacy)
+    if not _saw(received, study, seen):
         reasons.append("the results in it are not those that were published to us")
     elif not told_missing(received, study, results, missing, counted=counted, begin=begin):
         reasons.append("the parties it calls missing are not those that we were told of")
@@ -208,6 +211,18 @@ class Counted:
     def results(self) -> int:
         """How many results the party must have seen: of the sum it left in, it saw none."""
         return self.sums - 1 if self.left else self.sums
+
+
+def _published_to_us(
+    journal: Journal, study: Study, results: Sequence[bytes], privacy: Mapping[str, Any]
+) -> Sequence[bytes]:
+    """Return the results that came to us: all of them, unless we were away until the very end.
+
+    What we saw of the rest is the release. Nothing else came in their place: there were no more.
+    """
+    if _finished(study, privacy) in journal.received_digests(study.digest):
+        return results
+    return results[: journal.traffic.results(study.digest)]
 
 
 def _saw(received: Sequence[bytes], study: Study, results: Sequence[bytes]) -> bool:
@@ -277,8 +292,13 @@ def _told_of_leaving(
         return False
     if counted.left or set(left) <= set(missing):
         return True
-    out = _in_order(study, {*left, *missing})
-    return _digest_of(StudyFinished(study=study.digest, missing=out)) in came
+    return _finished(study, privacy) in came
+
+
+def _finished(study: Study, privacy: Mapping[str, Any]) -> bytes:
+    """Return the digest of the message that ends the study, as the statement has it."""
+    out = _in_order(study, {*privacy.get("left", {}), *privacy.get("missing", {})})
+    return _digest_of(StudyFinished(study=study.digest, missing=out))
 
 
 def _told_in_step(

@@ -36,6 +36,7 @@ _ours: set[Path] = set()  # state folders that services of this process are alon
 
 
 Clock = Callable[[], dt.datetime]
+Monotonic = Callable[[], float]
 
 
 def system_clock() -> dt.datetime:

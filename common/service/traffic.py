@@ -90,6 +90,15 @@ class TrafficLog:
         )
         return int(newest)
 
+    def results(self, study: StudyId) -> int:
+        """Return how many steps had their result."""
+        ((closed,),) = self._file.rows(
+            "SELECT COUNT(*) FROM step_time WHERE study = ? AND step != ? "
+            "AND closed_ms IS NOT NULL",
+            (study, _SETTING_UP_STEP),
+        )
+        return int(closed)
+
     def phases(self, study: StudyId) -> Phases:
         """Return what a study took so far, phase by phase, in the order of their first steps."""
         found = {SETTING_UP: PhaseTraffic()}

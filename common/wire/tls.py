@@ -44,6 +44,11 @@ SERVER_OPTIONS: Options = (
     ("grpc.max_concurrent_streams", 100),
     # A connection that does not say who it is holds a descriptor no longer than this.
     ("grpc.server_handshake_timeout_ms", 10_000),
+    # A node hangs up when it has nothing to ask. Calls under way at the age have until the end of
+    # the grace: a release takes hours on a slow line, and calls have limits of their own.
+    ("grpc.max_connection_idle_ms", 30_000),
+    ("grpc.max_connection_age_ms", 3_600_000),
+    ("grpc.max_connection_age_grace_ms", 24 * 3_600_000),
     ("grpc.so_reuseport", 0),  # a second curator on the same port is an error, not a coin toss
 )
 _CLOSED = (
@@ -73,10 +78,14 @@ _DISTRUSTED = (  # why a certificate of the curator's does not do
 )
 
 
-def server_options(*, open_files: int) -> Options:
-    """Return how a server listens whose process may have so many files open."""
-    most = max(open_files - _FILES_OF_OUR_OWN, open_files // 2)
-    return (*SERVER_OPTIONS, ("grpc.max_allowed_incoming_connections", most))
+def most_connections(*, open_files: int) -> int:
+    """Return how many connections a server takes whose process may have so many files open."""
+    return max(open_files - _FILES_OF_OUR_OWN, open_files // 2)
+
+
+def server_options(*, connections: int) -> Options:
+    """Return how a server listens that takes so many connections."""
+    return (*SERVER_OPTIONS, ("grpc.max_allowed_incoming_connections", connections))
 
 
 def server_credentials(files: CredentialFiles) -> grpc.ServerCredentials:

@@ -102,7 +102,7 @@ class Dashboard:
 
     def _make(self, now: dt.datetime) -> dict[str, object]:
         views = [self._view(record) for record in self._reader.newest(MOST_STUDIES)]
-        online = self._service.studies.presence.online(now)
+        online = self._service.studies.presence.online()
         expires = self._service.files.load().certificate.not_valid_after_utc
         return {
             "software": self._service.software,

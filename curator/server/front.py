@@ -20,6 +20,7 @@ from common.wire.catalogue import ErrorCode, WireError, classify
 from common.wire.pki.peers import Peer
 from curator.metrics import CallCounter
 from curator.server.admission import Admission, AdmittedCall, Kind
+from curator.server.connections import Connections
 
 logger = logging.getLogger(__name__)
 logger.addFilter(RateLimit())
@@ -66,8 +67,10 @@ class Front:
         admission: Admission,
         identify: Callable[[grpc.ServicerContext], Peer],
         calls: CallCounter,
+        connections: Connections,
     ) -> None:
         self._admission, self._identify, self._calls = admission, identify, calls
+        self._connections = connections
 
     def handler(
         self,
@@ -100,7 +103,7 @@ class Front:
         """Surround a call: an error in it is logged, and refused by its code."""
         party = ""
         try:
-            peer = self._identify(context)
+            peer = self._peer(context)
             party = peer.name
             with self._admission.admitted(kind, peer, context) as call:
                 try:
@@ -110,6 +113,17 @@ class Front:
         except Exception as error:  # noqa: BLE001  # logged, and the call is aborted
             self._refuse(name, party, error, context)
         self._calls.add(name, outcome="OK")
+
+    def _peer(self, context: grpc.ServicerContext) -> Peer:
+        """Return the party that makes a call, and note whose the connection is."""
+        try:
+            peer = self._identify(context)
+        except WireError as error:
+            if error.code is ErrorCode.CERTIFICATE_REVOKED:
+                self._connections.refused(context.peer())
+            raise
+        self._connections.called(peer, context.peer())
+        return peer
 
     def _refuse(
         self, name: str, party: str, error: Exception, context: grpc.ServicerContext

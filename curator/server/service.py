@@ -28,10 +28,11 @@ from common.service.process import raise_open_files
 from common.wire import strict
 from common.wire.pki.credentials import CredentialFiles
 from common.wire.pki.peers import Revocations
-from common.wire.tls import server_credentials, server_options
+from common.wire.tls import most_connections, server_credentials, server_options
 from common.wire.v1.curator_pb2 import DESCRIPTOR
 from curator.metrics import CallCounter
 from curator.server.admission import Admission, AdmittedCall, Kind, limits
+from curator.server.connections import Connections, Room
 from curator.server.front import Front, each, one
 from curator.server.servicer import CuratorServicer
 from curator.studies import Studies
@@ -72,9 +73,12 @@ class CuratorServer:
         most = limits(most_streams)
         threads = sum(limit.total for limit in most.values()) + _SPARE_THREADS
         self._threads = ThreadPoolExecutor(threads, "call")  # made when they are needed
-        options = server_options(open_files=raise_open_files())
+        files_allowed = raise_open_files()
+        room = Room(connections=most_connections(open_files=files_allowed), files=files_allowed)
+        options = server_options(connections=room.connections)
         self._server = grpc.server(self._threads, options=options)
         revocations = Revocations(revoked)
+        self.connections = Connections(room, revocations)
         self._admission = Admission(most, revocations, timeout_s=frame_timeout_s)
         servicer = CuratorServicer(
             studies,
@@ -85,7 +89,7 @@ class CuratorServer:
             identity=identity,
         )
         self.calls = CallCounter()
-        front = Front(self._admission, servicer.identify, self.calls)
+        front = Front(self._admission, servicer.identify, self.calls, self.connections)
         handlers = [
             _curator_handler(front, servicer),
             _health_handler(front, lambda: self._serving),
@@ -104,6 +108,7 @@ class CuratorServer:
                 f"cannot listen on {self._listen}: is it in use? Another curator may run already. "
                 "Ask `parley doctor curator`"
             ) from error
+        self.connections.port = port
         self._server.start()
         self._serving = True
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
@@ -123,8 +128,9 @@ class CuratorServer:
         while not self._stopped.wait(_LOOK_EVERY_S):
             try:
                 self._admission.look()
+                self.connections.look()
             except Exception:  # the boundary of a thread that must not end
-                logger.exception("looking at the calls under way failed")
+                logger.exception("looking at calls and connections failed")
 
 
 def _curator_handler(front: Front, servicer: CuratorServicer) -> grpc.GenericRpcHandler:

@@ -6,14 +6,14 @@ was queued for the parties is sent as it was, byte for byte. `common.service.dur
 both services.
 
 When a study ends, its secrets go: the Paillier key, the keys of its steps, what the parties sent.
-A queue stays until its party has acknowledged it, at most `KEEP_QUEUES` after the end.
+A queue stays until its party has acknowledged it, or until the curator has run for `KEEP_QUEUES_H`
+hours since the end. No wall clock decides that: one that is wrong for a moment drops nothing.
 
 Not here: what messages mean, and when a study starts. `curator.session` knows.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -31,13 +31,14 @@ from common.wire.strict import MOST_STUDY_BYTES
 from curator.store.reader import StoreReader
 from curator.store.records import Alert, Links, StepRecord, StudyState, Word
 
-KEEP_QUEUES = dt.timedelta(days=30)  # of an ended study, for a party that does not acknowledge
+KEEP_QUEUES_H = 30 * 24  # of an ended study, for a party that does not acknowledge
 
 # `step` is for people who watch: what was opened when, and at what cost; it stays. `member` lists
 # the parties of a study in their order; a party is settled when the study ended and the party has
 # every message. `held` is a step that is opened when all of its owners call. `awaited` says whose
 # call or answer a study waits for. `absence` says who left a study, and stays. `alert` is what the
-# operator has not been told yet.
+# operator has not been told yet. `queue_age` is how many hours the curator has run since a study
+# ended whose queue is not acknowledged.
 #
 # What a running curator asks again and again has an index without the studies that are over, and
 # the queries name it: SQLite would rather read the table in its order.
@@ -124,6 +125,10 @@ CREATE TABLE IF NOT EXISTS step (
     costs TEXT NOT NULL,
     links TEXT NOT NULL,
     PRIMARY KEY (study, number)
+) STRICT;
+CREATE TABLE IF NOT EXISTS queue_age (
+    study BLOB PRIMARY KEY REFERENCES study (study),
+    hours INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS paillier_key (
     study BLOB PRIMARY KEY REFERENCES study (study),
@@ -348,19 +353,22 @@ class Store(StoreReader):
                 (study, party, study, study, party),
             )
 
-    def drop_queues(self, *, ended_before: str) -> None:
-        """Drop the messages of studies that ended before a time, acknowledged or not."""
-        old = self._file.rows(
+    def age_queues(self, *, hours: int) -> None:
+        """Note that the curator ran for so many hours; drop queues that were kept for too long."""
+        ended = (
             "SELECT DISTINCT study FROM member INDEXED BY member_open CROSS JOIN study "
-            "USING (study) WHERE settled = 0 AND ended_at < ?",
-            (ended_before,),
+            "USING (study) WHERE settled = 0 AND ended_at IS NOT NULL"
         )
-        if not old:
+        if not self._file.rows(ended):
             return
         with self._file.transaction():
+            self._file.write(f"INSERT OR IGNORE INTO queue_age SELECT study, 0 FROM ({ended})")  # noqa: S608  # ours
+            self._file.write("UPDATE queue_age SET hours = hours + ?", (hours,))
+            old = self._file.rows("SELECT study FROM queue_age WHERE hours >= ?", (KEEP_QUEUES_H,))
             for (study,) in old:
                 self.outbox.drop(study)
                 self._file.write("UPDATE member SET settled = 1 WHERE study = ?", (study,))
+            self._file.write(f"DELETE FROM queue_age WHERE study NOT IN ({ended})")  # noqa: S608  # ours
 
     def paillier_key(self, study: StudyId) -> PrivateKey | None:
         found = self._file.rows("SELECT key FROM paillier_key WHERE study = ?", (study,))

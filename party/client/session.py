@@ -22,7 +22,7 @@ from common.study.ids import StudyId, short_id
 from common.study.signatures import approval_statement
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import NumberedMessage
-from party.client.connection import ENDED, OPEN, Connection, Summary
+from party.client.connection import DONE, OPEN, Connection, Summary
 from party.client.context import PartyContext, PinnedRows
 from party.client.turn import Turn
 from party.journal import StudyState
@@ -38,7 +38,6 @@ _ACKNOWLEDGE_EVERY = 8  # messages; an acknowledgement costs a call, and saves t
 _OPENINGS = 3  # of a table that does not fit a study, before it is refused: it may be in the works
 # All that the curator is told: why is the owner's own business, and may say something about rows.
 _DECLINED = "the owner does not take part in this study"
-_EXPIRED = "the study has expired"
 _OTHER_PRIOR = "the prior is not the release that the study names"
 _OTHER_CURATOR = "this curator is not the one that the study pins"
 _OUTSIDE_POLICY = "the owner's policy does not allow this study"
@@ -127,6 +126,8 @@ class StudySession:
             # Whatever the curator says it has: nothing works around an owner's no.
             word = "declined" if decision.withdrawn_at is None else "withdrawn"
             self._refuse(connection, f"study {short_id(self._digest)} was {word} by its owner")
+        if summary.state not in OPEN and self._queue_is_gone(connection):
+            return self._close(summary)
         study = self._fetched(connection)
         if decision is None or (not summary.approved and summary.state in OPEN):
             self._node = self._approve(connection, study)
@@ -136,30 +137,46 @@ class StudySession:
         if self._node is None:
             return None
         self._catch_up(connection, self._node, summary)
-        try:
-            self._work(turn, connection, self._node, summary)
-        except WireError as error:
-            if error.code is not ErrorCode.OUT_OF_ORDER or summary.state not in ENDED:
-                raise
-        return self._outcome(turn, self._node, summary)
+        self._work(turn, connection, self._node, summary)
+        if self._node.state is not StudyState.RUNNING:
+            return self._told(self._node.state)
+        if not turn.ceded:
+            raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
+        return None
 
-    def _outcome(self, turn: Turn, node: PartyNode, summary: Summary) -> StudyState | None:
-        """Return how the study ended, None if only the turn did; raise if the stream broke off."""
-        if node.state is StudyState.RUNNING:
-            if turn.ceded:
-                return None
-            if summary.state not in ENDED:
-                raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
-            # A curator that was rolled back cannot say so in the messages that we had.
-            reason = f"at the curator the study is {summary.state}"
-            self._context.journal.end(
-                self._digest, StudyState.ABORTED, reason=reason, at=self._context.now()
-            )
+    def _queue_is_gone(self, connection: Connection) -> bool:
+        """Say whether the curator has no message left for us about a study that ended there.
+
+        We came too late for them, or one of the two folders was rolled back.
+        """
+        received = self._context.journal.newest_received(self._digest)
+        try:
+            return next(connection.work(self._digest, received=received), None) is None
+        except WireError as error:
+            if error.code is not ErrorCode.OUT_OF_ORDER:
+                raise
+            return True
+
+    def _close(self, summary: Summary) -> StudyState:
+        """End a study here that ended at the curator, without its last messages.
+
+        It finished for us, too, if it was done with everything that we ever sent: whatever is
+        missing here was published, and is in the release.
+        """
+        journal, released = self._context.journal, self._context.journal.newest_released
+        sent, at = released(self._digest), self._context.now()
+        ending = StudyState.ABORTED
+        if summary.state == DONE and 0 < sent == summary.submitted:
+            journal.acknowledge(self._digest, sent, at=at)
+            ending = StudyState.FINISHED
+        reason = f"at the curator the study is {summary.state}, and its last messages are gone"
+        journal.end(self._digest, ending, reason=reason, at=at)
+        return self._told(ending)
+
+    def _told(self, ending: StudyState) -> StudyState:
         spent = self._context.ledger.spent(self._digest.hex())
-        logger.info(
-            "study %s: %s, epsilon %s spent", short_id(self._digest), node.state.value, spent
-        )
-        return node.state
+        logger.info("study %s: %s, epsilon %s spent", short_id(self._digest), ending.value, spent)
+        return ending
 
     def _work(self, turn: Turn, connection: Connection, node: PartyNode, summary: Summary) -> None:
         """Take in and answer, until the study, the stream or the turn is over."""
@@ -240,9 +257,8 @@ class StudySession:
         """Return the rows and what the study asks of them; refuse what the policy refuses."""
         context = self._context
         if study.expired(context.today()):
-            self._refuse(
-                connection, f"study {study.name!r}: {expiry(study)}", public_reason=_EXPIRED
-            )
+            # The curator ends it. A clock that is wrong here must not end it for all.
+            raise PolicyError(f"study {study.name!r}: {expiry(study)}")
         self._check_curator(connection, study)
         at_sight = context.policy.reasons_at_sight(
             study,

@@ -95,6 +95,7 @@ class SessionManager:
         self._wake = threading.Event()
         self._look_at = 0.0
         self._reached = False
+        self._asks_for_all, self._listed_all = True, False
         self._said_full = False
 
     def run(self, *, once: bool, only: StudyId | None = None) -> dict[StudyId, Ending]:
@@ -182,9 +183,18 @@ class SessionManager:
                 free.add(each.study)
             if each.study in free:
                 self._consider(self._places[each.study], each, once=once)
-        for study in free - {each.study for each in listed}:
-            if self._places[study].ending is None and self._places[study].error is None:
+        self._miss(free - {each.study for each in listed})
+
+    def _miss(self, unlisted: Iterable[StudyId]) -> None:
+        """Ask once for all studies, also those that ended; then the curator lost one."""
+        for study in unlisted:
+            place = self._places[study]
+            if place.ending is not None or time.monotonic() < place.not_before:
+                continue
+            if self._listed_all:
                 self._fail(study, WireError(ErrorCode.STUDY_UNKNOWN, short_id(study)))
+            else:
+                self._asks_for_all, self._look_at = True, 0.0
 
     def _invited(self, backoff: Backoff) -> list[Summary] | None:
         """Return the studies that list us, newest first; None if the curator is out of reach."""
@@ -193,7 +203,7 @@ class SessionManager:
             with self._dialer.dial() as connection:
                 # Everything is compared with our journal once a connection; a poll is about news.
                 invited = connection.enrol(
-                    self._context.name, identity, with_ended=not self._reached
+                    self._context.name, identity, with_ended=self._asks_for_all
                 )
                 require_no_rollback(self._context.journal, self._context.policy, invited)
                 self._tidy(connection, invited)
@@ -201,12 +211,13 @@ class SessionManager:
             return None  # the loop sees next that this node stops
         except WireError as error:
             logger.warning("looking for studies: %s", error)
-            self._reached = False
+            self._reached, self._asks_for_all = False, True
             self._stopping.wait(backoff.after(error, out_of_reach=_OUT_OF_REACH))
             return None
         if not self._reached:
             logger.info("the curator is reached; studies that list us: %d", len(invited))
             self._reached = True
+        self._listed_all, self._asks_for_all = self._asks_for_all, False
         backoff.progressed()
         return invited
 

@@ -1,9 +1,10 @@
 """Batches of studies under random faults: `python -m tests.chaos --seconds 300 --seed 1`.
 
 A curator and its parties run as the processes of a deployment, over mutual TLS on loopback. While a
-batch of studies runs, processes are killed, stopped and suspended, disks fill up and the curator is
-flooded, each for a few seconds. An observer keeps every message, charge and release that it ever
-saw. After each batch everything is started again and must come to the end of an undisturbed batch.
+batch of studies runs, processes are killed, stopped and suspended, disks fill up, clocks jump and
+the curator is flooded, each for a few seconds. An observer keeps every message, charge and release
+that it ever saw. After each batch everything is started again and must come to the end of an
+undisturbed batch.
 
 Exit code 1 on any violation. The seed repeats the studies and the faults, up to the timing of the
 machine.
@@ -30,6 +31,9 @@ _EPSILONS = ("1", "1/2", "0.3", "2")
 _WITH_EVERYBODY = 0.6
 _REFUSED = 0.1
 _PAUSE_S = 1.5
+_MAY_MISS = 0.5
+_WITHOUT_TURNS = ("dp-ccbn", "floor", "subn+")  # methods that can do without an owner
+_ENOUGH = 4  # owners, for one of them to be missed
 _DISK = "16m"
 
 
@@ -54,6 +58,7 @@ class Figures:
     options: Options
     seconds: float = 0.0
     studies: int = 0
+    may_miss: int = 0
     refused: int = 0
     done: int = 0
     verified: int = 0
@@ -67,6 +72,7 @@ class Figures:
 
     def rows(self):
         yield "studies offered", self.studies
+        yield "of these, with may_miss", self.may_miss
         yield "done", self.done
         yield "verified, signed by all parties", self.verified
         yield "refused by a policy, as they must be", self.refused
@@ -122,6 +128,7 @@ def _run_batch(world, faults, chance, figures, number, until):
         time.sleep(chance.uniform(0, _PAUSE_S))
     checks.settle(world, offers, seconds=options.settle_s)
     figures.studies += len(offers)
+    figures.may_miss += sum(offer.study.may_miss > 0 for offer in offers)
     figures.refused += len(offers) - len(wanted)
     figures.done += checks.done(world, wanted)
     figures.verified += checks.verify(world, wanted)
@@ -134,12 +141,18 @@ def _offer(world, chance, name):
     if chance.random() > _WITH_EVERYBODY:
         members = chance.sample(members, chance.randint(2, len(members)))
     refused = chance.random() < _REFUSED
+    method = chance.choice([name for name, each in methods().items() if not each.parties])
+    aggregation, may_miss = chance.choice([Aggregation.MASKED, Aggregation.PAILLIER]), 0
+    if len(members) >= _ENOUGH and chance.random() < _MAY_MISS:
+        # No owner is away for long, so none may be missed.
+        method, aggregation, may_miss = chance.choice(_WITHOUT_TURNS), Aggregation.MASKED, 1
     return world.offer(
         name,
         refused=refused,
         members=members,
-        method=chance.choice([name for name, each in methods().items() if not each.parties]),
-        aggregation=chance.choice([Aggregation.MASKED, Aggregation.PAILLIER]),
+        method=method,
+        aggregation=aggregation,
+        may_miss=may_miss,
         epsilon=Fraction(PER_STUDY + 1) if refused else Fraction(chance.choice(_EPSILONS)),
     )
 

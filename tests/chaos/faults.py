@@ -21,11 +21,14 @@ KINDS = {
     "SIGTERM": (14, 2.0),
     "SIGSTOP": (12, 5.0),
     "full disk": (8, 4.0),
+    "clock": (20, 4.0),
     "undecodable messages": (4, 2.0),
     "polls": (4, 2.0),
     "silent calls": (4, 3.0),
     "silent connections": (4, 3.0),
 }
+_HOUR, _DAY = 3600, 24 * 3600
+_WRONG_BY_S = (-20 * _HOUR, -_HOUR // 2, 2 * _HOUR, _DAY, 31 * _DAY, 200 * _DAY)
 AT_ONCE = ("two at once", "everybody at once")
 
 
@@ -47,6 +50,7 @@ class Faults:
             "SIGTERM": self._terminate,
             "SIGSTOP": self._suspend,
             "full disk": self._fill,
+            "clock": self._set_clocks,
         } | {kind: partial(_flood, kind) for kind in _FLOODS}
 
     @property
@@ -64,6 +68,8 @@ class Faults:
 
     def _victims(self, kind):
         everybody, luck = self.world.everybody, self.chance.random()
+        if kind == "clock":
+            return [self.chance.choice(("curator", self.chance.choice(self.world.names)))]
         if kind == "full disk" or luck > _TWO + _EVERYBODY:
             return [self.chance.choice(everybody)]
         if luck > _EVERYBODY:
@@ -98,6 +104,17 @@ class Faults:
         world.filled.add(who)
         time.sleep(seconds)
         ballast.unlink()
+
+    def _set_clocks(self, world, victims, seconds):
+        """Set clocks while a party is gone, and put them right again before it is back."""
+        gone = self.chance.choice(world.names)
+        world.kill(gone)
+        for who in victims:
+            world.set_clock(who, wrong_by=self.chance.choice(_WRONG_BY_S))
+        time.sleep(seconds)
+        for who in victims:
+            world.set_clock(who, wrong_by=0)
+        world.start(gone)
 
 
 def _flood(kind, world, victims, seconds):

@@ -22,6 +22,7 @@ from tests.harness.process_consortium import ProcessConsortium
 PER_STUDY = 8  # the most epsilon that the owners' policies allow
 STRANGER = "stranger"  # has a certificate, and is in no study
 _ENDS_S = 60
+_DEADLINE_S = 60.0  # no owner is away for so long, so none may be missed
 _STOPPED = (0, 130, -signal.SIGTERM)  # at work, while starting, while importing
 _GAVE_UP = (3, 5)  # the disk is full, the curator is out of reach: a supervisor starts it again
 
@@ -54,6 +55,8 @@ class World(ProcessConsortium):
     def __init__(self, folder, parties, *, disk=None):
         super().__init__(folder, NAMES[:parties])
         self.write_policy(per_study=PER_STUDY, in_total=1_000_000)
+        with (folder / "curator.toml").open("a") as settings:
+            settings.write(f"step_deadline_s = {_DEADLINE_S}\n")
         self.stranger = self.add_keys(STRANGER)
         self.everybody = ("curator", *self.names)
         self.violations = []
@@ -95,7 +98,15 @@ class World(ProcessConsortium):
         if who == "curator" and not self.port:
             words += ["--port-file", str(self.folder / "curator" / "port")]
         file = str(self.folder / f"{who}.toml")
-        return [sys.executable, "-m", "parley", *words, "--config", file, "--stop-with-stdin"]
+        service = [sys.executable, "-m", "tests.chaos.service", str(self._clock_of(who))]
+        return [*service, *words, "--config", file, "--stop-with-stdin"]
+
+    def _clock_of(self, who):
+        return self.folder / f"{who}.clock"
+
+    def set_clock(self, who, *, wrong_by):
+        """Have the wall clock of a service be wrong by so many seconds, from now on."""
+        self._clock_of(who).write_text(str(wrong_by))
 
     def offer(self, name, *, refused=False, **terms):
         """Offer a study to its parties, as `parley curator study add` does."""

@@ -15,6 +15,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.service.database import Database
 from common.service.process import system_clock
+from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.keyring import init_curator, init_party
 from curator.server.service import CuratorServer
@@ -86,7 +87,7 @@ class Curator:
         self.outcomes = []
         self.begin = EveryKindOfStep
         self.prior_of = lambda study: None
-        self.clock = system_clock
+        self.clock, self.monotonic = system_clock, time.monotonic
         self.port = 0
         self.frame_timeout_s = 60.0
         self.running = False
@@ -108,7 +109,8 @@ class Curator:
             self.store,
             begin=self.begin,
             publish=self.publish,
-            clock=self.clock,
+            clock=lambda: self.clock(),  # noqa: PLW0108  # a test may change both clocks
+            monotonic=lambda: self.monotonic(),  # noqa: PLW0108
             later=self.background.submit,
             prior_of=self.prior_of,
         )
@@ -384,3 +386,22 @@ def wrapping(party, kind):
             yield kind(connection)
 
     return dial_wrapped
+
+
+def dying_at(*kinds):
+    """Make a dialer whose party dies when a message of such a kind comes, before it is on disk."""
+
+    class Dying(Wrapped):
+        def work(self, study, *, received):
+            for whole in self.connection.work(study, received=received):
+                if isinstance(codec.TO_PARTY.decode(whole.body), kinds):
+                    raise Crash
+                yield whole
+
+    class DyingDialer(Dialer):
+        @contextlib.contextmanager
+        def dial(self):
+            with super().dial() as connection:
+                yield Dying(connection)
+
+    return DyingDialer

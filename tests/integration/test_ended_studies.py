@@ -1,7 +1,6 @@
 """How studies end before their time, what stays charged, and what both sides count on the way."""
 
 import dataclasses
-import datetime
 import logging
 import threading
 import time
@@ -12,14 +11,13 @@ import pytest
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
-from common.service.process import system_clock
 from common.study.document import Study
 from common.study.signatures import approval_statement
 from common.study.transcript import SETTING_UP
-from curator.context import ONLINE_FOR
+from curator.context import ONLINE_FOR_S
 from curator.store.records import StudyState as CuratorState
 from curator.store.records import Word
-from curator.store.store import Store
+from curator.store.store import KEEP_QUEUES_H, Store
 from party.journal import StudyState
 from party.owner.decisions import Decision
 from tests.harness.consortium import (
@@ -97,16 +95,13 @@ def test_an_owner_who_is_still_thinking_is_not_waited_for_when_the_study_ends(co
 def test_an_owner_that_is_gone_costs_the_others_nothing_until_it_calls(gathering):
     consortium = gathering(3)
     curator, study = consortium.curator, consortium.study
-    late = datetime.timedelta()
-    curator.clock = lambda: system_clock() + late
-    curator.restart()
     approve(consortium.parties["south"], study)  # and dies
-    late = ONLINE_FOR
+    curator.monotonic = lambda: time.monotonic() + ONLINE_FOR_S
     others = {name: consortium.parties[name] for name in ("north", "east")}
     with ThreadPoolExecutor(3) as threads:
         attending = [threads.submit(party.attend, study) for party in others.values()]
         wait_for(lambda: curator.store.record(study.digest).state is CuratorState.RUNNING)
-        wait_for(lambda: {"north", "east"} <= curator.studies.presence.online(curator.clock()))
+        wait_for(lambda: {"north", "east"} <= curator.studies.presence.online())
         (waits,) = curator.store.awaited(study.digest)
         assert (waits.party, waits.word) == ("south", Word.CALL)
         for party in others.values():
@@ -132,7 +127,7 @@ def test_a_party_that_comes_back_when_its_queue_is_gone_hears_that_the_study_end
     with pytest.raises(Crash):
         north.attend(consortium.study, dial=wrapping(north, Dying))
     consortium.session.abort("enough")
-    store.drop_queues(ended_before="9999")
+    store.age_queues(hours=KEEP_QUEUES_H)
     assert store.outbox.next(digest, "north", after=0) is None
     with north.dial() as connection:
         assert connection.enrol("north", b"", with_ended=False) == []

@@ -11,6 +11,7 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError
+from common.service.process import system_clock
 from common.study.signatures import approval_statement
 from curator.live_role import DECLARED, declaration
 from curator.publisher import fitted_study
@@ -59,7 +60,7 @@ def run_without_south(consortium, after):
     """South vanishes; the operator's deadline passes; how the study ended for the others."""
     gone, parties = threading.Event(), consortium.parties
     south = parties["south"]
-    limits = WaitingLimits(deadline=dt.timedelta(seconds=0.5))
+    limits = WaitingLimits(deadline=dt.timedelta(seconds=0.5), least=dt.timedelta())
     upkeep = Upkeep(consortium.curator.studies, limits)
     with ThreadPoolExecutor(4) as threads:
         lost = threads.submit(south.attend, consortium.study, dial=vanishing(south, after, gone))
@@ -154,6 +155,34 @@ def test_the_curator_remembers_who_is_missing_after_a_restart(consortium):
         assert not node.can_miss(1)
         assert {each.result(timeout=60) for each in others.values()} == {StudyState.FINISHED}
     assert consortium.curator.outcomes[-1].steps[2].parties == LEFT
+
+
+HOUR = dt.timedelta(hours=1)
+
+
+def test_an_owner_is_not_missed_for_the_curators_own_outage_or_clock(consortium):
+    """South is well, and the curator is what was away: nobody is thrown out for that."""
+    parties, gone, curator = consortium.parties, threading.Event(), consortium.curator
+    south, limits = parties["south"], WaitingLimits(deadline=HOUR, end_overdue=True)
+    with ThreadPoolExecutor(4) as threads:
+        lost = threads.submit(south.attend, consortium.study, dial=vanishing(south, 2, gone))
+        others = {name: threads.submit(parties[name].attend, consortium.study) for name in LEFT}
+        assert gone.wait(30)
+        lost.result(timeout=30)
+        upkeep = Upkeep(curator.studies, limits)
+        upkeep.look()
+        for clock in (lambda: system_clock() + 2 * HOUR, system_clock):
+            curator.clock = clock
+            upkeep.look()
+        curator.stop()
+        curator.clock = lambda: system_clock() + 2 * HOUR  # so long was it down
+        curator.start()
+        Upkeep(curator.studies, limits).look()
+        assert curator.studies.known(consortium.study.digest).can_miss(1)
+        south.stopping.clear()
+        everybody = [*others.values(), threads.submit(south.attend, consortium.study)]
+        assert {each.result(timeout=60) for each in everybody} == {StudyState.FINISHED}
+    assert [step.parties for step in curator.outcomes[-1].steps] == [NAMES] * 3
 
 
 def withdraw(party, study):

@@ -12,6 +12,7 @@ PACKAGES = ("common", "curator", "party", "parley")
 # Modules whose work only shows when others join in: roles, sums, services, releases.
 TESTED_IN = """
 integration/test_collected_releases: party/releases
+integration/test_connections: curator/server/connections
 integration/test_demo: parley/cli/commands/demo parley/simulation/consortium
 integration/test_doctor: common/service/checks curator/checks party/checks
 integration/test_fetched_releases: curator/publisher

@@ -40,7 +40,15 @@ def stage(quick_folder, identities, rows):
         outcomes=[],
         opened=[],
         now=NOW,
+        set_by=dt.timedelta(),  # how far the wall clock was set, without time passing
     )
+
+    def monotonic():
+        return (result.now - NOW - result.set_by).total_seconds()
+
+    def set_clock(by):
+        result.now += by
+        result.set_by += by
 
     def publish(outcome):
         result.outcomes.append(outcome)
@@ -53,7 +61,7 @@ def stage(quick_folder, identities, rows):
         result.store = Store(database, source or SeededRandomSource("curator"))
         made = Studies(
             result.store, begin=begin, publish=publish, clock=lambda: result.now,
-            later=later,
+            later=later, monotonic=monotonic,
         )  # fmt: skip
         made.open()
         return made
@@ -62,7 +70,7 @@ def stage(quick_folder, identities, rows):
         digest = (study or result.study).digest
         return two[name].sign(approval_statement(study=digest, party=name))
 
-    result.studies, result.signature = studies, signature
+    result.studies, result.signature, result.set_clock = studies, signature, set_clock
     yield result
     for database in result.opened:
         database.close()
@@ -170,6 +178,14 @@ def begin(page, stage):
 
 
 HOUR = dt.timedelta(hours=1)
+
+
+def look_for(stage, upkeep, length, *, every=dt.timedelta(seconds=30)):
+    """Look again and again, as a running curator does, while so much time passes."""
+    until = stage.now + length
+    while stage.now < until:
+        stage.now = min(until, stage.now + every)
+        upkeep.look()
 
 
 def end_one(stage, tables):

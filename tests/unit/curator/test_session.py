@@ -19,7 +19,7 @@ from common.wire.catalogue import ErrorCode, WireError
 from curator.store.records import StudyState
 from tests.harness.forked import exit_code, fork
 from tests.harness.small_study import make_study
-from tests.unit.curator.conftest import Parties, queues, share, start
+from tests.unit.curator.conftest import HOUR, Parties, queues, share, start
 
 WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
 
@@ -219,7 +219,14 @@ def test_a_study_that_is_not_approved_by_its_last_day_ends_and_costs_nothing(sta
     session.approve("north", stage.signature("north"))
     studies.open()  # as every second
     assert session.record.state is StudyState.WAITING, "its last day is not over"
+    stage.set_clock(dt.timedelta(days=1))
+    studies.open()
+    stage.set_clock(-dt.timedelta(days=1))
+    studies.open()
     stage.now += dt.timedelta(days=1)
+    studies.open()
+    assert session.record.state is StudyState.WAITING, "a clock may be wrong for a moment"
+    stage.now += HOUR
     studies.open()
     assert session.record.state is StudyState.FAILED
     assert session.record.cause == (

@@ -50,7 +50,7 @@ def test_a_poll_reads_the_lines_of_its_party_by_an_index(stage, with_settled):
     stage.database._connection.set_trace_callback(asked.append)
     stage.store.summaries("north", with_settled=with_settled, most=10)
     stage.store.under_way()
-    stage.store.drop_queues(ended_before="")
+    stage.store.age_queues(hours=1)
     stage.database._connection.set_trace_callback(None)
     assert len(asked) == 3, "one query for all studies of a party"
     plans = [

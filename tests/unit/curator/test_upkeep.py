@@ -1,4 +1,4 @@
-"""A curator looks at the clock: deadlines, old queues, and alerts to the operator."""
+"""A curator looks at its clocks: deadlines, old queues, and alerts to the operator."""
 
 import datetime as dt
 import logging
@@ -10,9 +10,20 @@ from common.service.process import stamp
 from common.wording import moment
 from curator.metrics import CallCounter, curator_samples
 from curator.store.records import StudyState
-from curator.store.store import KEEP_QUEUES
-from curator.upkeep import WRITE_CALLS_EVERY, Alerting, Upkeep, WaitingLimits, look
-from tests.unit.curator.conftest import HOUR, NOW, acknowledge_all, end_one, names, start
+from curator.store.store import KEEP_QUEUES_H
+from curator.upkeep import WRITE_CALLS_EVERY_S, Alerting, Upkeep, WaitingLimits, look
+from tests.unit.curator.conftest import (
+    HOUR,
+    NOW,
+    acknowledge_all,
+    end_one,
+    look_for,
+    names,
+    start,
+)
+
+MONTH = KEEP_QUEUES_H * HOUR
+A_WHILE = dt.timedelta(seconds=WRITE_CALLS_EVERY_S)
 
 
 def samples(stage, certified):
@@ -40,8 +51,7 @@ def test_an_overdue_study_is_said_once_measured_and_ended_only_if_asked(stage, r
     upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR, end_overdue=False))
     with caplog.at_level(logging.WARNING):
         upkeep.look()
-        stage.now += HOUR
-        upkeep.look()
+        look_for(stage, upkeep, HOUR)
         assert warnings(caplog) == []
         assert samples(stage, ring.files) == {
             ("parley_curator_overdue_studies", None): 0,
@@ -56,7 +66,11 @@ def test_an_overdue_study_is_said_once_measured_and_ended_only_if_asked(stage, r
     ]
     assert samples(stage, ring.files)["parley_curator_overdue_studies", None] == 1
     assert session.record.state is StudyState.RUNNING
-    Upkeep(studies, WaitingLimits(deadline=HOUR, end_overdue=True)).look()
+    upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR, end_overdue=True))
+    upkeep.look()
+    look_for(stage, upkeep, HOUR)
+    assert session.record.state is StudyState.RUNNING, "the wait begins anew with the process"
+    look_for(stage, upkeep, dt.timedelta(seconds=1))
     assert session.record.state is StudyState.FAILED
     assert "it waits for east, north since" in session.record.cause
     assert samples(stage, ring.files) == {("parley_curator_overdue_studies", None): 0}
@@ -68,13 +82,13 @@ def test_calls_are_on_disk_within_a_minute_and_when_asked_for(stage):
     upkeep = Upkeep(studies, WaitingLimits(deadline=dt.timedelta(days=1), end_overdue=False))
     upkeep.look()
     for _ in range(3):
-        stage.now += WRITE_CALLS_EVERY / 4
+        stage.now += A_WHILE / 4
         studies.called("north")
         upkeep.look()
     assert called(stage.store) == {"north": stamp(NOW)}
     upkeep.write_calls()
-    assert called(stage.store) == {"north": stamp(NOW + 3 * WRITE_CALLS_EVERY / 4)}
-    stage.now += WRITE_CALLS_EVERY
+    assert called(stage.store) == {"north": stamp(NOW + 3 * A_WHILE / 4)}
+    stage.now += A_WHILE
     studies.called("north")
     upkeep.look()
     assert called(stage.store) == {"north": stamp(stage.now)}
@@ -84,12 +98,10 @@ def test_a_queue_that_is_never_acknowledged_goes_after_a_while(stage, tables):
     studies = end_one(stage, tables)
     acknowledge_all(stage, "north")
     upkeep = Upkeep(studies, WaitingLimits(deadline=dt.timedelta(days=1), end_overdue=False))
-    stage.now += KEEP_QUEUES
-    upkeep.look()
+    look_for(stage, upkeep, MONTH - HOUR, every=HOUR)
     assert stage.database.rows("SELECT COUNT(*) FROM content") != [(0,)]
     assert names(studies, "east") == ["test"]
-    stage.now += dt.timedelta(hours=2)
-    upkeep.look()
+    look_for(stage, upkeep, HOUR, every=HOUR)
     assert stage.database.rows("SELECT COUNT(*) FROM content") == [(0,)]
     assert names(studies, "east") == []
     assert names(studies, "east", with_ended=True) == ["test"], "how it ended can be asked for"
@@ -99,8 +111,8 @@ def test_a_queue_that_is_never_acknowledged_goes_after_a_while(stage, tables):
 def test_an_open_study_keeps_its_queue_however_old_it_is(stage):
     studies = stage.studies()
     session = start(stage, studies)
-    stage.now += 10 * KEEP_QUEUES
-    Upkeep(studies, WaitingLimits(deadline=20 * KEEP_QUEUES, end_overdue=True)).look()
+    upkeep = Upkeep(studies, WaitingLimits(deadline=20 * MONTH, end_overdue=True))
+    look_for(stage, upkeep, 2 * MONTH, every=HOUR)
     assert session.record.state is StudyState.RUNNING
     assert stage.store.outbox.next(stage.study.digest, "east", after=0) is not None
 
@@ -125,12 +137,11 @@ def test_the_operator_is_told_of_a_waiting_an_overdue_and_an_ended_study(stage, 
     with ThreadPoolExecutor(1) as workers:
         upkeep, alerting = Upkeep(studies, limits), Alerting(stage.store, hook, workers)
         for minutes in (1, 10, 60):
-            stage.now += dt.timedelta(minutes=minutes)
-            upkeep.look()
-            alerting.look(stage.now)
+            look_for(stage, upkeep, dt.timedelta(minutes=minutes))
+            alerting.look()
         studies.known(stage.study.digest).abort("enough")
         while stage.store.alerts():
-            alerting.look(stage.now)
+            alerting.look()
     since = f"it waits for east, north since {moment(NOW.isoformat())}"
     assert hook.taken == [("waiting", since), ("overdue", since), ("failed", "enough")]
     assert "the webhook did not take an event: refused" in caplog.text, "and is asked again"
@@ -141,8 +152,6 @@ def test_what_fails_in_a_look_keeps_no_alert_from_the_operator(stage, monkeypatc
     start(stage, studies)
     studies.known(stage.study.digest).abort("enough")
     studies.enrol("north", identity=b"", software="parley")
-    stage.now += HOUR
-    studies.called("north")
 
     def failing(*_, **__):
         raise LocalError("the disk is full")
@@ -150,6 +159,8 @@ def test_what_fails_in_a_look_keeps_no_alert_from_the_operator(stage, monkeypatc
     with ThreadPoolExecutor(1) as workers:
         upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR))
         alerting = Alerting(stage.store, hook, workers)
+        stage.now += HOUR
+        studies.called("north")
         with monkeypatch.context() as full:
             full.setattr(studies, "open", failing)
             full.setattr(stage.store, "note_calls", failing)
@@ -172,5 +183,84 @@ def test_without_a_hook_events_are_dropped(stage):
     studies.known(stage.study.digest).abort("enough")
     assert len(stage.store.alerts()) == 1
     with ThreadPoolExecutor(1) as workers:
-        Alerting(stage.store, Hook(), workers).look(stage.now)
+        Alerting(stage.store, Hook(), workers).look()
     assert stage.store.alerts() == []
+
+
+def test_a_queue_outlives_a_clock_that_is_a_month_ahead_and_is_not_kept_by_one_behind(
+    stage, tables
+):
+    studies = end_one(stage, tables)
+    for by in (2 * MONTH, -4 * MONTH, 2 * MONTH):
+        upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR))
+        stage.set_clock(by)
+        look_for(stage, upkeep, 2 * HOUR, every=HOUR)
+        assert names(studies, "east") == ["test"], "the study ended hours ago"
+    stage.set_clock(-10 * MONTH)
+    look_for(stage, Upkeep(studies, WaitingLimits(deadline=HOUR)), MONTH, every=HOUR)
+    assert names(studies, "east") == []
+
+
+def test_a_curator_that_was_stopped_for_a_month_drops_nothing_when_it_goes_on(stage, tables):
+    studies = end_one(stage, tables)
+    upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR))
+    stage.now += 2 * MONTH
+    upkeep.look()
+    assert names(studies, "east") == ["test"]
+
+
+def test_nobody_is_late_for_what_the_curator_itself_missed(stage):
+    studies = stage.studies()
+    session = start(stage, studies)
+    limits = WaitingLimits(deadline=2 * HOUR, end_overdue=True)
+    upkeep = Upkeep(studies, limits)
+    upkeep.look()
+    look_for(stage, upkeep, HOUR)
+    stage.set_clock(MONTH)  # the clock is wrong, and right again
+    upkeep.look()
+    stage.set_clock(-MONTH)
+    upkeep.look()
+    look_for(stage, upkeep, HOUR)
+    stage.now += MONTH  # the machine was suspended
+    upkeep.look()
+    look_for(stage, upkeep, HOUR)
+    upkeep = Upkeep(studies, limits)  # the curator was started again
+    stage.now += dt.timedelta(seconds=1)
+    upkeep.look()
+    look_for(stage, upkeep, 2 * HOUR)
+    assert session.record.state is StudyState.RUNNING
+    look_for(stage, upkeep, dt.timedelta(seconds=1))
+    assert session.record.state is StudyState.FAILED, "it waited for so long while all was well"
+
+
+def test_a_party_has_a_minute_to_call_however_short_the_deadline_is(stage):
+    studies = stage.studies()
+    session = start(stage, studies)
+    upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR / 3600, end_overdue=True))
+    upkeep.look()
+    look_for(stage, upkeep, HOUR / 60)
+    assert session.record.state is StudyState.RUNNING
+    look_for(stage, upkeep, HOUR / 3600)
+    assert session.record.state is StudyState.FAILED
+
+
+def test_an_event_is_tried_for_a_day_of_running_whatever_the_wall_clock_says(stage, caplog):
+    studies, hook, ran = stage.studies(), Hooked(failures=99), [0.0]
+    start(stage, studies)
+    studies.known(stage.study.digest).abort("enough")
+    with ThreadPoolExecutor(1) as workers:
+        alerting = Alerting(stage.store, hook, workers, monotonic=lambda: ran[0])
+        stage.set_clock(MONTH)
+
+        def failed(times):
+            while 99 - hook.failures < times:
+                alerting.look()
+            workers.submit(int).result()
+            alerting.look()
+
+        failed(2)
+        assert len(stage.store.alerts()) == 1
+        ran[0] += 24 * 3600
+        failed(3)
+    assert stage.store.alerts() == []
+    assert "the operator was never told" in caplog.text

@@ -9,7 +9,7 @@ from common.study.messages import PartyRefused, StepOpened, StudyAborted
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wording import moment
-from curator.context import ONLINE_FOR
+from curator.context import ONLINE_FOR_S
 from curator.store.records import StudyState, Word
 from curator.waiting import in_words
 from tests.harness.small_study import make_study
@@ -38,7 +38,7 @@ def approved_but_east_is_gone(stage):
     studies = stage.studies()
     session = studies.propose(stage.study)
     session.approve("east", stage.signature("east"))
-    stage.now += ONLINE_FOR
+    stage.now += dt.timedelta(seconds=ONLINE_FOR_S)
     session.approve("north", stage.signature("north"))
     return studies, session
 

@@ -344,13 +344,10 @@ def test_the_owner_is_told_of_them_in_a_review(tmp_path):
 
 
 @pytest.mark.parametrize("automatic", [True, False])
-def test_a_study_that_expired_is_declined_with_the_reason_and_no_row_is_read(
-    tmp_path, monkeypatch, automatic
-):
+def test_a_study_that_expired_is_left_alone_and_no_row_is_read(tmp_path, monkeypatch, automatic):
     today = replace(study_about(99), expires=NOW.date())
     assert "decline" not in "".join(seen_of(tmp_path / "on", today, automatic=automatic))
     monkeypatch.setattr(SourceSettings, "open", lambda *_: pytest.fail("the rows were read"))
     study = replace(today, expires=NOW.date() - dt.timedelta(days=1))
-    assert seen_of(tmp_path / "after", study, automatic=automatic) == [
-        "enrol", "fetch_study", "decline: the study has expired",
-    ]  # fmt: skip
+    # A clock that is wrong here ends no study for the other owners: it is the curator's to end.
+    assert seen_of(tmp_path / "after", study, automatic=automatic) == ["enrol", "fetch_study"]
