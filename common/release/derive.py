@@ -5,9 +5,11 @@ for a release of several owners the privacy statement and the model are derived 
 functions that a party's node uses, and compared. A release of a single owner has no study: there
 the statement's own sum is checked. In both cases the pages are made again from the other files.
 
-A release that another version of parley made cannot be derived here, and is never called verified:
-its manifest must not be able to switch off what would refuse it. The epsilon of the study is
-compared with the statement in every case.
+A release that an earlier version of parley made, from 0.2 on, is derived as well. If all of it
+follows, it is verified. If not, this version derives other steps or writes other pages, or the
+release was changed: it is not called verified, because its manifest must not be able to switch off
+what would refuse it. Nor is one that a later version made. In every case the epsilon of the study
+is compared with the statement, and the statement's steps with its sum.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from common.release.manifest import SignerRole, json_text, sha256_of
 from common.release.prior import bundled_prior
 from common.release.refit import replay
 from common.release.synthetic_table import KINDS, Columns, ReleasedTable, read_released_table
-from common.release.verify import Checked, Consistency, Kind, Problem, other_version
+from common.release.verify import Checked, Consistency, Kind, Problem, is_earlier, other_version
 from common.release.writing import pages_of
 from common.study.accounting import account, missing_in, statement_of
 from common.study.document import Study
@@ -100,19 +102,47 @@ class _Comparison:
         if found.study is not None and table.rows != (found.study.output_rows or found.study.rows):
             rows = many(table.rows, "row")
             found.blame(name, why=f"has {rows}, which is not what {release.STUDY} says")
-        made_by = other_version(self._manifest)
-        if made_by is not None:
-            found.not_checked.append(
-                "whether statement, model and report follow from the other files: the release was "
-                f"made by parley {made_by}, this is {versions()['parley']}"
-            )
-            return
-        if read_text(self._contents, release.SCHEMA) != schema.to_toml():
-            found.blame(release.SCHEMA, why="is not written as parley writes a schema")
         tell(0.5, "deriving the steps of the study again")
+        made_by = other_version(self._manifest)
+        if made_by is None:
+            self._derive(table)
+        elif not is_earlier(made_by):
+            self._leave_underived(made_by)
+        else:
+            self._try_to_derive(table, made_by)
+
+    def _derive(self, table: ReleasedTable) -> None:
+        """Compare the statement, the model and the pages with what the other files imply."""
+        found = self._found
+        if read_text(self._contents, release.SCHEMA) != self._schema.to_toml():
+            found.blame(release.SCHEMA, why="is not written as parley writes a schema")
         fitted = self._single_owner() if found.study is None else self._derived(found.study)
         if fitted is not None and not found.problems:
             self._check_pages(fitted, table)
+
+    def _try_to_derive(self, table: ReleasedTable, made_by: str) -> None:
+        """Derive a release of an earlier version; a difference may be a forger's or ours."""
+        found = self._found
+        known = len(found.problems)
+        try:
+            if found.privacy.get("versions") != dict(self._manifest.versions):
+                found.blame(release.STATEMENT, why="names other versions than the manifest")
+            self._derive(table)
+        except ParleyError as error:
+            found.blame("the release", why=str(error))
+        differences = [str(each) for each in found.problems[known:]]
+        if differences:
+            del found.problems[known:]
+            found.derived = False
+            self._leave_underived(made_by, *differences)
+
+    def _leave_underived(self, made_by: str, *differences: str) -> None:
+        self._found.made_by = made_by
+        aside = f" ({'; '.join(differences)})" if differences else ""
+        self._found.not_checked.append(
+            "whether statement, model and report follow from the other files: the release was made "
+            f"by parley {made_by}, this is {versions()['parley']}{aside}"
+        )
 
     def _check_study(self) -> None:
         found, digest = self._found, self._manifest.study
@@ -136,13 +166,15 @@ class _Comparison:
         """Check what the statement says of epsilon, as far as it needs no derivation."""
         study, privacy = self._found.study, self._found.privacy
         try:
-            right = _adds_up(privacy) if study is None else _is_agreed(privacy, study)
+            agreed = study is None or _is_agreed(privacy, study)
+            right = _adds_up(privacy) if study is None else _costs_add_up(privacy)
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, InputError):
-            right = False
-        if not right:
+            agreed, right = study is None, study is not None
+        if not agreed:
+            words = f"states another epsilon than {release.STUDY}"
+            self._found.blame(release.STATEMENT, why=words)
+        elif not right:
             words = "its steps do not add up to the epsilon it states"
-            if study is not None:
-                words = f"states another epsilon than {release.STUDY}"
             self._found.blame(release.STATEMENT, why=words)
 
     def _single_owner(self) -> FittedModel:
@@ -289,6 +321,21 @@ def _adds_up(privacy: Mapping[str, Any]) -> bool:
     delivered = float(parse_epsilon(privacy["exact"]["epsilon_delivered"]))
     return math.isclose(spent, delivered, rel_tol=1e-9) and math.isclose(
         float(privacy["epsilon_delivered"]), delivered, rel_tol=1e-9
+    )
+
+
+def _costs_add_up(privacy: Mapping[str, Any]) -> bool:
+    """Return whether the steps of a study cost every owner what the statement says of this run."""
+    costs: Counter[str] = Counter()
+    for step in privacy["steps"]:
+        for party, cost in step["parties"].items():
+            costs[party] += cost
+    exact = privacy["exact"]
+    if privacy["delta"]:
+        return math.isclose(max(costs.values()), Fraction(exact["rho"]), rel_tol=1e-9)
+    return costs.keys() <= exact["realised"].keys() and all(
+        math.isclose(costs[party], Fraction(spent), rel_tol=1e-9, abs_tol=1e-9)
+        for party, spent in exact["realised"].items()
     )
 
 

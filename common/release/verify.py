@@ -9,6 +9,7 @@ A signature by any other identity is worth as much as none, unless the caller as
 from __future__ import annotations
 
 import enum
+import re
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
@@ -35,6 +36,8 @@ from common.study.document import Study
 from common.study.standing import Standing, State, standings
 from common.wording import Reporter, silent
 
+_MINOR = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})(?![0-9])")
+_FIRST = (0, 2)  # later versions read releases of every version from here on
 _NOT_SIGNED = (
     "are missing: the release is not signed, so files and manifest could have been changed alike. "
     "Ask for a signed one, or pass --unsigned if you know how it came here"
@@ -174,6 +177,7 @@ class Consistency:
     derived: bool = False  # whether statement and model follow from the study and the results
     problems: list[Problem] = field(default_factory=list)  # files that contradict another file
     not_checked: list[str] = field(default_factory=list)  # what could not be looked at, and why
+    made_by: str | None = None  # the other version of parley that made it, if that is the reason
 
     @property
     def owners(self) -> tuple[Standing, ...]:
@@ -193,6 +197,17 @@ def other_version(manifest: Manifest) -> str | None:
     """Return the version of parley that made a release, if it is not the running version."""
     made_by = str(manifest.versions.get("parley"))
     return None if made_by == versions()["parley"] else made_by
+
+
+def is_earlier(version: str) -> bool:
+    """Return whether releases of a version can be derived here: from 0.2 to the running version."""
+    made_by, running = _minor(version), _minor(versions()["parley"])
+    return made_by is not None and running is not None and _FIRST <= made_by <= running
+
+
+def _minor(version: str) -> tuple[int, int] | None:
+    match = _MINOR.match(version)
+    return None if match is None else (int(match[1]), int(match[2]))
 
 
 def name_problems(manifest: Manifest) -> list[Problem]:
@@ -251,7 +266,7 @@ class Verified:
     @property
     def other_version(self) -> str | None:
         """The other version of parley that made it, if nothing was derived for that reason."""
-        return None if self.consistency is None else other_version(self.checked.manifest)
+        return None if self.consistency is None else self.consistency.made_by
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
