@@ -178,6 +178,8 @@ class Consistency:
     problems: list[Problem] = field(default_factory=list)  # files that contradict another file
     not_checked: list[str] = field(default_factory=list)  # what could not be looked at, and why
     made_by: str | None = None  # the other version of parley that made it, if that is the reason
+    other_forms: list[str] = field(default_factory=list)  # what an earlier version wrote otherwise
+    is_earlier: bool = False  # whether an earlier version of parley made it
 
     @property
     def owners(self) -> tuple[Standing, ...]:
@@ -191,6 +193,13 @@ class Consistency:
     def blame(self, file: str, *, why: str) -> None:
         """Record a file that is not what the other files say it must be."""
         self.problems.append(Problem(file, Kind.INCONSISTENT, why))
+
+    def blame_form(self, file: str, *, why: str) -> None:
+        """Record words or a layout that differ, which those of an earlier version may."""
+        if self.is_earlier:
+            self.other_forms.append(file)
+        else:
+            self.blame(file, why=why)
 
 
 def other_version(manifest: Manifest) -> str | None:
@@ -345,7 +354,7 @@ def verify(
     problems += () if consistency is None else consistency.problems
     signed = {each.identity.fingerprint for each in checked.signatures}
     missing = {each: "a signature that is asked for" for each in signers if each not in signed}
-    remarks = []
+    remarks = [] if consistency is None else _remarks(consistency, checked.manifest)
     if all_parties and study is not None:
         derived = consistency is not None and consistency.derived
         owners = consistency.owners if consistency and derived else ()
@@ -387,6 +396,15 @@ def _consistency(contents: Contents, checked: Checked, tell: Reporter) -> Consis
     from common.release.derive import check_consistency  # takes a while to load
 
     return check_consistency(contents, checked, tell=tell)
+
+
+def _remarks(consistency: Consistency, manifest: Manifest) -> list[str]:
+    """Say which files an earlier version wrote otherwise than this one would."""
+    files = ", ".join(dict.fromkeys(consistency.other_forms))
+    if not files or consistency.made_by is not None:
+        return []
+    words = f"the words of {files} were not compared: parley {other_version(manifest)} wrote them"
+    return [f"{words}. Rely on the table, the model and the numbers of the statement"]
 
 
 def _study(contents: Contents, checked: Checked) -> Study | None:

@@ -231,14 +231,38 @@ def test_a_release_of_an_earlier_version_is_derived_and_verified(
     assert (done.json["verified"], done.json["derived"]) == (True, name == "several")
 
 
-def test_what_does_not_follow_in_a_later_version_is_not_called_verified(
+def test_a_later_version_may_use_other_words_and_says_which_were_not_compared(
     parley, made, copies, a_later_version
 ):
-    append(copies / "several" / "report.html", "<script>")
+    privacy = json.loads((copies / "several" / "privacy.json").read_text())
+    privacy["notes"] = ["as an earlier version put it"]
+    state(copies / "several", **privacy)
+    append(copies / "several" / "report.html", "as an earlier version drew it")
+    sign_again(copies / "several", made)
+    done = parley("verify", "several")
+    assert done.code == 0
+    assert done.out.startswith("verified several")
+    assert "the words of privacy.json, report.html were not compared: parley " in done.err
+    told = parley("verify", "several", "--json")
+    assert (told.code, told.json["verified"], told.json["derived"]) == (0, True, True)
+    assert len(told.json["remarks"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "key"),
+    [("privacy.json", "mechanisms"), ("privacy.json", "extra"), ("model.json", "x")],
+)
+def test_numbers_that_do_not_follow_in_a_later_version_are_not_called_verified(
+    parley, made, copies, a_later_version, file, key
+):
+    change = (
+        state if file == "privacy.json" else lambda folder, **new: edit_json(folder / file, **new)
+    )
+    change(copies / "several", **{key: ["nothing"]})
     sign_again(copies / "several", made)
     done = parley("verify", "several")
     assert (done.code, done.out) == (6, "")
-    assert "report.html: is not what the table, the model and the statement imply" in done.err
+    assert f"imply: {key}" in done.err
     told = parley("verify", "several", "--json", "--allow-other-version")
     assert (told.code, told.json["verified"], told.json["derived"]) == (0, False, False)
 
