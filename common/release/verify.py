@@ -9,7 +9,6 @@ A signature by any other identity is worth as much as none, unless the caller as
 from __future__ import annotations
 
 import enum
-import re
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import Any
 
 from common.crypto.identities.identity import normal_fingerprint
 from common.errors import InputError, OtherVersionError, UnknownSignerError
-from common.privacy.statement import versions
+from common.privacy.statement import minor_version, versions
 from common.release import folder as release
 from common.release.contents import Contents, FileError, data_names, open_release, read_whole
 from common.release.manifest import (
@@ -36,7 +35,6 @@ from common.study.document import Study
 from common.study.standing import Standing, State, standings
 from common.wording import Reporter, silent
 
-_MINOR = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})(?![0-9])")
 _FIRST = (0, 2)  # later versions read releases of every version from here on
 _NOT_SIGNED = (
     "are missing: the release is not signed, so files and manifest could have been changed alike. "
@@ -210,13 +208,8 @@ def other_version(manifest: Manifest) -> str | None:
 
 def is_earlier(version: str) -> bool:
     """Return whether releases of a version can be derived here: from 0.2 to the running version."""
-    made_by, running = _minor(version), _minor(versions()["parley"])
+    made_by, running = minor_version(version), minor_version(versions()["parley"])
     return made_by is not None and running is not None and _FIRST <= made_by <= running
-
-
-def _minor(version: str) -> tuple[int, int] | None:
-    match = _MINOR.match(version)
-    return None if match is None else (int(match[1]), int(match[2]))
 
 
 def name_problems(manifest: Manifest) -> list[Problem]:

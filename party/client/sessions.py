@@ -131,9 +131,10 @@ class SessionManager:
         self._settle()
         endings: dict[StudyId, Ending] = {}
         for study, place in self._places.items():
-            if place.error is not None and not isinstance(place.error, ParleyError):
+            if place.error is None or isinstance(place.error, ParleyError):
+                endings[study] = place.error or place.ending
+            elif once:  # a node that is stopped has said so in its log
                 raise place.error
-            endings[study] = place.error or place.ending
         return endings
 
     def _all_done(self) -> bool:
