@@ -107,7 +107,8 @@ SchemaFile = Annotated[
 # Of a release.
 ReleaseFolder = Annotated[Path, typer.Option(help="The folder that will be the release.")]
 OutputRows = Annotated[
-    int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
+    int | None,
+    typer.Option(min=1, help="How many synthetic rows. [default: as many as real ones]"),
 ]
 Format = Literal["csv", "parquet"]
 OutputFormat = Annotated[Format, typer.Option(help="The format of the synthetic rows.")]
