@@ -184,7 +184,10 @@ class SessionManager:
             if each.study in free:
                 self._consider(self._places[each.study], each, once=once)
         for study in free - {each.study for each in listed}:
-            if self._places[study].ending is None and self._places[study].error is None:
+            if self._places[study].ending is not None:
+                if not once:  # or a node that runs for years remembers every study
+                    del self._places[study]
+            elif self._places[study].error is None:
                 self._fail(study, WireError(ErrorCode.STUDY_UNKNOWN, short_id(study)))
 
     def _invited(self, backoff: Backoff) -> list[Summary] | None:

@@ -5,6 +5,8 @@
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +29,8 @@ from party.owner.decisions import Approvals
 from party.releases import Collection
 from tests.harness.deployed_folder import serving
 
-STORED = Path(__file__).resolve().parents[1] / "stored"
+ROOT = Path(__file__).resolve().parents[2]
+STORED = ROOT / "tests" / "stored"
 VERSIONS = sorted(path.name.removesuffix(".tar.xz") for path in STORED.glob("[0-9]*.tar.xz"))
 OWNERS = ("north", "east")
 
@@ -181,3 +184,28 @@ def test_the_ledger_from_before_can_be_read(tmp_path, monkeypatch, parley):
     assert [each["epsilon"] for each in told.json["entries"]] == ["1/3", "1/6", "1/2"]
     assert (told.json["spent"], told.json["verified"]) == ("1", True)
     assert (tmp_path / "state" / STATE).read_bytes() == before
+
+
+MEMORY = """
+import sys, tempfile
+from pathlib import Path
+from common.study.document import Study
+from curator.publisher import publish
+from tests.harness.deployed_folder import outcome_of
+
+def resident_kb():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4
+
+outcome, taken = outcome_of(Study.load(Path(sys.argv[1]))), []
+for number in range(12):
+    publish(outcome, Path(tempfile.mkdtemp(dir=sys.argv[2])), signer=None)
+    taken.append(resident_kb())
+print(taken[-1] - taken[1])
+"""
+
+
+def test_later_releases_take_no_more_memory(folder):
+    """Publish again and again in a process of its own: what the first loads is all there is."""
+    words = [sys.executable, "-c", MEMORY, str(folder / "waiting.toml"), str(folder)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) < 8_000
