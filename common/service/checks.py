@@ -95,8 +95,8 @@ def state_folder(folder: Path) -> str:
     copies = sorted(path.name for path in folder.glob("*.db.version-*"))
     if copies:
         raise Concern(
-            f"{folder}: {', '.join(copies)} is from before an upgrade, and may hold keys of studies "
-            "that were running. Delete it when the service runs well"
+            f"{folder}: {', '.join(copies)} is from before an upgrade, and may hold keys of "
+            "studies that were running. Delete it when the service runs well"
         )
     return words
 

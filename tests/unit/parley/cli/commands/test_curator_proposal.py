@@ -178,6 +178,6 @@ def test_a_study_that_no_curators_settings_made_pins_none_and_says_so(parley, pl
 
 def test_a_study_of_no_synthetic_rows_is_refused(parley, place):
     refused = parley(*place.words(), "--rows", "0")
-    assert refused.code == 2
-    assert "--rows" in refused.err
+    assert refused.code == 3
+    assert "--rows 0: ask for at least one row" in refused.err
     assert not (place.folder / "study.toml").exists()
