@@ -23,12 +23,12 @@ from common.service.checks import (
     state_folder,
 )
 from common.service.process import Clock, running_in, software
+from common.wire.catalogue import PROTOCOL
 from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
 from common.wire.pki.peers import listed_in
 from common.wording import many
 from curator.app import CuratorSettings, open_store
-from curator.server.servicer import PROTOCOL
 from curator.waiting import in_words, waited
 
 _HANDSHAKE_S = 3.0

@@ -14,14 +14,13 @@ from common.study.ids import StudyId, short_id
 from common.study.script import ScriptRun
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import NumberedMessage
+from common.wire.strict import MOST_LISTED
 from curator.context import Outcome, Presence, StudyContext
 from curator.session import StudySession
 from curator.store.records import Summary
 from curator.store.store import Store
 
 logger = logging.getLogger(__name__)
-
-MOST_LISTED = 1000  # studies in one answer to a party
 
 
 class Studies:
@@ -108,13 +107,18 @@ class Studies:
                 with logging_failures(logger, "study %s", short_id(session.digest)):
                     session.open_step()
 
-    def summaries(self, party: str, *, with_ended: bool) -> list[Summary]:
+    def summaries(
+        self, party: str, *, with_ended: bool, after: StudyId | None = None
+    ) -> list[Summary]:
         """List the studies of a party, newest first; read again only when something changed.
 
-        `with_ended` adds those that ended and that the party has acknowledged.
+        `with_ended` adds those that ended and that the party has acknowledged. A list that is full
+        goes on with those `after` its last.
         """
-        if with_ended:
-            return self.store.summaries(party, with_settled=True, most=MOST_LISTED)
+        if with_ended or after is not None:
+            return self.store.summaries(
+                party, with_settled=with_ended, most=MOST_LISTED, after=after
+            )
         version = (self.store.version, self._found)  # before they are read
         known = self._listed.get(party)
         if known is None or known[0] != version:

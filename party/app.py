@@ -23,7 +23,7 @@ from common.privacy.randomness import OsRandomSource
 from common.privacy.secret import Secret
 from common.release.prior import Priors
 from common.service.alerts import Hook, check_webhook
-from common.service.database import Database
+from common.service.database import Database, OtherTablesError
 from common.service.metrics import Sample, certificate_gauge, gauge, serving_metrics
 from common.service.process import Clock, alone_in, check_level
 from common.service.settings import (
@@ -188,6 +188,15 @@ def open_file(settings: PartySettings) -> Database:
     """Open ledger, journal and decisions, which need no keys."""
     make_private_folder(settings.folder)
     return Database(settings.folder / STATE)
+
+
+def open_ledger(settings: PartySettings, *, warn: Callable[[str], None]) -> Database:
+    """Open the file of the ledger; only for reading if its tables are of an unknown version."""
+    try:
+        return open_file(settings)
+    except OtherTablesError as error:
+        warn(f"{error}. The ledger is only read")
+        return Database(settings.folder / STATE, read_only=True, any_version=True)
 
 
 @contextmanager

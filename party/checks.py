@@ -21,12 +21,13 @@ from common.service.database import Database
 from common.service.process import Clock, software
 from common.study.document import Study
 from common.study.members import Member
+from common.wire.catalogue import PROTOCOL
 from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.credentials import CredentialFiles
 from common.wording import many
 from party import app as party_app
 from party.app import STATE, PartySettings
-from party.client.connection import OPEN, PROTOCOL, Greeting
+from party.client.connection import OPEN, Greeting
 from party.client.context import require_no_rollback
 from party.client.dialer import Dialer
 from party.journal import Journal

@@ -10,12 +10,16 @@ changed, removed or reordered entry breaks the chain from there on, and `verify`
 unit of a study of people is part of the content; a study of rows has none, like every entry of
 version 0.2.0. An attacker who can rewrite the whole file can rewrite the whole chain; so note
 `head` down elsewhere now and then.
+
+The ledger of a file that a later version wrote can be read, as far as it has these columns; so can
+one from before 0.2.0, whose charges are pure epsilon.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
@@ -42,6 +46,12 @@ CREATE TABLE IF NOT EXISTS entry (
     UNIQUE (study, step)
 ) STRICT;
 """
+_COLUMNS = (
+    "number", "study", "study_name", "step", "mechanism", "epsilon", "rho", "delta",
+    "rows_per_person", "owners_per_person", "charged_at", "digest",
+)  # fmt: skip
+# What stands for columns that an earlier ledger does not have, where it is only read.
+_LATER = {"rho": "'0'", "delta": "'0'", "rows_per_person": "0", "owners_per_person": "1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +120,8 @@ class Ledger:
     def __init__(self, database: Database) -> None:
         self._file = database
         database.add_tables(_TABLES)
+        there = {name for (name,) in database.rows("SELECT name FROM pragma_table_info('entry')")}
+        self._absent = {name: value for name, value in _LATER.items() if name not in there}
 
     def charge(self, charge: Charge, caps: Caps | None, charged_at: str) -> bool:
         """Charge a step, durably; false if it was charged before (at the same price).
@@ -160,7 +172,7 @@ class Ledger:
 
     def _append(self, charge: Charge, charged_at: str) -> None:
         ((number,),) = self._file.rows("SELECT COALESCE(MAX(number), 0) + 1 FROM entry")
-        digest = _digest(self.head(), number, charge, charged_at)
+        digest = _digest(self.head(), number, [*charge.content(), charged_at])
         self._file.write(
             "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -199,9 +211,9 @@ class Ledger:
         return paid.epsilon
 
     def entries(self) -> list[Entry]:
+        columns = ", ".join(self._absent.get(name, name) for name in _COLUMNS)
         stored = self._file.rows(
-            "SELECT number, study, study_name, step, mechanism, epsilon, rho, delta, "
-            "rows_per_person, owners_per_person, charged_at, digest FROM entry ORDER BY number"
+            f"SELECT {columns} FROM entry ORDER BY number"  # noqa: S608  # ours
         )
         return [
             Entry(
@@ -227,9 +239,17 @@ class Ledger:
 
     def verify(self) -> None:
         """Recompute the chain; LocalError names the first entry that was changed or moved."""
+        if self._file.is_later:
+            raise LocalError(
+                f"{self._file.path}: a later version of parley wrote this ledger, and this one "
+                "cannot recompute its chain. Verify it with the version that wrote it"
+            )
         head = _EMPTY_HEAD
         for position, entry in enumerate(self.entries(), start=1):
-            expected = _digest(head, position, entry.charge, entry.charged_at)
+            content = entry.charge.content()
+            if "rho" in self._absent:  # from before 0.2.0, without rho and delta
+                content = content[:-2]
+            expected = _digest(head, position, [*content, entry.charged_at])
             if entry.number != position or entry.digest != expected:
                 raise LocalError(
                     f"{self._file.path}: the ledger was tampered with, since entry {position} does "
@@ -249,6 +269,6 @@ def _overspent(
     )
 
 
-def _digest(head: str, number: int, charge: Charge, charged_at: str) -> str:
-    content = [head, number, *charge.content(), charged_at]
+def _digest(head: str, number: int, columns: Sequence[str]) -> str:
+    content = [head, number, *columns]
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()

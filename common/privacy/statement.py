@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -40,6 +41,7 @@ ROWS_NOT_AGREED = (
     "the public numbers of rows were counted from people's rows, not agreed beforehand"
 )
 
+_MINOR = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})(?![0-9])")
 _NEARLY_SURE = 99
 _LEAST_WRITTEN_OUT = 1e-12
 _CURVE = tuple(Fraction(1, 10**places) for places in (6, 9, 12, 15))
@@ -284,6 +286,12 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[library] = "not installed"
     return found
+
+
+def minor_version(version: str) -> tuple[int, int] | None:
+    """Return the first two numbers of a version of parley; None if it has none."""
+    match = _MINOR.match(version)
+    return None if match is None else (int(match[1]), int(match[2]))
 
 
 def _step(charge: Charge, currency: str) -> dict[str, object]:

@@ -5,9 +5,12 @@ for a release of several owners the privacy statement and the model are derived 
 functions that a party's node uses, and compared. A release of a single owner has no study: there
 the statement's own sum is checked. In both cases the pages are made again from the other files.
 
-A release that another version of parley made cannot be derived here, and is never called verified:
-its manifest must not be able to switch off what would refuse it. The epsilon of the study is
-compared with the statement in every case.
+A release that an earlier version of parley made, from 0.2 on, is derived as well. Its words and its
+layout may be other ones (`blame_form`): a remark names those files. If the numbers do not follow,
+this version derives other steps, or the release was changed: it is not called verified, because its
+manifest must not be able to switch off what would refuse it. Nor is one that a later version made.
+In every case the epsilon of the study is compared with the statement, and the statement's steps
+with its sum.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ from common.release.manifest import SignerRole, json_text, sha256_of
 from common.release.prior import bundled_prior
 from common.release.refit import replay
 from common.release.synthetic_table import KINDS, Columns, ReleasedTable, read_released_table
-from common.release.verify import Checked, Consistency, Kind, Problem, other_version
+from common.release.verify import Checked, Consistency, Kind, Problem, is_earlier, other_version
 from common.release.writing import pages_of
 from common.study.accounting import account, missing_in, statement_of
 from common.study.document import Study
@@ -54,6 +57,11 @@ _MOST_TRANSCRIPT = 64 << 20
 # PrivBayes has at most 0.7 epsilon / 8 numbers a row, of 30 bytes: this is 400 million rows at
 # epsilon 1. Less would refuse an honest release; parsed, it takes three to ten times as much.
 _MOST_MODEL = 1 << 30
+# Keys of the statement that explain its numbers.
+_WORDS = {
+    "adversaries", "neighbours", "not_promised", "notes", "sampler", "unit_of_privacy",
+    "what_delta_means",
+}  # fmt: skip
 _SAME = 1e-6  # relative, of a model's numbers: machines round differently, and no more than that
 
 
@@ -100,19 +108,47 @@ class _Comparison:
         if found.study is not None and table.rows != (found.study.output_rows or found.study.rows):
             rows = many(table.rows, "row")
             found.blame(name, why=f"has {rows}, which is not what {release.STUDY} says")
-        made_by = other_version(self._manifest)
-        if made_by is not None:
-            found.not_checked.append(
-                "whether statement, model and report follow from the other files: the release was "
-                f"made by parley {made_by}, this is {versions()['parley']}"
-            )
-            return
-        if read_text(self._contents, release.SCHEMA) != schema.to_toml():
-            found.blame(release.SCHEMA, why="is not written as parley writes a schema")
         tell(0.5, "deriving the steps of the study again")
+        made_by = other_version(self._manifest)
+        if made_by is None:
+            self._derive(table)
+        elif not is_earlier(made_by):
+            self._leave_underived(made_by)
+        else:
+            self._try_to_derive(table, made_by)
+
+    def _derive(self, table: ReleasedTable) -> None:
+        """Compare the statement, the model and the pages with what the other files imply."""
+        found = self._found
+        if read_text(self._contents, release.SCHEMA) != self._schema.to_toml():
+            found.blame_form(release.SCHEMA, why="is not written as parley writes a schema")
         fitted = self._single_owner() if found.study is None else self._derived(found.study)
         if fitted is not None and not found.problems:
             self._check_pages(fitted, table)
+
+    def _try_to_derive(self, table: ReleasedTable, made_by: str) -> None:
+        """Derive a release of an earlier version; a difference may be a forger's or ours."""
+        found = self._found
+        known, found.is_earlier = len(found.problems), True
+        try:
+            if found.privacy.get("versions") != dict(self._manifest.versions):
+                found.blame(release.STATEMENT, why="names other versions than the manifest")
+            self._derive(table)
+        except ParleyError as error:
+            found.blame("the release", why=str(error))
+        differences = [str(each) for each in found.problems[known:]]
+        if differences:
+            del found.problems[known:]
+            found.derived = False
+            self._leave_underived(made_by, *differences)
+
+    def _leave_underived(self, made_by: str, *differences: str) -> None:
+        self._found.made_by = made_by
+        aside = f" ({'; '.join(differences)})" if differences else ""
+        self._found.not_checked.append(
+            "whether statement, model and report follow from the other files: the release was made "
+            f"by parley {made_by}, this is {versions()['parley']}{aside}"
+        )
 
     def _check_study(self) -> None:
         found, digest = self._found, self._manifest.study
@@ -136,13 +172,15 @@ class _Comparison:
         """Check what the statement says of epsilon, as far as it needs no derivation."""
         study, privacy = self._found.study, self._found.privacy
         try:
-            right = _adds_up(privacy) if study is None else _is_agreed(privacy, study)
+            agreed = study is None or _is_agreed(privacy, study)
+            right = _adds_up(privacy) if study is None else _costs_add_up(privacy, study)
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, InputError):
-            right = False
-        if not right:
+            agreed, right = study is None, study is not None
+        if not agreed:
+            words = f"states another epsilon than {release.STUDY}"
+            self._found.blame(release.STATEMENT, why=words)
+        elif not right:
             words = "its steps do not add up to the epsilon it states"
-            if study is not None:
-                words = f"states another epsilon than {release.STUDY}"
             self._found.blame(release.STATEMENT, why=words)
 
     def _single_owner(self) -> FittedModel:
@@ -156,7 +194,7 @@ class _Comparison:
         else:
             fitted = read_privbayes(self._contents, model)
         if not self._found.problems and fitted.to_json() != model:
-            self._found.blame(release.MODEL, why="is not written as parley writes a model")
+            self._found.blame_form(release.MODEL, why="is not written as parley writes a model")
         return fitted
 
     def _check_model(self, model: Mapping[str, Any]) -> None:
@@ -188,7 +226,7 @@ class _Comparison:
         """Derive statement, model and transcript; return None if the results do not fit."""
         found = self._found
         if read_text(self._contents, release.STUDY) != study.to_toml():
-            found.blame(release.STUDY, why="is not written as parley writes a study")
+            found.blame_form(release.STUDY, why="is not written as parley writes a study")
         found.results = read_results(self._contents)
         prior = bundled_prior(self._contents, study)
         try:
@@ -229,9 +267,14 @@ class _Comparison:
     def _check_statement(self, expected: Mapping[str, object]) -> None:
         as_json = json.loads(json.dumps(expected))
         # Verdicts compare noisy sums with the model, whose last digits depend on the machine.
-        differing = _differing(as_json, self._found.privacy, rounded={"criteria"})
-        if differing:
-            words = f"is not what {release.STUDY} and {RESULTS} imply: {differing}"
+        stated = self._found.privacy
+        differing = _differing(as_json, stated, rounded={"criteria"})
+        if not differing:
+            return
+        words = f"is not what {release.STUDY} and {RESULTS} imply: {', '.join(differing)}"
+        if all(key in _WORDS or key not in stated for key in differing):
+            self._found.blame_form(release.STATEMENT, why=words)
+        else:
             self._found.blame(release.STATEMENT, why=words)
 
     def _transcript(self, study: Study, steps: Sequence[Step]) -> dict[str, object]:
@@ -255,7 +298,8 @@ class _Comparison:
             missing = missing_in(study, [step.parties for step in steps])
             again = without_times(transcript_of(study, phases, missing))
             if json_text(again).encode() != data:
-                raise InputError(f"is not a transcript of {release.STUDY}")
+                why = f"is not a transcript of {release.STUDY}"
+                self._found.blame_form(release.TRANSCRIPT, why=why)
         return again
 
     def _check_derived_model(self, fitted: FittedStudy) -> None:
@@ -267,7 +311,8 @@ class _Comparison:
         expected = json.loads(text) | as_stated
         differing = _differing(expected, model, rounded=expected)
         if differing:
-            words = f"is not the model that {release.STUDY} and {RESULTS} imply: {differing}"
+            named = ", ".join(differing)
+            words = f"is not the model that {release.STUDY} and {RESULTS} imply: {named}"
             self._found.blame(release.MODEL, why=words)
 
     def _check_pages(self, fitted: FittedModel, table: ReleasedTable) -> None:
@@ -280,7 +325,7 @@ class _Comparison:
         for name, text in pages.items():
             if hashlib.sha256(text.encode()).hexdigest() != self._manifest.files[name].sha256:
                 words = "is not what the table, the model and the statement imply"
-                self._found.blame(name, why=words)
+                self._found.blame_form(name, why=words)
 
 
 def _adds_up(privacy: Mapping[str, Any]) -> bool:
@@ -289,6 +334,23 @@ def _adds_up(privacy: Mapping[str, Any]) -> bool:
     delivered = float(parse_epsilon(privacy["exact"]["epsilon_delivered"]))
     return math.isclose(spent, delivered, rel_tol=1e-9) and math.isclose(
         float(privacy["epsilon_delivered"]), delivered, rel_tol=1e-9
+    )
+
+
+def _costs_add_up(privacy: Mapping[str, Any], study: Study) -> bool:
+    """Return whether the steps cost every owner what it paid; in profile paper, at most that."""
+    costs: Counter[str] = Counter()
+    for step in privacy["steps"]:
+        for party, cost in step["parties"].items():
+            costs[party] += cost
+    paid = {
+        party: float(Fraction(each)) for party, each in privacy["exact"]["parties_paid"].items()
+    }
+    bounded = study.profile == "paper"  # of all runs, which may cost more than this one
+    return costs.keys() <= paid.keys() and all(
+        math.isclose(costs[party], most, rel_tol=1e-9, abs_tol=1e-9)
+        or (bounded and costs[party] < most)
+        for party, most in paid.items()
     )
 
 
@@ -372,14 +434,14 @@ def _is_dispute(stated: Mapping[str, Any], study: Study, left: Collection[str]) 
 
 def _differing(
     expected: Mapping[str, object], stated: Mapping[str, object], *, rounded: Collection[str]
-) -> str:
+) -> list[str]:
     """Name the keys whose values differ, of `rounded` keys by more than the last digits."""
-    return ", ".join(
+    return [
         key
         for key in sorted(expected.keys() | stated.keys())
         if expected.get(key) != stated.get(key)
         and not (key in rounded and _alike(expected.get(key), stated.get(key)))
-    )
+    ]
 
 
 def _alike(one: object, other: object) -> bool:

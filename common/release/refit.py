@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from common.crypto.sums.plan import Aggregation, Noise, draw_noise
 from common.crypto.sums.replacement import ShareKeeper
-from common.errors import InputError, LocalError
+from common.errors import InputError, LocalError, RemoteProtocolError
 from common.methods.criteria import CriteriaRequest
 from common.methods.registry import run_of
 from common.privacy.randomness import RandomSource
@@ -43,9 +43,21 @@ def replay(
 ) -> ScriptRun:
     """Run the study's script to its last step: it has every step, and can fit the model.
 
-    `missing` has, for each party that went missing, the first step without it. Raise ParleyError
+    `missing` has, for each party that went missing, the first step without it. Raise InputError
     if the results are not those of this study.
     """
+    try:
+        return _replay(study, results, missing, prior)
+    except RemoteProtocolError as error:  # as from a peer, but a file has it
+        raise InputError(f"the results are not those of study {study.name!r}: {error}") from error
+
+
+def _replay(
+    study: Study,
+    results: Sequence[bytes],
+    missing: Mapping[str, int],
+    prior: PriorRelease | None,
+) -> ScriptRun:
     # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. That
     # variant of the study has no signature.
     bounds = in_the_clear(study)

@@ -18,7 +18,7 @@ from typing import Any
 
 from common.crypto.identities.identity import normal_fingerprint
 from common.errors import InputError, OtherVersionError, UnknownSignerError
-from common.privacy.statement import versions
+from common.privacy.statement import minor_version, versions
 from common.release import folder as release
 from common.release.contents import Contents, FileError, data_names, open_release, read_whole
 from common.release.manifest import (
@@ -35,6 +35,7 @@ from common.study.document import Study
 from common.study.standing import Standing, State, standings
 from common.wording import Reporter, silent
 
+_FIRST = (0, 2)  # later versions read releases of every version from here on
 _NOT_SIGNED = (
     "are missing: the release is not signed, so files and manifest could have been changed alike. "
     "Ask for a signed one, or pass --unsigned if you know how it came here"
@@ -174,6 +175,9 @@ class Consistency:
     derived: bool = False  # whether statement and model follow from the study and the results
     problems: list[Problem] = field(default_factory=list)  # files that contradict another file
     not_checked: list[str] = field(default_factory=list)  # what could not be looked at, and why
+    made_by: str | None = None  # the other version of parley that made it, if that is the reason
+    other_forms: list[str] = field(default_factory=list)  # what an earlier version wrote otherwise
+    is_earlier: bool = False  # whether an earlier version of parley made it
 
     @property
     def owners(self) -> tuple[Standing, ...]:
@@ -188,11 +192,24 @@ class Consistency:
         """Record a file that is not what the other files say it must be."""
         self.problems.append(Problem(file, Kind.INCONSISTENT, why))
 
+    def blame_form(self, file: str, *, why: str) -> None:
+        """Record words or a layout that differ, which those of an earlier version may."""
+        if self.is_earlier:
+            self.other_forms.append(file)
+        else:
+            self.blame(file, why=why)
+
 
 def other_version(manifest: Manifest) -> str | None:
     """Return the version of parley that made a release, if it is not the running version."""
     made_by = str(manifest.versions.get("parley"))
     return None if made_by == versions()["parley"] else made_by
+
+
+def is_earlier(version: str) -> bool:
+    """Return whether releases of a version can be derived here: from 0.2 to the running version."""
+    made_by, running = minor_version(version), minor_version(versions()["parley"])
+    return made_by is not None and running is not None and _FIRST <= made_by <= running
 
 
 def name_problems(manifest: Manifest) -> list[Problem]:
@@ -251,7 +268,7 @@ class Verified:
     @property
     def other_version(self) -> str | None:
         """The other version of parley that made it, if nothing was derived for that reason."""
-        return None if self.consistency is None else other_version(self.checked.manifest)
+        return None if self.consistency is None else self.consistency.made_by
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
@@ -330,7 +347,7 @@ def verify(
     problems += () if consistency is None else consistency.problems
     signed = {each.identity.fingerprint for each in checked.signatures}
     missing = {each: "a signature that is asked for" for each in signers if each not in signed}
-    remarks = []
+    remarks = [] if consistency is None else _remarks(consistency, checked.manifest)
     if all_parties and study is not None:
         derived = consistency is not None and consistency.derived
         owners = consistency.owners if consistency and derived else ()
@@ -372,6 +389,15 @@ def _consistency(contents: Contents, checked: Checked, tell: Reporter) -> Consis
     from common.release.derive import check_consistency  # takes a while to load
 
     return check_consistency(contents, checked, tell=tell)
+
+
+def _remarks(consistency: Consistency, manifest: Manifest) -> list[str]:
+    """Say which files an earlier version wrote otherwise than this one would."""
+    files = ", ".join(dict.fromkeys(consistency.other_forms))
+    if not files or consistency.made_by is not None:
+        return []
+    words = f"the words of {files} were not compared: parley {other_version(manifest)} wrote them"
+    return [f"{words}. Rely on the table, the model and the numbers of the statement"]
 
 
 def _study(contents: Contents, checked: Checked) -> Study | None:

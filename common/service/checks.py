@@ -92,6 +92,12 @@ def state_folder(folder: Path) -> str:
     words = disk(folder)
     if folder.stat().st_mode & 0o007:
         raise Concern(f"{folder} is open to every user of this machine: chmod 700 {folder}")
+    copies = sorted(path.name for path in folder.glob("*.db.version-*"))
+    if copies:
+        raise Concern(
+            f"{folder}: {', '.join(copies)} is from before an upgrade, and may hold keys of "
+            "studies that were running. Delete it when the service runs well"
+        )
     return words
 
 

@@ -42,6 +42,10 @@ _START_S = 20.0  # for a check at the start of a service
 _CHECK_EVERY = 1_000  # steps of SQLite, between two looks at the clock
 
 
+class OtherTablesError(InputError):
+    """The tables of a file are of a version that this program cannot bring to its own."""
+
+
 class Database:
     """A SQLite file, open in one process at a time; others may read it meanwhile (`read_only`).
 
@@ -65,9 +69,10 @@ class Database:
             raise InputError(_explained(path, "cannot be opened", error)) from error
         self.add_tables("".join(f"PRAGMA {pragma};" for pragma in _PRAGMAS))
         # One statement sees one state of the file, whatever another process is just making of it.
-        ((self.version, tables),) = self.rows(
+        ((written, tables),) = self.rows(
             "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version"
         )
+        self.version: int = written  # of the tables
         if not (read_only and any_version):
             self._reach_version(newest(MIGRATIONS), is_new=tables == 0, read_only=read_only)
 
@@ -84,7 +89,7 @@ class Database:
                 raise
         elif self.version != known:
             self._connection.close()
-            raise InputError(_of_another_version(self.path, self.version, known))
+            raise OtherTablesError(_of_another_version(self.path, self.version, known))
 
     def _migrate(self, known: int) -> None:
         """Carry out the migrations that the file does not have, once, all or none."""
@@ -143,6 +148,11 @@ class Database:
                 "changed. Make room on the disk, then start again"
             ) from error
         return copy
+
+    @property
+    def is_later(self) -> bool:
+        """Whether a later version than this program wrote the file."""
+        return self.version > newest(MIGRATIONS)
 
     def add_tables(self, tables: str) -> None:
         """Create the tables that are not there yet."""

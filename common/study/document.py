@@ -461,9 +461,10 @@ _LATER = ("curator", "agreement", "seeded")
 
 
 def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:
-    method = document.get("method", DEFAULT_METHOD)
+    with located("method"):
+        method = text(document.get("method", DEFAULT_METHOD))
     tables = ("party", "attribute", "rule", "signature", method)
-    refuse_unknown(document, [*_TERMS, "criterion", *map(str, tables)])
+    refuse_unknown(document, [*_TERMS, "criterion", *tables])
     for key in ("party", "attribute"):
         if key not in document:
             raise InputError(f"{key} is missing")

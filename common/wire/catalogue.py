@@ -2,7 +2,8 @@
 
 An error is a code and a private detail. The code travels (as a gRPC status and a trailer); the
 detail stays in the log of the side that refused. The words that a peer reads come from its own copy
-of this catalogue: a text that arrives over the network is never shown.
+of this catalogue: a text that arrives over the network is never shown. Where the versions of both
+sides may be the cause, the numbers of the version that refused travel, too.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from common.errors import PolicyError, RemoteProtocolError
+from common.privacy.statement import minor_version, versions
 from common.wire.v1 import errors_pb2
 
 TRAILER = "parley-error-bin"
+PROTOCOL = 1  # the version of the calls and messages; docs/protocol.md says when it is raised
 
-_SAME_VERSION = "Run the same version of parley on both sides."
+_SAME_VERSION = "Run the same minor version of parley on both sides, the later one."
 _Status = grpc.StatusCode
 
 
@@ -145,6 +148,11 @@ class WireError(RemoteProtocolError):
     def trailer(self) -> tuple[tuple[str, bytes], ...]:
         """Return the trailing metadata that carries the code."""
         detail = errors_pb2.ErrorDetail(code=f"ERROR_CODE_{self.code.name}")
+        if self.code.remedy == _SAME_VERSION:
+            detail.protocol = PROTOCOL
+            version = minor_version(versions()["parley"])
+            if version is not None:
+                detail.major, detail.minor = version
         return ((TRAILER, detail.SerializeToString()),)
 
 
@@ -170,7 +178,7 @@ def received(
     """
     for key, value in metadata or ():
         if key == TRAILER and isinstance(value, bytes):
-            return WireError(_code_in(value), "said the other side")
+            return _told(value)
     fallback = {
         _Status.UNAVAILABLE: ErrorCode.UNAVAILABLE,
         _Status.DEADLINE_EXCEEDED: ErrorCode.UNAVAILABLE,
@@ -182,9 +190,15 @@ def received(
     return WireError(fallback.get(status, ErrorCode.INTERNAL), f"status {status.name}")
 
 
-def _code_in(trailer: bytes) -> ErrorCode:
+def _told(trailer: bytes) -> WireError:
+    """Return the error in a trailer; a code of a later version is an internal failure."""
     try:
-        number = errors_pb2.ErrorDetail.FromString(trailer).code
-        return ErrorCode[errors_pb2.ErrorCode.Name(number).removeprefix("ERROR_CODE_")]
-    except (DecodeError, ValueError, KeyError):  # a code of a later version
-        return ErrorCode.INTERNAL
+        detail = errors_pb2.ErrorDetail.FromString(trailer)
+        code = ErrorCode[errors_pb2.ErrorCode.Name(detail.code).removeprefix("ERROR_CODE_")]
+    except (DecodeError, ValueError, KeyError):
+        return WireError(ErrorCode.INTERNAL, "said the other side")
+    if not detail.HasField("minor"):
+        return WireError(code, "said the other side")
+    there = f"parley {detail.major}.{detail.minor} and speaks protocol {detail.protocol}"
+    here = f"parley {versions()['parley']} and speaks protocol {PROTOCOL}"
+    return WireError(code, f"said the other side, which runs {there}; this side runs {here}")

@@ -23,7 +23,7 @@ from common.release.manifest import MANIFEST, Signature, SignerRole
 from common.study.ids import StudyId, short_id
 from common.study.signatures import proof_statement
 from common.wire import strict
-from common.wire.catalogue import ErrorCode, WireError
+from common.wire.catalogue import PROTOCOL, ErrorCode, WireError
 from common.wire.frames import Assembler, split
 from common.wire.pki.peers import Peer, Revocations, identify
 from common.wire.v1 import curator_pb2 as pb
@@ -34,7 +34,6 @@ from curator.studies import Studies
 
 logger = logging.getLogger(__name__)
 
-PROTOCOL = 1
 _LOOK_EVERY_S = 20.0  # a party that vanished is noticed, at the latest, after so long
 _STATES = {
     StudyState.WAITING: pb.STUDY_STATE_WAITING_FOR_PARTIES,
@@ -66,10 +65,17 @@ class CuratorServicer:
         """Introduce a party; return its studies."""
         peer = call.peer
         if request.protocol != PROTOCOL:
-            raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {request.protocol}")
+            detail = (
+                f"{peer.name!r} runs {request.software} and speaks protocol {request.protocol}; "
+                f"this curator runs {self._software} and speaks protocol {PROTOCOL}"
+            )
+            raise WireError(ErrorCode.VERSION_MISMATCH, detail)
         peer.require_name(request.party)
         self._studies.enrol(peer.name, identity=request.identity, software=request.software)
-        listed = self._studies.summaries(peer.name, with_ended=request.with_ended)
+        after = StudyId(request.after) if request.HasField("after") else None
+        if after is not None and peer.name not in self._studies.store.members(after):
+            raise WireError(ErrorCode.STUDY_UNKNOWN, f"a list after {short_id(after)}")
+        listed = self._studies.summaries(peer.name, with_ended=request.with_ended, after=after)
         return pb.EnrolResponse(
             protocol=PROTOCOL,
             software=self._software,

@@ -8,6 +8,7 @@ a writer wait for a reader. Keys, messages and signatures are never selected her
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -40,7 +41,7 @@ _SUMMARIES = (
     "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
     "WHERE study = member.study AND recipient = member.party) "
     "FROM member INDEXED BY {index} CROSS JOIN study ON study.study = member.study "
-    "WHERE member.party = ? {which} ORDER BY member.rowid DESC LIMIT ?"
+    "WHERE member.party = ? AND member.rowid < ? {which} ORDER BY member.rowid DESC LIMIT ?"
 )
 _ALL_SUMMARIES = _SUMMARIES.format(index="member_of", which="")
 _OPEN_SUMMARIES = _SUMMARIES.format(index="member_open", which="AND settled = 0")
@@ -83,12 +84,15 @@ class StoreReader:
         rows = self._file.rows("SELECT party FROM member WHERE study = ? ORDER BY rowid", (study,))
         return tuple(party for (party,) in rows)
 
-    def summaries(self, party: str, *, with_settled: bool, most: int) -> list[Summary]:
-        """List the studies of a party, newest first.
+    def summaries(
+        self, party: str, *, with_settled: bool, most: int, after: StudyId | None = None
+    ) -> list[Summary]:
+        """List the studies of a party, newest first; or those after a study of this list.
 
         `with_settled` adds those that ended and that the party has acknowledged.
         """
-        rows = self._file.rows(_ALL_SUMMARIES if with_settled else _OPEN_SUMMARIES, (party, most))
+        query = _ALL_SUMMARIES if with_settled else _OPEN_SUMMARIES
+        rows = self._file.rows(query, (party, self._position(party, after), most))
         return [
             Summary(
                 study=StudyId(study), name=name, state=StudyState(state), approved=bool(approved),
@@ -96,6 +100,14 @@ class StoreReader:
             )
             for study, name, state, approved, submitted, acknowledged, queued in rows
         ]  # fmt: skip
+
+    def _position(self, party: str, study: StudyId | None) -> int:
+        """Return the place of a study in the list of a party, which begins above every place."""
+        if study is None:
+            return sys.maxsize
+        query = "SELECT rowid FROM member WHERE study = ? AND party = ?"
+        ((place,),) = self._file.rows(query, (study, party))
+        return int(place)
 
     def study(self, study: StudyId) -> Study:
         """Return a study, read from its text; InputError if this version cannot read it."""

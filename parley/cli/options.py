@@ -178,7 +178,9 @@ class Terms:
     rows: OutputRows = None
 
     def chosen(self) -> dict[str, object]:
-        """Return the terms in the words of `Study.of`."""
+        """Return the terms in the words of `Study.of`, where no rows stand for the default."""
+        if self.rows is not None and self.rows < 1:
+            raise InputError(f"--rows {self.rows}: ask for at least one row")
         terms = {field.name: getattr(self, field.name) for field in fields(self)}
         read = {"settings": settings_of(self.settings), "criterion": criteria_of(self.criterion)}
         return {"output_rows": terms.pop("rows"), **terms, **read}

@@ -23,15 +23,15 @@ from common.study.ids import StudyId
 from common.study.messages import DIGEST_BYTES
 from common.study.signatures import proof_statement
 from common.wire import strict, tls
-from common.wire.catalogue import ErrorCode, WireError
+from common.wire.catalogue import PROTOCOL, ErrorCode, WireError
 from common.wire.frames import Assembler, NumberedMessage, split
 from common.wire.pki.credentials import Credentials
 from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceStub
 
-PROTOCOL = 1
 # A dead curator is noticed by gRPC's own pings; these are for one that is alive and stuck.
 _CALL_S = 60.0
+_MOST_PAGES = 1_000  # of studies that list us
 _SUBMIT_S = 3600.0  # the curator may learn a whole structure from the last answer of a step
 
 _OF_OUR_CERTIFICATE = (ErrorCode.CERTIFICATE_EXPIRED, ErrorCode.CERTIFICATE_REVOKED)
@@ -139,17 +139,17 @@ class Connection:
             protocol=PROTOCOL, software=self._software, party=party, identity=identity,
             with_ended=with_ended,
         )  # fmt: skip
-        response = self._call("Enrol", request)
-        if response.protocol != PROTOCOL:
-            raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {response.protocol}")
-        studies = [
-            Summary(
-                study=each.study, name=each.name, state=STATES[each.state], approved=each.approved,
-                submitted=each.submitted, acknowledged=each.acknowledged, queued=each.queued,
-            )
-            for each in response.studies
-        ]  # fmt: skip
-        return Greeting(software=response.software, time_s=response.time_ms / 1000, studies=studies)
+        studies: list[Summary] = []
+        for _ in range(_MOST_PAGES):
+            response = self._call("Enrol", request)
+            if response.protocol != PROTOCOL:
+                raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {response.protocol}")
+            studies += map(_summary, response.studies)
+            if len(response.studies) < strict.MOST_LISTED:
+                time_s = response.time_ms / 1000
+                return Greeting(software=response.software, time_s=time_s, studies=studies)
+            request.after = studies[-1].study
+        raise WireError(ErrorCode.TOO_LARGE, f"more than {len(studies):,} studies")
 
     def fetch_study(self, study: StudyId) -> str:
         """Return the text of a study, as the curator has it."""
@@ -237,3 +237,11 @@ class Connection:
     def countersign(self, study: StudyId, signature: bytes) -> None:
         """Hand in our signature under a study's release."""
         self._call("Countersign", pb.CountersignRequest(study=study, signature=signature))
+
+
+def _summary(study: pb.StudySummary) -> Summary:
+    return Summary(
+        study=StudyId(study.study), name=study.name, state=STATES[study.state],
+        approved=study.approved, submitted=study.submitted, acknowledged=study.acknowledged,
+        queued=study.queued,
+    )  # fmt: skip

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from common.errors import InputError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import SourceOfStep
+from common.service.process import software
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.signatures import approval_statement
@@ -210,7 +211,7 @@ class StudySession:
     def _fetched(self, connection: Connection) -> Study:
         """Return the study, with the digest that was asked for."""
         if self._study is None:
-            study = Study.from_toml(connection.fetch_study(self._digest), where="the study")
+            study = _study_in(connection.fetch_study(self._digest))
             if study.digest != self._digest:
                 raise RemoteProtocolError(
                     f"the curator sent study {short_id(study.digest)}, and this node asked for "
@@ -401,3 +402,14 @@ class StudySession:
         else:
             node.acknowledge(newest)
         self._outbox.clear()
+
+
+def _study_in(text: str) -> Study:
+    """Read a study that the curator sent; say what to do about one of another version."""
+    try:
+        return Study.from_toml(text, where="the study")
+    except InputError as error:
+        raise InputError(
+            f"{error}. If the study needs another version of parley than {software()}, install "
+            "that: `parley doctor party` names the version of the curator"
+        ) from error

@@ -132,9 +132,10 @@ class SessionManager:
         self._settle()
         endings: dict[StudyId, Ending] = {}
         for study, place in self._places.items():
-            if place.error is not None and not isinstance(place.error, ParleyError):
+            if place.error is None or isinstance(place.error, ParleyError):
+                endings[study] = place.error or place.ending
+            elif once:  # a node that is stopped has said so in its log
                 raise place.error
-            endings[study] = place.error or place.ending
         return endings
 
     def _all_done(self) -> bool:
@@ -183,15 +184,18 @@ class SessionManager:
                 free.add(each.study)
             if each.study in free:
                 self._consider(self._places[each.study], each, once=once)
-        self._miss(free - {each.study for each in listed})
+        self._miss(free - {each.study for each in listed}, once=once)
 
-    def _miss(self, unlisted: Iterable[StudyId]) -> None:
+    def _miss(self, unlisted: Iterable[StudyId], *, once: bool) -> None:
         """Ask once for all studies, also those that ended; then the curator lost one."""
         for study in unlisted:
             place = self._places[study]
-            if place.ending is not None or time.monotonic() < place.not_before:
+            if place.ending is not None:
+                if not once:  # or a node that runs for years remembers every study
+                    del self._places[study]
+            elif time.monotonic() < place.not_before:
                 continue
-            if self._listed_all:
+            elif self._listed_all:
                 self._fail(study, WireError(ErrorCode.STUDY_UNKNOWN, short_id(study)))
             else:
                 self._asks_for_all, self._look_at = True, 0.0

@@ -85,12 +85,10 @@ class SourceSettings:
         cls, table: Mapping[str, Any], *, folder: Path, environment: Mapping[str, str]
     ) -> SourceSettings:
         """Read a `[source]` table; InputError names the key and what would do."""
-        known = all_kinds()
-        if table.get("kind") not in known:
-            raise InputError(
-                f"source: kind is {table.get('kind')!r}. Choose one of: {', '.join(known)}"
-            )
-        kind = known[table["kind"]]
+        known, name = all_kinds(), table.get("kind")
+        if not isinstance(name, str) or name not in known:
+            raise InputError(f"source: kind is {name!r:.100}. Choose one of: {', '.join(known)}")
+        kind = known[name]
         keys = ("kind", *sorted(kind.keys))
         table = read_table(table, {key: _PARSERS.get(key, text) for key in keys}, inside="source")
         return cls(

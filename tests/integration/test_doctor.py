@@ -13,6 +13,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 )
 
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
+from common.service import checks
 from common.service.database import Database
 from common.service.process import system_clock
 from common.wire import tls
@@ -152,3 +153,11 @@ def test_calls_are_listed_where_the_settings_say_so_and_nowhere_else(consortium,
     with pytest.raises(grpc.RpcError) as refused:
         services(consortium, consortium.curator.port)
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_copy_from_before_an_upgrade_is_to_be_deleted(tmp_path):
+    folder = tmp_path / "state"
+    assert "free" in checks.state_folder(folder)
+    (folder / "party.db.version-3").touch()
+    with pytest.raises(checks.Concern, match=r"party\.db\.version-3 is from before an upgrade"):
+        checks.state_folder(folder)

@@ -87,7 +87,9 @@ def run_without_west(consortium, *, message, sent):
     """Run a study that west vanishes from for good; the operator's deadline passes."""
     gone, parties, study = threading.Event(), consortium.parties, consortium.study
     west, studies = parties["west"], consortium.curator.studies
-    upkeep = Upkeep(studies, WaitingLimits(deadline=dt.timedelta(seconds=0.3)))
+    upkeep = Upkeep(
+        studies, WaitingLimits(deadline=dt.timedelta(seconds=0.3), least=dt.timedelta())
+    )
     with ThreadPoolExecutor(4) as threads:
         dial = vanishing(west, gone, message=message, sent=sent)
         lost = threads.submit(west.attend, study, dial=dial)

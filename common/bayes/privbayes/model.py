@@ -137,7 +137,7 @@ class PrivBayesModel:
             )
         try:
             return cls._parse(document)
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise InputError(f"the model is damaged: {error!r}") from error
 
     @classmethod
@@ -151,6 +151,8 @@ class PrivBayesModel:
         network = Network.from_json(document["network"])
         network.check(domain)
         decided: dict[str, Any] = {key: read(document[key]) for key, (_, read) in _PLAN.items()}
+        if decided["rows"] < 1:
+            raise ValueError("a model of no rows")
         given = network if decided["network_epsilon"] == 0 else None
         plan = Plan(**decided, domain=domain, network=given)
         tables = {}

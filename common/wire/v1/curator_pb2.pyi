@@ -37,18 +37,20 @@ class Frame(_message.Message):
     def __init__(self, sequence: _Optional[int] = ..., digest: _Optional[bytes] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
 class EnrolRequest(_message.Message):
-    __slots__ = ("protocol", "software", "party", "identity", "with_ended")
+    __slots__ = ("protocol", "software", "party", "identity", "with_ended", "after")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
     PARTY_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
     WITH_ENDED_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     software: str
     party: str
     identity: bytes
     with_ended: bool
-    def __init__(self, protocol: _Optional[int] = ..., software: _Optional[str] = ..., party: _Optional[str] = ..., identity: _Optional[bytes] = ..., with_ended: _Optional[bool] = ...) -> None: ...
+    after: bytes
+    def __init__(self, protocol: _Optional[int] = ..., software: _Optional[str] = ..., party: _Optional[str] = ..., identity: _Optional[bytes] = ..., with_ended: _Optional[bool] = ..., after: _Optional[bytes] = ...) -> None: ...
 
 class EnrolResponse(_message.Message):
     __slots__ = ("protocol", "software", "studies", "time_ms")

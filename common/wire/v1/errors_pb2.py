@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x63ommon/wire/v1/errors.proto\x12\tparley.v1\"?\n\x0b\x45rrorDetail\x12\'\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x14.parley.v1.ErrorCodeH\x00\x88\x01\x01\x42\x07\n\x05_code*\xc9\x05\n\tErrorCode\x12\x1a\n\x16\x45RROR_CODE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x45RROR_CODE_MALFORMED\x10\x01\x12\x1c\n\x18\x45RROR_CODE_FIELD_MISSING\x10\x02\x12\x1c\n\x18\x45RROR_CODE_FIELD_UNKNOWN\x10\x03\x12\x1c\n\x18\x45RROR_CODE_FIELD_INVALID\x10\x04\x12\x18\n\x14\x45RROR_CODE_TOO_LARGE\x10\x05\x12\x1b\n\x17\x45RROR_CODE_OUT_OF_ORDER\x10\x06\x12\x1e\n\x1a\x45RROR_CODE_SEQUENCE_REUSED\x10\x07\x12\x1f\n\x1b\x45RROR_CODE_VERSION_MISMATCH\x10\x08\x12\"\n\x1e\x45RROR_CODE_CERTIFICATE_MISSING\x10\t\x12$\n ERROR_CODE_CERTIFICATE_UNTRUSTED\x10\n\x12\"\n\x1e\x45RROR_CODE_CERTIFICATE_EXPIRED\x10\x0b\x12\"\n\x1e\x45RROR_CODE_CERTIFICATE_REVOKED\x10\x0c\x12\x1c\n\x18\x45RROR_CODE_NAME_MISMATCH\x10\r\x12 \n\x1c\x45RROR_CODE_CURATOR_UNTRUSTED\x10\x0e\x12\x1c\n\x18\x45RROR_CODE_STUDY_UNKNOWN\x10\x0f\x12\x1b\n\x17\x45RROR_CODE_STUDY_CLOSED\x10\x10\x12\x1f\n\x1b\x45RROR_CODE_APPROVAL_INVALID\x10\x11\x12\x1a\n\x16\x45RROR_CODE_OUT_OF_TURN\x10\x12\x12\x16\n\x12\x45RROR_CODE_REFUSED\x10\x13\x12\x1a\n\x16\x45RROR_CODE_UNAVAILABLE\x10\x14\x12\x17\n\x13\x45RROR_CODE_INTERNAL\x10\x15\x12\x1d\n\x19\x45RROR_CODE_TOO_MANY_CALLS\x10\x16\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x63ommon/wire/v1/errors.proto\x12\tparley.v1\"\x9f\x01\n\x0b\x45rrorDetail\x12\'\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x14.parley.v1.ErrorCodeH\x00\x88\x01\x01\x12\x15\n\x08protocol\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x12\n\x05major\x18\x03 \x01(\rH\x02\x88\x01\x01\x12\x12\n\x05minor\x18\x04 \x01(\rH\x03\x88\x01\x01\x42\x07\n\x05_codeB\x0b\n\t_protocolB\x08\n\x06_majorB\x08\n\x06_minor*\xc9\x05\n\tErrorCode\x12\x1a\n\x16\x45RROR_CODE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x45RROR_CODE_MALFORMED\x10\x01\x12\x1c\n\x18\x45RROR_CODE_FIELD_MISSING\x10\x02\x12\x1c\n\x18\x45RROR_CODE_FIELD_UNKNOWN\x10\x03\x12\x1c\n\x18\x45RROR_CODE_FIELD_INVALID\x10\x04\x12\x18\n\x14\x45RROR_CODE_TOO_LARGE\x10\x05\x12\x1b\n\x17\x45RROR_CODE_OUT_OF_ORDER\x10\x06\x12\x1e\n\x1a\x45RROR_CODE_SEQUENCE_REUSED\x10\x07\x12\x1f\n\x1b\x45RROR_CODE_VERSION_MISMATCH\x10\x08\x12\"\n\x1e\x45RROR_CODE_CERTIFICATE_MISSING\x10\t\x12$\n ERROR_CODE_CERTIFICATE_UNTRUSTED\x10\n\x12\"\n\x1e\x45RROR_CODE_CERTIFICATE_EXPIRED\x10\x0b\x12\"\n\x1e\x45RROR_CODE_CERTIFICATE_REVOKED\x10\x0c\x12\x1c\n\x18\x45RROR_CODE_NAME_MISMATCH\x10\r\x12 \n\x1c\x45RROR_CODE_CURATOR_UNTRUSTED\x10\x0e\x12\x1c\n\x18\x45RROR_CODE_STUDY_UNKNOWN\x10\x0f\x12\x1b\n\x17\x45RROR_CODE_STUDY_CLOSED\x10\x10\x12\x1f\n\x1b\x45RROR_CODE_APPROVAL_INVALID\x10\x11\x12\x1a\n\x16\x45RROR_CODE_OUT_OF_TURN\x10\x12\x12\x16\n\x12\x45RROR_CODE_REFUSED\x10\x13\x12\x1a\n\x16\x45RROR_CODE_UNAVAILABLE\x10\x14\x12\x17\n\x13\x45RROR_CODE_INTERNAL\x10\x15\x12\x1d\n\x19\x45RROR_CODE_TOO_MANY_CALLS\x10\x16\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'common.wire.v1.errors_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ERRORCODE']._serialized_start=108
-  _globals['_ERRORCODE']._serialized_end=821
-  _globals['_ERRORDETAIL']._serialized_start=42
-  _globals['_ERRORDETAIL']._serialized_end=105
+  _globals['_ERRORCODE']._serialized_start=205
+  _globals['_ERRORCODE']._serialized_end=918
+  _globals['_ERRORDETAIL']._serialized_start=43
+  _globals['_ERRORDETAIL']._serialized_end=202
 # @@protoc_insertion_point(module_scope)

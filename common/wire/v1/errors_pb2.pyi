@@ -55,7 +55,13 @@ ERROR_CODE_INTERNAL: ErrorCode
 ERROR_CODE_TOO_MANY_CALLS: ErrorCode
 
 class ErrorDetail(_message.Message):
-    __slots__ = ("code",)
+    __slots__ = ("code", "protocol", "major", "minor")
     CODE_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    MAJOR_FIELD_NUMBER: _ClassVar[int]
+    MINOR_FIELD_NUMBER: _ClassVar[int]
     code: ErrorCode
-    def __init__(self, code: _Optional[_Union[ErrorCode, str]] = ...) -> None: ...
+    protocol: int
+    major: int
+    minor: int
+    def __init__(self, code: _Optional[_Union[ErrorCode, str]] = ..., protocol: _Optional[int] = ..., major: _Optional[int] = ..., minor: _Optional[int] = ...) -> None: ...

@@ -27,6 +27,7 @@ from parley.cli.options import AsJson, Config, Release, passphrase_in
 from party.app import (
     PartySettings,
     open_file,
+    open_ledger,
     party_context,
     party_settings,
     source_settings,
@@ -79,7 +80,7 @@ def ledger(
     settings = party_settings(config, os.environ).values
     # An auditor may have a copy of the ledger alone.
     policy = Policy.load(settings.policy) if settings.policy.is_file() else None
-    with open_file(settings) as file:
+    with open_ledger(settings, warn=console.warn) as file:
         book = Ledger(file)
         if verify:
             book.verify()

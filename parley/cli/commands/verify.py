@@ -55,8 +55,8 @@ def verify_release(
 
     Then whether the files agree: privacy statement and model are derived again from the study and
     what was published during it, and the report is made again. Exit code 0, or 3 with the files at
-    fault, or 6 if another version of parley made the release, so that nothing can be derived, or 9
-    if only keys signed it that the study's digest does not stand for.
+    fault, or 6 if another version of parley made the release and it cannot be derived here, or 9 if
+    only keys signed it that the study's digest does not stand for.
 
     A party or the curator that study.toml pins must have signed; of a release of one owner, its
     maker. A signature says who vouches, not that you should trust them: compare the fingerprint

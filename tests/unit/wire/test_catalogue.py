@@ -57,3 +57,14 @@ def test_any_exception_becomes_an_error_of_the_catalogue(error, code):
 )
 def test_a_refusal_without_a_known_code_is_still_an_error_with_a_name(status, metadata, code):
     assert received(status, metadata).code is code
+
+
+def test_numbers_of_the_version_travel_where_it_may_be_the_cause(monkeypatch):
+    monkeypatch.setattr("common.wire.catalogue.versions", lambda: {"parley": "7.3.1"})
+    trailer = WireError(ErrorCode.VERSION_MISMATCH).trailer()
+    monkeypatch.setattr("common.wire.catalogue.versions", lambda: {"parley": "7.2.0"})
+    told = str(received(ErrorCode.VERSION_MISMATCH.status, trailer))
+    assert "the other side, which runs parley 7.3 and speaks protocol 1" in told
+    assert "this side runs parley 7.2.0 and speaks protocol 1" in told
+    assert "Run the same minor version of parley on both sides, the later one." in told
+    assert len(WireError(ErrorCode.REFUSED).trailer()[0][1]) == 2, "a code, and no more"

@@ -7,8 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+
+from common.wire.catalogue import PROTOCOL
+from common.wire.strict import LATER
+from common.wire.v1 import curator_pb2, errors_pb2, messages_pb2
 
 ROOT = Path(__file__).resolve().parents[3]
+STORED = ROOT / "tests" / "stored"
 CONTRACTS = sorted((ROOT / "protos").rglob("*.proto"))
 
 
@@ -55,3 +61,57 @@ def test_every_declaration_of_the_contract_has_a_comment(path):
     for before, line in pairwise(lines):
         if declaration.match(line):
             assert before.strip().startswith("//"), f"{path.name}: no comment above {line.strip()}"
+
+
+def fields_of(files):
+    """Return the number and the type of every field, of every value and of every call."""
+    declared = {}
+    for file in files:
+        for message in file.message_type:
+            for field in message.field:
+                kind = (field.number, field.type, field.label, field.type_name)
+                declared[f"{message.name}.{field.name}"] = kind
+        for enum in file.enum_type:
+            declared |= {f"{enum.name}.{value.name}": value.number for value in enum.value}
+        for service in file.service:
+            for call in service.method:
+                shape = (call.input_type, call.output_type)
+                streams = (call.client_streaming, call.server_streaming)
+                declared[f"{service.name}.{call.name}"] = (shape, streams)
+    return declared
+
+
+def contract_now():
+    files = []
+    for module in (errors_pb2, curator_pb2, messages_pb2):
+        file = FileDescriptorProto()
+        module.DESCRIPTOR.CopyToProto(file)
+        files.append(file)
+    return fields_of(files)
+
+
+def stored_contract():
+    stored = FileDescriptorSet.FromString((STORED / f"protocol-{PROTOCOL}.binpb").read_bytes())
+    return fields_of(stored.file)
+
+
+def test_the_protocol_of_earlier_versions_is_still_spoken():
+    """Compare with the contract as the first version with this protocol had it."""
+    now = contract_now()
+    changed = {name for name, kind in stored_contract().items() if now.get(name) != kind}
+    assert changed == set(), "other numbers or types: raise PROTOCOL, and store its contract"
+
+
+def test_messages_gain_only_fields_that_may_be_missing():
+    stored = stored_contract()
+    messages = {name.partition(".")[0] for name in stored} - {"ErrorDetail", "ErrorCode"}
+    calls = {"CuratorService"}  # a call that an earlier curator does not have is VERSION_MISMATCH
+    gained = {
+        name
+        for name in contract_now().keys() - stored.keys()
+        if name.partition(".")[0] in messages - calls
+    }
+    assert gained == LATER, (
+        "an earlier version refuses a message with a field that it does not know. Send the field "
+        "only to a side that knows it and list it in strict.LATER, or raise PROTOCOL"
+    )

@@ -174,3 +174,10 @@ def test_a_study_that_no_curators_settings_made_pins_none_and_says_so(parley, pl
     assert done.code == 0, done.err
     assert Study.load(place.folder / "study.toml").curator == ""
     assert "the study pins no curator" in done.err
+
+
+def test_a_study_of_no_synthetic_rows_is_refused(parley, place):
+    refused = parley(*place.words(), "--rows", "0")
+    assert refused.code == 3
+    assert "--rows 0: ask for at least one row" in refused.err
+    assert not (place.folder / "study.toml").exists()

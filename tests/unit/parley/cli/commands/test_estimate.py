@@ -97,3 +97,29 @@ def test_queries_know_means_quantiles_groups_and_suggest_names(parley, releases)
     assert "did you mean 'smoker'" in parley("query", "study", "smokr = true").err
     assert "did you mean 'Female'" in parley("query", "study", "sex = female").err
     assert "interval" in parley("query", "privelet", "sex = Male or smoker = true").out
+
+
+def test_a_release_whose_results_are_damaged_is_bad_input_and_no_broken_protocol(
+    parley, releases, tmp_path
+):
+    """Read as a file what a party would send: the model of method `independent` is a message."""
+    table = [str(releases / "data.csv"), "--schema", str(releases / "schema.toml")]
+    terms = [
+        "--epsilon",
+        "2",
+        "--parties",
+        "2",
+        "--method",
+        "independent",
+        "--aggregation",
+        "masked",
+    ]
+    release = tmp_path / "chosen"
+    assert parley("simulate", *table, *terms, "--out", str(release)).code == 0
+    results = release / "results.bin"
+    data = bytearray(results.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    results.write_bytes(data)
+    done = parley("query", str(release), "sex = Female")
+    assert done.code == 3, done.err
+    assert "the results are not those of study" in done.err

@@ -1,6 +1,7 @@
 """`parley party ledger`, `transcript` and `countersign`: spent, sent, signed."""
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
@@ -54,6 +55,27 @@ def test_the_ledger_adds_up_exactly_and_shows_that_it_was_changed(parley, place)
     done = parley("party", "ledger", "--verify", *NORTH)
     assert done.code == 3
     assert "tampered" in done.err
+
+
+def test_the_ledger_of_a_later_version_is_read_and_nothing_is_written(parley, place):
+    spend(place.folder)
+    file = place.folder / "north" / "state" / "party.db"
+    with closing(sqlite3.connect(file)) as later:
+        later.executescript(
+            "PRAGMA user_version=99; ALTER TABLE entry ADD COLUMN purpose TEXT NOT NULL DEFAULT '';"
+        )
+    before = file.read_bytes()
+    done = parley("party", "ledger", *NORTH)
+    assert done.code == 0
+    assert "in 2 entries; 7/2 (about 3.5) is left" in done.out
+    assert "written by a later version of parley" in done.err
+    assert "The ledger is only read" in done.err
+    assert parley("party", "ledger", "--json", *NORTH).json["spent"] == "1/2"
+    chained = parley("party", "ledger", "--verify", *NORTH)
+    assert chained.code == 3
+    assert "Verify it with the version that wrote it" in chained.err
+    assert parley("party", "status", *NORTH).code == 3
+    assert file.read_bytes() == before
 
 
 def test_the_transcript_has_every_message_that_left(parley, place):

@@ -215,6 +215,69 @@ def test_a_release_of_another_version_is_not_called_verified(parley, made, copie
     assert (scripted.code, scripted.json["verified"], scripted.json["derived"]) == (0, False, False)
 
 
+@pytest.fixture
+def a_later_version(monkeypatch):
+    """Be a later version than the one that makes the releases here."""
+    for module in ("verify", "derive"):
+        monkeypatch.setattr(f"common.release.{module}.versions", lambda: {"parley": "7.1.0.dev0"})
+
+
+@pytest.mark.parametrize("name", ["several", "one"])
+def test_a_release_of_an_earlier_version_is_derived_and_verified(
+    parley, copies, a_later_version, name
+):
+    done = parley("verify", name, "--json")
+    assert (done.code, done.json["problems"], done.json["not_checked"]) == (0, [], [])
+    assert (done.json["verified"], done.json["derived"]) == (True, name == "several")
+
+
+def test_a_later_version_may_use_other_words_and_says_which_were_not_compared(
+    parley, made, copies, a_later_version
+):
+    privacy = json.loads((copies / "several" / "privacy.json").read_text())
+    privacy["notes"] = ["as an earlier version put it"]
+    state(copies / "several", **privacy)
+    append(copies / "several" / "report.html", "as an earlier version drew it")
+    sign_again(copies / "several", made)
+    done = parley("verify", "several")
+    assert done.code == 0
+    assert done.out.startswith("verified several")
+    assert "the words of privacy.json, report.html were not compared: parley " in done.err
+    told = parley("verify", "several", "--json")
+    assert (told.code, told.json["verified"], told.json["derived"]) == (0, True, True)
+    assert len(told.json["remarks"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "key"),
+    [("privacy.json", "mechanisms"), ("privacy.json", "extra"), ("model.json", "x")],
+)
+def test_numbers_that_do_not_follow_in_a_later_version_are_not_called_verified(
+    parley, made, copies, a_later_version, file, key
+):
+    change = (
+        state if file == "privacy.json" else lambda folder, **new: edit_json(folder / file, **new)
+    )
+    change(copies / "several", **{key: ["nothing"]})
+    sign_again(copies / "several", made)
+    done = parley("verify", "several")
+    assert (done.code, done.out) == (6, "")
+    assert f"imply: {key}" in done.err
+    told = parley("verify", "several", "--json", "--allow-other-version")
+    assert (told.code, told.json["verified"], told.json["derived"]) == (0, False, False)
+
+
+@pytest.mark.parametrize("version", [None, "0.0.9", "99.0"])
+def test_steps_that_do_not_add_up_are_refused_in_every_version(parley, made, copies, version):
+    privacy = json.loads((copies / "several" / "privacy.json").read_text())
+    privacy["steps"][0]["parties"]["party 1"] /= 2
+    state(copies / "several", **privacy)
+    sign_again(copies / "several", made, version=version)
+    done = parley("verify", "several", "--allow-other-version")
+    assert done.code == 3
+    assert "privacy.json: its steps do not add up to the epsilon it states" in done.err
+
+
 def forge_the_budget(folder):
     for name in ("privacy.json", "model.json"):
         document = json.loads((folder / name).read_text())
