@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.postprocessing import margin_of, marginal_table
+from common.blas import one_thread
 from common.errors import LocalError
 from common.methods.subn_plus.losses import (
     Floats,
@@ -301,6 +302,7 @@ def _log_distributions(logits: Floats, starts: Sequence[int]) -> Floats:
     return shifted
 
 
+@one_thread
 def fit(
     margins: Sequence[Floats],
     rows: int,
@@ -312,6 +314,9 @@ def fit(
     penalty: float = PENALTY,
 ) -> LatentModel:
     """Fit the mixture that explains all noisy tables best; equal tables give equal mixtures.
+
+    Equal to the last bit on one kind of processor with one version of numpy, on any number of its
+    cores. Elsewhere matrix products may round otherwise: the last digits of a mixture may differ.
 
     The classes are drawn towards the margins, every column's distribution: `estimated_margins`.
     Noisy tables of a single column are in the margins already, and say how well these are known.
