@@ -1,9 +1,10 @@
 """More rows than memory, out and in: `python -m benchmarks.scale [--full] [--repetitions N]`.
 
-Out: synthetic rows drawn, decoded and written to Parquet in blocks, against drawing and writing
-them in one piece. In: all 2-way tables of the file that was written, decoded, encoded and counted
-on every core, against DuckDB, which reads the same columns and does one of two things: it adds them
-up, or it hands the values over. 5 million rows, and 100 million with `--full`.
+Out: synthetic rows drawn, decoded and written to Parquet in blocks, of a network (PrivBayes) and of
+a mixture (subn+, the default method), against drawing and writing them in one piece. In: all 2-way
+tables of the file that was written, decoded, encoded and counted on every core, against DuckDB,
+which reads the same columns and does one of two things: it adds them up, or it hands the values
+over. 5 million rows, and 100 million with `--full`.
 
 Every job runs in a process of its own, so that its peak of memory is its own; the jobs take turns,
 and medians are shown. Seconds are of the clock and of the processor; on a machine that others use,
@@ -22,6 +23,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import duckdb
+import numpy as np
 
 from benchmarks.counting import DOMAINS, skewed_codes
 from benchmarks.measuring import (
@@ -35,18 +37,21 @@ from benchmarks.measuring import (
     spending,
 )
 from common.marginals import count
+from common.methods.subn_plus.latent import LatentModel
 from common.privacy.randomness import SeededRandomSource
+from common.release.fitted import FittedModel
 from common.release.fitted_privbayes import FittedPrivBayes
 from common.release.synthetic_table import write_stream
 from common.schema import Schema
 from common.schema.decoder import decode_to_arrow
 from common.tables.files import ParquetReader
-from parley.models.single_owner import PrivBayes
+from parley.models.single_owner import PrivBayes, Subn
 from party.sources.source import TableSource
 
 FULL_ROWS = 100_000_000
 _WARM_ROWS = 100_000
 _FITTED_ROWS = 200_000
+_GROUPS = 6  # of people, in the rows that a mixture is fitted to
 
 
 @dataclass(kw_only=True)
@@ -129,11 +134,30 @@ def fitted() -> FittedPrivBayes:
     return PrivBayes(epsilon=1, encoding="vanilla", seed=1).fit(table, schema())
 
 
+def fitted_mixture() -> FittedModel:
+    """Fit the default method to rows whose columns depend on each other."""
+    rng = np.random.default_rng(1)
+    laws = tuple(rng.dirichlet(np.full(size, 0.5), _GROUPS) for size in DOMAINS)
+    codes = LatentModel(rng.dirichlet(np.ones(_GROUPS)), laws).sample(
+        _FITTED_ROWS, SeededRandomSource(1)
+    )
+    table = schema().decode(codes, SeededRandomSource(1))
+    return Subn(epsilon=1, delta="1e-9", seed=1).fit(table, schema())
+
+
 def write_in_blocks(path: Path, rows: int) -> Measured:
-    """Write rows from a model into a file, in blocks."""
-    model = fitted()
+    """Write rows from a network into a file, in blocks."""
+    return _in_blocks("parley: rows of a network in blocks", fitted(), path, rows)
+
+
+def write_mixture_in_blocks(path: Path, rows: int) -> Measured:
+    """Write rows from a mixture into a file, in blocks."""
+    return _in_blocks("parley: rows of a mixture in blocks", fitted_mixture(), path, rows)
+
+
+def _in_blocks(job: str, model: FittedModel, path: Path, rows: int) -> Measured:
     write_stream(path, model, 1000)  # loads what is compiled
-    return timed("parley: rows in blocks", rows, lambda: write_stream(path, model, rows))
+    return timed(job, rows, lambda: write_stream(path, model, rows))
 
 
 def write_at_once(path: Path, rows: int) -> Measured:
@@ -175,7 +199,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, other = Path(folder) / "table.parquet", Path(folder) / "other.parquet"
         few = min(rows, 1_000_000)
-        written: list[Job] = [(write_in_blocks, path, rows), (write_at_once, other, few)]
+        written: list[Job] = [
+            (write_in_blocks, path, rows),
+            (write_mixture_in_blocks, other, rows),
+            (write_at_once, other, few),
+        ]
         out = in_turns(written, options.repetitions)
         report("Out", out, path.stat().st_size / rows)
         read: list[Job] = [

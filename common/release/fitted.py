@@ -149,9 +149,12 @@ class FittedModel(ABC):
         wanted = self.output_rows if rows is None else rows
         if wanted < 0:
             raise InputError(f"cannot sample {wanted} rows: give 0 or more")
+        return self.draw_where(where)(wanted, source_of(self.seed, "rows"))
+
+    def draw_where(self, where: str) -> Draw:
+        """Return what draws rows that satisfy a condition; all rows satisfy an empty one."""
         condition = weights_of(parse(where, self.schema), self.schema.sizes)
-        draw = self.given(condition) if condition else self.draw
-        return draw(wanted, source_of(self.seed, "rows"))
+        return self.given(condition) if condition else self.draw
 
     def decode(self, codes: Codes, source: RandomSource | None = None) -> pd.DataFrame:
         """Return codes as a table like the real table; `source` places numbers in their bins."""

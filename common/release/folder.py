@@ -144,9 +144,9 @@ def check_private(target: Path) -> None:
 
 @contextmanager
 def new_file(target: Path) -> Iterator[Path]:
-    """Yield a scratch file that becomes `target` if the block ends well, and else vanishes."""
+    """Yield a file of that suffix that becomes `target` if the block ends well, else vanishes."""
     with _os_errors_of(target):
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        handle, name = tempfile.mkstemp(target.suffix, f".{target.name}.", target.parent)
         os.close(handle)
         scratch = Path(name)
         try:

@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from common.blas import one_thread
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Attribute, Codes, Schema
@@ -259,10 +260,12 @@ def _columns(table: CodedTable, term: str) -> dict[str, Numbers]:
     }
 
 
+@one_thread
 def _linear(design: Numbers, outcome: Numbers) -> Numbers:
     return np.asarray(np.linalg.lstsq(design, outcome, rcond=None)[0], dtype=np.float64)
 
 
+@one_thread
 def _logistic(design: Numbers, outcome: Numbers) -> Numbers:
     """Fit by Newton's method, on columns of one scale, with a penalty too small to see."""
     scale = np.maximum(np.abs(design).max(axis=0), 1e-12)

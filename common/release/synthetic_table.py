@@ -25,7 +25,7 @@ import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,7 @@ from common.wording import Reporter, many, silent
 if TYPE_CHECKING:
     import pandas as pd
 
+    from common.methods.conditional import Draw
     from common.release.fitted import FittedModel
 
 BLOCK_ROWS = 1 << 17  # rows of a block, and of a row group of a Parquet file
@@ -116,6 +117,7 @@ class Blocks:
 
     fitted: FittedModel
     rows: int
+    draw: Draw | None = None  # of rows that satisfy a condition; None for all
 
     @property
     def count(self) -> int:
@@ -125,30 +127,34 @@ class Blocks:
     def drawn(self, number: int) -> tuple[Codes, pa.Table]:
         """Draw the rows of a block, as codes and as values."""
         size = min(BLOCK_ROWS, self.rows - number * BLOCK_ROWS)
-        codes = self.fitted.draw(size, source_of(self.fitted.seed, f"rows/{number}"))
+        draw = self.draw or self.fitted.draw
+        codes = draw(size, source_of(self.fitted.seed, f"rows/{number}"))
         inside = source_of(self.fitted.seed, f"numbers/{number}")
         return codes, decode_to_arrow(self.fitted.schema, codes, inside)
 
 
 def write_stream(
-    path: Path,
+    path: Path | BinaryIO,
     fitted: FittedModel,
     rows: int,
     *,
+    draw: Draw | None = None,
     threads: int | None = None,
     tell: Reporter = silent,
 ) -> Codes:
     """Draw rows into a file, in memory that does not depend on their number.
 
+    An open file gets CSV. `draw` draws rows that satisfy a condition (`FittedModel.draw_where`).
+
     Returns:
         The first of the rows: whole blocks, until there are `KEPT_ROWS`.
     """
-    fitted.draw(1, source_of(fitted.seed, "rows"))  # what threads share is made before them
-    kind = CsvFile if path.suffix == ".csv" else ParquetFile
-    blocks = Blocks(fitted, rows)
+    blocks = Blocks(fitted, rows, draw)
+    (draw or fitted.draw)(1, source_of(fitted.seed, "rows"))  # made before the threads that share
+    like = fitted.decode(one_of_each(fitted.schema))
     kept: list[Codes] = []
     done = 0
-    with kind(path, fitted.schema, fitted.decode(one_of_each(fitted.schema))) as file:
+    with _new_file(path, fitted.schema, like) as file:
 
         def block(number: int) -> tuple[Codes, object]:
             codes, table = blocks.drawn(number)
@@ -160,8 +166,14 @@ def write_stream(
             if done < KEPT_ROWS:
                 kept.append(codes)
             done += codes.rows
-            tell(done / max(rows, 1), many(done, "row"))
+            tell(done / max(rows, 1), f"writing rows: {many(done, 'row')}")
     return concatenate(kept)
+
+
+def _new_file(path: Path | BinaryIO, schema: Schema, like: pd.DataFrame) -> CsvFile | ParquetFile:
+    if isinstance(path, Path) and path.suffix == ".parquet":
+        return ParquetFile(path, schema, like)
+    return CsvFile(path, like)
 
 
 def one_of_each(schema: Schema) -> Codes:
@@ -173,10 +185,10 @@ def one_of_each(schema: Schema) -> Codes:
 class CsvFile:
     """A CSV file with the columns of some rows that it is `like`, in their order."""
 
-    def __init__(self, path: Path, schema: Schema, like: pd.DataFrame) -> None:
-        del schema  # a CSV file has no types
+    def __init__(self, path: Path | BinaryIO, like: pd.DataFrame) -> None:
         self._names = [str(name) for name in like.columns]
-        self._file = path.open("wb")
+        self._file = path.open("wb") if isinstance(path, Path) else path
+        self._close = self._file.close if isinstance(path, Path) else self._file.flush
         like.iloc[:0].to_csv(self._file, index=False)
 
     def formatted(self, table: pa.Table) -> pa.Buffer:
@@ -196,7 +208,7 @@ class CsvFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._close()
 
 
 def _as_written(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:

@@ -33,6 +33,8 @@ from curator.states import Send as SendToParty
 from party.role import PartyRole
 from party.states import ChargeBudget
 
+FITTING = "fitting the model"  # told after the last step
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -132,6 +134,7 @@ def run_roles(
             to_parties.extend(_sent(curator.receive(name, answer)))
             curator_s += clock() - started
     log.enter(None)
+    report(1.0, FITTING)
     spent = {name: tuple(made) for name, made in charges.items()}
     return Run(
         curator.model(), curator.steps, curator.results, spent, log.traffic, seconds, curator_s,

@@ -1,16 +1,21 @@
-"""Skellam noise audited: the right one passes, too little of it is convicted."""
+"""Skellam noise audited: the right one passes, too little of it is convicted.
+
+[Balle18] Balle, Wang: Improving the Gaussian mechanism for differential privacy. ICML 2018.
+"""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.special import ive
+from scipy.stats import norm
 
 from common.privacy import sensitivity
 from common.privacy.noise_law import Skellam
 from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
+from common.privacy.sampling.skellam import skellam
 from tests.harness.audit import audit, delta_lower_bound, laplace_log_likelihood_ratio
 
 RUNS = 200_000
@@ -69,6 +74,27 @@ def test_too_little_variance_is_convicted(factor):
     assert convicted(Skellam(LAW.scale * factor).draw)
 
 
+def gaussian_delta(moved, epsilon):
+    """Of the normal law that moves by so many deviations [Balle18, Theorem 8]."""
+    low, high = moved / 2 - epsilon / moved, -moved / 2 - epsilon / moved
+    return norm.cdf(low) - np.exp(epsilon) * norm.cdf(high)
+
+
+@pytest.mark.parametrize("exponent", [16, 17, 24, 32, 40])
+def test_large_noise_passes_and_too_little_of_it_is_convicted(exponent):
+    """Beyond 2^16 the two laws' deltas differ by less than 1e-5 of themselves."""
+    variance, moved = Fraction(2) ** exponent, round(2 ** (exponent / 2 - 1))
+    claimed = gaussian_delta(moved / 2 ** (exponent / 2), EPSILON)
+
+    def bound(factor):
+        source = SeededRandomSource(f"large {exponent}")
+        draws = skellam(variance * factor, 2 * RUNS, source).astype(float)
+        return delta_lower_bound(draws[:RUNS] + moved, draws[RUNS:], epsilon=EPSILON)
+
+    assert 0.8 * claimed < bound(Fraction(1)) <= claimed
+    assert bound(Fraction(7, 10)) > claimed
+
+
 def test_one_missing_share_is_convicted():
     assert convicted(shares(MAKERS - 1))
 
@@ -81,8 +107,8 @@ def test_a_sensitivity_that_was_not_squared_is_convicted():
 def test_laplace_noise_calibrated_to_the_l2_norm_is_convicted():
     """The L1 norm is what Laplace noise must have: the L2 norm of four tables is too little."""
     epsilon, source = Fraction(1), SeededRandomSource("norms")
-    for norm, wrong in ((1, False), (2, True)):
-        scale = MOVED.in_norm(norm) / epsilon
+    for order, wrong in ((1, False), (2, True)):
+        scale = MOVED.in_norm(order) / epsilon
         found = []
         for start in (EXACT, NEIGHBOUR):
             drawn = discrete_laplace(scale, RUNS * len(start), source).reshape(RUNS, len(start))

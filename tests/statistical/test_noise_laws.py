@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import chi2_contingency, chisquare
+from scipy.stats import chi2_contingency, chisquare, norm
 from scipy.stats import skellam as skellam_law
 
 from common.privacy.noise_law import Skellam
@@ -129,12 +129,23 @@ def test_an_independent_exact_sampler_agrees(scale):
     assert agreement(Fraction(13, 10)) < REJECT
 
 
+def skellam_cdf(values: np.ndarray, variance: float) -> np.ndarray:
+    """SciPy's; beyond 2^20, where SciPy's becomes slow and inexact, the normal law's.
+
+    The law is symmetric and of integers, so the normal law at half-integers is off by less than
+    0.033 / variance (a test compares the two), of which 200,000 draws show nothing.
+    """
+    if variance <= 2**20:
+        return skellam_law.cdf(values, variance / 2, variance / 2)
+    return norm.cdf((values + 0.5) / np.sqrt(variance))
+
+
 def skellam_fit(draws: np.ndarray, variance: float) -> float:
-    """p-value of a chi-square of integers against SciPy's Skellam law of this variance."""
+    """p-value of a chi-square of integers against the Skellam law of this variance."""
     deviation = np.sqrt(variance)
     width = max(1, int(deviation / 3))
     edges = np.arange(-int(4 * deviation) - 1, int(4 * deviation) + 2, width)
-    below = skellam_law.cdf(edges - 1, variance / 2, variance / 2)
+    below = skellam_cdf(edges - 1, variance)
     expected = np.diff(np.concatenate([[0.0], below, [1.0]])) * len(draws)
     seen = np.bincount(np.searchsorted(edges, draws, side="right"), minlength=len(edges) + 1)
     keep = expected >= 5
@@ -149,15 +160,60 @@ def assert_skellam(draws: np.ndarray, variance: Fraction) -> None:
     assert skellam_fit(draws, 1.3 * float(variance)) < REJECT
 
 
+@pytest.mark.parametrize("variance", [2.0**8, 2.0**12, 2.0**16])
+def test_the_normal_law_at_half_integers_is_as_near_to_skellam_as_is_said(variance):
+    values = np.arange(-int(5 * variance**0.5), int(5 * variance**0.5))
+    normal = norm.cdf((values + 0.5) / np.sqrt(variance))
+    exact = skellam_law.cdf(values, variance / 2, variance / 2)
+    assert np.abs(normal - exact).max() < 0.033 / variance + 1e-11  # and what SciPy is off by
+
+
 @pytest.mark.parametrize(
-    "variance", [Fraction(3, 10), Fraction(1), Fraction(7, 3), Fraction(400), Fraction(10**6)]
+    "variance",
+    [
+        *(Fraction(2) ** exponent for exponent in (-2, 0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40)),
+        *(Fraction(3, 10), Fraction(7, 3), Fraction(400), Fraction(2**16 + 1), Fraction(10**9, 7)),
+    ],
 )
 def test_skellam_noise_has_its_law_and_no_other(variance):
     assert_skellam(skellam(variance, DRAWS, OsRandomSource()), variance)
 
 
+def low_bits_fit(draws: np.ndarray, bits: int) -> float:
+    """p-value of a chi-square of the last binary digits against a uniform law.
+
+    The characteristic function of Skellam noise is exp(-s (1 - cos x)). It says how far a draw
+    modulo 2^bits is from uniform: by less than exp(-2 s / 4^bits) < 1e-30 where s > 40 * 4^bits.
+    """
+    return chisquare(np.bincount(draws & ((1 << bits) - 1), minlength=1 << bits)).pvalue
+
+
+@pytest.mark.parametrize("exponent", [16, 17, 24, 32, 40])
+def test_the_last_digits_of_large_noise_are_uniform(exponent):
+    draws = skellam(Fraction(2) ** exponent, DRAWS, OsRandomSource())
+    for bits in (1, 3, 5):
+        assert low_bits_fit(draws, bits) > ACCEPT
+        assert low_bits_fit(draws // 2 * 2, bits) < REJECT  # rounded to even
+        assert low_bits_fit(draws - (draws % 64 == 1), bits) < REJECT  # one value in 64 is moved
+
+
+@pytest.mark.parametrize("exponent", [17, 24, 40])
+def test_large_noise_has_no_steps_where_the_sampler_has_blocks(exponent):
+    """Bins of a hundredth of a deviation are narrower than blocks."""
+    variance = Fraction(2) ** exponent
+    draws = skellam(variance, 10 * DRAWS, OsRandomSource())
+    edges = np.linspace(-3, 3, 601) * 2 ** (exponent / 2)
+    whole = np.unique(np.ceil(edges))
+    below = skellam_cdf(whole - 1, float(variance))
+    expected = np.diff(np.concatenate([[0.0], below, [1.0]])) * len(draws)
+    seen = np.bincount(np.searchsorted(whole, draws, side="right"), minlength=len(expected))
+    assert chisquare(seen, expected * len(draws) / expected.sum()).pvalue > ACCEPT
+
+
 @pytest.mark.parametrize("makers", [2, 3, 9])
-@pytest.mark.parametrize("variance", [Fraction(7, 3), Fraction(5000)])
+@pytest.mark.parametrize(
+    "variance", [Fraction(7, 3), Fraction(5000), Fraction(2**18), Fraction(2**40)]
+)
 def test_skellam_shares_add_up_to_skellam_noise(variance, makers):
     law, source = Skellam(variance), OsRandomSource()
     draws = sum(law.draw_share(DRAWS, makers=makers, source=source) for _ in range(makers))

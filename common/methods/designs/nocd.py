@@ -47,6 +47,9 @@ _ORDERS_TRIED_ON_MIXED_DOMAINS = 4
 _EXACT_UP_TO_ATTRIBUTES = 64
 _FRONT_LIMIT = 40  # per front beyond that: minutes become seconds, the error grows by some 2 %
 _ROUNDING = 1 + 2.0**-40
+# Every role of subn+ asks for up to 62 designs before the margins and as many after them, in the
+# same order each time. A cache that holds fewer than all of those never hits.
+_KEPT_DESIGNS = 256
 
 
 def pairs_of(view: View) -> Iterator[tuple[Pair, Pair]]:
@@ -293,7 +296,7 @@ def optimal_design(
     return Design(tuple(_expand(descending, split)), tuple(sizes))
 
 
-@lru_cache(maxsize=16)  # a simulation has a plan for every role, and all ask for the same design
+@lru_cache(maxsize=_KEPT_DESIGNS)
 def _best_split(sizes: tuple[int, ...], orders: Orders, cell_limit: int) -> _Split:
     front = _Search(sizes, orders, cell_limit).front(sizes)
     errors = [
@@ -307,7 +310,7 @@ _PLANES = 2  # how many planes that are large enough are tried
 _LARGEST = 12  # orders 2 to 19, for up to 381 attributes
 
 
-@lru_cache(maxsize=32)  # every role of a study asks again
+@lru_cache(maxsize=_KEPT_DESIGNS)
 def best_design(sizes: tuple[int, ...], *, cell_limit: int) -> Design:
     """Return NOCD's best design or a projective plane, whichever has less squared error."""
     designs = [optimal_design(sizes, cell_limit=cell_limit)]

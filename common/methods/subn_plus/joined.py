@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.methods.subn_plus.latent import LatentModel, fit
 from common.methods.subn_plus.losses import Floats, Grouping, Measurement, Moments
+from common.methods.subn_plus.strata import stratified
 from common.privacy.randomness import RandomSource
-from common.schema.codes import Codes
+from common.schema.codes import CodeColumn, Codes, code_dtype
 from common.study.requests import Attributes
 
 _FORMAT = "parley latent class model of joined attributes 1"
@@ -54,9 +56,13 @@ class Joined:
     def shape(self, column: int) -> tuple[int, ...]:
         return tuple(self.sizes[a] for a in self.sets[column])
 
-    def values(self, column: int, cells: NDArray[np.intp]) -> tuple[NDArray[np.intp], ...]:
+    def values(self, column: int, cells: NDArray[np.integer[Any]]) -> tuple[CodeColumn, ...]:
         """Return the value of each attribute of a column in the given cells."""
-        return tuple(np.unravel_index(cells, self.shape(column)))
+        shape = self.shape(column)
+        of_cells = np.unravel_index(np.arange(prod(shape)), shape)
+        return tuple(
+            own.astype(code_dtype(size))[cells] for own, size in zip(of_cells, shape, strict=True)
+        )
 
     def translate(self, table: Measurement) -> Measurement:
         """Return a noisy table of attributes as one of columns."""
@@ -114,12 +120,12 @@ class JoinedModel:
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Draw rows of the model, stratified."""
-        drawn = self.mixture.sample(rows, source)
-        out: dict[int, NDArray[np.intp]] = {}
-        for column, cells in enumerate(drawn.columns):
-            own = self.joined.values(column, cells.astype(np.intp))
+        drawn = stratified(self.mixture.weights, self.mixture.columns, rows, source)
+        out: dict[int, CodeColumn] = {}
+        for column, cells in enumerate(drawn):
+            own = self.joined.values(column, cells)
             out.update(zip(self.joined.sets[column], own, strict=True))
-        return Codes.from_columns([out[a] for a in range(len(out))], self.joined.sizes)
+        return Codes(tuple(out[a] for a in range(len(out))), self.joined.sizes)
 
 
 def independent_blocks(

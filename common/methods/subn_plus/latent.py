@@ -23,9 +23,9 @@ from itertools import pairwise
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.bayes.postprocessing import margin_of, marginal_table
+from common.blas import one_thread
 from common.errors import LocalError
 from common.methods.subn_plus.losses import (
     Floats,
@@ -35,6 +35,7 @@ from common.methods.subn_plus.losses import (
     Moments,
     TableLoss,
 )
+from common.methods.subn_plus.strata import stratified
 from common.privacy.randomness import KeyedRandomSource, RandomSource, uniforms
 from common.schema.codes import Codes
 
@@ -73,35 +74,9 @@ class LatentModel:
         }
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Draw rows of the model, stratified.
-
-        Every class gets its expected number of rows and every value in it its expected share, up
-        to rounding; only the pairing of the columns within a class is left to chance. Margins then
-        carry next to no sampling error.
-        """
-        classes = systematic(self.weights, rows, source)
+        """Draw rows of the model, stratified (`strata`)."""
         sizes = tuple(column.shape[1] for column in self.columns)
-        out = [np.zeros(rows, dtype=np.int64) for _ in self.columns]
-        # The classes' rows lie side by side; who comes first must not tell the class.
-        place = np.argsort(source.words(rows))
-        start = 0
-        for component, count in enumerate(np.bincount(classes, minlength=len(self.weights))):
-            own = place[start : start + count]
-            start += int(count)
-            for values, column in zip(out, self.columns, strict=True):
-                drawn = systematic(column[component], int(count), source)
-                values[own] = drawn[np.argsort(source.words(int(count)))]
-        return Codes.from_columns(out, sizes)
-
-
-def systematic(weights: Floats, count: int, source: RandomSource) -> NDArray[np.intp]:
-    """Draw `count` ordered indices, index i about weights[i] * count times, unbiased."""
-    if count == 0:
-        return np.zeros(0, dtype=np.intp)
-    edges = np.cumsum(weights)
-    points = (np.arange(count) + uniforms(1, source)[0]) / count * edges[-1]
-    drawn: NDArray[np.intp] = np.searchsorted(edges, points, side="right")
-    return drawn.clip(max=len(weights) - 1)
+        return Codes.from_columns(list(stratified(self.weights, self.columns, rows, source)), sizes)
 
 
 def _softmax(logits: Floats) -> Floats:
@@ -301,6 +276,7 @@ def _log_distributions(logits: Floats, starts: Sequence[int]) -> Floats:
     return shifted
 
 
+@one_thread
 def fit(
     margins: Sequence[Floats],
     rows: int,
@@ -312,6 +288,9 @@ def fit(
     penalty: float = PENALTY,
 ) -> LatentModel:
     """Fit the mixture that explains all noisy tables best; equal tables give equal mixtures.
+
+    Equal to the last bit on one kind of processor with one version of numpy, on any number of its
+    cores. Elsewhere matrix products may round otherwise: the last digits of a mixture may differ.
 
     The classes are drawn towards the margins, every column's distribution: `estimated_margins`.
     Noisy tables of a single column are in the margins already, and say how well these are known.

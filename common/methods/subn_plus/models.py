@@ -10,6 +10,7 @@ import numpy as np
 
 from common.bayes.network import Family
 from common.bayes.postprocessing import marginal_table
+from common.blas import one_thread
 from common.methods.designs.nocd import Pair, pairs_of
 from common.methods.network_model import NetworkModel, Variables, network_of
 from common.methods.subn_plus.dependence import Departure, spanning_forest
@@ -46,6 +47,7 @@ def columns_model(facts: PublicFacts, tables: Sequence[Measurement]) -> JoinedMo
     return JoinedModel(Joined.of((), facts.sizes), LatentModel(np.ones(1), columns))
 
 
+@one_thread
 def forest_model(
     facts: PublicFacts, tables: Sequence[Measurement], found: Mapping[Pair, Departure]
 ) -> NetworkModel:
@@ -118,6 +120,7 @@ def _rooted(edges: Sequence[Pair], attributes: int) -> list[int | None]:
     return parents
 
 
+@one_thread
 def mixture_model(
     facts: PublicFacts,
     views: Sequence[Measurement],
@@ -192,6 +195,7 @@ def _columns(
     return columns + [margins[own[0]] for own in joined.sets[len(pairs) :]]
 
 
+@one_thread
 def moments_model(
     facts: PublicFacts,
     tables: Sequence[Measurement],

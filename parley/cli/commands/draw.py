@@ -12,10 +12,11 @@ import typer
 
 from common.errors import InputError
 from common.files import whole_folder
-from common.release.fitted import SEED
+from common.release.fitted import SEED, FittedModel
 from common.release.folder import check_file, new_file
 from common.release.loading import load
 from common.release.replicates import TABLES, check_tables
+from common.release.synthetic_table import KEPT_ROWS, write_stream
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
@@ -70,18 +71,32 @@ def draw(
         if out.suffix not in (".csv", ".parquet"):
             raise InputError(f"--out {out}: name a file that ends in .csv or .parquet")
         check_file(out, overwrite=overwrite)
-    fitted = load(source)
-    warn_unless_private(fitted.privacy)
-    with console.progress("drawing") as tell:
-        tell(0.0, where or "rows")
-        table = replace(fitted, seed=seed).sample(rows, where=where)
+    loaded = load(source)
+    warn_unless_private(loaded.privacy)
+    fitted = replace(loaded, seed=seed)
+    wanted = fitted.output_rows if rows is None else rows
     if out is None:
-        table.to_csv(sys.stdout, index=False)
+        _draw_into(None, fitted, wanted, where)
         return
     with new_file(out) as scratch:
-        _write(table, scratch, out.suffix)
-    told = {"out": str(out), "rows": len(table), "where": where}
-    console.show(told, f"{many(len(table), 'synthetic row')}: {out}", as_json=json)
+        _draw_into(scratch, fitted, wanted, where)
+    told = {"out": str(out), "rows": wanted, "where": where}
+    console.show(told, f"{many(wanted, 'synthetic row')}: {out}", as_json=json)
+
+
+def _draw_into(path: Path | None, fitted: FittedModel, rows: int, where: str) -> None:
+    """Draw rows into a file or the output; many in blocks, on every core."""
+    with console.progress("drawing") as tell:
+        tell(0.0, where or "rows")
+        if rows > KEPT_ROWS:
+            draw = fitted.draw_where(where)
+            write_stream(path or sys.stdout.buffer, fitted, rows, draw=draw, tell=tell)
+            return
+        table = fitted.sample(rows, where=where)
+    if path is None:
+        table.to_csv(sys.stdout, index=False)
+    else:
+        _write(table, path, path.suffix)
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from json import dumps
@@ -23,10 +24,11 @@ from common.release.single_owner import Table
 from common.release.writing import write_release
 from common.schema import Schema
 from common.tables import TableFile, read_table
-from common.wording import many
+from common.wording import Reporter, many
 from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.simulation.consortium import Consortium
+from parley.simulation.in_process import FITTING
 from parley.simulation.partition import PeopleRows, at_random, by_column, tables_of_people
 from parley.simulation.study import run_in_process
 
@@ -78,7 +80,8 @@ def simulate_study(
 
     The folder holds what `parley synthesize` writes, the study, results.bin (what was published
     during it), and transcript.json: bytes and rounds by phase and party. Beside it, OUT-times.json
-    has the seconds too: they depend on the rows, so they are not for publication.
+    has the seconds too, and those of the whole command: they depend on the rows, so they are not
+    for publication.
 
     Over grpc the owners countersign the release. If one does not, the release is there all the
     same, the command says who did not and why, and its exit code is 8.
@@ -114,6 +117,7 @@ def simulate_study(
     earlier = None if prior is None else read_prior(prior)
     signer = options.signer_of(sign_with, sign_as, SignerRole.CURATOR)
     domains = options.load_schema(schema)
+    watch = _Stopwatch()
     with console.progress("reading") as tell:
         tell(0.0, data[0].name)
         mark = options.delimiter_of(delimiter)
@@ -131,6 +135,7 @@ def simulate_study(
         tables = dict(zip(names, read, strict=True))
     else:
         tables = _dealt_out(read[0], number, partition_by, seed)
+    watch.stop("reading")
     chosen = terms.chosen()
     refusals: Mapping[str, str] = {}
     if signer is not None:  # who signs the release is its curator, and stands for the study, too
@@ -141,18 +146,22 @@ def simulate_study(
                 tables, domains, chosen, folder,
                 timeout_s=_TIMEOUT_S, file_format=format, prior=prior,
             )  # fmt: skip
+            watch.stop("study")
         else:
             with console.progress("study") as tell:
                 fitted = run_in_process(
-                    tables, domains, chosen, seed=seed, prior=earlier, drop=gone, tell=tell,
+                    tables, domains, chosen, seed=seed, prior=earlier, drop=gone,
+                    tell=watch.listening(tell),
                     announce=options.tell_decisions,
                 )  # fmt: skip
             _warn_of_idle_drops(gone, fitted)
+            watch.stop("fitting")
             _write(folder, fitted, format, signer)
+            watch.stop("writing")
             traffic = fitted.transcript
         files = sorted(file.name for file in folder.iterdir())
     times = out.parent / TIMES.format(out.name)
-    release.write_file(times, dumps(traffic, indent=2) + "\n")
+    release.write_file(times, dumps({**traffic, "command": watch.seconds()}, indent=2) + "\n")
     counts = (t.data.num_rows if isinstance(t, TableFile) else len(t) for t in tables.values())
     made = sum(counts) if rows is None else rows
     _report(out, files, made, traffic, refusals, owners=len(tables), as_json=json)
@@ -166,6 +175,36 @@ def _warn_of_idle_drops(gone: Mapping[str, int], fitted: FittedStudy) -> None:
             f"--drop {name}@{gone[name]}: the study has {many(len(fitted.steps), 'step')}, from 0, "
             "so the owner was in all of them"
         )
+
+
+class _Stopwatch:
+    """Seconds by what the command did, all that its user waits for.
+
+    Until it is made the process started, which is nothing but computing: seconds of the processor.
+    """
+
+    def __init__(self) -> None:
+        self._stages = {"starting": time.process_time()}
+        self._since = time.monotonic()
+
+    def stop(self, stage: str) -> None:
+        """End a stage; the next one begins."""
+        now = time.monotonic()
+        self._stages[stage], self._since = now - self._since, now
+
+    def listening(self, tell: Reporter) -> Reporter:
+        """Return a reporter that hears when the fit begins."""
+
+        def hear(fraction: float, doing: str) -> None:
+            if doing == FITTING:
+                self.stop("study")
+            tell(fraction, doing)
+
+        return hear
+
+    def seconds(self) -> dict[str, float]:
+        stages = {stage: round(seconds, 1) for stage, seconds in self._stages.items()}
+        return {**stages, "whole": round(sum(self._stages.values()), 1)}
 
 
 def _write(

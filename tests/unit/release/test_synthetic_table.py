@@ -160,7 +160,7 @@ def test_a_large_release_is_written_in_blocks_and_says_so(tmp_path, monkeypatch)
     report = (tmp_path / "report.html").read_text()
     assert "5,500 synthetic rows" in report
     assert "the first 3,000 rows" in report
-    assert (0.6, "5,500 rows") in told
+    assert (0.6, "writing rows: 5,500 rows") in told
 
 
 SHAPED = Schema.from_toml("""

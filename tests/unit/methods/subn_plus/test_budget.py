@@ -12,10 +12,12 @@ from common.methods.dp_subn.information import pair_tables
 from common.methods.subn_plus.budget import (
     EARLY_BELOW,
     GROUPS_BELOW,
+    MOST_VIEW_GROUPS,
     THREE_GROUPS_BELOW,
     VIEW_CELLS,
     decide_budget,
     delta_advice,
+    finest_design,
     plan_contrasts,
 )
 from common.methods.subn_plus.facts import PublicFacts, halves_noise, margin_noise, view_noise
@@ -62,6 +64,25 @@ def test_views_have_as_many_groups_as_their_noise_allows(epsilon):
         budget.groups == max(sizes)
         or view_noise(finer, facts(sizes, epsilon=epsilon), budget.correlations) > GROUPS_BELOW
     )
+
+
+def test_every_role_of_a_study_finds_the_designs_that_the_first_one_computed():
+    given = facts([64] * 10, rows=10**9)
+
+    def after_margins(groups):
+        return tuple(max(width - 1, 2) for width in given.widths(groups))
+
+    def search():
+        before, after = (
+            finest_design(given, given.budget, widths) for widths in (given.widths, after_margins)
+        )
+        return before[0], after[0], best_design.cache_info().misses
+
+    best_design.cache_clear()
+    first = search()
+    assert first[:2] == (MOST_VIEW_GROUPS, MOST_VIEW_GROUPS)
+    assert first[2] > 60  # so many different designs, and none of them a second time:
+    assert search() == first
 
 
 def test_few_rows_are_looked_at_in_halves_with_most_of_the_budget_on_margins():

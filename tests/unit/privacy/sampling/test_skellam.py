@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import skellam as reference
 
 from common.errors import LocalError
-from common.privacy.randomness import SeededRandomSource
+from common.privacy.randomness import KeyedRandomSource, SeededRandomSource
 from common.privacy.sampling import skellam as sampler
 from common.privacy.sampling.skellam import skellam, tail
 
@@ -67,11 +67,13 @@ def test_cosh_is_below_the_parabola_that_the_tail_bound_uses():
         assert math.cosh(x) - 1 <= float(sampler._CURVATURE) * x * x
 
 
-def test_large_variances_are_sums_of_smaller_draws():
-    variance = Fraction(3 * 2**24)
-    draws = skellam(variance, 20_000, SeededRandomSource("large"))
-    assert draws.var() == pytest.approx(float(variance), rel=0.06)
-    assert abs(draws.mean()) < 6 * math.sqrt(float(variance) / len(draws))
+@pytest.mark.parametrize("exponent", [16, 17, 40])
+def test_a_draw_of_any_variance_reads_a_few_bytes(exponent):
+    source = KeyedRandomSource(bytes(32))
+    draws = skellam(Fraction(2**exponent), 20_000, source)
+    assert source.drawn_bytes < 20 * len(draws)
+    assert draws.var() == pytest.approx(2.0**exponent, rel=0.06)
+    assert abs(draws.mean()) < 6 * math.sqrt(2.0**exponent / len(draws))
 
 
 @pytest.mark.parametrize(("variance", "count"), [(0, 1), (-1, 1), (2**40 + 1, 1), (1, -1)])

@@ -1,6 +1,9 @@
 """`parley draw` and `parley replicate`."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +12,9 @@ import pytest
 
 import parley as api
 from common.methods.registry import methods
-from common.release import replicates
+from common.release import replicates, synthetic_table
 from common.release.replicates import Replicator
+from parley.cli.commands import draw
 from parley.cli.exit_codes import ExitCode
 
 WHERE = "age >= 60 and sex = Female"
@@ -52,6 +56,44 @@ def test_rows_are_drawn_without_a_condition_too(parley, release):
     done = parley("draw", release("floor"), "--out", "rows.parquet", "--json")
     assert done.json == {"out": "rows.parquet", "rows": len(pd.read_csv("data.csv")), "where": ""}
     assert set(pd.read_parquet("rows.parquet").columns) == {"age", "sex"}
+
+
+@pytest.mark.parametrize("where", ["", WHERE])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_many_rows_are_drawn_in_blocks(parley, release, monkeypatch, where, suffix):
+    monkeypatch.setattr(draw, "KEPT_ROWS", 1000)
+    monkeypatch.setattr(synthetic_table, "BLOCK_ROWS", 300)
+    words = ["draw", release("subn+"), "--where", where, "--rows", 1100, "--seed", 7]
+    done = parley(*words, "--out", f"rows.{suffix}", "--json")
+    assert done.json == {"out": f"rows.{suffix}", "rows": 1100, "where": where}
+    rows = pd.read_csv("rows.csv") if suffix == "csv" else pd.read_parquet("rows.parquet")
+    assert (len(rows), set(rows.columns)) == (1100, {"age", "sex"})
+    if where:
+        assert (rows["age"] >= 60).all()
+        assert (rows["sex"] == "Female").all()
+
+
+def test_many_rows_go_to_the_output_as_to_a_file(parley, release, monkeypatch):
+    monkeypatch.setattr(draw, "KEPT_ROWS", 1000)
+    words = ["draw", release("subn+"), "--rows", "1100", "--seed", "7"]
+    assert parley(*words, "--out", "rows.csv").code == 0
+    assert parley(*words).out == Path("rows.csv").read_text()
+
+
+def test_drawing_takes_the_same_memory_for_any_number_of_rows(release):
+    """Kept in memory, 3,000,000 more rows would take 100 MB or more."""
+    program = "import sys; from parley.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "draw", release("floor"), "--seed", "7"]
+
+    def peak_mb(rows):
+        more = ["--rows", str(rows), "--out", f"{rows}.csv"]
+        with subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL) as process:
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        return used.ru_maxrss / 1024
+
+    assert peak_mb(4_500_000) < peak_mb(1_500_000) + 40
 
 
 @pytest.mark.parametrize(

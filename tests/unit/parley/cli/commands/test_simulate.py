@@ -57,6 +57,10 @@ def test_the_command_writes_a_release_with_a_transcript(files, capsys):
     assert "another party" in report
     beside = json.loads((files / "out-times.json").read_text())
     assert beside["phases"] == told["phases"]
+    stages = beside["command"]
+    assert list(stages) == ["starting", "reading", "study", "fitting", "writing", "whole"]
+    assert stages["whole"] == pytest.approx(sum(stages.values()) - stages["whole"], abs=0.3)
+    assert stages["study"] >= beside["seconds"] - 0.1
     assert all(phase["seconds"] >= 0 for phase in told["phases"].values())
 
 
