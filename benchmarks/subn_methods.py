@@ -61,6 +61,7 @@ METHODS: Mapping[str, Method] = {
     "dp-ccbn": Method("dp-ccbn", "paper"),
     "dp-subn paper": Method("dp-subn", "paper"),
     "dp-subn sound": Method("dp-subn"),
+    "dp-subn sound, ten cohorts": Method("dp-subn", cohorts=10),
     "dp-subn sound, as measured": Method(
         "dp-subn", settings=(("budget", "1:1:1:1"), ("consistency", "off"), ("reuse", "off"))
     ),
