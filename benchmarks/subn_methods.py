@@ -22,7 +22,7 @@ from benchmarks.subn_data import Setting
 from common.bayes.privbayes.decisions import Encoding
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
-from common.methods.registry import methods, run_of
+from common.methods.registry import methods, run_of, with_forecast
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes, concatenate
@@ -41,7 +41,7 @@ class Method:
     Attributes:
         name: as the study calls it.
         profile: whose noise.
-        settings: those of the study.
+        settings: those of the study; the others are left to the method's forecast.
         in_bits: whether it works on bits where the setting says so; the others keep the domains.
         cohorts: in how many releases dp-subn updates its structure.
     """
@@ -61,6 +61,10 @@ METHODS: Mapping[str, Method] = {
     "dp-ccbn": Method("dp-ccbn", "paper"),
     "dp-subn paper": Method("dp-subn", "paper"),
     "dp-subn sound": Method("dp-subn"),
+    "dp-subn sound, ten cohorts": Method("dp-subn", cohorts=10),
+    "dp-subn sound, as measured": Method(
+        "dp-subn", settings=(("budget", "1:1:1:1"), ("consistency", "off"), ("reuse", "off"))
+    ),
     "subn+": Method("subn+", in_bits=False),
     "subn+, dependence expected": Method(
         "subn+", settings=(("dependence", "expected"),), in_bits=False
@@ -108,8 +112,8 @@ def study_of(
     method: Method,
     **terms: object,
 ) -> Study:
-    """Return the study of a table of the benchmarks by one of the methods."""
-    return agreed(
+    """Return a new study of a table of the benchmarks by one of the methods."""
+    study = agreed(
         setting.schema,
         tables,
         epsilon=epsilon,
@@ -121,6 +125,7 @@ def study_of(
         cohorts=method.cohorts,
         **terms,
     )
+    return with_forecast(study)
 
 
 class OneCopy(Driver):

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TypeVar
 
@@ -125,23 +125,28 @@ def consistent_tables(tables: Tables, domain: Domain, *, rows: int) -> dict[Fami
     return current
 
 
-def reconcile(tables: Tables, domain: Domain, *, rows: int) -> dict[Family, Floats]:
+def reconcile(
+    tables: Tables, domain: Domain, *, rows: int, variances: Mapping[Family, float] | None = None
+) -> dict[Family, Floats]:
     """Return the tables, moved to agree on every shared sub-table and on the number of rows.
 
     Tables that share attributes each carry a noisy version of their shared sub-table. For every
     shared sub-table, smallest first, the versions are averaged with weights inverse to their
     variance, and each table is moved onto the average by the smallest change (an equal part for
     every cell summed). The shared sub-tables are closed under intersection, so a later step changes
-    none of the sums that an earlier one has settled.
+    none of the sums that an earlier one has settled. All of it is linear in the tables: tables
+    without bias stay so. `variances` are those of the noise in a cell of each table; without them,
+    the noise is taken to be the same in all tables.
     """
     settled = {
         family: np.asarray(table, dtype=np.float64).ravel() for family, table in tables.items()
     }
     for family, table in settled.items():
         settled[family] = table + (rows - table.sum()) / len(table)
+    of_a_cell = dict.fromkeys(settled, 1.0) if variances is None else variances
     for overlap in overlaps(list(settled), domain):
         if overlap:
-            _settle(settled, overlap, domain)
+            _settle(settled, overlap, domain, of_a_cell)
     return {family: table.reshape(domain.shape(family)) for family, table in settled.items()}
 
 
@@ -163,19 +168,25 @@ def _meet(first: Family, second: Family) -> Family:
     return tuple(View(a, max(level, levels[a])) for a, level in first if a in levels)
 
 
-def _settle(settled: dict[Family, Floats], overlap: Family, domain: Domain) -> None:
+def _settle(
+    settled: dict[Family, Floats],
+    overlap: Family,
+    domain: Domain,
+    variances: Mapping[Family, float],
+) -> None:
     """Move every table that contains `overlap` onto the average of their versions of it."""
     cells = prod(domain.shape(overlap))
     homes = [family for family in settled if contains(family, overlap)]
     maps = [_cell_map(family, overlap, domain) for family in homes]
-    # The variance of a sum of cells is their number, in units of the noise of one cell.
+    # The variance of a sum of cells is their number times that of one cell.
     summed = [np.bincount(each, minlength=cells) for each in maps]
     versions = [
         np.bincount(each, weights=settled[family], minlength=cells)
         for family, each in zip(homes, maps, strict=True)
     ]
-    precision = sum(1.0 / terms for terms in summed)
-    average = sum(v / terms for v, terms in zip(versions, summed, strict=True)) / precision
+    spread = [terms * variances[family] for family, terms in zip(homes, summed, strict=True)]
+    precision = sum(1.0 / variance for variance in spread)
+    average = sum(v / variance for v, variance in zip(versions, spread, strict=True)) / precision
     for family, each, version, terms in zip(homes, maps, versions, summed, strict=True):
         settled[family] += ((average - version) / terms)[each]
 

@@ -15,6 +15,8 @@ the terminal and the report say so where it happens.
     budget = "1:1"              # structure : parameters
     theta = "6"                 # usefulness of the published tables
     most_cells = 524288         # of all candidates of one iteration
+    consistency = "off"         # "on", as in new studies of profile `sound`: the tables are made to
+                                # agree, non-negative, and sum to the rows
 """
 
 from __future__ import annotations
@@ -28,10 +30,18 @@ from math import comb
 import numpy as np
 
 from common.bayes.privbayes.scores import scored_by_shape
-from common.methods.dp_subn.decisions import FamilyLimit, candidate_families, lowered, network_limit
+from common.methods.dp_subn.decisions import (
+    SWITCH,
+    FamilyLimit,
+    candidate_families,
+    lowered,
+    network_limit,
+    no_network,
+)
 from common.methods.dp_subn.decisions import Settings as Useful
+from common.methods.dp_subn.forecast import consistent as forecast
 from common.methods.dp_subn.information import mutual_informations, on_grid
-from common.methods.dp_subn.script import learn_parameters
+from common.methods.dp_subn.script import learn_parameters, single_columns
 from common.methods.network_model import Structure, Variables
 from common.privacy import sensitivity
 from common.privacy.budget import split
@@ -42,16 +52,22 @@ from common.study.requests import Attributes
 from common.study.script import Fit, Script
 
 MOST_CELLS = 1 << 19
-_SETTINGS = {"budget": parts(2), "theta": above_zero, "most_cells": between(4, 1 << 26)}
+_SETTINGS = {
+    "budget": parts(2),
+    "theta": above_zero,
+    "most_cells": between(4, 1 << 26),
+    "consistency": SWITCH,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a study may choose: the split of epsilon, usefulness, and the cap of an iteration."""
+    """What a study may choose: split, usefulness, the cap of an iteration, consistent tables."""
 
     budget: tuple[Fraction, ...] = (Fraction(1), Fraction(1))
     theta: Fraction = Fraction(6)
     most_cells: int = MOST_CELLS
+    consistency: str = "off"
 
     @classmethod
     def of(cls, study: Study) -> Settings:
@@ -81,11 +97,15 @@ def decisions(study: Study) -> list[Decision]:
         caps="most_cells",
     )
     settings = Settings.of(study)
+    consistent = settings.consistency == "on"
+    if limit.parents == 0 and consistent:
+        return [no_network("dp-ccbn", projected=True)]
     promise = study.method_promise
     costs = ", ".join(f"{float(part):g}" for part in split(promise.budget, settings.budget))
     return [
         Decision(f"{promise.currency} for structure and parameters", costs),
         Decision("parents of an attribute (k)", f"{limit.parents} (theta {settings.theta})", cap),
+        *([Decision("tables", "made consistent")] if consistent else []),
     ]
 
 
@@ -99,13 +119,16 @@ def candidate_tables(study: Study) -> int:
 def dp_ccbn(study: Study) -> Script[Fit]:
     variables = Variables.of(study)
     promise = study.method_promise
-    structure_cost, table_cost = split(promise.budget, Settings.of(study).budget)
+    settings = Settings.of(study)
+    consistent = settings.consistency == "on"
+    structure_cost, table_cost = split(promise.budget, settings.budget)
     _, limit = _limits(study, variables.sizes)
-    structure: Structure = ((),) * len(variables.sizes)
     if limit.parents == 0:
-        return (yield from learn_parameters(study, variables, structure, promise.budget))
+        return (yield from single_columns(study, variables, projected=consistent))
     structure = yield from _learn_structure(study, variables, limit, structure_cost)
-    return (yield from learn_parameters(study, variables, structure, table_cost))
+    return (
+        yield from learn_parameters(study, variables, structure, table_cost, consistent=consistent)
+    )
 
 
 def _learn_structure(
@@ -165,6 +188,7 @@ METHOD = Method(
     script=dp_ccbn,
     decisions=decisions,
     tables=candidate_tables,
+    forecast=forecast,
     only_sums=True,
     place=3,
 )

@@ -10,7 +10,7 @@ program lists or compares methods' names.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -18,10 +18,13 @@ from importlib import import_module
 import common.methods
 from common.errors import InputError
 from common.methods.criteria import with_criteria
+from common.schema import Schema
 from common.study.document import Study
+from common.study.members import Member
 from common.study.method import Method
 from common.study.prior import Prior
 from common.study.script import ScriptRun
+from common.study.sums import with_hybrid_masks
 
 _HERE = "registry"
 
@@ -44,6 +47,23 @@ def method_of(study: Study) -> Method:
     if study.method not in known:
         raise InputError(f"method: {study.method!r} is not one of {', '.join(known)}")
     return known[study.method]
+
+
+def new_study(terms: Mapping[str, object], *, schema: Schema, members: Sequence[Member]) -> Study:
+    """Make a new study of these terms (see `Study.of`).
+
+    It has the masks of new studies, and its open settings by the method's forecast.
+    """
+    return with_forecast(with_hybrid_masks(Study.of(terms, schema=schema, members=members)))
+
+
+def with_forecast(study: Study) -> Study:
+    """Return an unsigned study with the settings that its method forecasts to be good.
+
+    Settings that the study has stay as they are.
+    """
+    settings = {**method_of(study).forecast(study), **dict(study.settings)}
+    return replace(study, settings=tuple(sorted(settings.items())))
 
 
 def cautions_of(study: Study) -> list[str]:

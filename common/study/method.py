@@ -59,6 +59,9 @@ class Method:
     decisions: Callable[[Study], Sequence[Decision]] = no_decisions
     # At most how many tables its steps ask for, where one step may have too many to be made.
     tables: Callable[[Study], int] = few_tables
+    # Settings of a new study that its proposer leaves open, by public facts. They become part of
+    # the document; a study without them keeps the meaning that it had when it was agreed on.
+    forecast: Callable[[Study], Mapping[str, str | int]] = lambda study: {}
     advice: Callable[[Study], str | None] = lambda study: None  # to a proposer, by public facts
     # What protection from other parties rests on besides its sums; "" if on nothing.
     assumes: Callable[[Study], str] = lambda study: ""

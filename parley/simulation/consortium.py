@@ -30,13 +30,13 @@ import pyarrow.parquet
 from common.crypto.key_files import load_identity, no_passphrase
 from common.errors import LocalError, ParleyError
 from common.files import read
+from common.methods.registry import new_study
 from common.release.single_owner import Table, as_arrow
 from common.release.verify import Verified, verify
 from common.schema import Schema
 from common.service.process import system_clock
 from common.study.document import Study
 from common.study.members import Member
-from common.study.sums import with_hybrid_masks
 from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
 from common.wording import Reporter, silent
@@ -96,8 +96,7 @@ class Consortium:
         digest = None if prior is None else known.add(prior).digest
         pinned = signer.public.fingerprint
         named = {"name": "simulation", "prior": digest, "curator": pinned, **terms}
-        agreed = with_hybrid_masks(Study.of(named, schema=schema, members=members))
-        self.study = agreed.signed_by(signer)
+        self.study = new_study(named, schema=schema, members=members).signed_by(signer)
         known.begin(self.study)  # refuses a study that could never be run
         for home in self._parties.values():
             (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")

@@ -17,7 +17,7 @@ from pathlib import Path
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.methods.criteria import verdicts
-from common.methods.registry import method_of, run_of
+from common.methods.registry import method_of, new_study, run_of
 from common.privacy.randomness import source_of
 from common.release.fitted_study import FittedStudy
 from common.release.prior import PriorRelease, read_prior
@@ -26,7 +26,6 @@ from common.schema import Schema
 from common.study.accounting import account, statement_of
 from common.study.document import DEFAULT_METHOD, Study
 from common.study.members import Member
-from common.study.sums import with_hybrid_masks
 from common.study.transcript import transcript_of
 from common.wording import Reporter, silent
 from parley.simulation.in_process import run_study
@@ -124,7 +123,7 @@ def run_in_process(
         Member(name=name, rows=table.rows, identity=identities[name].public)
         for name, table in codes.items()
     ]
-    study = with_hybrid_masks(Study.of(terms, schema=domains, members=members))
+    study = new_study(terms, schema=domains, members=members)
     announce(study)
     begin = run_of if prior is None else prior.begin
     run = run_study(study, begin, codes, identities, source=source, drop=drop, report=tell)

@@ -1,6 +1,7 @@
 """DP-SUBN [Su16]: five phases, and the decisions between them."""
 
 from common.methods.dp_subn.decisions import decisions
+from common.methods.dp_subn.forecast import forecast
 from common.methods.dp_subn.script import dp_subn
 from common.study.method import Method
 
@@ -11,5 +12,6 @@ METHOD = Method(
     single_turns=True,
     replaces_noise=True,
     decisions=decisions,
+    forecast=forecast,
     place=2,
 )

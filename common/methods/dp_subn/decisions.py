@@ -10,15 +10,20 @@ degree = 2                  # k itself, whatever is useful; binary encoding only
 frontier_degree = 3         # k' itself; binary encoding only
 usefulness = "phase"        # of the phase's own part of epsilon; "total": of all of epsilon
 views = "optimal"           # of phase 1; "printed": Algorithm 2 of the paper
+consistency = "off"         # "on": the tables are made to agree, non-negative, and sum to the rows
+reuse = "off"               # "on": the tables are combined with the sums of phases 1 and 3
 most_parents = 10           # caps of the search, whatever is useful
 most_cells = 65536
 most_candidate_cells = 8388608
 
-They limit the table of an attribute and its parents. On binary data the degree decides: k is the
-largest at which d-k tables of 2^(k+1) cells are 6-useful, k' is the largest at which the d-1 tables
-of the search frontier are 2-useful [Su16, VI]. On other domains the cells decide: an attribute may
-have any parents with which its table is useful, however many or few those are. A parent set is
-offered if it is maximal: no further parent would fit.
+A new study in profile `sound` has `budget`, `consistency` and `reuse` by forecast
+(`common.methods.dp_subn.forecast`).
+
+The degrees limit the table of an attribute and its parents. On binary data the degree decides: k
+is the largest at which d-k tables of 2^(k+1) cells are 6-useful, k' is the largest at which the d-1
+tables of the search frontier are 2-useful [Su16, VI]. On other domains the cells decide: an
+attribute may have any parents with which its table is useful, however many or few those are. A
+parent set is offered if it is maximal: no further parent would fit.
 """
 
 from __future__ import annotations
@@ -53,6 +58,7 @@ PHASES = ("correlations", "initial structure", "structure update", "parameters")
 _MOST_PARENT_SETS = 1 << 14
 _CAPS = "most_parents, most_cells or most_candidate_cells"
 _MOST_PARENTS = 16  # caps have caps: a node works on them before an owner can see how long it takes
+SWITCH = one_of(("off", "on"))
 _SETTINGS = {
     "budget": parts(len(PHASES)),
     "theta_tables": above_zero,
@@ -61,6 +67,8 @@ _SETTINGS = {
     "frontier_degree": between(0, _MOST_PARENTS),
     "usefulness": one_of(("phase", "total")),
     "views": one_of(("optimal", "printed")),
+    "consistency": SWITCH,
+    "reuse": SWITCH,
     "most_parents": between(1, _MOST_PARENTS),
     "most_cells": between(4, 1 << 22),
     "most_candidate_cells": between(4, 1 << 28),
@@ -75,6 +83,9 @@ class Settings:
         usefulness: whether usefulness is computed with the epsilon of the phase that publishes the
             tables, or with all of epsilon: [Su16] cites the definition of [Zhang14], which knows
             one epsilon, and does not say.
+        consistency: whether tables are made consistent; then a network without edges is made of
+            histograms of the attributes, whatever the encoding.
+        reuse: whether the tables are combined with the sums of the other phases.
     """
 
     budget: tuple[Fraction, ...] = (Fraction(1),) * len(PHASES)
@@ -84,6 +95,8 @@ class Settings:
     frontier_degree: int | None = None
     usefulness: str = "phase"
     views: str = "optimal"
+    consistency: str = "off"
+    reuse: str = "off"
     most_parents: int = 10
     most_cells: int = 1 << 16
     most_candidate_cells: int = 1 << 23
@@ -247,8 +260,7 @@ def decisions(study: Study) -> list[Decision]:
         f"{name} {float(part):g}" for name, part in zip(PHASES, plan.epsilons, strict=True)
     )
     if plan.network.parents == 0:
-        none = "0: the budget carries no table of two attributes, all of it buys single columns"
-        return [Decision("parents of an attribute (k)", none)]
+        return [no_network("dp-subn", projected=settings.consistency == "on")]
     updates = many(study.cohorts, "cohort")
     if study.profile == "paper":
         updates = "noise replacement, party by party"
@@ -258,7 +270,27 @@ def decisions(study: Study) -> list[Decision]:
         _limit("k, for the network", plan, plan.network, settings.theta_tables),
         _limit("k', for the frontier", plan, plan.frontier, settings.theta_frontier),
         Decision("structure update", updates),
+        *_estimates(settings),
     ]
+
+
+def no_network(method: str, *, projected: bool) -> Decision:
+    """Say that the network has no edges; a caution where the columns are projected instead."""
+    words = "0: the budget carries no table of two attributes, all of it buys single columns"
+    caution = (
+        f"{method}: a network is forecast to be noise at this epsilon, with so many rows and such "
+        "columns. All of the budget buys single columns, drawn independently of each other."
+    )
+    return Decision("parents of an attribute (k)", words, caution if projected else None)
+
+
+def _estimates(settings: Settings) -> list[Decision]:
+    """Tell how tables are estimated, where it is not as printed."""
+    switched = {
+        "tables": (settings.consistency, "made consistent"),
+        "sums of the other phases": (settings.reuse, "combined with the tables"),
+    }
+    return [Decision(name, words) for name, (switch, words) in switched.items() if switch == "on"]
 
 
 def _limit(name: str, plan: Plan, limit: FamilyLimit, theta: Fraction) -> Decision:

@@ -17,20 +17,27 @@ publishing, ICDE 2016.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.domain import Domain
+from common.bayes.network import Tables
+from common.bayes.postprocessing import consistent_tables
+from common.methods import floor
 from common.methods.designs.nocd import View, optimal_design, printed_design
 from common.methods.dp_subn.decisions import Party, Plan
+from common.methods.dp_subn.estimation import Measured, reused
 from common.methods.dp_subn.information import correlations, on_grid, pair_tables
 from common.methods.dp_subn.initialisation import initial_structure
 from common.methods.dp_subn.updates import Search, update_by_replacement, update_in_cohorts
 from common.methods.network_model import NetworkModel, Structure, Variables, network_of, table_sets
+from common.privacy import sensitivity
 from common.study.document import Study
+from common.study.requests import Attributes
 from common.study.script import Fit, Script
 
 
@@ -41,15 +48,15 @@ def dp_subn(study: Study) -> Script[Fit]:
     buys the parameters of independent columns. Which of the two it is depends on public values.
     """
     plan = Plan.of(study)
-    variables, parties = plan.variables, plan.parties
-    structure: Structure = ((),) * len(variables.sizes)
+    settings, variables, parties = plan.settings, plan.variables, plan.parties
+    consistent = settings.consistency == "on"
     if plan.network.parents == 0:
-        budget = study.method_promise.budget
-        return (yield from learn_parameters(study, variables, structure, budget))
+        return (yield from single_columns(study, variables, projected=consistent))
     views_epsilon, choice_epsilon, update_epsilon, table_epsilon = plan.epsilons
     paper = study.profile == "paper"
-    views = views_of(variables.sizes, plan.settings.views)
-    information = yield from _quantify_correlations(study, variables, views, views_epsilon)
+    views = views_of(variables.sizes, settings.views)
+    measured = yield from _measure(study, variables, views, views_epsilon, "correlations")
+    information = _correlations(study, variables, measured)
     structure = yield from initial_structure(
         variables, parties, plan.network, choice_epsilon, as_printed=paper
     )
@@ -60,13 +67,24 @@ def dp_subn(study: Study) -> Script[Fit]:
         frontier_limit=plan.frontier,
         promise=study.method_promise,
         epsilon=update_epsilon,
+        noise_shares=study.noise_shares,
     )
     if paper:
-        structure = yield from update_by_replacement(search, structure, parties)
+        structure, statistics = yield from update_by_replacement(search, structure, parties)
     else:
         cohorts = in_cohorts(parties, study.cohorts)
-        structure = yield from update_in_cohorts(search, structure, cohorts)
-    return (yield from learn_parameters(study, variables, structure, table_epsilon))
+        structure, statistics = yield from update_in_cohorts(search, structure, cohorts)
+    measured += [
+        Measured(variables=family, table=own.table, variance=own.variance)
+        for family, own in statistics.items()
+        if own.rows == study.rows  # a table of some owners' rows says little about the others'
+    ]
+    earlier = measured if settings.reuse == "on" else []
+    return (
+        yield from learn_parameters(
+            study, variables, structure, table_epsilon, consistent=consistent, earlier=earlier
+        )
+    )
 
 
 def views_of(sizes: tuple[int, ...], kind: str) -> Sequence[View]:
@@ -81,34 +99,73 @@ def in_cohorts(parties: Sequence[Party], cohorts: int) -> list[Sequence[Party]]:
     return [parties[start:end] for start, end in pairwise(bounds)]
 
 
+def single_columns(study: Study, variables: Variables, *, projected: bool) -> Script[Fit]:
+    """Spend all of the budget on columns without parents.
+
+    Projected, they are the `floor` method's: histograms of the attributes, whatever the encoding.
+    """
+    if projected:
+        alone = replace(study, method=floor.METHOD.name, settings=(), signature=None)
+        return (yield from floor.METHOD.script(alone))
+    structure: Structure = ((),) * len(variables.sizes)
+    budget = study.method_promise.budget
+    return (yield from learn_parameters(study, variables, structure, budget))
+
+
 def learn_parameters(
-    study: Study, variables: Variables, structure: Structure, cost: Fraction
+    study: Study,
+    variables: Variables,
+    structure: Structure,
+    cost: Fraction,
+    *,
+    consistent: bool = False,
+    earlier: Sequence[Measured] = (),
 ) -> Script[Fit]:
-    """Run phases 4 and 5: noisy tables of the families, and the model that samples from them."""
+    """Run phases 4 and 5: noisy tables of the families, and the model that samples from them.
+
+    The tables are combined with the `earlier` ones, if there are any, and made consistent if asked.
+    """
     network = network_of(structure)
     families = table_sets(network)
+    sums = yield from _measure(study, variables, list(families.values()), cost, "parameters")
+
+    def fit() -> NetworkModel:
+        domain, rows = Domain.flat(variables.sizes), study.rows
+        tables: Tables = dict(zip(families, (own.table for own in sums), strict=True))
+        if earlier:
+            together = reused(sums, earlier, domain, rows=rows)
+            tables = dict(zip(families, together, strict=True))
+        if consistent:
+            tables = consistent_tables(tables, domain, rows=rows)
+        return NetworkModel(variables, network, tables)
+
+    return fit
+
+
+def _measure(
+    study: Study, variables: Variables, sets: Sequence[Attributes], cost: Fraction, phase: str
+) -> Script[list[Measured]]:
+    """Sum tables of all rows."""
     tables = yield from variables.sum_tables(
-        families.values(),
-        name="parameters",
-        phase="parameters",
+        sets,
+        name=phase,
+        phase=phase,
         parties=study.parties,
         promise=study.method_promise,
         cost=cost,
     )
-    return partial(NetworkModel, variables, network, dict(zip(families, tables, strict=True)))
+    law = study.method_promise.law(cost, sensitivity.histograms(len(sets)))
+    variance = law.nominal_variance * study.noise_shares(len(study.parties))
+    return [
+        Measured(variables=own, table=table, variance=variance)
+        for own, table in zip(sets, tables, strict=True)
+    ]
 
 
-def _quantify_correlations(
-    study: Study, variables: Variables, views: Sequence[View], epsilon: Fraction
-) -> Script[NDArray[np.float64]]:
-    """Run phase 1: all views together; every pair's mutual information is read off them."""
-    tables = yield from variables.sum_tables(
-        views,
-        name="correlations",
-        phase="correlations",
-        parties=study.parties,
-        promise=study.method_promise,
-        cost=epsilon,
-    )
-    pairs = pair_tables(views, [table.astype(np.float64) for table in tables])
+def _correlations(
+    study: Study, variables: Variables, measured: Sequence[Measured]
+) -> NDArray[np.float64]:
+    """Return every pair's mutual information, read off the views of phase 1."""
+    views = [own.variables for own in measured]
+    pairs = pair_tables(views, [own.table.astype(np.float64) for own in measured])
     return on_grid(correlations(len(variables.sizes), pairs, study.rows))

@@ -11,7 +11,7 @@ carries one share, and a party whose rows came in early pays for every release a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, combinations
@@ -21,12 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.postprocessing import marginal_table
-from common.crypto.sums.replacement import Coverages, Statistics
+from common.crypto.sums.replacement import Coverages
+from common.crypto.sums.replacement import Statistics as Running
 from common.methods.dp_subn.csfc import search_frontier
 from common.methods.dp_subn.decisions import FamilyLimit, Party
 from common.methods.dp_subn.information import mutual_information, on_grid
 from common.methods.network_model import Structure, Variables
 from common.privacy import sensitivity
+from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise
 from common.study.requests import Attributes, Counts
 from common.study.script import Script, replaced
@@ -41,6 +43,10 @@ class Statistic:
 
     table: Counts
     rows: int
+    variance: Fraction  # of the noise in a cell
+
+
+Statistics = Mapping[Attributes, Statistic]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +56,7 @@ class Search:
     Attributes:
         information: the noisy correlations of phase 1.
         epsilon: of each release.
+        noise_shares: how many times the variance of its law a sum of so many parties carries.
     """
 
     variables: Variables
@@ -58,6 +65,7 @@ class Search:
     frontier_limit: FamilyLimit
     promise: Promise
     epsilon: Fraction
+    noise_shares: Callable[[int], Fraction] = lambda parties: Fraction(1)
 
     def frontier(self, network: Structure) -> Structure:
         """Return the network with more possible parents, as many as fit."""
@@ -69,7 +77,11 @@ class Search:
             lambda child, parents: limit.fits(sizes, child, parents),
         )
 
-    def updated(self, frontier: Structure, statistics: Mapping[Attributes, Statistic]) -> Structure:
+    def law(self, families: Sequence[Attributes]) -> NoiseLaw:
+        """Return the law of the noise in a release of these tables."""
+        return self.promise.law(self.epsilon, sensitivity.histograms(len(families)))
+
+    def updated(self, frontier: Structure, statistics: Statistics) -> Structure:
         """Return, of every attribute, the allowed parents with the most information.
 
         The frontier is acyclic, so every choice of parents in it is.
@@ -79,9 +91,7 @@ class Search:
             for child, parents in enumerate(frontier)
         )
 
-    def _best_parents(
-        self, child: int, parents: Attributes, statistics: Mapping[Attributes, Statistic]
-    ) -> Attributes:
+    def _best_parents(self, child: int, parents: Attributes, statistics: Statistics) -> Attributes:
         family = tuple(sorted((child, *parents)))
         statistic = statistics[family]
         most = min(self.network_limit.parents, len(parents))
@@ -114,10 +124,11 @@ def families_of(frontier: Structure) -> list[Attributes]:
 
 def update_in_cohorts(
     search: Search, network: Structure, cohorts: Sequence[Sequence[Party]]
-) -> Script[Structure]:
+) -> Script[tuple[Structure, Statistics]]:
     """Make one sum per cohort; the curator adds up the tables that cohorts have in common.
 
-    A table that is new with a cohort covers the rows from that cohort on.
+    A table that is new with a cohort covers the rows from that cohort on. Return the network, and
+    all tables with the rows that they cover.
     """
     statistics: dict[Attributes, Statistic] = {}
     for number, cohort in enumerate(cohorts, start=1):
@@ -133,19 +144,26 @@ def update_in_cohorts(
                 cost=search.epsilon,
             )
             rows = sum(count for _, count in cohort)
+            variance = search.law(families).nominal_variance * search.noise_shares(len(cohort))
             for family, table in zip(families, tables, strict=True):
-                before = statistics.get(family, Statistic(np.zeros_like(table), 0))
-                statistics[family] = Statistic(before.table + table, before.rows + rows)
+                before = statistics.get(family, Statistic(np.zeros_like(table), 0, Fraction(0)))
+                statistics[family] = Statistic(
+                    before.table + table, before.rows + rows, before.variance + variance
+                )
         network = search.updated(frontier, statistics)
-    return network
+    return network, statistics
 
 
 def update_by_replacement(
     search: Search, network: Structure, parties: Sequence[Party]
-) -> Script[Structure]:
-    """Make one release per party by noise replacement: the paper's noise at its true cost."""
+) -> Script[tuple[Structure, Statistics]]:
+    """Make one release per party by noise replacement: the paper's noise at its true cost.
+
+    Return the network, and the tables of the last release with the rows that they cover.
+    """
     sizes = search.variables.sizes
-    coverages, statistics = Coverages(), Statistics()
+    coverages, running = Coverages(), Running()
+    current: dict[Attributes, Statistic] = {}
     turns: list[str] = []
     for name, rows in parties:
         turns.append(name)
@@ -156,7 +174,7 @@ def update_by_replacement(
                 party=name,
                 rows=rows,
                 marginals={family: prod(sizes[a] for a in family) for family in families},
-                law=search.promise.law(search.epsilon, sensitivity.histograms(len(families))),
+                law=search.law(families),
             )
             totals = []
             for number, group in enumerate(release.groups, start=1):
@@ -169,14 +187,15 @@ def update_by_replacement(
                     turns=tuple(turns),
                 )
                 totals.append((yield from replaced(step)))
-            statistics.apply(release, totals)
+            running.apply(release, totals)
             coverages = release.coverages
         current = {
             family: Statistic(
-                statistics[family].reshape([sizes[a] for a in family]),
+                running[family].reshape([sizes[a] for a in family]),
                 coverages.by_marginal[family].rows,
+                search.law(families).nominal_variance,
             )
             for family in families
         }
         network = search.updated(frontier, current)
-    return network
+    return network, current

@@ -13,13 +13,12 @@ import typer
 from common.crypto.key_files import load_identity, load_public_identity
 from common.errors import InputError
 from common.files import write_new
-from common.methods.registry import run_of
+from common.methods.registry import new_study, run_of
 from common.privacy.budget import parse_epsilon
 from common.release.prior import PriorRelease, read_prior
 from common.service.process import system_clock
 from common.study.document import Study
 from common.study.dry_run import require_runnable
-from common.study.sums import with_hybrid_masks
 from curator.app import curator_settings, open_store, priors, propose
 from curator.operations import find_record, member_of
 from curator.revision import changes, next_name, revised
@@ -86,7 +85,7 @@ def new(
     about["prior"] = None if earlier is None else earlier.digest
     about["curator"] = pinned_curator(config) or None
     domains = options.load_schema(schema)
-    study = with_hybrid_masks(Study.of(terms.chosen() | about, schema=domains, members=members))
+    study = new_study(terms.chosen() | about, schema=domains, members=members)
     _require_time_left(study)
     require_runnable(study, (earlier.begin if earlier else run_of)(study))
     if earlier is not None:

@@ -131,7 +131,8 @@ def test_consistency_brings_tables_closer_to_the_truth():
     assert after < 0.7 * before
 
 
-def test_two_tables_with_one_shared_attribute_take_the_least_squares_solution():
+@pytest.mark.parametrize("variances", [None, (1.0, 9.0), (4.0, 0.25)])
+def test_two_tables_with_one_shared_attribute_take_the_least_squares_solution(variances):
     """The averaging is generalised least squares: compare with a numerical optimiser."""
     domain = Domain.flat([2, 2, 3])
     generator = np.random.default_rng(1)
@@ -139,15 +140,17 @@ def test_two_tables_with_one_shared_attribute_take_the_least_squares_solution():
         (View(0), View(1)): generator.normal(25, 10, (2, 2)),
         (View(0), View(2)): generator.normal(17, 10, (2, 3)),
     }
-    agreed = reconcile(noise, domain, rows=100)
+    weighted = variances and dict(zip(noise, variances, strict=True))
+    agreed = reconcile(noise, domain, rows=100, variances=weighted)
     start = np.concatenate([t.ravel() for t in noise.values()])
+    spread = np.repeat(variances or (1.0, 1.0), (4, 6))
 
     def constraints(x):
         first, second = x[:4].reshape(2, 2), x[4:].reshape(2, 3)
         return np.r_[first.sum(axis=1) - second.sum(axis=1), first.sum() - 100]
 
     best = minimize(
-        lambda x: ((x - start) ** 2).sum(),
+        lambda x: ((x - start) ** 2 / spread).sum(),
         start,
         constraints={"type": "eq", "fun": constraints},
         method="SLSQP",

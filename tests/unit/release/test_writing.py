@@ -85,7 +85,10 @@ def test_profiles_bits_and_cohorts_verify_too(tmp_path, method, profile):
 def test_an_owner_without_a_turn_pays_less_and_the_release_verifies(tmp_path):
     narrow = Schema(SCHEMA.attributes[1:4])
     tables = [rows(narrow, 500, seed) for seed in range(5)]
-    fitted = simulate(tables, narrow, epsilon=8, method="dp-subn", aggregation="clear")
+    settings = {"budget": "1:1:1:1"}
+    fitted = simulate(
+        tables, narrow, epsilon=8, method="dp-subn", aggregation="clear", settings=settings
+    )
     assert set(fitted.privacy["exact"]["parties"].values()) == {"8", "6"}
     synthesis.write_release(tmp_path, fitted)
     assert problems(tmp_path) == []

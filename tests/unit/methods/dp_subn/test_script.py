@@ -1,8 +1,12 @@
+import hashlib
+import json
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from common.bayes.postprocessing import consistent_tables
+from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import LocalError, RemoteProtocolError
 from common.marginals import count
 from common.methods.dp_subn.script import in_cohorts
@@ -11,7 +15,14 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
 from common.study.accounting import account
 from common.study.steps import ChoiceStep, ReplaceStep, SumStep, step_digest
-from tests.harness.run_script import Driver, chain_tables, drive, random_tables, study_of
+from tests.harness.run_script import (
+    Driver,
+    chain_tables,
+    drive,
+    random_tables,
+    study_of,
+    with_settings,
+)
 
 EPSILON = Fraction(8)
 MIXED = (2, 3, 4, 2, 5)
@@ -187,3 +198,88 @@ def test_cohorts_keep_the_order_and_differ_by_one_at_most():
         assert [party for part in parts for party in part] == parties
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
         assert len(parts) == cohorts
+
+
+# Of version 0.2: the beginning of a SHA-256 of steps, model and rows, by profile.
+AS_BEFORE = (
+    ("dp-subn", "chain", "1/50", "8b0857661d01af27", "5d1d21343e9dbf4c"),
+    ("dp-subn", "chain", "4", "f8ef655b04792b98", "f041f9b6f9cfda84"),
+    ("dp-subn", "mixed", "1/50", "52b0017f8d3d265f", "b3f8ee3939b1498a"),
+    ("dp-subn", "mixed", "4", "3a25a4bdc9c247da", "69509402e0b5d77b"),
+    ("dp-ccbn", "chain", "1/50", "5a23e4ed86551aad", "1531cc383cd7d629"),
+    ("dp-ccbn", "chain", "4", "aa5b5a99c90f7e79", "3959e19333d6beae"),
+    ("dp-ccbn", "mixed", "1/50", "f8bef2f1ef9cedaa", "84bfa40eb9fa6f05"),
+    ("dp-ccbn", "mixed", "4", "7840fdac3661b837", "b77234eef0f6aacd"),
+)
+
+
+def fingerprint(tables, **changes):
+    _, driven = finished(tables, seed="drive", **changes)
+    digest = hashlib.sha256(b"".join(driven.digests))
+    digest.update(json.dumps(driven.model.as_json(), sort_keys=True).encode())
+    for column in driven.model.sample(200, SeededRandomSource("rows")).columns:
+        digest.update(bytes(int(value) for value in column))
+    return digest.hexdigest()[:16]
+
+
+@pytest.mark.parametrize(("method", "table", "epsilon", "paper", "sound"), AS_BEFORE)
+def test_studies_without_new_settings_are_what_they_were(method, table, epsilon, paper, sound):
+    tables = (
+        chain_tables(6, [3000, 2000, 1000])
+        if table == "chain"
+        else random_tables(MIXED, [1500, 1500])
+    )
+    terms = {"method": method, "epsilon": Fraction(epsilon)}
+    printed = {"noise": Noise.ONE_SHARE, "aggregation": Aggregation.PAILLIER, "profile": "paper"}
+    assert fingerprint(tables, **terms, **printed) == paper
+    assert fingerprint(tables, **terms) == sound
+
+
+@pytest.mark.parametrize("cohorts", [1, 3])
+@pytest.mark.parametrize("method", ["dp-subn", "dp-ccbn"])
+def test_consistent_tables_are_the_projection_of_the_measured_ones(method, cohorts):
+    tables = chain_tables(6, [3000, 2000, 1000])
+    plain = study_of(tables, method=method, cohorts=cohorts)
+    consistent = with_settings(plain, consistency="on")
+    if method == "dp-subn":  # dp-ccbn draws its root by the study's digest: other steps
+        measured = drive(run_of(plain), plain, tables)
+        again = run_of(consistent)
+        for result in measured.results:
+            again.advance(result)
+        expected = consistent_tables(measured.model.tables, measured.model.domain, rows=6000)
+        found = again.model().tables
+        assert list(found) == list(expected)
+        assert all((found[family] == expected[family]).all() for family in found)
+    model = drive(run_of(consistent), consistent, tables).model
+    for table in model.tables.values():
+        assert table.min() >= 0
+        assert table.sum() == pytest.approx(6000)
+
+
+@pytest.mark.parametrize("profile", ["sound", "paper"])
+def test_estimates_change_no_step_and_so_no_sensitivity(profile):
+    tables = chain_tables(6, [3000, 2000, 1000])
+    plain = study_of(tables, profile=profile, epsilon=EPSILON)
+    free = with_settings(plain, consistency="on", reuse="on")
+    measured = drive(run_of(plain), plain, tables)
+    again = run_of(free)
+    for step, result in zip(measured.steps, measured.results, strict=True):
+        assert again.step().canonical == step.canonical
+        assert again.step().costs == step.costs
+        again.advance(result)
+    assert again.step() is None
+    together = again.model()
+    assert together.network == measured.model.network
+    for family, table in together.tables.items():
+        assert (table != measured.model.tables[family]).any()
+
+
+def test_sums_of_some_owners_are_not_reused():
+    """In cohorts a table that is new with the last covers its rows only."""
+    tables = chain_tables(6, [2000, 2000, 2000])
+    study = with_settings(study_of(tables, epsilon=HUGE, cohorts=3), reuse="on")
+    driven = drive(run_of(study), study, tables)
+    codes = concatenate(list(tables.values()))
+    sets = [tuple(view.attribute for view in family) for family in driven.model.tables]
+    for table, exact in zip(driven.model.tables.values(), count(codes, sets), strict=True):
+        assert table == pytest.approx(exact, abs=1)

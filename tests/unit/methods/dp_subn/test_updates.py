@@ -18,7 +18,7 @@ from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
 from common.study.script import ScriptRun
-from common.study.steps import ReplaceStep
+from common.study.steps import ReplaceStep, SumStep
 from tests.harness.run_script import Driver, chain_tables, random_tables, study_of
 
 HUGE = Fraction(10**9)
@@ -42,7 +42,7 @@ def search_over(sizes, information=None, network=ONE_PARENT, frontier=TWO_PARENT
 def all_tables(codes, frontier):
     families = families_of(frontier)
     return {
-        family: Statistic(table, codes.rows)
+        family: Statistic(table, codes.rows, Fraction(0))
         for family, table in zip(families, count(codes, families), strict=True)
     }
 
@@ -83,14 +83,15 @@ def test_rounding_makes_last_digits_agree():
 class Captured:
     """A model that is just the structure."""
 
-    def __init__(self, structure):
+    def __init__(self, structure, statistics):
         self.structure = structure
+        self.statistics = statistics
 
 
 def scripted(update):
     def script():
-        structure = yield from update
-        return lambda: Captured(structure)
+        structure, statistics = yield from update
+        return lambda: Captured(structure, statistics)
 
     return ScriptRun(script())
 
@@ -130,3 +131,22 @@ def test_a_replaced_statistic_covers_everybody_since_it_was_first_asked_for():
         rows = sum(tables[name].rows for name in coverage.parties)
         assert coverage.rows == rows
         assert coverage.holder == coverage.parties[-1], family
+
+
+@pytest.mark.parametrize("way", ["cohorts", "replacement"])
+def test_statistics_say_how_many_rows_and_how_much_noise_they_have(way):
+    tables = chain_tables(3, [50, 60, 70])
+    names = [(name, table.rows) for name, table in tables.items()]
+    search, start = search_over((2,) * 3), ((), (0,), (1,))
+    update = (
+        update_in_cohorts(search, start, [[name] for name in names])
+        if way == "cohorts"
+        else update_by_replacement(search, start, names)
+    )
+    driven = Driver(study_of(tables), tables, SeededRandomSource(2)).run(scripted(update))
+    assert driven.model.statistics
+    for family, statistic in driven.model.statistics.items():
+        sums = [s for s in driven.steps if isinstance(s, SumStep) and family in s.request.sets]
+        laws = [s.law for s in sums] or [driven.steps[-1].law]
+        assert statistic.rows == sum(tables[s.parties[0]].rows for s in sums) or not sums
+        assert statistic.variance == sum(law.nominal_variance for law in laws)
