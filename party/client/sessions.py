@@ -103,7 +103,8 @@ class SessionManager:
 
         A study that cannot go on because of something here (a table without its columns, a full
         disk) is tried again now and then, and the log says so. With `once` this returns when all
-        studies have ended.
+        studies have ended. Without it, studies that ended and are not listed any more are
+        forgotten, or a node that runs for years would remember every one.
 
         Raises:
             InputError: with `once`, the owner's table cannot be read.
@@ -191,7 +192,7 @@ class SessionManager:
         for study in unlisted:
             place = self._places[study]
             if place.ending is not None:
-                if not once:  # or a node that runs for years remembers every study
+                if not once:
                     del self._places[study]
             elif time.monotonic() < place.not_before:
                 continue

@@ -41,7 +41,7 @@ from party.client.dialer import Dialer
 from tests.chaos import checks
 from tests.chaos.reporting import kept_or_temporary, report
 from tests.chaos.world import Offer, World
-from tests.harness.consortium import Crash, dying_at
+from tests.harness.consortium import Crash, dialing_by, dying_at
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 CERTIFICATE_DAYS, RENEWED_DAYS = 60, 20
@@ -134,7 +134,7 @@ class Node:
             contextlib.suppress(Crash, WireError),  # it dies, or gives up for a date
             party_app.party_context(settings.values, source, clock=clock) as context,
         ):
-            with mock.patch.object(party_app, "Dialer", dialer):
+            with dialing_by(dialer):
                 manager = party_app.session_manager(
                     settings.values, context, environment={}, stopping=self._stopping,
                     software="year",

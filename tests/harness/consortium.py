@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from curator.store.records import StudyState as CuratorState
 from curator.store.store import Store
 from curator.studies import Studies
 from parley.simulation.in_process import RowsInMemory
+from party import app as party_app
 from party.client.connection import HungUpError
 from party.client.context import PartyContext
 from party.client.dialer import Address, Backoff, Dialer
@@ -386,6 +388,16 @@ def wrapping(party, kind):
             yield kind(connection)
 
     return dial_wrapped
+
+
+_patching = threading.Lock()
+
+
+@contextlib.contextmanager
+def dialing_by(dialer):
+    """Put nodes together with another dialer; only one thread at a time may swap it."""
+    with _patching, mock.patch.object(party_app, "Dialer", dialer):
+        yield
 
 
 def dying_at(*kinds):

@@ -23,7 +23,7 @@ from party.app import party_settings, source_settings
 from party.client.dialer import Dialer
 from party.journal import Journal, StudyState
 from party.owner import decisions
-from tests.harness.consortium import Crash, Wrapped, dying_at
+from tests.harness.consortium import Crash, Wrapped, dialing_by, dying_at
 from tests.harness.deployed_folder import serving
 
 OWNERS = ("north", "east")
@@ -38,14 +38,11 @@ def manager_of(place, name, port, *, dialer=Dialer):
     values = replace(settings.values, **quick)
     source = source_settings(settings, path, {})
     stopping = threading.Event()
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        party_app.party_context(values, source, clock=system_clock) as context,
-    ):
-        patch.setattr(party_app, "Dialer", dialer)
-        manager = party_app.session_manager(
-            values, context, environment={}, stopping=stopping, software="parley"
-        )
+    with party_app.party_context(values, source, clock=system_clock) as context:
+        with dialing_by(dialer):
+            manager = party_app.session_manager(
+                values, context, environment={}, stopping=stopping, software="parley"
+            )
         manager.stopping = stopping
         yield context, manager
 
