@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.crypto.identities.identity import Identity
+from common.errors import InputError
 from common.files import make_private_folder
 from common.privacy.randomness import OsRandomSource
 from common.release.prior import Priors
+from common.service import state
 from common.service.alerts import Hook, check_webhook
-from common.service.database import Database
 from common.service.metrics import serving_metrics
+from common.service.migrations import Service as OfService
 from common.service.process import Clock, alone_in, check_level, logging_failures, stamp
 from common.service.settings import (
     Settings,
@@ -47,7 +49,7 @@ from curator.upkeep import Alerting, Upkeep, WaitingLimits, look
 logger = logging.getLogger(__name__)
 
 PREFIX = "PARLEY_CURATOR_"
-STORE = "curator.db"
+STORE = state.FILES[OfService.CURATOR]
 MOST_STREAMS = 10_000  # each is a thread
 _LOOK_EVERY_S = 1.0  # for what `parley curator study` writes into the file
 LONGEST_DEADLINE_S = 366 * 24 * 3600
@@ -158,18 +160,29 @@ def curator_settings(
 
 
 @contextmanager
-def open_store(settings: CuratorSettings) -> Iterator[Store]:
-    """Open the curator's state for the length of a block."""
-    make_private_folder(settings.folder)
+def open_store(settings: CuratorSettings, *, begin: bool = False) -> Iterator[Store]:
+    """Open the curator's state for the length of a block; with `begin`, make it if it is missing.
+
+    Raises:
+        InputError: there is no state, or it is of another service.
+    """
+    if not state.is_there(settings.folder, OfService.CURATOR):
+        if not begin:
+            raise InputError(
+                f"{settings.folder / STORE}: there are no studies of a curator. They begin with "
+                "`parley curator study add`, or with `parley curator serve`. If there were any, "
+                "restore them: `parley restore FILE`"
+            )
+        make_private_folder(settings.folder)
     passphrase = given_passphrase(settings.passphrase_file, {})
-    with Database(settings.folder / STORE) as database:
+    with state.opened(settings.folder, OfService.CURATOR) as database:
         yield Store(database, OsRandomSource(), passphrase=passphrase)
 
 
 def propose(settings: CuratorSettings, study: Study, *, clock: Clock) -> None:
     """Offer a study to its parties; a running curator notices it within a second."""
     priors(settings).begin(study)  # refuses a study that could never be run
-    with open_store(settings) as store:
+    with open_store(settings, begin=True) as store:
         store.propose(study, at=stamp(clock()))
 
 
@@ -203,7 +216,7 @@ def serve(
         logger.warning("%s", warning)
     with (
         alone_in(settings.folder, service="curator"),
-        open_store(settings) as store,
+        open_store(settings, begin=True) as store,
         ThreadPoolExecutor(1, "release") as background,
         ThreadPoolExecutor(1, "alert") as alerts,
     ):

@@ -22,7 +22,9 @@ from common.service.checks import (
     running,
     state_folder,
 )
+from common.service.migrations import Service
 from common.service.process import Clock, running_in, software
+from common.service.state import has_file, is_there
 from common.wire.catalogue import PROTOCOL
 from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
@@ -48,8 +50,9 @@ def examine_curator(
     yield found("disk", lambda: state_folder(settings.folder))
     yield found("releases", lambda: disk(settings.releases))
     yield found("state", lambda: _studies(settings))
-    yield found("parties", lambda: _parties(settings))
-    yield found("waiting", lambda: _waiting(settings, clock()))
+    if has_file(settings.folder, Service.CURATOR):
+        yield found("parties", lambda: _parties(settings))
+        yield found("waiting", lambda: _waiting(settings, clock()))
     yield found("address", lambda: _address(settings, files))
     yield found("open files", open_files)
     if monitored:
@@ -61,6 +64,8 @@ def _revocations(path: Path) -> str:
 
 
 def _studies(settings: CuratorSettings) -> str:
+    if not is_there(settings.folder, Service.CURATOR):
+        return "none yet: it begins with `parley curator study add`, or with `serve`"
     with open_store(settings) as store:
         store.check()
         return many(len(store.records()), "study")

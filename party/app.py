@@ -18,7 +18,7 @@ from pathlib import Path
 
 from common.crypto.key_files import AskPassphrase, load_identity
 from common.errors import InputError
-from common.files import make_private_folder, write_new
+from common.files import write_new
 from common.privacy.randomness import OsRandomSource
 from common.privacy.secret import Secret
 from common.release.prior import Priors
@@ -51,6 +51,7 @@ from party.releases import Collection, Collector
 from party.sources.people import PeopleLimit
 from party.sources.settings import OwnersTable, owners_table
 from party.sources.source import Source
+from party.state import STATE, begin_anew, is_there, open_state, reading, require_not_lost
 from party.totals import Unit
 
 logger = logging.getLogger(__name__)
@@ -58,7 +59,6 @@ _PEOPLE_KEY = "people.key"
 _SECRET_BYTES = 32
 
 PREFIX = "PARLEY_PARTY_"
-STATE = "party.db"
 MOST_ATTEMPTS = 1_000_000_000
 MOST_SEATS = 1_000  # each is a thread
 
@@ -184,10 +184,9 @@ def party_samples(journal: Journal, ledger: Ledger, files: CredentialFiles) -> I
     yield certificate_gauge(files)
 
 
-def open_file(settings: PartySettings) -> Database:
-    """Open ledger, journal and decisions, which need no keys."""
-    make_private_folder(settings.folder)
-    return Database(settings.folder / STATE)
+def open_file(settings: PartySettings, *, begin: bool = False) -> Database:
+    """Open ledger, journal and decisions; with `begin`, make them if there never were any."""
+    return open_state(settings.folder, settings.keys, begin=begin)
 
 
 def open_ledger(settings: PartySettings, *, warn: Callable[[str], None]) -> Database:
@@ -200,15 +199,20 @@ def open_ledger(settings: PartySettings, *, warn: Callable[[str], None]) -> Data
 
 
 @contextmanager
-def alone(settings: PartySettings) -> Iterator[None]:
+def alone(settings: PartySettings, *, anew: bool = False) -> Iterator[None]:
     """Be the only node of this party, on a sound file, for the length of a block.
 
+    With `anew`, a ledger is begun in place of a lost one.
+
     Raises:
-        InputError: another node runs on the same folder.
+        InputError: another node runs on the same folder, or the ledger is lost.
         LocalError: the file is damaged.
     """
+    if anew:
+        begin_anew(settings.folder, settings.keys)
+    require_not_lost(settings.folder, settings.keys)  # before the lock makes the folder
     with alone_in(settings.folder, service="node of this party"):
-        with Database(settings.folder / STATE) as database:
+        with open_file(settings, begin=True) as database:
             database.check_at_start()
         yield
 
@@ -221,10 +225,12 @@ def party_context(
     clock: Clock,
     passphrase: AskPassphrase | None = None,
     begin: Callable[[Study], ScriptRun] | None = None,
+    only_read: bool = False,
 ) -> Iterator[PartyContext]:
     """Load what this party is and has, which is enough to review studies without a network.
 
-    By default the settings name the passphrase, and the study its script.
+    By default the settings name the passphrase, and the study its script. With `only_read`, no
+    ledger is begun.
     """
     priors = Priors(settings.folder / "priors")
     begin = begin or priors.begin
@@ -235,7 +241,9 @@ def party_context(
         logger.warning("%s", warning)
     policy = Policy.load(settings.policy)
     policy.check_unit(source_of_people=source.names_people)
-    with open_file(settings) as database:
+    with (
+        reading(settings.folder, settings.keys) if only_read else open_file(settings, begin=True)
+    ) as database:
         ledger = Ledger(database)
         ledger.verify()  # before anything is decided or charged on the strength of it
         name = subject_of(certificate).name
@@ -278,10 +286,16 @@ def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Sou
 
 
 def _people_secret(folder: Path) -> Secret[bytes]:
-    """Draw the secret once, before the first study reads a row; a restart reads it again."""
+    """Draw the secret once, before the first study reads a row; a restart reads it again.
+
+    Where no state was begun, the secret is for a look at the rows, and is not kept.
+    """
     file = folder / _PEOPLE_KEY
     if not file.exists():
-        write_new(file, OsRandomSource().random_bytes(_SECRET_BYTES), mode=0o600)
+        drawn = OsRandomSource().random_bytes(_SECRET_BYTES)
+        if not is_there(folder):
+            return Secret(drawn)
+        write_new(file, drawn, mode=0o600)
     secret = file.read_bytes()
     if len(secret) != _SECRET_BYTES:
         raise InputError(f"{file}: the secret by which rows are chosen is damaged. Restore it")

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 
 from common.crypto.key_files import AskPassphrase, load_identity, load_public_identity
 from common.errors import InputError
@@ -17,7 +16,6 @@ from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.service import checks
 from common.service.checks import Concern, Finding, certificate, found, running, state_folder
-from common.service.database import Database
 from common.service.process import Clock, software
 from common.study.document import Study
 from common.study.members import Member
@@ -26,7 +24,7 @@ from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.credentials import CredentialFiles
 from common.wording import many
 from party import app as party_app
-from party.app import STATE, PartySettings
+from party.app import PartySettings, open_file
 from party.client.connection import OPEN, Greeting
 from party.client.context import require_no_rollback
 from party.client.dialer import Dialer
@@ -34,6 +32,7 @@ from party.journal import Journal
 from party.ledger import Ledger
 from party.owner.policy import Policy
 from party.sources.settings import OwnersTable
+from party.state import is_there, reading, require_not_lost
 from party.totals import spent_words
 
 _CLOCKS_DIFFER = timedelta(minutes=5)
@@ -55,7 +54,7 @@ def examine_party(
     `wanted` is the study to come, or its schema; None if there is none yet.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
-    here = _Node(settings, source, files, settings.folder / STATE)
+    here = _Node(settings, source, files)
     key = settings.keys / "identity.key"
     yield found("version", lambda: f"{software()}, protocol {PROTOCOL}")
     yield found("clock", lambda: here.clock(clock()))
@@ -87,14 +86,17 @@ class _Node:
     settings: PartySettings
     source: Callable[[], OwnersTable]
     files: CredentialFiles
-    state: Path  # ledger and journal
+
+    @property
+    def has_state(self) -> bool:
+        return is_there(self.settings.folder)
 
     def clock(self, now: datetime) -> str:
         """Refuse a clock that is before what has happened; the curator's is compared later."""
         words = checks.clock(self.files, now)
         entries = []
-        if self.state.exists():
-            with Database(self.state) as database:
+        if self.has_state:
+            with open_file(self.settings) as database:
                 entries = Ledger(database).entries()
         newest = datetime.fromisoformat(entries[-1].charged_at) if entries else now
         if now + _CLOCKS_DIFFER < newest:
@@ -120,9 +122,10 @@ class _Node:
             return False
 
     def ledger(self) -> str:
-        if not self.state.exists():
-            return "empty"
-        with Database(self.state) as database:
+        require_not_lost(self.settings.folder, self.settings.keys)
+        if not self.has_state:
+            return "none yet: it begins with the first decision, or with `parley party join`"
+        with open_file(self.settings) as database:
             database.check()
             ledger = Ledger(database)
             ledger.verify()
@@ -151,9 +154,9 @@ class _Node:
 
     def _require_unchanged(self, study: Study, digest: str) -> None:
         """Refuse another table than the one that a running study began with."""
-        if not self.state.exists():
+        if not self.has_state:
             return
-        with Database(self.state) as database:
+        with open_file(self.settings) as database:
             pinned = Journal(database, OsRandomSource()).pinned_data(study.digest)
         if pinned not in (None, digest):
             raise InputError(
@@ -181,7 +184,7 @@ class _Node:
 
     def rollback(self, greeting: Greeting) -> str:
         """Compare the journal here with what the curator has of us."""
-        with Database(self.state) as database:
+        with reading(self.settings.folder, self.settings.keys) as database:
             journal = Journal(database, OsRandomSource())
             require_no_rollback(journal, Policy.load(self.settings.policy), greeting.studies)
         return "none: our journal has every message of ours that the curator has"

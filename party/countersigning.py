@@ -30,7 +30,6 @@ from common.release.contents import open_release
 from common.release.manifest import Signature, Signer, SignerRole
 from common.release.prior import bundled_prior
 from common.release.verify import Verified, verify
-from common.service.database import Database
 from common.study.document import Study
 from common.study.history import History, HistoryDigest
 from common.study.messages import ListPublished, ResultPublished, StepOpened, StudyFinished, ToParty
@@ -39,7 +38,7 @@ from common.study.steps import SumStep, step_digest
 from common.study.sums import decode_total, sum_plan_of
 from common.wire import codec
 from common.wording import Reporter, silent
-from party.app import STATE, PartySettings
+from party.app import PartySettings, open_file
 from party.client.context import PartyContext
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
@@ -79,10 +78,7 @@ def countersign(
         found = verify(release, unsigned=True, tell=tell)
     found.require(allow_other_version=True)
     study = _study_of(release, found)
-    path = settings.folder / STATE
-    if not path.exists():
-        raise InputError(f"{path}: there are no records of ours to compare the release with")
-    with Database(path) as file:
+    with open_file(settings) as file:
         records = Records(Approvals(file), Journal(file, OsRandomSource()), Ledger(file))
         return _sign(release, found, study, identity, records)
 

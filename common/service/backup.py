@@ -25,10 +25,12 @@ from typing import IO
 from common.errors import InputError, LocalError
 from common.files import flush, make_private_folder
 from common.service.database import Database, make_private
+from common.service.state import FILES, opened
 
 _ABOUT = "backup.json"
 _MOST_ABOUT = 1 << 16
 _FORMAT = 1
+_SERVICES = {name: service for service, name in FILES.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +51,10 @@ def snapshot(state: Path) -> Iterator[Path]:
     """Copy a state file at one moment, for the length of a block; services may be writing.
 
     Raises:
-        InputError: there is no state file.
+        InputError: there is no state file, or it is of another service.
         LocalError: the state cannot be copied, or is damaged.
     """
-    if not state.is_file():
+    if not state.is_file() or not state.stat().st_size:
         raise InputError(f"{state}: there is no state to back up. Is this the service's folder?")
     with tempfile.TemporaryDirectory(prefix=".backup.", dir=state.parent) as scratch:
         copy = Path(scratch) / state.name
@@ -65,7 +67,7 @@ def snapshot(state: Path) -> Iterator[Path]:
                 live.backup(target)
         except sqlite3.Error as error:
             raise LocalError(f"{state}: cannot be copied: {error}") from error
-        with Database(copy) as database:
+        with opened(copy.parent, _SERVICES[copy.name]) as database:
             database.check()
         yield copy
 
@@ -103,7 +105,7 @@ def read_about(file: Path) -> About:
     with _opened(file) as tar:
         told = _content(tar, _ABOUT).read(_MOST_ABOUT)
         about = About(**json.loads(told))
-    if about.format != _FORMAT or about.state not in ("curator.db", "party.db"):
+    if about.format != _FORMAT or about.state not in _SERVICES:
         raise InputError(f"{file}: a backup of another version of parley. Restore it with that")
     return about
 
@@ -130,7 +132,8 @@ def _content(tar: tarfile.TarFile, name: str) -> IO[bytes]:
 def restored(file: Path, about: About, folder: Path) -> Iterator[Path]:
     """Yield the state of a backup; put it into a folder when the block ends well.
 
-    The caller is alone in the folder. A damaged state is kept beside it.
+    The caller is alone in the folder. A damaged state is kept beside it, and so is one in which
+    nothing was ever written down.
 
     Raises:
         InputError: the folder has a state that can be read, or the backup is damaged.
@@ -156,12 +159,20 @@ def _refuse_readable(place: Path) -> None:
     try:
         with Database(place, read_only=True, any_version=True) as database:
             database.check()
+            if _is_blank(database):
+                return
     except (InputError, LocalError):
         return  # damaged: it is kept aside
     raise InputError(
         f"{place}: this state can be read, and every backup is older. A state never goes "
         "backwards: restore into another folder, or only if this file is lost or damaged"
     )
+
+
+def _is_blank(database: Database) -> bool:
+    """Say whether no table has a row, so that a backup cannot be older."""
+    tables = database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return not any(database.rows(f'SELECT 1 FROM "{name}" LIMIT 1') for (name,) in tables)  # noqa: S608
 
 
 def _aside(place: Path) -> Path:

@@ -5,14 +5,15 @@ A finding is made of what a check returns or raises. No check needs a study to b
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from common.errors import InputError, ParleyError
-from common.files import make_private_folder
 from common.service.process import most_open_files, running_in
 from common.wire.pki.certificates import Role, expiry_warning, subject_of
 from common.wire.pki.credentials import CredentialFiles
@@ -72,13 +73,13 @@ def open_files() -> str:
 
 
 def disk(folder: Path) -> str:
-    """Check that a folder has room and can be written; make it, as the service would."""
+    """Check that a folder has room and can be written, or made where it is missing."""
+    place = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".doctor"
-        probe.write_bytes(b"\0")
-        probe.unlink()
-        free = shutil.disk_usage(folder).free
+        descriptor, probe = tempfile.mkstemp(prefix=".doctor.", dir=place)
+        os.close(descriptor)
+        Path(probe).unlink()
+        free = shutil.disk_usage(place).free
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror}") from error
     if free < _LEAST_FREE_BYTES:
@@ -88,9 +89,8 @@ def disk(folder: Path) -> str:
 
 def state_folder(folder: Path) -> str:
     """Check the room for the state, in a folder that other users cannot enter."""
-    make_private_folder(folder)
     words = disk(folder)
-    if folder.stat().st_mode & 0o007:
+    if folder.exists() and folder.stat().st_mode & 0o007:
         raise Concern(f"{folder} is open to every user of this machine: chmod 700 {folder}")
     copies = sorted(path.name for path in folder.glob("*.db.version-*"))
     if copies:

@@ -21,9 +21,9 @@ from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
 from parley.simulation.consortium import Consortium
 from parley.simulation.population import demo_schema_toml, make_population
-from party.app import STATE
 from party.countersigning import countersign
 from party.ledger import Charge, Ledger
+from party.state import STATE
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = Schema.from_toml(demo_schema_toml())

@@ -22,11 +22,11 @@ from common.service.process import system_clock
 from curator.app import STORE, curator_settings, open_store
 from curator.store.records import StudyState
 from party import app as party_app
-from party.app import STATE, party_settings, source_settings
 from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
 from party.releases import Collection
+from party.state import STATE
 from tests.harness.deployed_folder import serving
 
 ROOT = Path(__file__).resolve().parents[2]

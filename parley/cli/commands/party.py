@@ -69,6 +69,14 @@ def join(
     once: Annotated[
         bool, typer.Option("--once", help="Stop when the studies there are have ended.")
     ] = False,
+    begin_anew: Annotated[
+        bool,
+        typer.Option(
+            "--begin-anew",
+            help="The ledger is lost, and so is every backup: begin another. What was spent "
+            "earlier is forgotten here.",
+        ),
+    ] = False,
     stop_with_stdin: StopWithStdin = False,
 ) -> None:
     """Take part in the studies that the owner approved, until SIGTERM or Ctrl-C.
@@ -83,7 +91,7 @@ def join(
     source = source_settings(settings, config, os.environ)
     with (
         stopping_on_signals(with_stdin=stop_with_stdin) as stopping,
-        party_app.alone(settings.values),
+        party_app.alone(settings.values, anew=begin_anew),
         opened(settings.values, source) as context,
         party_app.metrics(settings.values, context),
     ):
@@ -146,7 +154,7 @@ def status(
 ) -> None:
     """List every study we know of: our decision, how it went, and new invitations."""
     settings = party_settings(config, os.environ).values
-    with owner_context(config) as context:
+    with owner_context(config, only_read=True) as context:
         own = {record.study: record for record in context.journal.studies()}
         invited = {} if offline else _invited(settings, context)
         notes = context.notes.all()
@@ -213,7 +221,7 @@ def fetch(
     if release:
         releases.check_new(out)
     dialer = _dialer(party_settings(config, os.environ).values)
-    with owner_context(config) as context, dialer.dial() as connection:
+    with owner_context(config, only_read=True) as context, dialer.dial() as connection:
         invited = {
             each.study: each
             for each in connection.enrol(context.name, context.identity.public.encoded)

@@ -23,6 +23,7 @@ from party.ledger import Ledger
 from party.owner import decisions
 from party.owner.decisions import Approvals
 from party.owner.review import Review
+from party.state import reading
 
 
 def review(
@@ -33,7 +34,7 @@ def review(
     The release that a study builds on comes from the curator, with the study: `party join` and
     `party fetch` take it. Hand it over with --prior where they did not.
     """
-    with owner_context(config) as context:
+    with owner_context(config, only_read=True) as context:
         seen, _ = _seen(context, study, prior)
     console.show(seen.as_json(), seen.text().rstrip("\n"), as_json=json)
 
@@ -102,7 +103,7 @@ def withdraw(
     owner goes on without us. Any other ends for all; its operator may offer one without us.
     """
     settings = party_settings(config, os.environ).values
-    with open_file(settings) as file:
+    with reading(settings.folder, settings.keys) as file:
         digest = _known_study(study, Approvals(file), Journal(file, OsRandomSource()))
         earlier = Approvals(file).decision(digest)
     if earlier is None or not (earlier.approved or earlier.withdrawn_at):
@@ -126,7 +127,7 @@ def _say_no(
     digest: StudyId, settings: PartySettings, *, reason: str, yes: bool, as_json: bool
 ) -> None:
     """Decline a study, or withdraw from it; what it means is shown first."""
-    with open_file(settings) as file:
+    with open_file(settings, begin=True) as file:
         approvals, ledger = Approvals(file), Ledger(file)
         journal = Journal(file, OsRandomSource())
         earlier = approvals.decision(digest)

@@ -41,18 +41,22 @@ from party.totals import Unit, mixture
 
 
 @contextmanager
-def owner_context(config: Path | None) -> Iterator[PartyContext]:
+def owner_context(config: Path | None, *, only_read: bool = False) -> Iterator[PartyContext]:
     """Open an owner's files and table, as its settings name them."""
     settings = party_settings(config, os.environ)
     source = source_settings(settings, config, os.environ)
-    with opened(settings.values, source) as context:
+    with opened(settings.values, source, only_read=only_read) as context:
         yield context
 
 
-def opened(settings: PartySettings, source: OwnersTable) -> AbstractContextManager[PartyContext]:
+def opened(
+    settings: PartySettings, source: OwnersTable, *, only_read: bool = False
+) -> AbstractContextManager[PartyContext]:
     """Open an owner's files; on a terminal a person can be asked for the passphrase."""
     passphrase = passphrase_in(settings.passphrase_file)
-    return party_context(settings, source, clock=system_clock, passphrase=passphrase)
+    return party_context(
+        settings, source, clock=system_clock, passphrase=passphrase, only_read=only_read
+    )
 
 
 def one_study(written: str, names: Mapping[StudyId, str]) -> StudyId:

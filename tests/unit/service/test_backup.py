@@ -55,7 +55,7 @@ def test_a_backup_beside_a_writer_is_of_one_moment(tmp_path):
 
 def test_the_state_of_a_later_version_is_not_taken_for_a_damaged_one(tmp_path):
     with Database(tmp_path / "party.db") as database:
-        database.add_tables("CREATE TABLE IF NOT EXISTS t (x);")
+        database.add_tables("CREATE TABLE IF NOT EXISTS t (x); INSERT INTO t VALUES (1);")
     with backup.snapshot(database.path) as copy:
         about = backup.write(
             copy, out=tmp_path / "copy", role="party", at="2026-11-18", software="parley"

@@ -19,6 +19,8 @@ def test_an_owner_alone_reads_what_became_of_the_rows(parley, place, small):
     again = parley("party", "review", "study.toml", *NORTH)
     assert again.out == done.out
     key = place.folder / "north" / "state" / "people.key"
+    assert not key.exists()  # a look keeps nothing
+    assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
     assert key.stat().st_mode & 0o077 == 0
 
 

@@ -1,0 +1,49 @@
+"""Whether a service's state is in its folder, and whose the state is.
+
+Opening a SQLite file makes it. So a command that only reads looks here first: where there is no
+state it makes none, because an empty state looks like one in which nothing ever happened.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from common.errors import InputError
+from common.service.database import Database
+from common.service.migrations import Service
+
+FILES = {Service.CURATOR: "curator.db", Service.PARTY: "party.db"}
+
+
+def has_file(folder: Path, service: Service) -> bool:
+    """Say whether a folder has the file of a service; one of no bytes is what a crash left."""
+    file = folder / FILES[service]
+    return file.is_file() and file.stat().st_size > 0
+
+
+def is_there(folder: Path, service: Service) -> bool:
+    """Say whether a folder has the state of a service; InputError if it is of another service."""
+    if has_file(folder, service):
+        return True
+    others = [
+        other for other in Service if other is not service and (folder / FILES[other]).exists()
+    ]
+    if others:
+        raise InputError(
+            f"{folder}: this is the state folder of a {others[0].value}. Name the folder of the "
+            f"{service.value} in its settings (`folder`)"
+        )
+    return False
+
+
+def opened(folder: Path, service: Service) -> Database:
+    """Open the state of a service; InputError if the file holds the state of another one."""
+    database = Database(folder / FILES[service])
+    tables = {name for (name,) in database.rows("SELECT name FROM sqlite_schema")}
+    if tables and Service.of(tables) is not service:
+        database.close()
+        raise InputError(
+            f"{database.path}: this is not the state of a {service.value}, but of a "
+            f"{Service.of(tables).value}. Put the right file in its place, or restore a backup"
+        )
+    return database
