@@ -46,7 +46,7 @@ from party.journal import Journal, Notes, StudyState
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
 from party.owner.dry_run import dry_run
-from party.owner.policy import Policy
+from party.owner.policy_file import PolicyFile
 from party.releases import Collection, Collector
 from party.sources.people import PeopleLimit
 from party.sources.settings import OwnersTable, owners_table
@@ -239,8 +239,11 @@ def party_context(
     warning = expiry_warning(certificate, at=clock())
     if warning is not None:
         logger.warning("%s", warning)
-    policy = Policy.load(settings.policy)
-    policy.check_unit(source_of_people=source.names_people)
+    policies = PolicyFile(
+        settings.policy,
+        clock,
+        check=lambda policy: policy.check_unit(source_of_people=source.names_people),
+    )
     with (
         reading(settings.folder, settings.keys) if only_read else open_file(settings, begin=True)
     ) as database:
@@ -253,7 +256,7 @@ def party_context(
                 settings.keys / "identity.key",
                 passphrase=passphrase or asking(settings.passphrase_file, {}),
             ),
-            policy=policy,
+            policies=policies,
             approvals=Approvals(database),
             journal=Journal(database, OsRandomSource()),
             ledger=ledger,
@@ -267,7 +270,7 @@ def party_context(
             hook=Hook(webhook=settings.webhook, command=settings.on_event),
             priors=priors,
             source_of_people=source.names_people,
-            authority=policy.least_known([fingerprint(a) for a in credentials.authorities]),
+            authorities=[fingerprint(each) for each in credentials.authorities],
         )
 
 

@@ -61,7 +61,8 @@ class PartyNode:
     """One study at one party. Used from one thread.
 
     `send` hands bytes to the network; what it raises leaves them in the outbox. `consents` says
-    whether the owner still takes part; it is asked in the transaction of every message.
+    whether the owner still takes part; it is asked in the transaction of every message. `caps` are
+    those of the owner's policy as it is now, asked for every message.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class PartyNode:
         role: Callable[[SourceOfStep], PartyRole],
         journal: Journal,
         ledger: Ledger,
-        caps: Caps,
+        caps: Callable[[], Caps],
         clock: Clock,
         send: Callable[[NumberedMessage], None],
         consents: Callable[[], bool],
@@ -164,13 +165,13 @@ class PartyNode:
                 self._journal.leave(self._ticket.digest)
 
     def _take_in(self, sequence: int, body: bytes, message: ToParty) -> list[NumberedMessage]:
-        role = self._role.current()
+        role, caps = self._role.current(), self._caps()
         with self._role.guarded():
             effects, refusal = _ask(role, message)
             with self._journal.transaction():
                 self._note(message, len(body), sent=False, phase=role.phase)
                 if self._consents() or isinstance(message, StudyAborted | StudyFinished):
-                    done = self._execute(message, effects, refusal)
+                    done = self._execute(message, effects, refusal, caps)
                 else:  # the owner's no was written down before this message came
                     done = _Done()
                     self._refuse(
@@ -186,7 +187,9 @@ class PartyNode:
             self._role.forget()
         return done.outgoing
 
-    def _execute(self, message: ToParty, effects: Sequence[Effect], refusal: str) -> _Done:
+    def _execute(
+        self, message: ToParty, effects: Sequence[Effect], refusal: str, caps: Caps
+    ) -> _Done:
         """Write the effects down in order; a refused charge drops the rest of them."""
         done = _Done()
         if refusal:
@@ -196,7 +199,7 @@ class PartyNode:
                 self._journal_outgoing(effect.message, done)
                 continue
             try:
-                self._charge(effect)
+                self._charge(effect, caps)
             except PolicyError as error:
                 self._refuse(message, str(error), done)
                 break
@@ -208,7 +211,7 @@ class PartyNode:
                 done.ending, done.reason = StudyState.ABORTED, message.reason
         return done
 
-    def _charge(self, effect: ChargeBudget) -> None:
+    def _charge(self, effect: ChargeBudget, caps: Caps) -> None:
         ticket = self._ticket
         charge = Charge(
             study=ticket.digest.hex(),
@@ -217,7 +220,7 @@ class PartyNode:
             owners_per_person=ticket.owners_per_person,
             **asdict(effect),
         )
-        self._ledger.charge(charge, self._caps, self._now())
+        self._ledger.charge(charge, caps, self._now())
 
     def _refuse(
         self, message: ToParty, reason: str, done: _Done, *, public_reason: str = _PUBLIC_REFUSAL

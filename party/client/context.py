@@ -14,7 +14,7 @@ from typing import Protocol
 
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
-from common.errors import LocalError
+from common.errors import LocalError, PolicyError
 from common.privacy.spending import Spending
 from common.release.prior import Priors
 from common.service.alerts import Hook
@@ -23,12 +23,13 @@ from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.requests import PartyRows
 from common.study.script import ScriptRun
-from party.client.connection import Connection, Summary
+from party.client.connection import OPEN, Connection, Summary
 from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
 from party.owner.dry_run import PlannedStep, fewest_owners
 from party.owner.policy import Circumstances, Policy
+from party.owner.policy_file import PolicySource
 from party.owner.review import Review, review
 from party.releases import Collection
 from party.role import BlinderOfKey
@@ -52,7 +53,7 @@ class PartyContext:
 
     name: str
     identity: Identity  # its keys, as studies pin them
-    policy: Policy  # what its owner takes part in
+    policies: PolicySource  # what its owner takes part in, as the file says now
     approvals: Approvals  # what its owner decided
     journal: Journal  # with the ledger and the approvals in one file
     ledger: Ledger
@@ -65,14 +66,18 @@ class PartyContext:
     # What a study asks of a party, at most, step by step.
     forecast: Callable[[Study, str], Sequence[PlannedStep]]
     clock: Clock
-    # Fingerprint of the authority that certified the curator; TLS checks that it did.
-    authority: str | None = None
+    # Fingerprints of the authorities of curators; TLS checks that one of them certified ours.
+    authorities: Sequence[str] = ()
     # Makes the source of Paillier blinding factors, once per key.
     blinder_of: BlinderOfKey = FixedBaseBlinder
     hook: Hook = field(default_factory=Hook)  # where the owner is told of events
     # The earlier releases that studies build on, if there is a place for them.
     priors: Priors | None = None
     source_of_people: bool = False  # whether our source says whose row a row is
+
+    @property
+    def policy(self) -> Policy:
+        return self.policies.current
 
     def take_prior(self, study: Study, connection: Connection) -> None:
         """Fetch the release that a study builds on, if it does and we do not have it.
@@ -88,7 +93,9 @@ class PartyContext:
                 found.digest[:16], ", ".join(found.signers) or "no one",
             )  # fmt: skip
 
-    def review(self, study: Study, source: PinnedRows) -> Review:
+    def review(self, study: Study, source: PinnedRows, policy: Policy | None = None) -> Review:
+        """Review a study by a policy; by default, by the one that counts now."""
+        policy = policy or self.policy
         steps = self.forecast(study, self.name)
         digest = study.digest.hex()
         circumstances = Circumstances(
@@ -104,9 +111,13 @@ class PartyContext:
             spent_in_total=self.ledger.totals(besides=digest),
             spent_in_year=self.ledger.totals(besides=digest, year=self.ledger.year(self.now())),
             source_of_people=self.source_of_people,
-            curator=self.authority,
+            curator=self.authority(policy),
         )
-        return review(study, self.policy, circumstances, steps)
+        return review(study, policy, circumstances, steps)
+
+    def authority(self, policy: Policy) -> str | None:
+        """Return the authority that certified the curator, or the one that is least known."""
+        return policy.least_known(self.authorities) if self.authorities else None
 
     def withdrew(self, study: StudyId) -> bool:
         """Say whether the owner took an approval back."""
@@ -138,6 +149,17 @@ def _cost(study: Study, steps: Sequence[PlannedStep]) -> Spending:
     """Return what is approved: the cost of the steps, which may pass what the study claims."""
     cost = max(study.promise.budget, sum((step.cost for step in steps), Fraction(0)))
     return Spending.of(cost, study.delta)
+
+
+def require_open(study: Study, party: PartyContext, connection: Connection) -> None:
+    """Refuse a study that the curator knows to be over; one that it does not know may come."""
+    identity = party.identity.public.encoded
+    for summary in connection.enrol(party.name, identity, with_ended=True):
+        if summary.study == study.digest and summary.state not in OPEN:
+            raise PolicyError(
+                f"study {study.name!r}: it is over, at the curator it is {summary.state}. Nothing "
+                "was decided. Ask for a new study"
+            )
 
 
 def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[Summary]) -> None:

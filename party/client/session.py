@@ -27,9 +27,10 @@ from party.client.connection import DONE, OPEN, Connection, Summary
 from party.client.context import PartyContext, PinnedRows
 from party.client.turn import Turn
 from party.journal import StudyState
+from party.ledger import Caps
 from party.node import PartyNode, StudyTicket
 from party.owner.decisions import Decision
-from party.owner.policy import expiry
+from party.owner.policy import Policy, expiry
 from party.owner.review import Review
 from party.role import PartyRole
 
@@ -89,7 +90,9 @@ class StudySession:
                 return Need.OVER
             if self._context.approvals.decision(self._digest) is not None:
                 return Need.WORK
-            return Need.NOTHING if self._waits_for_owner else Need.REVIEW
+            # A policy that approves by itself since then decides about it after all.
+            waits = self._waits_for_owner and not self._context.policy.automatic
+            return Need.NOTHING if waits else Need.REVIEW
         running, is_open = record.state is StudyState.RUNNING, summary.state in OPEN
         if not running and not is_open:
             return Need.OVER
@@ -232,9 +235,9 @@ class StudySession:
 
     def _approve(self, connection: Connection, study: Study) -> PartyNode | None:
         """Sign if the owner has approved; None if the owner has not decided yet."""
-        context = self._context
-        source, seen = self._reviewed(connection, study)
-        decision = self._decision(seen)
+        context, policy = self._context, self._context.policy  # one reading of it for all
+        source, seen = self._reviewed(connection, study, policy)
+        decision = self._decision(seen, policy)
         if decision is None:
             self._wait_for_owner(study)
             return None
@@ -254,18 +257,20 @@ class StudySession:
         logger.info("study %s is approved, and the curator knows", short_id(self._digest))
         return node
 
-    def _reviewed(self, connection: Connection, study: Study) -> tuple[PinnedRows, Review]:
+    def _reviewed(
+        self, connection: Connection, study: Study, policy: Policy
+    ) -> tuple[PinnedRows, Review]:
         """Return the rows and what the study asks of them; refuse what the policy refuses."""
         context = self._context
         if study.expired(context.today()):
             # The curator ends it. A clock that is wrong here must not end it for all.
             raise PolicyError(f"study {study.name!r}: {expiry(study)}")
         self._check_curator(connection, study)
-        at_sight = context.policy.reasons_at_sight(
+        at_sight = policy.reasons_at_sight(
             study,
             party=context.name,
             identity=context.identity.public,
-            curator=context.authority,
+            curator=context.authority(policy),
         )
         self._refuse_for(connection, study, at_sight)
         try:
@@ -274,7 +279,7 @@ class StudySession:
             self._refuse(connection, str(error), public_reason=_OTHER_PRIOR, cause=error)
         source = self._opened_or_refused(connection, study)
         try:
-            seen = context.review(study, source)
+            seen = context.review(study, source, policy)
         except PolicyError as error:  # its steps ask for more than any policy allows
             self._refuse(connection, str(error), public_reason=_OUTSIDE_POLICY)
         self._refuse_for(connection, study, seen.reasons_against)
@@ -338,12 +343,23 @@ class StudySession:
         record = journal.record(self._digest)
         if record is not None and record.state is StudyState.RUNNING:
             journal.end(self._digest, StudyState.REFUSED, reason=reason, at=self._context.now())
+        if public_reason == _OUTSIDE_POLICY:  # and nothing that another curator would do better
+            self._note_refusal(reason)
         raise PolicyError(reason) from cause
 
-    def _decision(self, seen: Review) -> Decision | None:
+    def _note_refusal(self, reason: str) -> None:
+        """Write down that we said no, so that an owner who approves later hears of it."""
+        approvals = self._context.approvals
+        decision = approvals.decision(self._digest)
+        if decision is None or decision.approved:
+            at = self._context.now()
+            no = Decision(approved=False, reason=reason, decided_by="policy", decided_at=at)
+            approvals.decide(self._digest, no)
+
+    def _decision(self, seen: Review, policy: Policy) -> Decision | None:
         context = self._context
         decision = context.approvals.decision(self._digest)
-        if decision is None and context.policy.automatic:
+        if decision is None and policy.automatic:
             decision = Decision(
                 approved=True, epsilon=seen.cost, decided_by="policy", decided_at=context.now()
             )
@@ -351,7 +367,11 @@ class StudySession:
         return decision
 
     def _make_node(self, study: Study, source: PinnedRows, decision: Decision) -> PartyNode:
-        context, allowed = self._context, self._context.policy.caps
+        context = self._context
+
+        def caps() -> Caps:
+            allowed = context.policy.caps
+            return replace(allowed, per_study=min(allowed.per_study, decision.epsilon))
 
         def make_role(source_of: SourceOfStep) -> PartyRole:
             return PartyRole(
@@ -376,7 +396,7 @@ class StudySession:
             role=make_role,
             journal=context.journal,
             ledger=context.ledger,
-            caps=replace(allowed, per_study=min(allowed.per_study, decision.epsilon)),
+            caps=caps,
             clock=context.clock,
             send=self._outbox.append,
             consents=lambda: not context.withdrew(study.digest),

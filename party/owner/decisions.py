@@ -110,7 +110,7 @@ class Approvals:
         with self._file.transaction():
             earlier = self.decision(study)
             if earlier is not None and decision.approved and not earlier.approved:
-                word, at = "declined", earlier.decided_at
+                word, at = f"declined by the {earlier.decided_by}", earlier.decided_at
                 if earlier.withdrawn_at is not None:
                     word, at = "withdrawn", earlier.withdrawn_at
                 raise PolicyError(
@@ -144,6 +144,16 @@ def approve(approvals: Approvals, seen: Review, *, at: str, data_digest: str = "
     approvals.decide(study, Decision(approved=True, epsilon=seen.cost, decided_at=at))
     if data_digest:
         approvals.review_rows(study, data_digest)
+
+
+def require_not_over(study: StudyId, journal: Journal) -> None:
+    """Refuse to decide about a study that our own records say is over."""
+    record = journal.record(study)
+    if record is not None and record.state is not StudyState.RUNNING:
+        raise PolicyError(
+            f"study {record.name!r}: it is over for us ({record.state.value}). Nothing was "
+            "decided. Ask for a new study"
+        )
 
 
 def decline(

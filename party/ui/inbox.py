@@ -12,11 +12,11 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
-from common.errors import InputError, ParleyError, PolicyError
+from common.errors import InputError, ParleyError, PolicyError, RemoteProtocolError
 from common.study.document import Study
 from common.study.ids import StudyId
 from party.client.connection import ENDED, Connection
-from party.client.context import PartyContext
+from party.client.context import PartyContext, require_open
 from party.owner import decisions
 from party.owner.decisions import Decision
 from party.owner.review import Review
@@ -99,7 +99,9 @@ class OwnerInbox:
         return self.context.review(study, source), source.snapshot.digest
 
     def approve(self, study: Study, *, shown_cost: str) -> None:
-        """Approve what was shown; PolicyError if the study costs something else by now."""
+        """Approve what was shown; PolicyError if it costs something else by now, or is over."""
+        decisions.require_not_over(study.digest, self.context.journal)
+        self._require_open(study)
         seen, rows = self.review(study)
         if str(seen.cost) != shown_cost:
             raise PolicyError(
@@ -107,6 +109,15 @@ class OwnerInbox:
                 "decided. Review it again"
             )
         decisions.approve(self.context.approvals, seen, at=self.context.now(), data_digest=rows)
+
+    def _require_open(self, study: Study) -> None:
+        if self._dial is None:
+            return
+        try:
+            with self._dial() as connection:
+                require_open(study, self.context, connection)
+        except RemoteProtocolError as error:
+            logger.warning("the curator does not say whether the study is open: %s", error)
 
     def decline(self, study: Study, *, reason: str) -> None:
         """Decline a study, or withdraw from it; PolicyError if it is over."""

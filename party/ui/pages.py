@@ -16,6 +16,7 @@ from party.journal import Departure, StudyRecord
 from party.ledger import Entry
 from party.owner.decisions import Decision, in_words
 from party.owner.dry_run import PlannedStep
+from party.owner.policy_file import PolicySource
 from party.owner.review import Review
 from party.releases import Collected
 from party.totals import Totals, Unit, mixture, spent_words
@@ -255,6 +256,15 @@ def node_section(process: str | None) -> Markup:
         ".",
     )
     return _note(words)
+
+
+def policy_section(policies: PolicySource) -> Markup:
+    """Say which policy counts, and loudly if the file on disk cannot be used."""
+    counts = element("p", badge("our policy", "good"), f" {policies.words}")
+    if not policies.complaint:
+        return counts
+    heading = element("p", element("strong", "The policy on disk cannot be used."))
+    return _note(heading, element("p", policies.complaint))
 
 
 def ask_form(csrf: str, *, answer: str) -> Markup:

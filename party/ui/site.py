@@ -73,6 +73,7 @@ class OwnerPages:
             f"Parley, for {context.name}",
             "Studies to decide about, what was spent, and what left. Only this machine sees this.",
             pages.node_section(inbox.node()),
+            pages.policy_section(context.policies),
             section("Studies", *studies, identifier="studies"),
             pages.attended_section(context.journal.studies(), context.collection.all()),
             pages.ledger_section(

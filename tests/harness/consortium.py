@@ -38,6 +38,7 @@ from party.owner.dry_run import PlannedStep
 from party.owner.policy import Policy
 from party.releases import Collection
 from party.sources.source import Snapshot
+from tests.harness.policies import GivenPolicy
 from tests.harness.roles import replayed
 from tests.harness.small_study import SIZES, EveryKindOfStep, make_study
 
@@ -172,7 +173,7 @@ class Party:
             yield PartyContext(
                 name=self.name,
                 identity=self.identity,
-                policy=self.policy,
+                policies=GivenPolicy(self.policy),
                 approvals=Approvals(database),
                 journal=Journal(database, self.keys_on(database)),
                 ledger=Ledger(database),

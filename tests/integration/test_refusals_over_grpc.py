@@ -262,6 +262,12 @@ def test_a_policy_that_refuses_ends_the_study_for_everybody_without_a_charge(gat
     assert consortium.session.record.state is CuratorState.REFUSED
     assert "north" in consortium.session.record.cause
     assert "min_parties" not in consortium.session.record.cause, "the owner's reasons stay at home"
+    with north.context() as context:
+        decision = context.approvals.decision(consortium.study.digest)
+        assert decision.decided_by == "policy"
+        yes = dataclasses.replace(decision, approved=True, decided_by="owner")
+        with pytest.raises(PolicyError, match="declined by the policy"):
+            context.approvals.decide(consortium.study.digest, yes)
     for party in others:
         assert party.attend(consortium.study) is StudyState.ABORTED
         with party.context() as context:

@@ -22,6 +22,7 @@ from common.service.process import system_clock
 from curator.app import STORE, curator_settings, open_store
 from curator.store.records import StudyState
 from party import app as party_app
+from party.app import party_settings, source_settings
 from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals

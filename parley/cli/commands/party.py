@@ -14,7 +14,7 @@ import typer
 from common.errors import InputError, ParleyError, PolicyError
 from common.files import write_new
 from common.release import folder as releases
-from common.service.process import log_to, running_in, software, stopping_on_signals, system_clock
+from common.service.process import log_to, running_in, software, stopping_on_signals
 from common.study.document import Study
 from common.study.ids import StudyId
 from common.wire.catalogue import WireError
@@ -24,6 +24,7 @@ from parley.cli.commands import new_app
 from parley.cli.commands.party_decisions import approve, decline, review, withdraw
 from parley.cli.commands.party_records import (
     countersign,
+    dialer_of,
     ledger,
     one_study,
     opened,
@@ -44,7 +45,6 @@ from party import app as party_app
 from party.app import PartySettings, party_settings, source_settings
 from party.client.connection import DONE, Connection, Summary
 from party.client.context import PartyContext
-from party.client.dialer import Dialer
 from party.journal import StudyState
 from party.owner import decisions
 
@@ -132,7 +132,7 @@ def ui(
         stopping_on_signals() as stopping,
         opened(settings.values, source) as context,
     ):
-        dialer = _dialer(settings.values)
+        dialer = dialer_of(settings.values)
         node = functools.partial(running_in, settings.values.folder)
         inbox = OwnerInbox(context, studies, dial=None if offline else dialer.dial, node=node)
         with serving_ui(inbox, port=port) as printed:
@@ -220,7 +220,7 @@ def fetch(
         )
     if release:
         releases.check_new(out)
-    dialer = _dialer(party_settings(config, os.environ).values)
+    dialer = dialer_of(party_settings(config, os.environ).values)
     with owner_context(config, only_read=True) as context, dialer.dial() as connection:
         invited = {
             each.study: each
@@ -272,14 +272,9 @@ def _fetch_release(
 
 def _invited(settings: PartySettings, context: PartyContext) -> dict[StudyId, Summary]:
     try:
-        with _dialer(settings).dial() as connection:
+        with dialer_of(settings).dial() as connection:
             summaries = connection.enrol(context.name, context.identity.public.encoded)
     except WireError as error:
         console.warn(f"the curator says nothing: {error}")
         return {}
     return {each.study: each for each in summaries}
-
-
-def _dialer(settings: PartySettings) -> Dialer:
-    address = party_app.address_of(settings, environment=os.environ, software=software())
-    return Dialer(address, system_clock)

@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
-from common.errors import InputError
+from common.errors import InputError, RemoteProtocolError
 from common.privacy.randomness import OsRandomSource
 from common.service.process import running_in, stamp, system_clock
 from common.study.document import Study
 from common.study.ids import StudyId
 from parley.cli import console
-from parley.cli.commands.party_records import one_study, owner_context
-from parley.cli.options import AsJson, Config, PriorFile, StudyFile, Yes
+from parley.cli.commands.party_records import dialer_of, one_study, owner_context
+from parley.cli.options import AsJson, Config, Offline, PriorFile, StudyFile, Yes
 from party.app import PartySettings, open_file, party_settings
-from party.client.context import PartyContext
+from party.client.context import PartyContext, require_open
 from party.journal import Journal
 from party.ledger import Ledger
 from party.owner import decisions
@@ -45,10 +45,15 @@ def approve(
     prior: PriorFile = None,
     config: Config = None,
     yes: Yes = False,
+    offline: Offline = False,
     json: AsJson = False,
 ) -> None:
-    """Approve a study, after a review; the node then signs it and takes part."""
+    """Approve a study, after a review; the node then signs it and takes part.
+
+    A study that is over, here or at the curator, is refused with exit code 4.
+    """
     with owner_context(config) as context:
+        _require_open(Study.load(study), context, config, offline=offline)
         seen, rows = _seen(context, study, prior)
         if not yes and not seen.reasons_against:
             console.note(seen.text())
@@ -152,6 +157,20 @@ def _say_no(
     if word == "withdrawn":
         lines.append(f"charged {charged}, which stays charged" if charged else "charged nothing")
     console.show(told, *lines, as_json=as_json)
+
+
+def _require_open(
+    study: Study, context: PartyContext, config: Path | None, *, offline: bool
+) -> None:
+    """Refuse a study that is over, as far as we and the curator know."""
+    decisions.require_not_over(study.digest, context.journal)
+    if offline:
+        return
+    try:
+        with dialer_of(party_settings(config, os.environ).values).dial() as connection:
+            require_open(study, context, connection)
+    except RemoteProtocolError as error:
+        console.warn(f"the curator does not say whether the study is still open: {error}")
 
 
 def _seen(context: PartyContext, study: Path, prior: Path | None) -> tuple[Review, str]:

@@ -19,13 +19,14 @@ from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import Spending
 from common.privacy.spending import fraction_words as shown
-from common.service.process import system_clock
+from common.service.process import software, system_clock
 from common.study.ids import StudyId
 from common.wording import many, moment
 from parley.cli import console
 from parley.cli.options import AsJson, Config, Release, passphrase_in
 from party.app import (
     PartySettings,
+    address_of,
     open_file,
     open_ledger,
     party_context,
@@ -33,6 +34,7 @@ from party.app import (
     source_settings,
 )
 from party.client.context import PartyContext
+from party.client.dialer import Dialer
 from party.journal import Journal
 from party.ledger import Charge, Ledger
 from party.owner.policy import Policy
@@ -57,6 +59,12 @@ def opened(
     return party_context(
         settings, source, clock=system_clock, passphrase=passphrase, only_read=only_read
     )
+
+
+def dialer_of(settings: PartySettings) -> Dialer:
+    """Return the way to the curator that the settings name."""
+    address = address_of(settings, environment=os.environ, software=software())
+    return Dialer(address, system_clock)
 
 
 def one_study(written: str, names: Mapping[StudyId, str]) -> StudyId:

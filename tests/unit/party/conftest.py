@@ -96,7 +96,7 @@ def stage(quick_folder):
             role=role,
             journal=result.journal,
             ledger=result.ledger,
-            caps=result.caps,
+            caps=lambda: result.caps,
             clock=lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
             send=send or result.sent.append,
             consents=consents,

@@ -248,6 +248,19 @@ def test_a_step_beyond_the_cap_is_refused_and_only_the_refusal_leaves(stage):
     assert "cap of 1/2" in stage.journal.studies()[0].reason
 
 
+def test_a_cap_that_the_owner_lowers_holds_for_the_next_step(stage):
+    node = stage.node()
+    for number in range(1, 5):
+        node.receive(number, stage.script[number - 1])
+    spent = stage.ledger.spent()
+    assert spent > 0
+    stage.caps = Caps(per_study=spent, in_total=Fraction(2))
+    for number in range(5, 7):
+        node.receive(number, stage.script[number - 1])
+    assert node.state is StudyState.REFUSED
+    assert stage.ledger.spent() == spent
+
+
 def test_a_role_that_refuses_ends_the_study(stage):
     class Refusing:
         phase = ""

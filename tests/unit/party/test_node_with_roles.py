@@ -44,7 +44,7 @@ class Party:
             role=self.make_role,
             journal=self.journal,
             ledger=self.ledger,
-            caps=CAPS,
+            caps=lambda: CAPS,
             clock=lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
             send=self.sent.append,
             consents=lambda: True,

@@ -37,6 +37,7 @@ from party.owner.dry_run import dry_run
 from party.owner.policy import Policy
 from party.releases import Collection
 from party.sources import SourceSettings
+from tests.harness.policies import GivenPolicy
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 NAMES = ("north", "east")
@@ -140,7 +141,9 @@ def context_of(folder, database, *, table=TABLE, **changes):
     return PartyContext(
         name="north",
         identity=IDENTITIES["north"],
-        policy=Policy(epsilon_per_study=Fraction(1), epsilon_in_total=Fraction(9), **changes),
+        policies=GivenPolicy(
+            Policy(epsilon_per_study=Fraction(1), epsilon_in_total=Fraction(9), **changes)
+        ),
         approvals=Approvals(database),
         journal=Journal(database, SeededRandomSource("keys")),
         ledger=Ledger(database),

@@ -131,7 +131,7 @@ def test_a_decision_is_kept_to_the_fraction(approvals):
 
 def test_a_no_is_not_taken_back(approvals):
     approvals.decide(STUDY, NO)
-    with pytest.raises(PolicyError, match="was declined on 2026-11-18"):
+    with pytest.raises(PolicyError, match="was declined by the owner on 2026-11-18"):
         approvals.decide(STUDY, YES)
     assert approvals.decision(STUDY) == NO
 

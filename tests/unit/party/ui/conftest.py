@@ -16,6 +16,7 @@ from party.owner.dry_run import PlannedStep
 from party.owner.policy import Policy
 from party.releases import Collection
 from party.sources.source import Snapshot
+from tests.harness.policies import GivenPolicy
 from tests.harness.small_study import EveryKindOfStep, make_study
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -40,9 +41,9 @@ def context(tmp_path, identities, tables, source_of_people):
     yield PartyContext(
         name="north",
         identity=identities["north"],
-        policy=Policy(
-            epsilon_per_study=Fraction(3), epsilon_in_total=Fraction(10), min_parties=3,
-        ),
+        policies=GivenPolicy(Policy(
+            epsilon_per_study=Fraction(3), epsilon_in_total=Fraction(10), min_parties=3
+        )),
         approvals=Approvals(database),
         journal=Journal(database, SeededRandomSource("north")),
         ledger=Ledger(database),

@@ -15,6 +15,7 @@ from party.journal import StudyState
 from party.ledger import Caps, Charge
 from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
+from tests.harness.policies import GivenPolicy
 from tests.unit.party.ui.conftest import NASTY
 from tests.unit.service.web.conftest import Client
 
@@ -135,7 +136,8 @@ def test_without_the_box_the_shown_cost_or_the_token_nothing_is_decided(
 
 
 def test_what_the_policy_refuses_cannot_be_approved(opened, context, study):
-    strict = replace(context, policy=replace(context.policy, epsilon_per_study=Fraction(1)))
+    lower = replace(context.policy, epsilon_per_study=Fraction(1))
+    strict = replace(context, policies=GivenPolicy(lower))
     client = opened([study], whose=strict)
     shown = page_of(client, study).body.decode()
     assert "Our policy refuses it" in shown
@@ -143,6 +145,14 @@ def test_what_the_policy_refuses_cannot_be_approved(opened, context, study):
     answer = send(client, study, "approve", sure="yes", cost="7/3")
     assert answer.status == 409
     assert context.approvals.decision(study.digest) is None
+
+
+def test_the_page_says_which_policy_counts_and_that_a_broken_one_does_not(opened, context, study):
+    assert "as the test says" in opened([study]).ask("GET", "/").body.decode()
+    broken = GivenPolicy(context.policy, complaint="policy.toml: no budget")
+    shown = opened([study], whose=replace(context, policies=broken)).ask("GET", "/").body.decode()
+    assert "The policy on disk cannot be used." in shown
+    assert "policy.toml: no budget" in shown
 
 
 def test_nothing_is_shown_or_decided_without_logging_in(opened, context, study):

@@ -16,7 +16,7 @@ from tests.harness.deployed_folder import HUB, NORTH
 )
 def test_no_service_starts_on_a_damaged_file(parley, place, written, file, words):
     parley("curator", "study", "add", "study.toml", *HUB)
-    parley("party", "status", "--offline", *NORTH)
+    parley("party", "decline", "study.toml", *NORTH)
     path = place.folder / file
     with sqlite3.connect(path) as connection:
         query = "SELECT rootpage FROM sqlite_schema WHERE name = 'step_time'"

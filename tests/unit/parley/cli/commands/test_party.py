@@ -7,8 +7,9 @@ import pytest
 from common.crypto.key_files import load_identity
 from common.wire.pki.certificates import fingerprint
 from common.wire.pki.keyring import Keyring, init_curator
+from curator.app import curator_settings
 from party.journal import Notes, StudyState
-from tests.harness.deployed_folder import NORTH, POLICY, begun_study, spend
+from tests.harness.deployed_folder import AT, HUB, NORTH, POLICY, begun_study, serving, spend
 
 
 def test_a_review_tells_what_leaves_and_decides_nothing(parley, place, written):
@@ -193,3 +194,22 @@ def test_the_largest_release_to_take_is_a_usable_number(parley, place, size):
     done = parley("party", "fetch", "ab", "--out", "x.zip", "--most-gb", size, *NORTH)
     assert done.code == 3
     assert "--most-gb" in done.err
+
+
+def test_a_study_that_is_over_cannot_be_approved(parley, place, written, monkeypatch):
+    """The owner hears it from the curator, or from our own journal; nothing is decided."""
+    settings = curator_settings(place.folder / "hub" / "curator.toml", {}).values
+    assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
+    approve = ("party", "approve", "study.toml", "--yes", *NORTH)
+    with serving(settings) as port:
+        monkeypatch.setenv("PARLEY_PARTY_CURATOR", f"127.0.0.1:{port}")
+        assert parley("curator", "study", "abort", "regional", "--reason", "x", *HUB).code == 0
+        done = parley(*approve)
+        assert done.code == 4
+        assert "study 'regional': it is over, at the curator it is failed" in done.err
+        assert "not decided" in parley("party", "status", *NORTH).out
+    with begun_study(place.folder, written.digest) as (_, journal):
+        journal.end(written.digest, StudyState.REFUSED, reason="a cap", at=AT)
+    done = parley(*approve, "--offline")
+    assert done.code == 4
+    assert "it is over for us (refused)" in done.err
