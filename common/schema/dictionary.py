@@ -20,7 +20,7 @@ import contextlib
 import csv
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,11 +64,24 @@ class _Line:
         return self.cells.get(key, "")
 
 
-def read_dictionary(path: Path) -> Proposal:
-    """Propose a schema, rules included, from a data dictionary; errors name the line."""
+def read_dictionary(path: Path, columns: Collection[str] | None = None) -> Proposal:
+    """Propose a schema, rules included, from a data dictionary; errors name the line.
+
+    With `columns`, only these columns are proposed.
+    """
     text = text_of(path).removeprefix("\ufeff")
     with located(str(path)):
-        return _proposed(list(_lines(text)))
+        lines = [line for line in _lines(text) if columns is None or line.name in columns]
+        return _proposed(lines)
+
+
+def with_drafted(described: Proposal, drafted: Proposal) -> Proposal:
+    """Add the columns that a dictionary does not describe, as they were read off the data."""
+    schema = replace(
+        described.schema,
+        attributes=(*described.schema.attributes, *drafted.schema.attributes),
+    )
+    return replace(described, schema=schema, notes=(*described.notes, *drafted.notes), public=False)
 
 
 def with_frequencies(schema: Schema, name: str, path: Path) -> Schema:
@@ -119,7 +132,8 @@ def _lines(text: str) -> Iterator[_Line]:
 def _proposed(lines: Sequence[_Line]) -> Proposal:
     check_most("columns of a data dictionary", len(lines), most=MOST_ATTRIBUTES)
     cuts = _cuts(lines)
-    attributes, rules, notes = list[dict[str, Any]](), list[dict[str, str]](), list[str]()
+    attributes, notes = list[dict[str, Any]](), list[str]()
+    rules, unfit = list[dict[str, str]](), list[dict[str, str]]()
     for line in lines:
         try:
             made = _attribute(line, cuts.get(line.name, ()))
@@ -141,8 +155,10 @@ def _proposed(lines: Sequence[_Line]) -> Proposal:
             except InputError as error:
                 why = " ".join(str(error).split("\n")[0].split())
                 notes.append(f"{line.name}: its rule ({line['asked if']}) is left out: {why}")
+                unfit.append(rule)
     document: dict[str, Any] = {"attribute": attributes, "rule": rules}
-    return Proposal(Schema.from_document(document), tuple(notes), public=True)
+    schema = Schema.from_document(document)
+    return Proposal(schema, tuple(notes), public=True, unfit=tuple(unfit))
 
 
 def _attribute(line: _Line, cuts: Sequence[int]) -> dict[str, Any] | None:

@@ -3,11 +3,16 @@
 The values and ranges of the draft are read off the data, and a schema is published: until the
 owner has replaced them by public knowledge (the values of the code book, a range that holds for
 every person), the draft tells of individual rows. The notes and the head of the file warn of it.
+
+What identifies people is not proposed at all (`common.schema.identifying`), and no value is listed
+that fewer than `LEAST_ROWS` rows have, unless a public list of the values is named. The values of
+yes-or-no questions (true and false, 0 and 1) are listed always.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from common.errors import InputError
+from common.schema import identifying
 from common.schema.attribute import BOOLEANS, Attribute, Domain, Kind, Listed
 from common.schema.binning import Numbers
 from common.schema.columns import (
@@ -29,6 +35,7 @@ from common.schema.columns import (
     whole_numbers,
 )
 from common.schema.encoder import emptied
+from common.schema.ordered import in_order
 from common.schema.round_bins import propose_bins, read_off, round_dates
 from common.schema.words import member_of, number
 from common.wording import many
@@ -37,8 +44,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_VALUES = 1_000  # a text column with more distinct values is not proposed
-_RARE = 5  # a value that fewer rows have is pointed out
+LEAST_ROWS = 5  # a value that fewer rows have is not listed
 _LARGEST = 1 << 53
+_MOST_CODES_OF_KIND = 12  # different numbers that are taken for the codes of a category
+_CODED = """
+sex gender race ethnicity religion region state province country county code type kind class
+category industry occupation sector marital status relationship diagnosis cause
+"""  # words of headers whose numbers are codes
+_MOST_ORDERED = 50  # answers that are looked at for an order
+_MANY_NUMBERS = 100
+_ID_DIGITS = 6  # of numbers of one length that may be identifiers
+_UNIQUE = 0.99  # of the rows have a number of their own
 _MOST_CODES = 5  # different texts among numbers that are taken for codes
 _LEAST_NUMBERS = 3  # different numbers beside which texts are taken for codes
 _MANY = 100  # values of a column, each of which gets noise
@@ -54,6 +70,10 @@ _FORMS = (  # texts that a country writes for what is read in another form
         "dates in a form that is not read ({}): write them like 2026-12-31",
     ),
 )
+_BY_HAND = (
+    "write it in by hand, or name the list (--public COLUMN=FILE), if its values are those of a "
+    "public list"
+)
 _MARKERS = {"?", "na", "n/a", "nan", "null", "none", "-", "--", ".", "unknown", "missing"}
 
 
@@ -66,9 +86,11 @@ class _Column:
     missing: bool
     codes: tuple[str, ...] = ()
 
-    def attribute(self, kind: Kind, domain: Domain) -> Attribute:
+    def attribute(self, kind: Kind, domain: Domain, *, other: bool = False) -> Attribute:
         missing = self.missing or bool(self.codes)
-        return Attribute(self.name, kind, domain, missing=missing, missing_codes=self.codes)
+        return Attribute(
+            self.name, kind, domain, missing=missing, missing_codes=self.codes, other=other
+        )
 
 
 def draft(
@@ -76,6 +98,7 @@ def draft(
     *,
     missing: Sequence[str] = (),
     labels: Mapping[str, Mapping[bytes, str]] | None = None,
+    public: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
     """Return attributes that the table fits, and notes on what to review.
 
@@ -83,6 +106,7 @@ def draft(
         table: whose columns become attributes.
         missing: codes that stand for empty cells, in any column.
         labels: of values, by column, if the table's file has labels.
+        public: lists of values that are public, by column.
     """
     if len(table) == 0:
         raise InputError("the table has no rows: there is nothing to propose a schema from")
@@ -90,9 +114,12 @@ def draft(
     notes: list[str] = []
     for name, column in named_columns(table):
         remarks: list[str] = []
-        own = (labels or {}).get(name, {})
+        known = (labels or {}).get(name, {})
+        listed = (public or {}).get(name, ())
         try:
-            attributes.append(_propose(name, _typed(column), remarks, codes=missing, labels=own))
+            attributes.append(
+                _propose(name, _typed(column), remarks, codes=missing, labels=known, public=listed)
+            )
         except UnicodeDecodeError:
             remarks = ["left out, its texts are not UTF-8"]
         except InputError as reason:
@@ -118,6 +145,7 @@ def _propose(
     *,
     codes: Sequence[str],
     labels: Mapping[bytes, str],
+    public: Sequence[str],
 ) -> Attribute:
     """Propose an attribute for a column; InputError if it should be left out."""
     if pa.types.is_dictionary(array.type):
@@ -130,6 +158,12 @@ def _propose(
     array = _without(array, codes)
     if len(array) == 0:
         raise InputError("every cell is empty")
+    if public:
+        outside = {member_of(cell) for cell in array.unique().to_pylist()} - {
+            value.encode() for value in public
+        }
+        column = _Column(name, array, missing or b"" in outside, codes)
+        return column.attribute("categorical", Listed(tuple(public)), other=bool(outside - {b""}))
     listed = _labels_of(array, labels)
     if listed is not None:
         notes.append(
@@ -149,8 +183,12 @@ def _propose(
     propose = next((propose for accepts, propose in _PROPOSERS if accepts(array.type)), None)
     if propose is None:
         raise InputError(f"columns of type {array.type} are not supported")
-    if len(array.unique()) == 1 and not missing and not codes:
+    different = len(array.unique())
+    if different == 1 and not missing and not codes:
         raise InputError("every row has the same value")
+    about = identifying.by_header(name, is_text=is_text(array.type)) if different > 2 else None
+    if about is not None:
+        raise InputError(f"its name says that it holds {about}; {_BY_HAND}")
     return propose(_Column(name, array, missing, codes), notes)
 
 
@@ -180,7 +218,9 @@ def _numbers_of(array: pa.Array, *, known: bool) -> tuple[pa.Array, tuple[str, .
     codes = [w for w, n in zip(words, values, strict=True) if n is None or n != n]
     numbers = len(words) - len(codes)
     padded = any(re.match("[+-]?0[0-9]", word.strip()) for word in words)
-    few = known if not codes else len(codes) <= min(_MOST_CODES, numbers // 3)
+    few = len(codes) <= min(_MOST_CODES, numbers // 3)
+    if not codes:
+        few = known or numbers > _ID_ROWS
     if padded or not few or numbers < (1 if known else _LEAST_NUMBERS) or "" in codes:
         return array, ()
     kept = [None if w in codes else n for w, n in zip(words, values, strict=True)]
@@ -209,21 +249,25 @@ def _words(column: _Column, notes: list[str]) -> Attribute:
     variety = f"{many(len(counted), 'different text')} in {many(len(column.array), 'row')}"
     if len(counted) == len(column.array) >= _ID_ROWS:
         raise InputError(f"{variety}: free text or names")
+    different = [entry["values"] for entry in counted if entry["values"] != ""]
+    has_order = len(different) <= _MOST_ORDERED and in_order(different) is not None
+    about = None if has_order else identifying.by_texts(different)
+    if about is not None:
+        raise InputError(f"{variety}: {about}; {_BY_HAND}")
     if len(counted) > MAX_VALUES:
         raise InputError(
-            f"{variety}, more than {MAX_VALUES:,}: free text, or a long list; "
-            "write it in by hand if its values are those of a public list"
+            f"{variety}, more than {MAX_VALUES:,}: free text, or a long list; {_BY_HAND}"
         )
-    values = sorted((e["values"] for e in counted if e["values"] != ""), key=_in_order)
-    column = replace(column, missing=column.missing or len(values) < len(counted))
-    if {value.lower() for value in values} == {"false", "true"}:
+    texts = {entry["values"]: entry["counts"] for entry in counted if entry["values"] != ""}
+    column = replace(column, missing=column.missing or len(texts) < len(counted))
+    if {value.lower() for value in texts} == {"false", "true"}:
         return _boolean(column, notes)
-    rare = sum(entry["counts"] < _RARE for entry in counted)
+    values = sorted((each for each in texts if texts[each] >= LEAST_ROWS), key=_in_order)
+    rare = len(texts) - len(values)
+    if not values or (len(texts) > _ID_ROWS and rare > len(texts) / 2):
+        raise InputError(f"{variety}, few rows each: names, identifiers or free text; {_BY_HAND}")
     if rare:
-        notes.append(
-            f"values in fewer than {_RARE} rows: {rare} of {len(values)}; they would name those "
-            "rows: keep them only if a public list has them, else use other = true"
-        )
+        notes.append(_not_listed(rare, len(texts)))
     markers = [repr(value) for value in values if value.strip().lower() in _MARKERS]
     if markers:
         notes.append(_marked(markers, [v for v in values if v.strip().lower() not in _MARKERS]))
@@ -232,7 +276,19 @@ def _words(column: _Column, notes: list[str]) -> Attribute:
             f"{len(values):,} values, and noise is added to every one: a coarser code, or a "
             "hierarchy, loses less"
         )
-    return column.attribute("categorical", Listed(tuple(values)))
+    ordered = in_order(values)
+    if has_order and ordered is not None:
+        notes.append("the answers have an order, which is the order of the values; check it")
+        return column.attribute("ordinal", Listed(ordered), other=bool(rare))
+    return column.attribute("categorical", Listed(tuple(values)), other=bool(rare))
+
+
+def _not_listed(rare: int, values: int) -> str:
+    return (
+        f"values in fewer than {LEAST_ROWS} rows: {rare} of {values}; they would name those rows, "
+        "so they are not listed and count as other = true; list them only from a public list "
+        "(--public COLUMN=FILE)"
+    )
 
 
 def _in_order(value: str) -> tuple[bool, float, str]:
@@ -266,13 +322,57 @@ def _integers(column: _Column, notes: list[str]) -> Attribute:
     low, high = int(numbers.min()), int(numbers.max())
     if max(abs(low), abs(high)) > _LARGEST:
         raise InputError("numbers beyond 2^53: identifiers")
-    if len(numbers) >= _ID_ROWS and np.all(np.diff(numbers) == 1):
+    values, counts = np.unique(numbers, return_counts=True)
+    if len(numbers) == len(values) == high - low + 1 >= _ID_ROWS:
         raise InputError("the numbers count the rows: an identifier")
-    values = np.unique(numbers)
-    if len(values) <= 2:
+    if _counts_people(values, len(numbers)):
+        raise InputError(
+            f"{len(values):,} different numbers, few rows each: an identifier; {_BY_HAND}"
+        )
+    if set(values.tolist()) <= {0, 1} or (len(values) <= 2 and counts.min() >= LEAST_ROWS):
         return column.attribute("categorical", Listed(tuple(values.tolist())))
     _note_sentinels(values, notes)
+    frequent = values[counts >= LEAST_ROWS]
+    if _are_codes(column.name, values, frequent):
+        notes.append(
+            "its numbers look like codes of a category, so they are listed; if they count or "
+            'measure something, write kind = "integer", min and max'
+        )
+        rare = len(values) - len(frequent)
+        if rare:
+            notes.append(_not_listed(rare, len(values)))
+        listed = Listed(tuple(frequent.tolist()))
+        return column.attribute("categorical", listed, other=bool(rare))
     return column.attribute("integer", propose_bins(numbers, notes, whole=True))
+
+
+def _counts_people(values: Numbers, rows: int) -> bool:
+    """Say whether whole numbers are those of a counter, or of one length and as good as unique."""
+    if len(values) <= _MANY_NUMBERS or rows / len(values) >= LEAST_ROWS:
+        return False
+    # Of numbers drawn at random, a fraction of exp(-rows / numbers) is missing; a counter has all.
+    gaps = 1 - len(values) / (values[-1] - values[0] + 1)
+    dense = gaps < math.exp(-rows / len(values)) / 10
+    shortest, longest = len(str(int(values[0]))), len(str(int(values[-1])))
+    alike = values[0] > 0 and _ID_DIGITS <= shortest == longest
+    return bool(dense) or bool(alike and len(values) >= _UNIQUE * rows)
+
+
+def _are_codes(name: str, values: Numbers, frequent: Numbers) -> bool:
+    """Say whether whole numbers are codes: by the header, or few, all in use, with a gap.
+
+    A count that many rows have is not above one that none has, so a gap tells codes from counts;
+    but what begins with 0, 1, 2 is taken for a count.
+    """
+    if len(frequent) < 2 or len(values) < 3:
+        return False
+    if set(_CODED.split()) & set(re.findall("[a-z]+", name.lower())):
+        return len(values) <= _MANY
+    steps = np.diff(values)
+    few = len(values) <= _MOST_CODES_OF_KIND and len(frequent) == len(values)
+    if values[:3].tolist() == [0, 1, 2]:
+        return False
+    return few and bool(steps.max() > 1) and bool(steps.min() < steps.max())
 
 
 def _reals(column: _Column, notes: list[str]) -> Attribute:

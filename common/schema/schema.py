@@ -18,6 +18,7 @@ public knowledge; `infer` proposes one from data, for its owner to review.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -99,6 +100,7 @@ class Schema:
         *,
         missing: Sequence[str] = (),
         labels: Mapping[str, Mapping[bytes, str]] | None = None,
+        public: Mapping[str, Sequence[str]] | None = None,
     ) -> Proposal:
         """Draft a schema for a table; NOT PRIVATE until its owner has reviewed it.
 
@@ -106,10 +108,11 @@ class Schema:
             table: whose columns become attributes.
             missing: codes that stand for empty cells, in any column.
             labels: of values, by column, if the table's file has labels.
+            public: lists of values that are public, by column.
         """
         from common.schema.infer import draft
 
-        attributes, notes = draft(table, missing=missing, labels=labels)
+        attributes, notes = draft(table, missing=missing, labels=labels, public=public)
         return Proposal(Schema(attributes), notes)
 
     @classmethod
@@ -241,6 +244,8 @@ class Proposal:
     schema: Schema
     notes: tuple[str, ...]
     public: bool = False
+    # Rules that do not fit the proposed bins yet, as tables of [[rule]].
+    unfit: tuple[Mapping[str, str], ...] = ()
 
     def to_toml(self) -> str:
         """Write the draft as a file, with the warning and the notes as comments at its head."""
@@ -248,7 +253,12 @@ class Proposal:
         for note in self.notes:  # names come from the table, and may hold line breaks
             printable = "".join(c if c.isprintable() else " " for c in note)
             head.append(f"# * {printable}")
-        return "\n".join([*head, "", self.schema.to_toml()])
+        rules = [
+            f"# {line}" if line else ""
+            for rule in self.unfit
+            for line in ("", "[[rule]]", *(f"{key} = {json.dumps(rule[key])}" for key in rule))
+        ]
+        return "\n".join([*head, "", self.schema.to_toml(), *rules])
 
 
 def is_draft(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +11,11 @@ import typer
 from common.errors import InputError
 from common.release import folder as release
 from common.schema import Schema
-from common.schema.dictionary import read_dictionary, with_frequencies
+from common.schema.dictionary import read_dictionary, with_drafted, with_frequencies
 from common.schema.encoder import describe
-from common.tables import read_table
+from common.schema.schema import Proposal
+from common.schema.toml import text_of
+from common.tables import TableFile, read_table
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
@@ -37,7 +39,7 @@ def infer(
     *,
     dictionary: Annotated[
         Path | None,
-        typer.Option(help="A public data dictionary, CSV; instead of a table, which is not read."),
+        typer.Option(help="A public data dictionary, CSV. Without a table, no row is read."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the schema here instead of to standard output.")
@@ -49,6 +51,13 @@ def infer(
             help="A code that stands for an empty cell, such as N or -9; repeatable.",
         ),
     ] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=FILE",
+            help="A public list of a column's values, one a line; repeatable.",
+        ),
+    ] = None,
     delimiter: options.Delimiter = None,
     sheet: options.Sheet = "",
     overwrite: options.Overwrite = False,
@@ -56,18 +65,21 @@ def infer(
 ) -> None:
     """Propose a schema for a table, for its owner to review.
 
-    The proposal is NOT private: its values and ranges were read off the data. From a data
-    dictionary it takes values, ranges and rules, and reads no row.
+    The proposal is NOT private: its values and ranges were read off the data. Names, identifiers,
+    addresses and free text are left out, and so are values that few rows have. From a data
+    dictionary it takes values, ranges and rules; a table adds what the dictionary lacks.
     """
     if out is not None:
         release.check_file(out, overwrite=overwrite)
-    if (data is None) == (dictionary is None):
-        raise InputError("schema infer: name a table, or a --dictionary, and not both")
-    if dictionary is not None:
-        proposal = read_dictionary(dictionary)
-    elif data is not None:
+    if data is None and dictionary is None:
+        raise InputError("schema infer: name a table, a --dictionary, or both")
+    if data is not None:
         table = read_table(data, delimiter=options.delimiter_of(delimiter), sheet=sheet)
-        proposal = Schema.infer(table.data, missing=missing or (), labels=table.labels)
+        proposal = _of_table(
+            table, dictionary, missing=missing or (), public=dict(map(_public_list, public or ()))
+        )
+    elif dictionary is not None:
+        proposal = read_dictionary(dictionary)
     text = proposal.to_toml()
     if out is not None:
         release.write_file(out, text)
@@ -90,6 +102,36 @@ def infer(
         console.note(
             f"written: {out}; review it, then run `parley schema check {out} {data or 'TABLE'}`"
         )
+
+
+def _of_table(
+    table: TableFile,
+    dictionary: Path | None,
+    *,
+    missing: Sequence[str],
+    public: Mapping[str, Sequence[str]],
+) -> Proposal:
+    """Propose a table's schema, of columns in a dictionary by the dictionary."""
+    names = table.data.column_names
+    unknown = sorted(set(public) - set(names))
+    if unknown:
+        raise InputError(f"--public {unknown[0]}: the table has no such column")
+    described = None if dictionary is None else read_dictionary(dictionary, names)
+    left = [name for name in names if described is None or name not in described.schema.names]
+    if described is not None and not left:
+        return described
+    drafted = Schema.infer(
+        table.data.select(left), missing=missing, labels=table.labels, public=public
+    )
+    return drafted if described is None else with_drafted(described, drafted)
+
+
+def _public_list(written: str) -> tuple[str, list[str]]:
+    column, _, file = written.partition("=")
+    if not column or not file:
+        raise InputError(f"--public {written!r}: expected COLUMN=FILE, as city=cities.txt")
+    lines = text_of(Path(file)).removeprefix("\ufeff").splitlines()
+    return column, list(dict.fromkeys(line.strip() for line in lines if line.strip()))
 
 
 @app.command()

@@ -127,10 +127,36 @@ def test_the_command_reads_a_dictionary_or_a_table(tmp_path):
     assert told["private"] is True
     assert "NOT PRIVATE" not in done.output
     assert Schema.load(out).rules
-    for wrong in (["schema", "infer"], [*words[:4], "table.csv"]):
-        done = CliRunner().invoke(app, wrong)
-        assert done.exit_code != 0
-        assert "and not both" in str(done.exception)
+    done = CliRunner().invoke(app, ["schema", "infer"])
+    assert done.exit_code != 0
+    assert "name a table, a --dictionary, or both" in str(done.exception)
+
+
+def test_a_dictionary_describes_columns_of_a_table_and_brings_the_rules(tmp_path):
+    (tmp_path / "d.csv").write_text(PLAIN, encoding="utf-8")
+    rows = "".join(
+        f"{n % 90},{'none' if n % 90 < 15 else 'farm'},{'AB'[n % 2]}\n" for n in range(200)
+    )
+    (tmp_path / "t.csv").write_text("age,job,ward\n" + 2 * rows, encoding="utf-8")
+    out = tmp_path / "schema.toml"
+    words = ["schema", "infer", tmp_path / "t.csv", "--dictionary", tmp_path / "d.csv"]
+    assert CliRunner().invoke(app, [*map(str, words), "--out", str(out)]).exit_code == 0
+    schema = Schema.load(out)
+    assert schema.names == ("age", "job", "ward")
+    assert schema.attributes[1].domain.values == ("none", "farm", "office")
+    assert [str(rule) for rule in schema.rules] == ["when not (age >= 15), then job = none"]
+    assert is_draft(out.read_text())
+
+
+def test_a_rule_that_does_not_fit_is_there_to_paste(tmp_path):
+    text = "name,min,max,bins,asked if\nage,0,100,10,\nhours,0,80,,age > 15\n"
+    written = proposed(tmp_path, text).to_toml()
+    assert '# [[rule]]\n# when = "not (age > 15)"\n# then = "hours is missing"' in written
+    assert not Schema.from_toml(written).rules
+    pasted = written.replace("# [[rule]]", "[[rule]]").replace("# when", "when")
+    pasted = pasted.replace("# then", "then").replace("bins = 10", "edges = [0, 16, 60, 100]")
+    pasted = pasted.replace("min = 0\nmax = 100\n", "", 1)
+    assert len(Schema.from_toml(pasted).rules) == 1, pasted
 
 
 @given(st.integers(-40, 40), st.integers(1, 200), st.sampled_from(["<", "<=", ">", ">=", "="]),

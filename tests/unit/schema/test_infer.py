@@ -6,10 +6,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
+from common.schema.attribute import Listed
+from common.schema.infer import LEAST_ROWS
 from common.schema.schema import WARNING
 from common.tables import read_table
 
@@ -78,15 +82,143 @@ def test_the_notes_name_what_was_read_off_the_data():
     assert "age: the range 20..59 was read off the data" in notes
     assert "born: the range 1980-01-01..1980-02-29 was read off" in notes
     assert "work: '?' may stand for an empty cell" in notes
-    assert "name: left out, 60 different texts in 60 rows" in notes
-    assert "id: left out, the numbers count the rows" in notes
+    assert "name: left out, its name says that it holds names of people" in notes
+    assert "id: left out, its name says that it holds identifiers" in notes
     assert "country: left out, every row has the same value" in notes
     assert "empty: left out, every cell is empty" in notes
 
 
-def test_rare_values_are_pointed_out():
+def test_what_looks_like_an_identifier_is_left_out_whatever_it_is_called():
+    frame = FRAME.rename(columns={"id": "a", "name": "b"})
+    notes = "\n".join(Schema.infer(frame).notes)
+    assert "a: left out, the numbers count the rows" in notes
+    assert "b: left out, 60 different texts in 60 rows" in notes
+
+
+def test_numbers_that_count_people_are_left_out_and_measurements_are_not():
+    rng = np.random.default_rng(3)
+    who = np.concatenate([np.arange(1, 1201), rng.integers(1, 1201, 800)])
+    frame = pd.DataFrame({"who": who, "ratio": rng.integers(0, 500, 2_000), "y": who % 2})
+    proposal = Schema.infer(frame)
+    assert proposal.schema.names == ("ratio", "y")
+    assert "who: left out, 1,200 different numbers, few rows each" in "\n".join(proposal.notes)
+
+
+def test_rare_values_are_not_listed_unless_a_public_list_has_them():
     frame = pd.DataFrame({"illness": ["flu"] * 30 + ["cold"] * 30 + ["kuru"]})
-    assert "illness: values in fewer than 5 rows: 1 of 3;" in Schema.infer(frame).notes[0]
+    proposal = Schema.infer(frame)
+    (illness,) = proposal.schema.attributes
+    assert illness.domain.values == ("cold", "flu")
+    assert illness.other
+    assert "illness: values in fewer than 5 rows: 1 of 3;" in proposal.notes[0]
+    assert proposal.schema.encode(frame).rows == 61
+    (illness,) = Schema.infer(frame, public={"illness": ["flu", "cold", "kuru"]}).schema.attributes
+    assert illness.domain.values == ("flu", "cold", "kuru")
+    assert not illness.other
+    (illness,) = Schema.infer(frame, public={"illness": ["flu", "pox"]}).schema.attributes
+    assert illness.domain.values == ("flu", "pox")
+    assert illness.other
+
+
+FIRST = ["Anna", "Ben", "Carla", "David", "Emma", "Finn", "Greta", "Hugo", "Ida", "Jonas"]
+LAST = ["Smith", "Jones", "Brown", "Taylor", "Wilson", "Davies", "Evans", "Thomas"]
+
+
+def patients(rows, seed):
+    """A table of visits of patients, with everything in it that names them."""
+    rng = np.random.default_rng(seed)
+    who = rng.integers(0, max(2, rows // 3), rows)
+    first, last = [FIRST[n % 10] for n in who], [LAST[n * 7 % 8] for n in who]
+    return pd.DataFrame(
+        {
+            "first_name": first,
+            "LastName": last,
+            "patient_id": 100_000 + who,
+            "visit": rng.permutation(rows) + 1,
+            "mrn": rng.choice(10**9, rows, replace=False) + 10**9,
+            "contact": [f"{f.lower()}.{n}@example.org" for f, n in zip(first, who, strict=True)],
+            "reached at": [f"+44 20 {n:04} {n * 3:04}" for n in who],
+            "notes": [f"came in with pain number {n % 9} again" for n in who],
+            "what happened": [f"patient {first[0]} was seen in room {n}" for n in who],
+            "age": rng.integers(18, 90, rows),
+            "ward": rng.choice(["A", "B", "C"], rows),
+            "smokes": rng.random(rows) < 0.01,
+        }
+    )  # fmt: skip
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(150, 900), st.integers(0, 10**6))
+def test_nothing_that_names_a_patient_is_proposed(rows, seed):
+    table = patients(rows, seed)
+    proposal = Schema.infer(table)
+    assert set(proposal.schema.names) <= {"age", "ward", "smokes"}
+    assert {"age", "ward"} <= set(proposal.schema.names)
+    text = proposal.to_toml()
+    assert not [word for word in (*FIRST, *LAST, "example.org", "+44") if word in text]
+    left_out = [name for name in table if f"{name}: left out" in "\n".join(proposal.notes)]
+    assert set(left_out) >= set(table) - {"age", "ward", "smokes"}
+
+
+CELLS = st.one_of(
+    st.lists(st.sampled_from(["x", "y", "z", "<5", "5-9", "10+", "", "low", "high", "7"])),
+    st.lists(st.integers(-3, 12)),
+    st.lists(st.text(max_size=2)),
+    st.lists(st.sampled_from([1, 2, 9, 77, 1000])),
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(CELLS, st.integers(1, 12), st.sampled_from(["x", "race", "code"]))
+def test_no_value_is_listed_that_few_rows_have(cells, repeats, name):
+    frame = pd.DataFrame({name: [*cells * repeats, *cells[:3]]})
+    frame["flag"] = np.arange(len(frame)) % 2
+    try:
+        attribute = next(a for a in Schema.infer(frame).schema.attributes if a.name == name)
+    except (InputError, StopIteration):
+        return
+    if not isinstance(attribute.domain, Listed):
+        return
+    counts = frame[name].astype(str).value_counts()
+    listed = {str(value) for value in attribute.domain.values}
+    if listed not in ({"0", "1"}, {"0"}, {"1"}):
+        assert all(counts[value] >= LEAST_ROWS for value in listed)
+
+
+@pytest.mark.parametrize(
+    ("values", "order"),
+    [
+        (["10+", "<5", "5-9"], ("<5", "5-9", "10+")),
+        (["30", "0", "1-2", "10-19", "3-9", "20-29"], ("0", "1-2", "3-9", "10-19", "20-29", "30")),
+        (["high", "Low", "medium"], ("Low", "medium", "high")),
+        (["65 and over", "under 18", "18 to 64"], ("under 18", "18 to 64", "65 and over")),
+    ],
+)
+def test_ordered_answers_are_ordered(values, order):
+    (attribute,) = Schema.infer(pd.DataFrame({"x": values * 20})).schema.attributes
+    assert (attribute.kind, attribute.domain.values) == ("ordinal", order)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("x", [1, 2, 9], "categorical"),
+        ("race", [1, 2, 3], "categorical"),
+        ("INDUSTRY_CODE", list(range(1, 21)), "categorical"),
+        ("children", [0, 1, 2, 3], "integer"),
+        ("score", [0, 10, 20, 30], "integer"),
+        ("rooms", [1, 2, 3, 4, 5, 6], "integer"),
+        ("siblings", [0, 1, 2, 3, 4, 5, 8], "integer"),
+    ],
+)
+def test_codes_of_a_category_are_not_numbers(name, values, kind):
+    (attribute,) = Schema.infer(pd.DataFrame({name: values * 20})).schema.attributes
+    assert attribute.kind == kind
+
+
+def test_a_gap_that_rare_counts_leave_makes_no_codes():
+    frame = pd.DataFrame({"children": [0, 1, 2, 3] * 30 + [7]})
+    assert Schema.infer(frame).schema.attributes[0].kind == "integer"
 
 
 def test_line_breaks_in_names_stay_inside_the_comments():

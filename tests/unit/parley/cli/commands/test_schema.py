@@ -126,3 +126,18 @@ def test_every_command_that_reads_a_workbook_takes_its_sheet(parley, study, tmp_
     assert parley("evaluate", tmp_path / "data.xlsx", tmp_path / "joint", *named, *own).code == 0
     wrong = parley("schema", "check", study / "schema.toml", study / "data.csv", *named)
     assert "it is no Excel file" in wrong.err
+
+
+def test_a_public_list_names_the_values_of_a_column(parley, tmp_path):
+    rows = "".join(f"{'ABC'[n % 3]},{n % 7}\n" for n in range(60))
+    (tmp_path / "t.csv").write_text(f"ward,x\n{rows}Z,1\n")
+    (tmp_path / "wards.txt").write_text("A\nB\nC\nD\nZ\n")
+    done = parley("schema", "infer", "t.csv", "--public", "ward=wards.txt")
+    assert Schema.from_toml(done.out).attributes[0].domain.values == ("A", "B", "C", "D", "Z")
+    done = parley("schema", "infer", "t.csv")
+    assert Schema.from_toml(done.out).attributes[0].domain.values == ("A", "B", "C")
+    assert Schema.from_toml(done.out).attributes[0].other
+    for wrong, words in (("ward", "expected COLUMN=FILE"), ("city=wards.txt", "no such column")):
+        done = parley("schema", "infer", "t.csv", "--public", wrong)
+        assert done.code == 3
+        assert words in done.err
