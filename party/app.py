@@ -186,7 +186,7 @@ def party_samples(journal: Journal, ledger: Ledger, files: CredentialFiles) -> I
 
 def open_file(settings: PartySettings, *, begin: bool = False) -> Database:
     """Open ledger, journal and decisions; with `begin`, make them if there never were any."""
-    return open_state(settings.folder, settings.keys, begin=begin)
+    return open_state(settings.folder, keys=settings.keys, begin=begin)
 
 
 def open_ledger(settings: PartySettings, *, warn: Callable[[str], None]) -> Database:
@@ -209,8 +209,8 @@ def alone(settings: PartySettings, *, anew: bool = False) -> Iterator[None]:
         LocalError: the file is damaged.
     """
     if anew:
-        begin_anew(settings.folder, settings.keys)
-    require_not_lost(settings.folder, settings.keys)  # before the lock makes the folder
+        begin_anew(settings.folder, keys=settings.keys)
+    require_not_lost(settings.folder, keys=settings.keys)  # before the lock makes the folder
     with alone_in(settings.folder, service="node of this party"):
         with open_file(settings, begin=True) as database:
             database.check_at_start()
@@ -245,7 +245,9 @@ def party_context(
         check=lambda policy: policy.check_unit(source_of_people=source.names_people),
     )
     with (
-        reading(settings.folder, settings.keys) if only_read else open_file(settings, begin=True)
+        reading(settings.folder, keys=settings.keys)
+        if only_read
+        else open_file(settings, begin=True)
     ) as database:
         ledger = Ledger(database)
         ledger.verify()  # before anything is decided or charged on the strength of it

@@ -122,7 +122,7 @@ class _Node:
             return False
 
     def ledger(self) -> str:
-        require_not_lost(self.settings.folder, self.settings.keys)
+        require_not_lost(self.settings.folder, keys=self.settings.keys)
         if not self.has_state:
             return "none yet: it begins with the first decision, or with `parley party join`"
         with open_file(self.settings) as database:
@@ -184,7 +184,7 @@ class _Node:
 
     def rollback(self, greeting: Greeting) -> str:
         """Compare the journal here with what the curator has of us."""
-        with reading(self.settings.folder, self.settings.keys) as database:
+        with reading(self.settings.folder, keys=self.settings.keys) as database:
             journal = Journal(database, OsRandomSource())
             require_no_rollback(journal, Policy.load(self.settings.policy), greeting.studies)
         return "none: our journal has every message of ours that the curator has"

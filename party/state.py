@@ -38,7 +38,7 @@ def is_there(folder: Path) -> bool:
     return state.is_there(folder, Service.PARTY)
 
 
-def require_not_lost(folder: Path, keys: Path) -> None:
+def require_not_lost(folder: Path, *, keys: Path) -> None:
     """Refuse a folder without the ledger that was begun for these keys."""
     if not is_there(folder) and (keys / MARK).exists():
         raise InputError(
@@ -50,14 +50,14 @@ def require_not_lost(folder: Path, keys: Path) -> None:
         )
 
 
-def open_state(folder: Path, keys: Path, *, begin: bool = False) -> Database:
+def open_state(folder: Path, *, keys: Path, begin: bool = False) -> Database:
     """Open the state; with `begin`, make it if these keys never had one.
 
     Raises:
         InputError: there is no state, or it is lost, or of another service.
     """
     if not is_there(folder):
-        require_not_lost(folder, keys)
+        require_not_lost(folder, keys=keys)
         if not begin:
             raise InputError(
                 f"{folder / STATE}: there is no ledger. It begins with the owner's first decision, "
@@ -66,11 +66,11 @@ def open_state(folder: Path, keys: Path, *, begin: bool = False) -> Database:
         make_private_folder(folder)
     database = state.opened(folder, Service.PARTY)
     if begin and not (keys / MARK).exists():
-        _mark(folder, keys)
+        _mark(folder, keys=keys)
     return database
 
 
-def begin_anew(folder: Path, keys: Path) -> None:
+def begin_anew(folder: Path, *, keys: Path) -> None:
     """Begin another ledger for keys whose ledger is lost.
 
     Raises:
@@ -87,17 +87,17 @@ def begin_anew(folder: Path, keys: Path) -> None:
     )  # fmt: skip
     make_private_folder(folder)
     with state.opened(folder, Service.PARTY):
-        _mark(folder, keys)
+        _mark(folder, keys=keys)
 
 
 @contextmanager
-def reading(folder: Path, keys: Path) -> Iterator[Database]:
+def reading(folder: Path, *, keys: Path) -> Iterator[Database]:
     """Open the state for a look; where none was begun, an empty one that is thrown away."""
     if is_there(folder):
-        with open_state(folder, keys) as database:
+        with open_state(folder, keys=keys) as database:
             yield database
         return
-    require_not_lost(folder, keys)
+    require_not_lost(folder, keys=keys)
     logger.warning(
         "%s: there is no ledger yet, so nothing counts as spent. If there was one, restore it: "
         "`parley restore FILE`", folder / STATE,
@@ -106,7 +106,7 @@ def reading(folder: Path, keys: Path) -> Iterator[Database]:
         yield database
 
 
-def _mark(folder: Path, keys: Path) -> None:
+def _mark(folder: Path, *, keys: Path) -> None:
     """Note beside the keys that they have a ledger; a folder that cannot be written has no note."""
     mark = keys / MARK
     try:

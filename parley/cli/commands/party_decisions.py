@@ -108,7 +108,7 @@ def withdraw(
     owner goes on without us. Any other ends for all; its operator may offer one without us.
     """
     settings = party_settings(config, os.environ).values
-    with reading(settings.folder, settings.keys) as file:
+    with reading(settings.folder, keys=settings.keys) as file:
         digest = _known_study(study, Approvals(file), Journal(file, OsRandomSource()))
         earlier = Approvals(file).decision(digest)
     if earlier is None or not (earlier.approved or earlier.withdrawn_at):

@@ -16,23 +16,23 @@ def folders(tmp_path):
 def test_a_ledger_is_begun_once(folders):
     folder, keys = folders
     with pytest.raises(InputError, match=r"there is no ledger. It begins with"):
-        open_state(folder, keys)
+        open_state(folder, keys=keys)
     assert not folder.exists()
-    open_state(folder, keys, begin=True).close()
-    open_state(folder, keys, begin=True).close()
+    open_state(folder, keys=keys, begin=True).close()
+    open_state(folder, keys=keys, begin=True).close()
     assert (keys / MARK).read_text().count(str(folder)) == 1
     (folder / STATE).unlink()
     for begin in (False, True):
         with pytest.raises(InputError, match=r"is lost .* `parley restore FILE`.*--begin-anew"):
-            open_state(folder, keys, begin=begin)
-    begin_anew(folder, keys)
-    require_not_lost(folder, keys)
+            open_state(folder, keys=keys, begin=begin)
+    begin_anew(folder, keys=keys)
+    require_not_lost(folder, keys=keys)
     assert (keys / MARK).read_text().count(str(folder)) == 2
 
 
 def test_a_look_at_nothing_leaves_nothing(folders):
     folder, keys = folders
-    with reading(folder, keys) as database:
+    with reading(folder, keys=keys) as database:
         assert Ledger(database).entries() == []
     assert not folder.exists()
     assert not any(keys.iterdir())
@@ -41,5 +41,5 @@ def test_a_look_at_nothing_leaves_nothing(folders):
 def test_keys_that_cannot_be_written_have_no_mark_and_the_node_starts(folders):
     folder, keys = folders
     keys.rmdir()  # as for a service that may not write there
-    open_state(folder, keys, begin=True).close()
-    open_state(folder, keys).close()
+    open_state(folder, keys=keys, begin=True).close()
+    open_state(folder, keys=keys).close()

@@ -189,7 +189,7 @@ def test_a_blank_ledger_that_an_earlier_version_made_does_not_block_a_restore(pa
     assert parley(*BACKUP).code == 0
     state(place).unlink()
     with party_state.open_state(
-        state(place).parent, place.folder / "north" / "keys", begin=True
+        state(place).parent, keys=place.folder / "north" / "keys", begin=True
     ) as blank:
         Ledger(blank)
     assert parley(*RESTORE).code == 0
@@ -202,6 +202,6 @@ def test_beginning_anew_is_for_a_lost_ledger_alone(parley, place, written):
     assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
     assert "no ledger is lost" in parley(*join).err
     shutil.rmtree(place.folder / "north" / "state")
-    begin_anew(place.folder / "north" / "state", place.folder / "north" / "keys")
+    begin_anew(place.folder / "north" / "state", keys=place.folder / "north" / "keys")
     assert parley("party", "ledger", "--verify", *NORTH).code == 0
     assert len((place.folder / "north" / "keys" / MARK).read_text().splitlines()) == 4
