@@ -158,6 +158,9 @@ def test_calls_are_listed_where_the_settings_say_so_and_nowhere_else(consortium,
 def test_a_copy_from_before_an_upgrade_is_to_be_deleted(tmp_path):
     folder = tmp_path / "state"
     assert "free" in checks.state_folder(folder)
+    assert not folder.exists(), "a check makes nothing"
+    folder.mkdir(mode=0o700)
+    assert "free" in checks.state_folder(folder)
     (folder / "party.db.version-3").touch()
     with pytest.raises(checks.Concern, match=r"party\.db\.version-3 is from before an upgrade"):
         checks.state_folder(folder)

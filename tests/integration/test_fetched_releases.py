@@ -29,7 +29,7 @@ class Hub:
         self.port = 0
 
     def store(self):
-        return open_store(self.settings)
+        return open_store(self.settings, begin=True)
 
     def finish(self):
         """Finish a study as after its last result; return the folder of the release."""

@@ -67,7 +67,7 @@ def columns(path):
 def open_curator(home):
     """Open a curator's store; return the states of its studies."""
     settings = curator_settings(home / "curator.toml", {}).values
-    with open_store(settings) as store:
+    with open_store(settings, begin=True) as store:
         return {record.name: record.state for record in store.records()}
 
 
