@@ -85,7 +85,7 @@ class Curator:
 
     def start(self):
         settings, clock = self.settings, partial(self.clocks.wall, "curator")
-        store = self._open.enter_context(open_store(settings))
+        store = self._open.enter_context(open_store(settings, begin=True))
         background = self._open.enter_context(ThreadPoolExecutor(1))
         known, signer = priors(settings), curator_signer(settings.keys, lambda path: "")
         self.studies = Studies(
