@@ -95,12 +95,18 @@ class Connections:
             )  # fmt: skip
         self._crowded = crowded
         with self._lock:
-            unwanted = self._unwanted(frozenset(found))
+            unwanted = self._unwanted(frozenset(found), since=now)
         for address in unwanted:
-            _shut_down(found[address], self.port, address)
+            if address in found:
+                _shut_down(found[address], self.port, address)
 
-    def _unwanted(self, found: frozenset[Address]) -> set[Address]:
-        self._callers = {where: call for where, call in self._callers.items() if where in found}
+    def _unwanted(self, found: frozenset[Address], *, since: float) -> set[Address]:
+        # A connection that was opened while the others were listed is not among them yet.
+        self._callers = {
+            where: call
+            for where, call in self._callers.items()
+            if where in found or call[1] >= since
+        }
         self._refused &= found
         silent = found - self._callers.keys()
         closed = self._refused | self._revoked() | self._surplus()
