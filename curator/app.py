@@ -6,177 +6,37 @@ with stopping_on_signals() as stopping:
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from common.crypto.identities.identity import Identity
-from common.errors import InputError
-from common.files import make_private_folder
-from common.privacy.randomness import OsRandomSource
-from common.release.prior import Priors
-from common.service import state
-from common.service.alerts import Hook, check_webhook
+from common.service.alerts import Hook
 from common.service.metrics import serving_metrics
-from common.service.migrations import Service as OfService
-from common.service.process import Clock, alone_in, check_level, logging_failures, stamp
-from common.service.settings import (
-    Settings,
-    check_address,
-    check_seconds,
-    check_whole,
-    given_passphrase,
-    read_settings,
-)
+from common.service.process import Clock, alone_in, logging_failures, stamp
 from common.study.document import Study
 from common.wire.pki.certificates import Role, expiry_warning
 from common.wire.pki.credentials import CredentialFiles, ExpiryWatch
 from curator.context import Outcome
-from curator.dashboard.serving import Place, serving_dashboard
+from curator.dashboard.serving import serving_dashboard
 from curator.dashboard.site import Service
 from curator.metrics import curator_samples
 from curator.server.connections import Connections
 from curator.server.service import CuratorServer
-from curator.store.store import Store
+from curator.settings import (
+    CuratorSettings,
+    open_store,
+    priors,
+)
 from curator.studies import Studies
-from curator.upkeep import Alerting, Upkeep, WaitingLimits, look
+from curator.upkeep import Alerting, Upkeep, look
 
 logger = logging.getLogger(__name__)
 
-PREFIX = "PARLEY_CURATOR_"
-STORE = state.FILES[OfService.CURATOR]
-MOST_STREAMS = 10_000  # each is a thread
 _LOOK_EVERY_S = 1.0  # for what `parley curator study` writes into the file
-LONGEST_DEADLINE_S = 366 * 24 * 3600
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CuratorSettings:
-    """How a curator runs.
-
-    Attributes:
-        folder: where its state is kept.
-        keys: the folder of its keys, as `parley keys init` makes it.
-        releases: where finished releases go.
-        listen: address and port.
-        passphrase_file: a file whose first line protects Paillier keys in the state, on top of its
-            mode, and opens the identity that signs studies; only the owner may be able to read it.
-        most_streams: how many parties may wait for work at a time, over all studies; 1 to 10,000.
-        frame_timeout_s: how long a party may take to send or to take a frame of 1 MiB; a call that
-            takes longer is ended.
-        grace_s: how long calls under way may take when the curator is stopped; at most a day.
-        step_deadline_s: how long a step may wait for parties before its study is overdue: the log,
-            `study status`, the metrics and the dashboard say so. A study that may miss these
-            parties (may_miss) goes on without them.
-        step_warning_s: how long a step may wait for parties before the log and the hooks say so.
-        end_overdue: whether an overdue study ends; what it cost so far stays charged.
-        webhook: an address that is sent a JSON object (POST) when a study waits, is overdue, is
-            done, is refused or failed; empty for none.
-        on_event: a program that is given the same object on its standard input.
-        log_level: debug, info, warning or error.
-        metrics: address and port of the metrics; empty for none.
-        reflection: whether callers with a certificate may list the calls there are, as gRPC tools
-            do; for development.
-        dashboard: whether to serve a page for the operator, too.
-        dashboard_listen: its address and port; TLS is spoken unless the address is loopback.
-        dashboard_actions: whether a study can be given up there; otherwise it only shows.
-        dashboard_operators: a list of fingerprints of client certificates that may log in without
-            the token, in the form of the revocation list.
-    """
-
-    folder: Path
-    keys: Path
-    releases: Path
-    listen: str = "0.0.0.0:7443"
-    passphrase_file: Path | None = None
-    most_streams: int = 200
-    frame_timeout_s: float = 60.0
-    grace_s: float = 20.0
-    step_deadline_s: float = 3600.0
-    step_warning_s: float = 600.0
-    end_overdue: bool = False
-    webhook: str = ""
-    on_event: Path | None = None
-    log_level: str = "info"
-    metrics: str = ""
-    reflection: bool = False
-    dashboard: bool = False
-    dashboard_listen: str = "127.0.0.1:7444"
-    dashboard_actions: bool = False
-    dashboard_operators: Path | None = None
-
-    @property
-    def waiting_limits(self) -> WaitingLimits:
-        return WaitingLimits(
-            warning=dt.timedelta(seconds=self.step_warning_s),
-            deadline=self.step_deadline,
-            end_overdue=self.end_overdue,
-        )
-
-    @property
-    def step_deadline(self) -> dt.timedelta:
-        return dt.timedelta(seconds=self.step_deadline_s)
-
-    @property
-    def dashboard_place(self) -> Place | None:
-        """The address and the files of the dashboard; None if there is none."""
-        if not self.dashboard:
-            return None
-        return Place(
-            listen=self.dashboard_listen,
-            token=self.folder / "dashboard.token",
-            store=self.folder / STORE,
-            operators=self.dashboard_operators,
-            revoked=self.keys / "revoked.txt",
-        )
-
-    def __post_init__(self) -> None:
-        """Refuse settings that cannot work, before anything is opened."""
-        check_address("listen", self.listen)
-        check_address("dashboard_listen", self.dashboard_listen)
-        if self.metrics:
-            check_address("metrics", self.metrics)
-        check_whole("most_streams", self.most_streams, most=MOST_STREAMS)
-        check_seconds("grace_s", self.grace_s)
-        check_seconds("frame_timeout_s", self.frame_timeout_s)
-        check_seconds("step_deadline_s", self.step_deadline_s, most=LONGEST_DEADLINE_S)
-        check_seconds("step_warning_s", self.step_warning_s, most=LONGEST_DEADLINE_S)
-        check_webhook("webhook", self.webhook)
-        check_level(self.log_level)
-
-
-def curator_settings(
-    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object] | None = None
-) -> Settings[CuratorSettings]:
-    """Read defaults, then the settings file, then `PARLEY_CURATOR_*`, then flags."""
-    return read_settings(
-        CuratorSettings, prefix=PREFIX, file=file, environment=environment, flags=flags or {}
-    )
-
-
-@contextmanager
-def open_store(settings: CuratorSettings, *, begin: bool = False) -> Iterator[Store]:
-    """Open the curator's state for the length of a block; with `begin`, make it if it is missing.
-
-    Raises:
-        InputError: there is no state, or it is of another service.
-    """
-    if not state.is_there(settings.folder, OfService.CURATOR):
-        if not begin:
-            raise InputError(
-                f"{settings.folder / STORE}: there are no studies of a curator. They begin with "
-                "`parley curator study add`, or with `parley curator serve`. If there were any, "
-                "restore them: `parley restore FILE`"
-            )
-        make_private_folder(settings.folder)
-    passphrase = given_passphrase(settings.passphrase_file, {})
-    with state.opened(settings.folder, OfService.CURATOR) as database:
-        yield Store(database, OsRandomSource(), passphrase=passphrase)
 
 
 def propose(settings: CuratorSettings, study: Study, *, clock: Clock) -> None:
@@ -184,11 +44,6 @@ def propose(settings: CuratorSettings, study: Study, *, clock: Clock) -> None:
     priors(settings).begin(study)  # refuses a study that could never be run
     with open_store(settings, begin=True) as store:
         store.propose(study, at=stamp(clock()))
-
-
-def priors(settings: CuratorSettings) -> Priors:
-    """Return the earlier releases that studies build on."""
-    return Priors(settings.folder / "priors")
 
 
 def serve(

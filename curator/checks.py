@@ -30,7 +30,7 @@ from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
 from common.wire.pki.peers import listed_in
 from common.wording import many
-from curator.app import CuratorSettings, open_store
+from curator.settings import CuratorSettings, open_store
 from curator.waiting import in_words, waited
 
 _HANDSHAKE_S = 3.0

@@ -18,8 +18,8 @@ from common.service.database import Database
 from common.service.process import alone_in
 from common.study.ids import StudyId
 from common.study.members import Member
-from curator.app import STORE, CuratorSettings
 from curator.live_role import DECLARED, declaration
+from curator.settings import STORE, CuratorSettings
 from curator.store.records import Record, StudyState
 from curator.store.store import Store
 

@@ -31,10 +31,10 @@ import parley  # noqa: E402
 from common.schema import declaration  # noqa: E402
 from common.study.document import Study  # noqa: E402
 from common.wire.catalogue import ErrorCode  # noqa: E402
-from curator import app as curator_app  # noqa: E402
+from curator import settings as curator_settings  # noqa: E402
 from parley.cli import main as cli  # noqa: E402
 from parley.cli.exit_codes import MEANINGS  # noqa: E402
-from party import app as party_app  # noqa: E402
+from party import settings as party_settings  # noqa: E402
 from party.owner import policy  # noqa: E402
 from party.sources import settings as source_settings  # noqa: E402
 
@@ -116,8 +116,8 @@ def help_text(words: list[str]) -> str:
 def configuration_page() -> str:
     """Settings of both services, the owner's source and policy, the schema and the study."""
     services = [
-        ("curator", curator_app.CuratorSettings, curator_app.PREFIX),
-        ("party", party_app.PartySettings, party_app.PREFIX),
+        ("curator", curator_settings.CuratorSettings, curator_settings.PREFIX),
+        ("party", party_settings.PartySettings, party_settings.PREFIX),
     ]
     parts = [
         NOTICE,

@@ -19,10 +19,10 @@ from common.service import backup
 from common.service.backup import About
 from common.service.database import Database
 from common.service.process import alone_in
-from party.app import PartySettings
 from party.journal import Journal, StudyRecord, StudyState
 from party.ledger import Charge, Ledger
 from party.owner.decisions import Approvals, Decision
+from party.settings import PartySettings
 from party.state import STATE
 
 _STEP = "restored from a backup"

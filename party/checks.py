@@ -24,13 +24,13 @@ from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.credentials import CredentialFiles
 from common.wording import many
 from party import app as party_app
-from party.app import PartySettings, open_file
 from party.client.connection import OPEN, Greeting
 from party.client.context import require_no_rollback
 from party.client.dialer import Dialer
 from party.journal import Journal
 from party.ledger import Ledger
 from party.owner.policy import Policy
+from party.settings import PartySettings, open_file
 from party.sources.settings import OwnersTable
 from party.state import is_there, reading, require_not_lost
 from party.totals import spent_words

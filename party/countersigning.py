@@ -38,11 +38,11 @@ from common.study.steps import SumStep, step_digest
 from common.study.sums import decode_total, sum_plan_of
 from common.wire import codec
 from common.wording import Reporter, silent
-from party.app import PartySettings, open_file
 from party.client.context import PartyContext
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
+from party.settings import PartySettings, open_file
 
 _LEFT = (StudyState.LEFT, StudyState.ABORTED)  # a node may not have heard yet that it was finished
 

@@ -7,10 +7,9 @@ our own records contradict is kept and not countersigned. Either way the owner i
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,83 +17,20 @@ from typing import TYPE_CHECKING
 
 from common.errors import InputError, ParleyError, PolicyError
 from common.files import make_private_folder
-from common.service.database import Database
 from common.study.ids import StudyId, short_id
 from common.wire.catalogue import WireError
 from common.wording import Reporter, silent
 from party.client.connection import Connection
-from party.journal import Journal, StudyState
+from party.client.context import PartyContext
+from party.collection import Collected
 
 if TYPE_CHECKING:
     from common.release.verify import Verified
-    from party.client.context import PartyContext
 
 logger = logging.getLogger(__name__)
 
 MOST_BYTES = 4_000_000_000
 _MOST_NAME = 40
-_FETCHED_FOR = dt.timedelta(days=30)  # after the end of a study; later, by hand
-_TABLES = """
-CREATE TABLE IF NOT EXISTS collected (
-    study BLOB PRIMARY KEY,
-    place TEXT NOT NULL,
-    countersigned INTEGER NOT NULL,
-    problem TEXT NOT NULL,
-    at TEXT NOT NULL
-) STRICT;
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collected:
-    """A release that was fetched, or why it was not kept or not countersigned."""
-
-    place: Path | None  # the .zip; None if none was kept
-    countersigned: bool = False  # whether our signature is in it
-    problem: str = ""  # for the owner's eyes; empty if there is none
-
-    def text(self) -> str:
-        if self.place is None:
-            return f"not kept: {self.problem}"
-        signed = "countersigned" if self.countersigned else f"NOT countersigned: {self.problem}"
-        return f"{self.place}, {signed}"
-
-
-class Collection:
-    """The table of releases that were asked for, in the party's file."""
-
-    def __init__(self, database: Database) -> None:
-        self._file = database
-        database.add_tables(_TABLES)
-
-    def note(self, study: StudyId, collected: Collected, *, at: str) -> None:
-        place = "" if collected.place is None else str(collected.place)
-        with self._file.transaction():
-            self._file.write(
-                "INSERT OR REPLACE INTO collected VALUES (?, ?, ?, ?, ?)",
-                (study, place, int(collected.countersigned), collected.problem, at),
-            )
-
-    def all(self) -> Mapping[StudyId, Collected]:
-        rows = self._file.rows("SELECT study, place, countersigned, problem FROM collected")
-        return {
-            StudyId(study): Collected(
-                place=Path(place) if place else None, countersigned=bool(signed), problem=problem
-            )
-            for study, place, signed, problem in rows
-        }
-
-    def due(self, journal: Journal, *, now: dt.datetime) -> list[StudyId]:
-        """List the studies that finished lately and were not asked about yet, oldest first."""
-        known = self.all()
-        return [
-            record.study
-            for record in journal.studies()
-            if record.state in (StudyState.FINISHED, StudyState.LEFT)
-            and record.study not in known
-            and record.ended_at is not None
-            and now - dt.datetime.fromisoformat(record.ended_at) < _FETCHED_FOR
-        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,10 +40,11 @@ from common.study.members import Member
 from common.study.transcript import transcript_of
 from common.wire.pki.keyring import CERTIFICATE_DAYS, Keyring, init_curator, init_party
 from common.wording import Reporter, silent
-from curator.app import CuratorSettings, curator_settings, open_store, priors, propose
+from curator.app import propose
+from curator.settings import CuratorSettings, curator_settings, open_store, priors
 from curator.store.records import Record, StudyState
-from party.app import party_settings
 from party.countersigning import countersign
+from party.settings import party_settings
 
 HOST = "127.0.0.1"
 _CURATOR = "curator"

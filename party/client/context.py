@@ -24,6 +24,7 @@ from common.study.ids import StudyId, short_id
 from common.study.requests import PartyRows
 from common.study.script import ScriptRun
 from party.client.connection import OPEN, Connection, Summary
+from party.collection import Collection
 from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
@@ -31,7 +32,6 @@ from party.owner.dry_run import PlannedStep, fewest_owners
 from party.owner.policy import Circumstances, Policy
 from party.owner.policy_file import PolicySource
 from party.owner.review import Review, review
-from party.releases import Collection
 from party.role import BlinderOfKey
 from party.sources.source import Snapshot
 

@@ -31,7 +31,6 @@ from party.releases import Collector
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_SEATS = 16
 _MOST_LOOKS = 12  # between two attempts at a study that cannot go on here
 # A curator that answers with INTERNAL may have a full disk: the search for studies goes on.
 _OUT_OF_REACH = (ErrorCode.UNAVAILABLE, ErrorCode.TOO_MANY_CALLS, ErrorCode.INTERNAL)
@@ -80,7 +79,7 @@ class SessionManager:
         backoff: Callable[[], Backoff],
         stopping: threading.Event,
         look_again_s: float,
-        seats: int = DEFAULT_SEATS,
+        seats: int,
         limits: Limits = DEFAULT_LIMITS,
         collector: Collector | None = None,
     ) -> None:

@@ -12,13 +12,13 @@ from common.service.web.pages import badge, code, moment, section, table
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.wording import many
+from party.collection import Collected
 from party.journal import Departure, StudyRecord
 from party.ledger import Entry
 from party.owner.decisions import Decision, in_words
 from party.owner.dry_run import PlannedStep
 from party.owner.policy_file import PolicySource
 from party.owner.review import Review
-from party.releases import Collected
 from party.totals import Totals, Unit, mixture, spent_words
 
 MOST_LINES = 200

@@ -18,11 +18,11 @@ from common.service.process import JsonFormatter, system_clock
 from common.study.document import Study
 from common.study.members import Member
 from curator import app as curator_app
-from curator.app import CuratorSettings
 from curator.publisher import publish
+from curator.settings import CuratorSettings
 from parley.simulation.population import demo_schema_toml, make_population
 from party import app as party_app
-from party.app import PartySettings
+from party.settings import PartySettings
 from party.sources.settings import owners_table
 from tests.harness.consortium import authority, enrolled
 

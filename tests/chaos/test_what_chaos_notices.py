@@ -12,7 +12,7 @@ import pytest
 from common.crypto.sums.plan import Aggregation
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
-from curator.app import open_store
+from curator.settings import open_store
 from curator.store.records import StudyState as CuratorState
 from party.journal import Journal
 from party.ledger import Caps, Charge, Ledger

@@ -31,13 +31,14 @@ from common.service.process import system_clock
 from common.study.messages import StudyFinished
 from common.wire.catalogue import WireError
 from common.wire.pki.keyring import Keyring
-from curator.app import open_store, priors
 from curator.publisher import curator_signer, publish
 from curator.server.service import CuratorServer
+from curator.settings import open_store, priors
 from curator.studies import Studies
 from curator.upkeep import Alerting, Upkeep, look
 from party import app as party_app
 from party.client.dialer import Dialer
+from party.settings import party_settings, source_settings
 from tests.chaos import checks
 from tests.chaos.reporting import kept_or_temporary, report
 from tests.chaos.world import Offer, World
@@ -127,8 +128,8 @@ class Node:
     def _run(self, dialer, opened):
         file = self.world.folder / f"{self.name}.toml"
         environment = {"PARLEY_PARTY_CURATOR": f"127.0.0.1:{self.curator.port}"}
-        settings = party_app.party_settings(file, environment)
-        source = party_app.source_settings(settings, file, environment)
+        settings = party_settings(file, environment)
+        source = source_settings(settings, file, environment)
         clock = partial(self.clocks.wall, self.name)
         with (
             contextlib.suppress(Crash, WireError),  # it dies, or gives up for a date

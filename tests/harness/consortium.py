@@ -31,12 +31,12 @@ from party.client.dialer import Address, Backoff, Dialer
 from party.client.session import Need, StudySession
 from party.client.sessions import SessionManager
 from party.client.turn import Turn
+from party.collection import Collection
 from party.journal import Journal, Notes, StudyState
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
 from party.owner.dry_run import PlannedStep
 from party.owner.policy import Policy
-from party.releases import Collection
 from party.sources.source import Snapshot
 from tests.harness.policies import GivenPolicy
 from tests.harness.roles import replayed

@@ -30,11 +30,13 @@ from common.study.document import Study
 from common.study.members import Member
 from common.study.sums import with_hybrid_masks
 from curator import app as curator_app
-from curator.app import CuratorSettings, open_store, propose
+from curator.app import propose
+from curator.settings import CuratorSettings, curator_settings, open_store
 from curator.store.records import StudyState as CuratorState
 from party import app as party_app
 from party.journal import Journal, StudyState
 from party.ledger import Ledger
+from party.settings import party_settings, source_settings
 from tests.harness.consortium import authority, enrolled
 from tests.harness.roles import replayed
 
@@ -223,7 +225,7 @@ class ProcessConsortium:
 
 
 def serve_curator(file):
-    settings = curator_app.curator_settings(file, os.environ).values
+    settings = curator_settings(file, os.environ).values
 
     def publish(outcome):
         settings.releases.mkdir(exist_ok=True)
@@ -247,8 +249,8 @@ def serve_curator(file):
 
 
 def join_party(file):
-    settings = party_app.party_settings(file, os.environ)
-    source = party_app.source_settings(settings, file, os.environ)
+    settings = party_settings(file, os.environ)
+    source = source_settings(settings, file, os.environ)
     with (
         stopping_on_signals() as stopping,
         party_app.alone(settings.values),

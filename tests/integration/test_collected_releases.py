@@ -13,13 +13,14 @@ from common.service.database import Database
 from common.service.process import system_clock
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
-from curator.app import curator_settings, open_store, propose
+from curator.app import propose
+from curator.settings import curator_settings, open_store
 from party import app as party_app
-from party.app import party_settings, source_settings
 from party.client.dialer import Dialer
+from party.collection import Collection
 from party.journal import Journal
 from party.owner import decisions
-from party.releases import Collection
+from party.settings import party_settings, source_settings
 from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
 from tests.harness.deployed_folder import NORTH, serving

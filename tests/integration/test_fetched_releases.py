@@ -12,9 +12,9 @@ from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
 from common.wire.strict import MOST_FRAME_BYTES
-from curator.app import curator_settings, open_store
 from curator.publisher import curator_signer, publish
 from curator.server.admission import Kind, limits
+from curator.settings import curator_settings, open_store
 from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
 from tests.harness.deployed_folder import NORTH, DeployedFolder, outcome_of, serving

@@ -15,14 +15,15 @@ from common.service.process import system_clock
 from common.study.messages import ResultPublished, StudyFinished
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
-from curator.app import curator_settings, open_store, propose
+from curator.app import propose
+from curator.settings import curator_settings, open_store
 from curator.store.records import StudyState as CuratorState
 from curator.store.store import KEEP_QUEUES_H
 from party import app as party_app
-from party.app import party_settings, source_settings
 from party.client.dialer import Dialer
 from party.journal import Journal, StudyState
 from party.owner import decisions
+from party.settings import party_settings, source_settings
 from tests.harness.consortium import Crash, Wrapped, dialing_by, dying_at
 from tests.harness.deployed_folder import serving
 

@@ -19,7 +19,7 @@ import pytest
 
 from common.errors import InputError
 from common.wire.catalogue import PROTOCOL, ErrorCode, WireError
-from curator.app import curator_settings
+from curator.settings import curator_settings
 from curator.store.records import StudyState
 from tests.harness.deployed_folder import serving
 from tests.integration.test_stored_versions import OWNERS, join, open_curator, unpacked

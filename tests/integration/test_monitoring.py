@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from curator.app import curator_settings
+from curator.settings import curator_settings
 from tests.harness.deployed_folder import HUB, serving
 
 

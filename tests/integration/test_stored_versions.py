@@ -19,14 +19,14 @@ from common.privacy.randomness import OsRandomSource
 from common.service import migrations
 from common.service.database import Database
 from common.service.process import system_clock
-from curator.app import STORE, curator_settings, open_store
+from curator.settings import STORE, curator_settings, open_store
 from curator.store.records import StudyState
 from party import app as party_app
-from party.app import party_settings, source_settings
+from party.collection import Collection
 from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
-from party.releases import Collection
+from party.settings import party_settings, source_settings
 from party.state import STATE
 from tests.harness.deployed_folder import serving
 

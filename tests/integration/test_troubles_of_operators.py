@@ -13,8 +13,8 @@ from common.errors import InputError, LocalError
 from common.service.database import Database
 from common.wire.catalogue import ErrorCode, WireError
 from party import app as party_app
-from party.app import PartySettings
 from party.journal import StudyState
+from party.settings import PartySettings
 from tests.harness.consortium import (
     Crash,
     Wrapped,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from curator.app import CuratorSettings, curator_settings
+from curator.settings import CuratorSettings, curator_settings
 from parley.cli.main import main
-from party.app import PartySettings, party_settings, source_settings
 from party.owner.policy import Policy
+from party.settings import PartySettings, party_settings, source_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from common.service.process import ENOUGH_OPEN_FILES
-from curator.app import CuratorSettings, curator_settings
+from curator.settings import CuratorSettings, curator_settings
 from parley.cli.main import main
-from party.app import PartySettings, party_settings, source_settings
 from party.owner.policy import SAMPLE, Policy
+from party.settings import PartySettings, party_settings, source_settings
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 

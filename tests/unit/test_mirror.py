@@ -11,13 +11,14 @@ PACKAGES = ("common", "curator", "party", "parley")
 
 # Modules whose work only shows when others join in: roles, sums, services, releases.
 TESTED_IN = """
-integration/test_collected_releases: party/releases
+integration/test_collected_releases: party/collection party/releases
 integration/test_connections: curator/server/connections
 integration/test_demo: parley/cli/commands/demo parley/simulation/consortium
 integration/test_doctor: common/service/checks curator/checks party/checks
 integration/test_fetched_releases: curator/publisher
 integration/test_hostile_calls: curator/server/admission curator/server/front
 integration/test_missing_parties_over_grpc: curator/live_role
+integration/test_processes: curator/app party/app
 integration/test_refusals_over_grpc: curator/server/servicer
 protocol/reproductions/test_seats_taken_in_opposite_orders: party/client/context
   party/client/sessions

@@ -26,10 +26,10 @@ from common.release.verify import verify
 from common.schema.schema import Schema
 from common.schema.toml import toml
 from common.study.document import Study
-from curator.app import curator_settings
+from curator.settings import curator_settings
 from parley.cli.main import main
-from party.app import party_settings, source_settings
 from party.owner.policy import SAMPLE, Policy
+from party.settings import party_settings, source_settings
 
 PLAIN = [
     [], {}, [[]], [{}], {"a": {"b": []}}, ["", 1, True], [1.5], 0, -1, 7, 10**30, 1.5, -0.0, True,

@@ -12,7 +12,7 @@ from common.files import replace
 from common.service.process import log_to, software, stopping_on_signals, system_clock
 from common.service.settings import asking
 from curator import app as curator_app
-from curator.app import curator_settings
+from curator.settings import curator_settings, priors
 from parley.cli.commands import curator_study, new_app
 from parley.cli.options import Config, LogLevel, Metrics, OutputFormat, StopWithStdin
 
@@ -78,7 +78,7 @@ def serve(
                 place,
                 file_format=format,
                 signer=signer,
-                priors=curator_app.priors(settings),
+                priors=priors(settings),
             ),
             stopping=stopping,
             clock=system_clock,

@@ -19,9 +19,10 @@ from common.release.prior import PriorRelease, read_prior
 from common.service.process import system_clock
 from common.study.document import Study
 from common.study.dry_run import require_runnable
-from curator.app import curator_settings, open_store, priors, propose
+from curator.app import propose
 from curator.operations import find_record, member_of
 from curator.revision import changes, next_name, revised
+from curator.settings import curator_settings, open_store, priors
 from parley.cli import console, options
 
 SignerFile = Annotated[

@@ -16,7 +16,6 @@ import typer
 from common.release.folder import cautions_of
 from common.service.process import stamp, system_clock
 from common.wording import moment
-from curator.app import curator_settings, open_store
 from curator.operations import abort as ask_to_abort
 from curator.operations import (
     declare_missing,
@@ -24,6 +23,7 @@ from curator.operations import (
     find_record,
     last_calls,
 )
+from curator.settings import curator_settings, open_store
 from curator.store.records import Record
 from curator.waiting import approvals_in_words, how_long, in_words, waited
 from parley.cli import console

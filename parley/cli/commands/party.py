@@ -42,11 +42,11 @@ from parley.cli.options import (
     StopWithStdin,
 )
 from party import app as party_app
-from party.app import PartySettings, party_settings, source_settings
 from party.client.connection import DONE, Connection, Summary
 from party.client.context import PartyContext
 from party.journal import StudyState
 from party.owner import decisions
+from party.settings import PartySettings, party_settings, source_settings
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 

@@ -16,13 +16,13 @@ from common.study.ids import StudyId
 from parley.cli import console
 from parley.cli.commands.party_records import dialer_of, one_study, owner_context
 from parley.cli.options import AsJson, Config, Offline, PriorFile, StudyFile, Yes
-from party.app import PartySettings, open_file, party_settings
 from party.client.context import PartyContext, require_open
 from party.journal import Journal
 from party.ledger import Ledger
 from party.owner import decisions
 from party.owner.decisions import Approvals
 from party.owner.review import Review
+from party.settings import PartySettings, open_file, party_settings
 from party.state import reading
 
 

@@ -24,20 +24,13 @@ from common.study.ids import StudyId
 from common.wording import many, moment
 from parley.cli import console
 from parley.cli.options import AsJson, Config, Release, passphrase_in
-from party.app import (
-    PartySettings,
-    address_of,
-    open_file,
-    open_ledger,
-    party_context,
-    party_settings,
-    source_settings,
-)
+from party.app import address_of, party_context
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
 from party.journal import Journal
 from party.ledger import Charge, Ledger
 from party.owner.policy import Policy
+from party.settings import PartySettings, open_file, open_ledger, party_settings, source_settings
 from party.sources.settings import OwnersTable
 from party.totals import Unit, mixture
 

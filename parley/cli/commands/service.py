@@ -17,15 +17,15 @@ from common.service.process import software, stamp, system_clock
 from common.study.document import Study
 from common.wire.pki.certificates import Role
 from curator import operations
-from curator.app import curator_settings
 from curator.checks import examine_curator
+from curator.settings import curator_settings
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.exit_codes import ExitCode
 from parley.cli.options import AsJson, Config, Yes, passphrase_in
 from party import backup as party_backup
-from party.app import party_settings, source_settings
 from party.checks import examine_party
+from party.settings import party_settings, source_settings
 
 app = new_app()
 config_app = new_app(

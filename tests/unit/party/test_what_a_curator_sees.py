@@ -29,13 +29,13 @@ from party.client.connection import HungUpError, Summary
 from party.client.context import PartyContext
 from party.client.session import Need, StudySession
 from party.client.turn import Turn
+from party.collection import Collection
 from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.owner import decisions
 from party.owner.decisions import Approvals
 from party.owner.dry_run import dry_run
 from party.owner.policy import Policy
-from party.releases import Collection
 from party.sources import SourceSettings
 from tests.harness.policies import GivenPolicy
 

@@ -8,8 +8,8 @@ import pytest
 
 from common.errors import InputError
 from common.service.settings import PASSPHRASE, asking, given_passphrase, read_settings
-from curator.app import CuratorSettings
-from party.app import PartySettings
+from curator.settings import CuratorSettings
+from party.settings import PartySettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,12 @@ from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
 from parley.simulation.in_process import RowsInMemory
 from party.client.context import PartyContext
+from party.collection import Collection
 from party.journal import Journal, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
 from party.owner.dry_run import PlannedStep
 from party.owner.policy import Policy
-from party.releases import Collection
 from party.sources.source import Snapshot
 from tests.harness.policies import GivenPolicy
 from tests.harness.small_study import EveryKindOfStep, make_study

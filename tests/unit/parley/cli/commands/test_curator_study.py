@@ -10,8 +10,8 @@ from common.release import folder as release
 from common.service.process import stamp, system_clock
 from common.study.document import Study
 from common.wording import moment
-from curator.app import curator_settings, open_store
 from curator.publisher import publish
+from curator.settings import curator_settings, open_store
 from curator.store.records import StudyState as CuratorState
 from curator.store.records import Word
 from curator.studies import Studies

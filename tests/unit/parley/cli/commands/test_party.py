@@ -7,7 +7,7 @@ import pytest
 from common.crypto.key_files import load_identity
 from common.wire.pki.certificates import fingerprint
 from common.wire.pki.keyring import Keyring, init_curator
-from curator.app import curator_settings
+from curator.settings import curator_settings
 from party.journal import Notes, StudyState
 from tests.harness.deployed_folder import AT, HUB, NORTH, POLICY, begun_study, serving, spend
 

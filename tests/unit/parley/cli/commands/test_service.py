@@ -10,7 +10,7 @@ import pytest
 from common.service.checks import Finding
 from common.service.database import Database
 from common.service.process import alone_in
-from curator.app import curator_settings, open_store
+from curator.settings import curator_settings, open_store
 from curator.store.records import StudyState as CuratorState
 from party.ledger import Caps, Charge, Ledger
 from tests.harness.deployed_folder import (

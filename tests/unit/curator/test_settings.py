@@ -5,7 +5,7 @@ import re
 import pytest
 
 from common.errors import InputError
-from curator.app import curator_settings
+from curator.settings import curator_settings
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import InputError
-from party.app import party_settings, source_settings
+from party.settings import party_settings, source_settings
 
 PARTY = {"folder": Path("s"), "keys": Path("k"), "policy": Path("p"), "curator": "hub:7443"}
 
