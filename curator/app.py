@@ -1,7 +1,7 @@
 """The curator put together: it makes a running server of settings. All wiring is here.
 
 with stopping_on_signals() as stopping:
-    serve(settings, publish=make_release, stopping=stopping, clock=..., software=...)
+    serve_and_publish(settings, file_format="csv", stopping=stopping, clock=..., software=...)
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from common.crypto.identities.identity import Identity
 from common.service.alerts import Hook
 from common.service.metrics import serving_metrics
 from common.service.process import Clock, alone_in, logging_failures, stamp
+from common.service.settings import asking
 from common.study.document import Study
 from common.wire.pki.certificates import Role, expiry_warning
 from common.wire.pki.credentials import CredentialFiles, ExpiryWatch
@@ -44,6 +45,34 @@ def propose(settings: CuratorSettings, study: Study, *, clock: Clock) -> None:
     priors(settings).begin(study)  # refuses a study that could never be run
     with open_store(settings, begin=True) as store:
         store.propose(study, at=stamp(clock()))
+
+
+def serve_and_publish(
+    settings: CuratorSettings,
+    *,
+    file_format: str,
+    stopping: threading.Event,
+    clock: Clock,
+    software: str,
+    started: Callable[[int], None] = lambda port: None,
+) -> None:
+    """Run a curator that signs its releases and puts them where its settings say; see `serve`."""
+    from curator.publisher import curator_signer, publish  # only who serves draws rows
+
+    place = settings.releases.absolute()  # `study status` may be asked from another folder
+    signer = curator_signer(settings.keys, asking(settings.passphrase_file, {}))
+    known = priors(settings)
+    serve(
+        settings,
+        publish=lambda outcome: publish(
+            outcome, place, file_format=file_format, signer=signer, priors=known
+        ),
+        stopping=stopping,
+        clock=clock,
+        software=software,
+        identity=None if signer is None else signer.identity,
+        started=started,
+    )
 
 
 def serve(

@@ -10,9 +10,8 @@ import typer
 
 from common.files import replace
 from common.service.process import log_to, software, stopping_on_signals, system_clock
-from common.service.settings import asking
 from curator import app as curator_app
-from curator.settings import curator_settings, priors
+from curator.settings import curator_settings
 from parley.cli.commands import curator_study, new_app
 from parley.cli.options import Config, LogLevel, Metrics, OutputFormat, StopWithStdin
 
@@ -54,8 +53,6 @@ def serve(
     State survives a crash at any moment: start it again and the studies go on. One curator runs on
     a folder at a time.
     """
-    from curator.publisher import curator_signer, publish  # only who serves draws rows
-
     flags = {
         "folder": folder, "keys": keys, "releases": releases, "listen": listen,
         "metrics": metrics, "log_level": log_level, "dashboard": dashboard,
@@ -63,26 +60,17 @@ def serve(
     }  # fmt: skip
     settings = curator_settings(config, os.environ, flags).values
     log_to(level=settings.log_level)
-    place = settings.releases.absolute()  # `study status` may be asked from another folder
-    signer = curator_signer(settings.keys, asking(settings.passphrase_file, {}))
 
     def started(port: int) -> None:
         if port_file is not None:
             replace(port_file, f"{port}\n".encode())
 
     with stopping_on_signals(with_stdin=stop_with_stdin) as stopping:
-        curator_app.serve(
+        curator_app.serve_and_publish(
             settings,
-            publish=lambda outcome: publish(
-                outcome,
-                place,
-                file_format=format,
-                signer=signer,
-                priors=priors(settings),
-            ),
+            file_format=format,
             stopping=stopping,
             clock=system_clock,
             software=software(),
-            identity=None if signer is None else signer.identity,
             started=started,
         )
