@@ -206,7 +206,7 @@ class Party:
 
     def manager(self, context, **changes):
         """Manage all studies of this party, as `parley party join` does."""
-        chosen = {"dialer": self.dialer(), "look_again_s": 0.05, **changes}
+        chosen = {"dialer": self.dialer(), "look_again_s": 0.05, "seats": 16, **changes}
         return SessionManager(context, backoff=self.backoff, stopping=self.stopping, **chosen)
 
     def attend(self, study, *, dial=None):
