@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,8 @@ from common.schema import Codes
 from common.schema.codes import bit_positions
 from common.study.document import Study
 from common.study.requests import Request, RowsInMemory, split_tables
-from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
-from common.study.sums import read_cells
+from common.study.results import read_cells
+from common.study.steps import Step
 
 Numbers = NDArray[np.float64]
 Shares = Numbers  # of the rows, one number for each value of an attribute
@@ -31,31 +30,31 @@ def study_diagnostics(
     """Compare every published sum of a study with the synthetic rows."""
     found: list[Measured] = []
     for step, result in zip(steps, results, strict=True):
-        match step:
-            case SumStep():
-                found += _of_sum(study, step, result, synthetic)
-            case ReplaceStep():
-                found += _of_replacement(study, step)
-            case ChoiceStep():
-                continue  # what a party chose to look at is measured by other steps
+        # What a party chose to look at is measured by other steps.
+        found += (
+            _of_sum(study, step, result, synthetic)
+            if step.counts_all
+            else _of_running_sum(study, step)
+        )
     return Diagnostics(study.schema.names, tuple(found), related_pairs(synthetic))
 
 
 def study_tables(study: Study, steps: Sequence[Step]) -> list[Measured]:
     """Return every table that a published sum of a study tells, with the noise in its cells."""
-    sums = [step for step in steps if isinstance(step, SumStep)]
+    sums = [step for step in steps if step.counts_all]
     return [table for step in sums for table in _tables_of(study, step)]
 
 
-def _tables_of(study: Study, step: SumStep) -> list[Measured]:
-    shown = step.request.shown
+def _tables_of(study: Study, step: Step) -> list[Measured]:
+    request = step.counted
+    shown = request.shown
     own = attributes_of_bits(study.schema.sizes) if any(t.in_bits for t in shown) else None
     return [
         Measured(
             name=step.name,
             attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
             shape=shape.shape,
-            deviation=math.sqrt(_variance(study, step)) / step.request.unit,
+            deviation=math.sqrt(_variance(study, step)) / request.unit,
             rows=_rows(study, step.parties),
             grouped=tuple(own is not None or each for each in shape.grouped),
             summable=bool(step.tables),
@@ -65,22 +64,22 @@ def _tables_of(study: Study, step: SumStep) -> list[Measured]:
     ]
 
 
-def _variance(study: Study, step: SumStep) -> float:
-    return step.law.variance(study.noise_shares(len(step.parties)))
+def _variance(study: Study, step: Step) -> float:
+    return step.noise_law.variance(study.noise_shares(len(step.parties)))
 
 
 def _rows(study: Study, parties: Collection[str]) -> int:
     return sum(study.rows_of[name] for name in parties)
 
 
-def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> list[Measured]:
+def _of_sum(study: Study, step: Step, result: bytes, synthetic: Codes) -> list[Measured]:
     """Compare the tables of a sum with the synthetic rows, if there are any."""
     tables = _tables_of(study, step)
     if not synthetic.rows:
         return tables
-    published, unit = read_cells(result, step.cells), step.request.unit
+    published, unit = read_cells(result, step.cells), step.counted.unit
     residuals, deviations = _residuals(
-        step.request, published, synthetic, _rows(study, step.parties), _variance(study, step)
+        step.counted, published, synthetic, _rows(study, step.parties), _variance(study, step)
     )
     whole = len(published) == sum(table.cells for table in tables)  # else a number for each table
     ends = np.cumsum([table.cells if whole else 1 for table in tables])
@@ -123,18 +122,17 @@ def compare_counts(
     return published - scaled, np.sqrt(variance + drawing)
 
 
-def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
+def _of_running_sum(study: Study, step: Step) -> Iterator[Measured]:
     """Yield running sums: the last of them counts the rows of all parties that had a turn."""
-    coverage = step.release.coverages.by_marginal
-    own = attributes_of_bits(study.schema.sizes) if step.request.in_bits else None
     for shape in step.tables:
+        own = attributes_of_bits(study.schema.sizes) if shape.in_bits else None
         yield Measured(
             name=step.name,
             attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
             shape=shape.shape,
-            deviation=math.sqrt(step.law.variance()),
-            rows=_rows(study, coverage[tuple(shape.variables)].parties),
-            grouped=(step.request.in_bits,) * len(shape.variables),
+            deviation=math.sqrt(step.noise_law.variance()),
+            rows=_rows(study, step.exchange.covered(step, shape)),
+            grouped=(shape.in_bits,) * len(shape.variables),
         )
 
 
@@ -180,7 +178,7 @@ def study_shares(
         tables = split_tables(shapes, read_cells(result, step.cells))
         for shape, counts in zip(shapes, tables, strict=True):
             for axis, attribute in enumerate(shape.variables):
-                summed = step.law.variance() * shape.cells / counts.shape[axis]
+                summed = step.noise_law.variance() * shape.cells / counts.shape[axis]
                 if not shape.grouped[axis] and summed < noise[attribute]:
                     others = tuple(each for each in range(counts.ndim) if each != axis)
                     best[attribute] = counts.sum(axis=others) / rows
@@ -194,6 +192,6 @@ def study_noise(study: Study, steps: Sequence[Step]) -> dict[str, float]:
     return noise_by_name(tables, study.schema.names)
 
 
-def _of_all(step: Step, study: Study) -> TypeGuard[SumStep]:
+def _of_all(step: Step, study: Study) -> bool:
     """Return whether a step is a sum over all parties, but for missing parties."""
-    return isinstance(step, SumStep) and len(step.parties) >= len(study.members) - study.may_miss
+    return step.counts_all and len(step.parties) >= len(study.members) - study.may_miss

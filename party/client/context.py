@@ -15,6 +15,7 @@ from typing import Protocol
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.errors import LocalError, PolicyError
+from common.exchanges.setup import BlinderOfKey
 from common.privacy.spending import Spending
 from common.release.prior import Priors
 from common.service.alerts import Hook
@@ -32,7 +33,6 @@ from party.owner.dry_run import PlannedStep, fewest_owners
 from party.owner.policy import Circumstances, Policy
 from party.owner.policy_file import PolicySource
 from party.owner.review import Review, review
-from party.role import BlinderOfKey
 from party.sources.source import Snapshot
 
 logger = logging.getLogger(__name__)

@@ -34,7 +34,7 @@ METHOD = """
     from common.privacy import sensitivity
     from common.study.method import Method
     from common.study.requests import TableRequest
-    from common.study.steps import SumStep
+    from common.exchanges.sums import sum_step
 
 
     @dataclass(frozen=True)
@@ -71,7 +71,7 @@ METHOD = """
         variables = Variables(study.schema.sizes)
         network = network_of(((),) * len(variables.sizes))
         families = table_sets(network)
-        step = SumStep(
+        step = sum_step(
             name="coins", phase="coins", parties=study.parties,
             request=TableRequest(tuple(families.values()), variables.sizes),
             sensitivity=sensitivity.histograms(len(families)), law=Coins(),

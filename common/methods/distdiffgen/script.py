@@ -7,6 +7,9 @@ from fractions import Fraction
 from functools import partial
 
 from common.errors import InputError
+from common.exchanges.choice import choice_step
+from common.exchanges.sums import sum_step
+from common.exchanges.two_party import joint_choice_step
 from common.methods.distdiffgen.cuts import Cuts, LeafModel, leaf_request
 from common.methods.distdiffgen.divisions import SCORES, DivisionChoice, JointDivision
 from common.privacy import sensitivity
@@ -16,7 +19,7 @@ from common.schema.toml import one_of, text
 from common.study.document import Study
 from common.study.method import Decision, Method, between, parts, read_settings
 from common.study.script import Fit, Script, chosen, summed
-from common.study.steps import ChoiceStep, JointChoiceStep, SumStep
+from common.study.steps import Step
 
 TOGETHER, IN_TURN = "together", "in turn"
 _SETTINGS = {
@@ -61,11 +64,11 @@ def distdiffgen(study: Study) -> Script[Fit]:
             break
         choice, step = _division(study, settings, number, cuts)
         cuts = cuts.divided(choice.division((yield from chosen(step))))
-        for name in step.parties:
-            spent[name] += step.epsilon
+        for name, cost in step.costs.items():
+            spent[name] += cost
     moved = sensitivity.histograms(1)
     (counts,) = yield from summed(
-        SumStep(
+        sum_step(
             name="counts",
             phase="counts",
             parties=tuple(spent),
@@ -79,7 +82,7 @@ def distdiffgen(study: Study) -> Script[Fit]:
 
 def _division(
     study: Study, settings: Settings, number: int, cuts: Cuts
-) -> tuple[DivisionChoice, ChoiceStep]:
+) -> tuple[DivisionChoice, Step]:
     """Return one choice: of both parties, or of the party whose turn it is."""
     part, _ = split(study.method_promise.budget, settings.budget)
     party, partner = study.members[number % 2], study.members[1 - number % 2]
@@ -93,7 +96,7 @@ def _division(
             epsilon=epsilon,
             rows=(partner.rows, party.rows),
         )
-        return joint, JointChoiceStep(
+        return joint, joint_choice_step(
             name=name,
             phase="divisions",
             party=party.name,
@@ -106,7 +109,7 @@ def _division(
     choice = DivisionChoice(
         cuts=cuts, score=settings.score, most_cells=settings.most_cells, epsilon=epsilon
     )
-    return choice, ChoiceStep(
+    return choice, choice_step(
         name=f"{name} by {party.name}",
         phase="divisions",
         party=party.name,

@@ -14,12 +14,13 @@ import pytest
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
 from common.study.ids import StudyId
-from common.study.messages import PartyRefused, ShareSubmitted, StepOpened, StudyAborted
+from common.study.messages import PartyRefused, StepOpened, StudyAborted
 from common.wire import codec
 from party.journal import StudyState
 from party.ledger import Caps
 from party.states import Send
 from tests.harness.forked import exit_code, fork
+from tests.harness.rounds import say
 
 STUDY = StudyId(hashlib.sha256(b"a study").digest())  # the study that the stage is set for
 
@@ -400,7 +401,7 @@ def test_what_a_refused_message_made_the_role_draw_is_not_drawn_again_for_anothe
                 case StepOpened() if message.digest != bytes(32):
                     raise RemoteProtocolError("no")
                 case StepOpened():
-                    share = ShareSubmitted(study=STUDY, step=0, chunk=0, payload=drawn)
+                    share = say("masked input", 0, drawn, study=STUDY)
                     return [Send(message=share)]
             return []
 
