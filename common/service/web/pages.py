@@ -40,10 +40,9 @@ def asset(package: str, name: str) -> Asset:
 
 
 def shared_assets() -> Mapping[str, Asset]:
-    return {
-        f"/{name}": asset("common.service.web", name)
-        for name in ("style.css", "login.js", "icon.svg")
-    }
+    files = {f"/{name}": name for name in ("style.css", "login.js", "icon.svg")}
+    files["/help"] = "help.html"
+    return {path: asset("common.service.web", name) for path, name in files.items()}
 
 
 def filled(template: str, **values: str) -> bytes:
