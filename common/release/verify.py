@@ -43,7 +43,7 @@ ON_TRUST = (
     "that each owner's number of rows was agreed, not counted",
     "that the owners' rows are true",
     "that the synthetic rows were drawn from the model",
-    "what report.html, usage.json and network.svg say: they are not made again from the other files",
+    "what report.html, usage.json and network.svg say: they are their maker's own word",
 )
 """What no reader of a release can check."""
 _MAKER_NOT_NAMED = (
