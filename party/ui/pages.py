@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from common.privacy.spending import fraction_words as shown
 from common.privacy.statement import Protection
-from common.release.report.page import Markup, bullets, element, joined
+from common.report.page import Markup, bullets, element, joined
 from common.service.web.pages import badge, code, moment, section, table
 from common.study.document import Study
 from common.study.ids import StudyId, short_id

@@ -19,7 +19,7 @@ from http import HTTPStatus
 
 from common.errors import InputError, LocalError, ParleyError
 from common.files import pieces_of
-from common.release.report.page import element
+from common.report.page import element
 from common.service.web.exchange import Request, Response, download, see_other, text
 from common.service.web.pages import page, section
 from common.service.web.server import WebServer

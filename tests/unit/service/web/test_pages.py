@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.release.report.page import element
+from common.report.page import element
 from common.service.web import pages
 
 NASTY = '<img src=x onerror="alert(1)">&\'{csrf}{content}'
