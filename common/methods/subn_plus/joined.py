@@ -24,6 +24,7 @@ from common.study.requests import Attributes
 
 _FORMAT = "parley latent class model of joined attributes 1"
 _BISECTIONS = 60
+_NEWTON_STEPS = 6  # four are enough for the last digit, wherever the start is
 _MOST_ROUNDS = 1000  # a few do, but for pairs that nearly determine each other
 _CLOSE = 1e-6
 _PRIOR = 1e-3  # share of independence in a joint table: no cell that margins need is empty
@@ -165,8 +166,6 @@ def joint_margin(
     the margins' product), then fitted to the margins. As in the mixture, a departure from
     independence must explain more than it costs; where nothing does, the pair is independent.
     """
-    from scipy.special import wrightomega  # slow to load, and few commands fit a model
-
     independent = np.outer(first, second)
     steep = rows * rows / (price * table.variance)
     # The minimum has log x + steep x = log(independent) + steep counts / rows + a constant.
@@ -176,11 +175,25 @@ def joint_margin(
     high = float(np.log(steep) + steep - known.min())
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        if wrightomega(known + middle).sum() > steep:
+        if wright_omega(known + middle).sum() > steep:
             high = middle
         else:
             low = middle
-    return _fitted(wrightomega(known + low) / steep, first, second)
+    return _fitted(wright_omega(known + low) / steep, first, second)
+
+
+def wright_omega(numbers: Floats) -> Floats:
+    """Return the w with w + log w = z, for every z.
+
+    Newton's method for u = log w: u + exp(u) is convex and rising, and the start is not below the
+    root, so the steps go down to it and are soon as small as rounding. Scipy has the function, and
+    takes longer to load than all of a small fit.
+    """
+    logs = np.where(numbers > 1, np.log(np.maximum(numbers, 1)), np.minimum(numbers, 0))
+    for _ in range(_NEWTON_STEPS):
+        roots = np.exp(logs)
+        logs -= (logs + roots - numbers) / (1 + roots)
+    return np.exp(logs)
 
 
 def _fitted(table: Floats, rows: Floats, columns: Floats) -> Floats:
