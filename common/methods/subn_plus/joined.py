@@ -7,7 +7,9 @@ what their common margin says, and a class that moves one attribute moves the ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -103,6 +105,37 @@ class Joined:
             tuple(places), tuple(table.counts.shape[axis] for axis in axes)
         )
         return None if np.array_equal(places_of_cells, cells) else places_of_cells
+
+
+_start: ContextVar[tuple[Joined, LatentModel] | None] = ContextVar("start", default=None)
+
+
+@contextmanager
+def fitting_near(model: object) -> Iterator[None]:
+    """Let fits of mixtures in this context start from a model of tables like theirs.
+
+    For those who repeat a study on rows of its own model (`common.release.refit`). A model that is
+    not a mixture, or is one of cells, is no start.
+    """
+    start: tuple[Joined, LatentModel] | None
+    match model:
+        case JoinedModel(joined=joined, mixture=mixture):
+            start = (joined, mixture)
+        case LatentModel(columns=columns):
+            start = (Joined.of((), [column.shape[1] for column in columns]), model)
+        case _:
+            start = None
+    before = _start.set(start)
+    try:
+        yield
+    finally:
+        _start.reset(before)
+
+
+def start_of(joined: Joined) -> LatentModel | None:
+    """Return the mixture to start from, if there is one of the same columns."""
+    start = _start.get()
+    return start[1] if start is not None and start[0] == joined else None
 
 
 @dataclass(frozen=True, slots=True)

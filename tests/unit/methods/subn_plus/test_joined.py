@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy.special import wrightomega
 
-from common.methods.subn_plus.joined import Joined, JoinedModel, joint_margin, wright_omega
+from common.methods.subn_plus.joined import (
+    Joined,
+    JoinedModel,
+    fitting_near,
+    joint_margin,
+    start_of,
+    wright_omega,
+)
 from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.losses import Measurement
 from common.privacy.randomness import SeededRandomSource
@@ -115,3 +122,17 @@ def test_wrights_omega_solves_its_equation_and_is_scipys():
     numbers = np.concatenate([np.linspace(-700, 60, 5001), np.geomspace(1e-8, 1e12, 2001)])
     roots = wright_omega(numbers)
     np.testing.assert_allclose(roots, wrightomega(numbers), rtol=1e-14)
+
+
+def test_a_start_is_a_mixture_of_the_same_columns():
+    mixture = some_mixture()
+    assert start_of(JOINED) is None
+    with fitting_near(JoinedModel(JOINED, mixture)):
+        assert start_of(JOINED) is mixture
+        assert start_of(Joined.of([(0, 1)], SIZES)) is None
+        with fitting_near(None):
+            assert start_of(JOINED) is None
+        assert start_of(JOINED) is mixture
+    assert start_of(JOINED) is None
+    with fitting_near(mixture):
+        assert start_of(Joined.of((), (6, 2, 4))) is mixture

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -208,3 +209,32 @@ def test_small_samples_have_the_number_of_rows_asked_for(rows):
 def test_a_malformed_measurement_is_refused(counts, variance, message):
     with pytest.raises(LocalError, match=message):
         Measurement((0,), (None,), counts, variance)
+
+
+def test_a_third_of_the_steps_from_a_near_start_leads_to_the_same_place():
+    noise, joint = np.random.default_rng(4), dependent_joint()
+    pairs = list(combinations(range(4), 2))
+
+    def tables():
+        return [
+            replace(own, counts=own.counts + noise.normal(0, 30, own.counts.shape))
+            for own in exact(joint, pairs, variance=900.0)
+        ]
+
+    first, second = tables(), tables()
+    start = fit_to(SIZES, ROWS, first)
+    fresh, near = fit_to(SIZES, ROWS, second), fit_to(SIZES, ROWS, second, start=start)
+    for pair in pairs:
+        moved = distance(start.marginal(pair), fresh.marginal(pair))
+        assert distance(near.marginal(pair), fresh.marginal(pair)) < 0.35 * moved + 5e-4
+
+
+def test_a_mixture_of_other_columns_or_classes_is_no_start():
+    tables = exact(dependent_joint(), [(0, 1), (2, 3)])
+    fresh = fit_to(SIZES, ROWS, tables, iterations=9, components=5)
+    other = LatentModel(np.ones(5) / 5, tuple(np.full((5, size), 1 / size) for size in (3, 2, 4)))
+    for start in (some_model(components=6), other):
+        again = fit_to(SIZES, ROWS, tables, iterations=9, components=5, start=start)
+        assert again.as_json() == fresh.as_json()
+    near = fit_to(SIZES, ROWS, tables, iterations=9, components=5, start=some_model())
+    assert near.as_json() != fresh.as_json()
