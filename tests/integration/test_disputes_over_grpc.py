@@ -128,7 +128,6 @@ def test_an_owner_that_accuses_falsely_leaves_and_everyone_is_told(
     check(consortium, tmp_path, left="east", words=FALSE)
 
 
-@pytest.mark.slow  # and once in many runs it does not come to its end
 def test_a_dispute_goes_on_after_every_message_kills_a_party_and_the_curator_restarts(
     started, tmp_path, bad_box
 ):
