@@ -62,7 +62,6 @@ from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.losses import Moments
 from common.methods.subn_plus.models import (
-    blocks_model,
     columns_model,
     forest_model,
     mixture_model,
@@ -81,6 +80,7 @@ from common.methods.subn_plus.sums import (
     fit_variance,
     margins_alone,
     margins_of,
+    margins_only,
     one_way,
     tables_of,
     weights_of,
@@ -113,9 +113,9 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     blocks = GroupedTables(budget.blocks, values)
     if budget.design:
         return (yield from _views(facts, budget, blocks))
-    margins = yield from margins_of(facts, "margins", budget.margins, blocks)
     if not budget.correlations:
-        return partial(blocks_model, facts, margins.measurements(facts))
+        return (yield from margins_only(facts))
+    margins = yield from margins_of(facts, "margins", budget.margins, blocks)
     histograms = one_way(margins)
     agreed = yield from agreements(facts, budget.correlations, histograms)
     found = agreed.departures(facts, weights_of(histograms, agreed.request.halves, facts.rows))

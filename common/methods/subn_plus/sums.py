@@ -17,6 +17,7 @@ import numpy as np
 from common.bayes.postprocessing import marginal_table
 from common.methods.designs.blocks import margin_sums
 from common.methods.designs.nocd import Pair
+from common.methods.subn_plus.budget import margin_blocks
 from common.methods.subn_plus.dependence import Departure, departures
 from common.methods.subn_plus.facts import PublicFacts
 from common.methods.subn_plus.losses import Measurement, Moments
@@ -115,6 +116,13 @@ def margins_of(
         found |= zip(own, zip(part.tables, part.laws, strict=True), strict=True)
     tables, laws = zip(*(found[own] for own in blocks.sets), strict=True)
     return Tables(blocks, list(tables), list(laws))
+
+
+def margins_only(facts: PublicFacts) -> Script[Fit]:
+    """Spend all of the budget on margins; blocks of attributes are independent of each other."""
+    blocks = GroupedTables(margin_blocks(facts), every_value(facts))
+    margins = yield from margins_of(facts, "margins", facts.budget, blocks)
+    return partial(blocks_model, facts, margins.measurements(facts))
 
 
 def margins_alone(facts: PublicFacts, name: str, cost: Fraction, first: Tables) -> Script[Fit]:
