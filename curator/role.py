@@ -174,7 +174,7 @@ class CuratorRole:
 
         A party that was declared missing before changes nothing. `why` says that it withdrew.
         """
-        if party not in self._study.parties or self.state is not State.IN_STEP:
+        if party not in self._study.parties or not self._is_open:
             raise LocalError(f"{party!r} cannot be declared missing: no step is open for it")
         if party in self._missing:
             return []

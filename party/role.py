@@ -17,7 +17,7 @@ before it goes out, so that the same bytes go out again after a crash.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from fractions import Fraction
 from typing import assert_never
 
@@ -28,6 +28,7 @@ from common.exchanges.setup import BlinderOfKey, party_set_up
 from common.privacy.randomness import SourceOfStep
 from common.study.document import Study
 from common.study.history import History
+from common.study.members import check_missing
 from common.study.messages import (
     ResultPublished,
     StepMessage,
@@ -182,6 +183,8 @@ class PartyRole:
             )
         posts = self.side.receive(message)
         self._at_fault.update(self.side.at_fault)
+        if self.state is State.SETTING_UP:
+            self._missing = self._in_order(self.side.absent)
         paid = any(post.of_rows for post in posts)
         return [*(self._charge(step) if paid else []), *map(self._send, posts)]
 
@@ -203,25 +206,18 @@ class PartyRole:
 
     def _check_missing(self, missing: tuple[str, ...]) -> None:
         """Raise unless the study can go on without these parties, and they stay out."""
-        if missing != self._in_order(missing) or not set(self._missing) <= set(missing):
-            raise RemoteProtocolError(
-                "the parties that are missing are named in the study's order, and stay missing"
-            )
+        study, before = self._study, self._missing
+        check_missing(
+            study.parties, missing, may_miss=study.may_miss, of=self._name, at_least=before
+        )
         still_in = self._at_fault - set(missing) - {self._name}
         if still_in:
             raise RemoteProtocolError(
                 f"the curator goes on with {', '.join(sorted(still_in))}, which is at fault in a "
                 "dispute about key shares"
             )
-        if self._name in missing:
-            raise RemoteProtocolError(f"the curator lists {self._name!r} as missing, which is here")
-        if len(missing) > self._study.may_miss:
-            raise RemoteProtocolError(
-                f"{len(missing)} parties are missing, and the study can do without "
-                f"{self._study.may_miss}"
-            )
 
-    def _in_order(self, names: set[str] | Sequence[str]) -> tuple[str, ...]:
+    def _in_order(self, names: Collection[str]) -> tuple[str, ...]:
         return tuple(name for name in self._study.parties if name in names)
 
     def _refuse_overspending(self, step: Step) -> None:
@@ -242,8 +238,7 @@ class PartyRole:
             return []
         self._spent += cost
         self._charged = self._number
-        delta = self._study.delta
-        if delta:
+        if delta := self._study.delta:
             return [ChargeBudget(step=step.name, mechanism=step.mechanism, rho=cost, delta=delta)]
         return [ChargeBudget(step=step.name, mechanism=step.mechanism, epsilon=cost)]
 

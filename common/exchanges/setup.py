@@ -24,6 +24,7 @@ from common.exchanges.recoverable import Round
 from common.exchanges.ring import ENVELOPE, PermutationSeed, RingKey
 from common.privacy.randomness import RandomSource, SourceOfStep
 from common.study.document import Study
+from common.study.members import check_missing
 from common.study.messages import StepMessage
 from common.study.sides import CuratorSide, Memory, Move, PartySide, Post, relayed
 
@@ -93,9 +94,10 @@ class _SeedParty(PartySide):
     """Exchanges the seeds of masks with its partners. Holds secrets."""
 
     def __init__(self, study: Study, memory: Memory, source_of: SourceOfStep) -> None:
-        before, after = seed_partners(study, memory.member.name)
-        self._memory, self._source_of = memory, source_of
-        self._seeds: SeedExchange | None = SeedExchange(memory.member, study.digest, before, after)
+        partners_of = seed_partners(study, memory.member.name)
+        self._study, self._memory, self._source_of = study, memory, source_of
+        self._seeds: SeedExchange | None = SeedExchange(memory.member, study.digest, *partners_of)
+        self._absent: tuple[str, ...] = ()
 
     @property
     def awaits(self) -> Collection[str]:
@@ -105,6 +107,10 @@ class _SeedParty(PartySide):
     def done(self) -> bool:
         return self._seeds is None
 
+    @property
+    def absent(self) -> Collection[str]:
+        return self._absent
+
     def begin(self) -> list[Post]:
         assert self._seeds is not None  # noqa: S101  # until an answer comes
         offer = self._seeds.offer(self._source_of(SET_UP_STEP))
@@ -112,10 +118,12 @@ class _SeedParty(PartySide):
 
     def receive(self, message: StepMessage) -> list[Post]:
         missing, payload = message.parts(tuple, bytes)
-        if self._seeds is None or missing:
+        if self._seeds is None:
             raise RemoteProtocolError("seeds of masks are not expected here")
-        self._memory.member = self._seeds.secrets(payload)
-        self._seeds = None
+        study, name = self._study, self._memory.member.name
+        check_missing(study.parties, missing, may_miss=study.may_miss, of=name)
+        self._memory.member = self._seeds.secrets(payload, missing)
+        self._seeds, self._absent = None, missing
         return []
 
 
@@ -126,6 +134,7 @@ class _SeedCurator(CuratorSide):
 
     def __init__(self, study: Study) -> None:
         self._study = study
+        self._left = list(study.parties)
         self._pending = set(study.parties)
         self._sealed: dict[tuple[str, str], bytes] = {}  # by sender and recipient
 
@@ -145,18 +154,39 @@ class _SeedCurator(CuratorSide):
         if sender not in self._pending:
             raise RemoteProtocolError(f"{sender!r} dealt the seeds of this study before")
         (payload,) = message.parts(bytes)
-        _, later = seed_partners(self._study, sender)
-        envelopes = envelopes_in(payload, count=len(later), what=repr(sender))
-        self._sealed.update(
-            {(sender, name): envelope for name, envelope in zip(later, envelopes, strict=True)}
-        )
+        _, recipients = seed_partners(self._study, sender)
+        envelopes = envelopes_in(payload, count=len(recipients), what=repr(sender))
+        for name, envelope in zip(recipients, envelopes, strict=True):
+            self._sealed[sender, name] = envelope
         self._pending.discard(sender)
-        return [] if self._pending else list(map(self._for, self._study.parties))
+        return self._relay()
 
-    def _for(self, name: str) -> Post:
-        earlier, _ = seed_partners(self._study, name)
-        sealed = frame(self._sealed[other, name] for other in earlier)
-        return Post(round=Round.SHARE_KEYS, payload=((), sealed), to=name)
+    def without(self, party: str) -> list[Move]:
+        self._left.remove(party)
+        self._pending.discard(party)
+        return self._relay()
+
+    def _relay(self) -> list[Move]:
+        """Hand the seeds of the parties that are there on to each other, when all are in."""
+        if self._pending:
+            return []
+        absent = tuple(name for name in self._study.parties if name not in self._left)
+        sealed, self._sealed = self._sealed, {}
+        return [
+            Post(
+                round=Round.SHARE_KEYS,
+                payload=(
+                    absent,
+                    frame(
+                        sealed[other, name]
+                        for other in seed_partners(self._study, name)[0]
+                        if other in self._left
+                    ),
+                ),
+                to=name,
+            )
+            for name in self._left
+        ]
 
 
 class _PermutationParty(PartySide):
@@ -231,13 +261,17 @@ class _PermutationCurator(CuratorSide):
 
 
 def seed_partners(study: Study, name: str) -> tuple[list[str], list[str]]:
-    """Return the parties before and after a party with which it exchanges seeds of masks, in order.
+    """Return whose seeds of masks a party receives, and for whom it draws seeds, in order.
 
     They are its mask partners in every sum that the study can have: of all parties or of a cohort;
-    of any two where the paper's noise replacement is run.
+    of any two where the paper's noise replacement is run; of the parties that are left where some
+    may go missing. Of two partners the earlier draws a seed, or both do where some may go missing.
     """
     place = study.parties.index(name)
     shared = _mask_partners(study, name)
+    if study.may_miss:
+        both = [other for other in study.parties if other in shared]
+        return both, both
     return (
         [other for other in study.parties[:place] if other in shared],
         [other for other in study.parties[place + 1 :] if other in shared],
@@ -258,5 +292,7 @@ def _mask_partners(study: Study, name: str) -> Collection[str]:
             order.index(name),
             parties=len(order),
             colluders=min(study.colluders, len(order) - 1),
+            may_miss=study.may_miss,
+            in_later_sums=True,
         )
     }

@@ -157,6 +157,7 @@ class NoisySum(AddedUp):
     ) -> SumPlan:
         study, step = context.study, context.step
         parties = len(step.parties)
+        may_miss = max(0, study.may_miss - len(study.members) + parties)
         return SumPlan(
             study=study.digest,
             step=context.number,
@@ -170,7 +171,8 @@ class NoisySum(AddedUp):
             noise=study.noise,
             law=step.noise_law,
             colluders=min(study.colluders, parties - 1),
-            may_miss=max(0, study.may_miss - len(study.members) + parties),
+            may_miss=may_miss,
+            hybrid=bool(study.agreement and may_miss),
         )
 
     def vector(self, context: StepAtParty) -> NDArray[np.int64]:

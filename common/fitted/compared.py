@@ -1,0 +1,100 @@
+"""How far rows are from what a release measured: released less synthetic counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.methods.subn_plus.requests import Contrasts
+from common.release.measured import Measured, attributes_of_bits, rows_of, tables_of, variance_of
+from common.schema import Codes
+from common.study.document import Study
+from common.study.requests import Request, RowsInMemory
+from common.study.results import read_cells
+from common.study.steps import Step
+
+Numbers = NDArray[np.float64]
+
+
+def compared_sums(
+    study: Study, steps: Sequence[Step], results: Sequence[bytes], synthetic: Codes
+) -> list[Measured]:
+    """Compare every published sum of a study with the synthetic rows."""
+    found: list[Measured] = []
+    for step, result in zip(steps, results, strict=True):
+        # What a party chose to look at is measured by other steps.
+        found += (
+            _of_sum(study, step, result, synthetic)
+            if step.counts_all
+            else _of_running_sum(study, step)
+        )
+    return found
+
+
+def _of_sum(study: Study, step: Step, result: bytes, synthetic: Codes) -> list[Measured]:
+    """Compare the tables of a sum with the synthetic rows, if there are any."""
+    tables = tables_of(study, step)
+    if not synthetic.rows:
+        return tables
+    published, unit = read_cells(result, step.cells), step.counted.unit
+    residuals, deviations = _residuals(
+        step.counted, published, synthetic, rows_of(study, step.parties), variance_of(study, step)
+    )
+    whole = len(published) == sum(table.cells for table in tables)  # else a number for each table
+    ends = np.cumsum([table.cells if whole else 1 for table in tables])
+    parts = [slice(start, end) for start, end in pairwise([0, *ends])]
+    return [
+        replace(table, residuals=residuals[part] / unit, deviations=deviations[part] / unit)
+        for table, part in zip(tables, parts, strict=True)
+    ]
+
+
+def _residuals(
+    request: Request,
+    published: NDArray[np.int64],
+    synthetic: Codes,
+    rows: int,
+    variance: float,
+) -> tuple[Numbers, Numbers]:
+    """Return the residuals of a sum, in its own units, and their deviations."""
+    drawn = RowsInMemory(synthetic)
+    expected = request.answer(drawn)
+    if not isinstance(request, Contrasts):
+        return compare_counts(published, expected, rows=rows, drawn=drawn.rows, variance=variance)
+    scale = rows / drawn.rows
+    drawing = (request.squares(drawn) - expected.astype(np.float64) ** 2 / drawn.rows) * scale**2
+    return published - expected * scale, np.sqrt(variance + drawing)
+
+
+def compare_counts(
+    published: NDArray[np.int64],
+    expected: NDArray[np.int64],
+    *,
+    rows: int,
+    drawn: int,
+    variance: float,
+) -> tuple[Numbers, Numbers]:
+    """Return released less synthetic counts, and the deviation by noise and drawing."""
+    scaled = expected * (rows / drawn)
+    proportion = np.minimum(np.abs(scaled) / rows, 1)
+    drawing = np.maximum(np.abs(scaled) * (1 - proportion), 1.0) * (rows / drawn)
+    return published - scaled, np.sqrt(variance + drawing)
+
+
+def _of_running_sum(study: Study, step: Step) -> Iterator[Measured]:
+    """Yield running sums: the last of them counts the rows of all parties that had a turn."""
+    for shape in step.tables:
+        own = attributes_of_bits(study.schema.sizes) if shape.in_bits else None
+        yield Measured(
+            name=step.name,
+            attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
+            shape=shape.shape,
+            deviation=math.sqrt(step.noise_law.variance()),
+            rows=rows_of(study, step.exchange.covered(step, shape)),
+            grouped=(shape.in_bits,) * len(shape.variables),
+        )
