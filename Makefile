@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-SOURCES := common curator party parley benchmarks tests protos docs
+SOURCES := common curator party parley benchmarks tests protos docs deploy
 
-.PHONY: help install dev demo test test-spark test-all chaos soak year check format protos docs wheelhouse clean
+.PHONY: help install dev demo test test-spark test-all chaos soak year check format protos docs wheel sbom wheelhouse clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
@@ -67,6 +67,12 @@ docs: .venv/.dev ## regenerate docs/reference from the code
 format: .venv/.dev ## let ruff format and fix
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
+
+wheel: .venv/.dev ## the wheel of the last commit in dist/, the same bytes on every machine
+	sh deploy/make-wheel.sh $(BIN)/python dist
+
+sbom: .venv/.dev ## the bill of materials of what is installed with parley: dist/parley.cdx.json
+	$(BIN)/python deploy/sbom.py dist/parley.cdx.json
 
 wheelhouse: .venv/bin/python ## everything for a machine without a network, as one archive in dist/
 	sh deploy/offline/make-wheelhouse.sh $(BIN)/python
