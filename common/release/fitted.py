@@ -26,6 +26,7 @@ from common.release.estimates import (
     estimate,
     model_count,
     related,
+    shuffled,
 )
 from common.release.measured import Shares
 from common.release.replicates import TABLES, Replicates, Replicator
@@ -195,6 +196,17 @@ class FittedModel(ABC):
             self.decode(codes, SeededRandomSource(f"numbers/{number}"))
             for number, codes in enumerate(made.tables, start=1)
         ]
+
+    def references(self, *, seed: int = SEED) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return two large tables that `parley.pool` corrects by.
+
+        The first has many rows of the released model. The second has the same rows with each column
+        shuffled by itself, so that no column depends on another.
+        """
+        cache = None if self.origin is None else self.origin.cache(seed)
+        model = Replicator(self, self.released, seed, cache).reference()
+        source = SeededRandomSource("numbers/0")
+        return self.decode(model, source), self.decode(shuffled(model), source)
 
     def estimate(
         self,
