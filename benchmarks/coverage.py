@@ -23,11 +23,11 @@ import pandas as pd
 
 import parley
 from benchmarks.measuring import Row, keep, show, spending
-from common.release.estimates import Estimate, estimate
-from common.release.fitted_study import FittedStudy
-from common.release.replicates import Replicator
-from common.release.statistics import CodedTable, Statistic, Values, mean, regression, share
+from common.analysis.estimates import Estimate, estimate
+from common.analysis.replicates import Replicator
+from common.analysis.statistics import CodedTable, Statistic, Values, mean, regression, share
 from common.schema import Schema
+from parley.reader.fitted import FittedStudy
 from parley.simulation.population import demo_schema_toml, make_population
 
 ATTRIBUTES = ("age", "sex", "region", "education", "income", "smoker", "chronic_illness")

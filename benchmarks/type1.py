@@ -28,9 +28,9 @@ import pandas as pd
 
 from benchmarks.coverage import ATTRIBUTES, Setting, difference, fitted_to
 from benchmarks.measuring import Row, keep, show, spending
-from common.release.estimates import estimate, pool, shuffled
-from common.release.replicates import Replicates, Replicator
-from common.release.statistics import CodedTable, Statistic, regression
+from common.analysis.estimates import estimate, pool, shuffled
+from common.analysis.replicates import Replicates, Replicator
+from common.analysis.statistics import CodedTable, Statistic, regression
 from common.schema import Schema
 from parley.simulation.population import demo_schema_toml, make_population
 

@@ -1,1 +1,1 @@
-"""Numbers from a release or from rows: for an owner or an analyst, never part of a release."""
+"""Numbers from a release or from rows: estimates, diagnostics, evaluation, attacks."""

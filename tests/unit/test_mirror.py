@@ -38,12 +38,15 @@ unit/curator/test_studies: curator/store/records
 unit/parley/cli/commands/test_curator_study: curator/operations
 unit/parley/cli/commands/test_keys: common/wire/pki/keyring
 unit/parley/cli/commands/test_service: party/backup
-unit/parley/cli/commands/test_verify: common/release/derive common/release/verify
-unit/parley/test_python_api: common/release/fitted common/release/loading parley/models/single_owner
+unit/parley/cli/commands/test_verify: common/release/derive common/release/model_file
+  common/release/stated common/release/verify
+unit/parley/test_python_api: common/fitted/loading common/fitted/model parley/models/single_owner
+  parley/reader/fitted
 unit/party/sources/kinds/test_files: common/tables/files
 unit/party/test_what_a_curator_sees: party/client/session party/client/watches
 unit/party/ui/test_site: party/ui/pages
-unit/release/test_archive: common/release/contents
+unit/fitted/test_study: common/release/replay
+unit/release/test_archive: common/release/contents common/release/integrity
 unit/schema/test_conditions: common/schema/domains
 unit/tables/test_table_file: common/tables/csv_file
 """

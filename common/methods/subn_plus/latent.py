@@ -25,8 +25,8 @@ from math import sqrt
 import numpy as np
 
 from common.bayes.postprocessing import margin_of, marginal_table
-from common.blas import one_thread
 from common.errors import LocalError
+from common.marginals.blas import one_thread
 from common.methods.subn_plus.losses import (
     Floats,
     Grouping,

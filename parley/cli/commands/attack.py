@@ -11,10 +11,10 @@ from common.analysis.attacks import AttackReport
 from common.analysis.attacks import attack as attacked
 from common.analysis.attacks_bounds import Guarantee
 from common.errors import InputError
+from common.fitted.loading import synthetic_table
 from common.release import folder as release
 from common.release.contents import open_release, read_json
-from common.release.loading import synthetic_table
-from common.release.report.attack_page import attack_page
+from common.report.attack_page import attack_page
 from common.schema import Schema
 from common.tables import read_table
 from parley.cli import console, options

@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
+from common.analysis.evaluation import evaluate
 from common.privacy.randomness import SeededRandomSource
 from common.release import folder as release
-from common.release.evaluation import evaluate
-from common.release.report.evaluation_page import evaluation_page
+from common.report.evaluation_page import evaluation_page
 from common.schema import Schema
 from common.study.document import DEFAULT_METHOD
 from common.tables import read_table

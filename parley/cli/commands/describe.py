@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from common.release.diagnostics import Diagnostics, Verdict
+from common.analysis.diagnostics import Diagnostics, Verdict
 from common.release.folder import verdict_lines
-from common.release.loading import load
 from common.release.registry_entry import registry_entry
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import AsJson, Release, promise_words, warn_unless_private
+from parley.reader.fitted import load
 
 app = new_app()
 

@@ -10,13 +10,13 @@ from typing import Annotated
 import pandas as pd
 import typer
 
+from common.analysis.replicates import SEED, TABLES, check_tables
 from common.errors import InputError
 from common.files import whole_folder
-from common.release.fitted import SEED, FittedModel
+from common.fitted.drawing import write_stream
+from common.fitted.model import FittedModel
 from common.release.folder import check_file, new_file
-from common.release.loading import load
-from common.release.replicates import TABLES, check_tables
-from common.release.synthetic_table import KEPT_ROWS, write_stream
+from common.release.synthetic_table import KEPT_ROWS
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
@@ -28,6 +28,7 @@ from parley.cli.options import (
     Release,
     warn_unless_private,
 )
+from parley.reader.fitted import load
 
 app = new_app()
 

@@ -10,16 +10,16 @@ import typer
 
 from common.bayes.privbayes.decisions import MOST_CANDIDATE_CELLS, MOST_PARENT_SETS
 from common.errors import InputError
+from common.fitted.model import FittedModel
 from common.release import folder as release
-from common.release.fitted import FittedModel
-from common.release.fitted_study import FittedStudy
 from common.release.manifest import SignerRole
-from common.release.writing import Written, write_release
+from common.report.writing import Written, write_release
 from common.tables import read_table
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.models.single_owner import PrivBayes, Privelet, Subn
+from parley.reader.fitted import FittedStudy
 
 app = new_app()
 _BETA, _THETA = "0.3", "4"

@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 import parley as api
+from common.analysis import replicates
+from common.analysis.replicates import Replicator
 from common.methods.registry import methods
-from common.release import replicates, synthetic_table
-from common.release.replicates import Replicator
+from common.release import synthetic_table
 from parley.cli.commands import draw
 from parley.cli.exit_codes import ExitCode
 
