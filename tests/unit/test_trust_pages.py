@@ -9,7 +9,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
-    "docs/audit.md", "docs/threat-model.md", "docs/theorem.md", "docs/attacks.md",
+    "docs/audit.md", "docs/commitments.md", "docs/threat-model.md", "docs/theorem.md", "docs/attacks.md",
     "docs/proofs.md", "SECURITY.md",
 )  # fmt: skip
 PATH = re.compile(
