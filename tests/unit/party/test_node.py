@@ -54,7 +54,7 @@ def check_wire(wire):
     memory = hashlib.sha256()
     for step, number in enumerate((1, 3, 5)):
         (body,) = copies[number]
-        payload = codec.TO_CURATOR.decode(body).payload
+        _, payload = codec.TO_CURATOR.decode(body).payload
         assert payload[:32] == memory.digest(), "the role came back with another memory"
         memory.update(payload[32:])
         memory.update(bytes([step]))
@@ -414,7 +414,7 @@ def test_what_a_refused_message_made_the_role_draw_is_not_drawn_again_for_anothe
     node = stage.node(role=Eager)
     for number in range(3, 8):
         node.receive(number, stage.script[3])
-    drawn = [said(out).payload for out in stage.sent]
+    drawn = [said(out).payload[1] for out in stage.sent]
     assert len(set(drawn)) == len(drawn) == 6
 
 
