@@ -24,7 +24,7 @@ from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.requests import PartyRows
 from common.study.script import ScriptRun
-from party.client.connection import OPEN, Connection, Summary
+from party.client.connection import Connection, Summary
 from party.collection import Collection
 from party.journal import Journal, Notes
 from party.ledger import Ledger
@@ -155,7 +155,7 @@ def require_open(study: Study, party: PartyContext, connection: Connection) -> N
     """Refuse a study that the curator knows to be over; one that it does not know may come."""
     identity = party.identity.public.encoded
     for summary in connection.enrol(party.name, identity, with_ended=True):
-        if summary.study == study.digest and summary.state not in OPEN:
+        if summary.study == study.digest and summary.state.over:
             raise PolicyError(
                 f"study {study.name!r}: it is over, at the curator it is {summary.state}. Nothing "
                 "was decided. Ask for a new study"

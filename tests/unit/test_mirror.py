@@ -38,6 +38,7 @@ study/test_roles: common/exchanges/choice common/exchanges/masked common/exchang
   curator/states parley/simulation/in_process party/role party/states
 unit/methods/distdiffgen/test_script: common/exchanges/two_party
 unit/wire/test_codec: common/wire/rounds
+unit/wire/test_study_states: common/study/progress
 protocol/reproductions/test_results_told_differently: common/study/history common/study/transcript
 unit/curator/test_studies: curator/store/records
 unit/parley/cli/commands/test_curator_study: curator/operations

@@ -18,6 +18,7 @@ from common.service.process import log_to, running_in, software, stopping_on_sig
 from common.service.reloading import reloading
 from common.study.document import Study
 from common.study.ids import StudyId
+from common.study.progress import StudyState as CuratorState
 from common.wire.catalogue import WireError
 from common.wording import one_line
 from parley.cli import console
@@ -44,7 +45,7 @@ from parley.cli.options import (
     StopWithStdin,
 )
 from party import app as party_app
-from party.client.connection import DONE, Connection, Summary
+from party.client.connection import Connection, Summary
 from party.client.context import PartyContext
 from party.client.sessions import Ending
 from party.journal import StudyState
@@ -272,7 +273,7 @@ def _fetch_release(
     from parley.cli.commands.verify import report  # slow to load: it derives a release again
     from party.releases import keep_release
 
-    if study.state != DONE:
+    if study.state is not CuratorState.DONE:
         raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")
     with console.progress("fetching and verifying") as tell:
         pieces = connection.fetch_release(study.study)
