@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT))  # run as a script, this file's own folder would b
 import parley  # noqa: E402
 from common.schema import declaration  # noqa: E402
 from common.study.document import Study  # noqa: E402
+from common.study.terms import DOCUMENT_TERMS, TERMS  # noqa: E402
 from common.wire.catalogue import ErrorCode  # noqa: E402
 from curator import settings as curator_settings  # noqa: E402
 from parley.cli import main as cli  # noqa: E402
@@ -145,16 +146,28 @@ def configuration_page() -> str:
         "## study.toml\n",
         "Written by `parley curator study new`; its digest is what owners approve.\n",
         table(
-            ["key", "default", "meaning"],
+            ["key", "option", "default", "meaning"],
             [
-                [f"`{field.name}`", _default(field), words]
-                for field, words in described(Study)
-                if field.name not in ("schema", "members")
+                [f"`{key}`", option and f"`{option}`", _term_default(name), meaning]
+                for name, key, option, meaning in _terms()
             ],
         ),
         _STUDY,
     ]
     return "\n".join(parts)
+
+
+def _terms() -> Iterator[tuple[str, str, str, str]]:
+    """The terms of a study: name, key of study.toml, option, meaning without its default."""
+    keys = {"settings": "[METHOD]", "criteria": "[[criterion]]"}
+    for name, term in DOCUMENT_TERMS.items():
+        option = f"--{term.key.replace('_', '-')}" if name in TERMS else ""
+        yield name, keys.get(name, name), option, term.meaning.partition(" [default:")[0]
+
+
+def _term_default(name: str) -> str:
+    said = DOCUMENT_TERMS[name].meaning.partition("[default: ")[2].rstrip("]")
+    return said or _default(next(each for each in dataclasses.fields(Study) if each.name == name))
 
 
 def errors_page() -> str:

@@ -94,6 +94,19 @@ class Schema:
         """Read a schema file; an InputError names the file, the attribute and the problem."""
         return cls.from_toml(text_of(Path(path)), where=str(path))
 
+    @classmethod
+    def of(cls, columns: Mapping[str, Any]) -> Schema:
+        """Make a schema in Python, from the domain of each column.
+
+            Schema.of({"sex": ["F", "M"], "smokes": bool, "age": range(0, 100),
+                       "income": {"kind": "real", "min": 0, "max": 90_000, "bins": 18}})
+
+        A list holds the values of a category, a range whole numbers; a dict has the keys of an
+        [[attribute]] of schema.toml.
+        """
+        entries = [{"name": name, **_domain(name, domain)} for name, domain in columns.items()]
+        return cls.from_document({"attribute": entries})
+
     @staticmethod
     def infer(
         table: pd.DataFrame | pa.Table,
@@ -259,6 +272,22 @@ class Proposal:
             for line in ("", "[[rule]]", *(f"{key} = {json.dumps(rule[key])}" for key in rule))
         ]
         return "\n".join([*head, "", self.schema.to_toml(), *rules])
+
+
+def _domain(name: str, domain: object) -> dict[str, Any]:
+    """Return the keys of an [[attribute]] for a domain as Python writes it."""
+    if isinstance(domain, Mapping):
+        return dict(domain)
+    if domain is bool:
+        return {"kind": "boolean"}
+    if isinstance(domain, range) and domain.step == 1:
+        return {"kind": "integer", "min": domain.start, "max": domain.stop - 1}
+    if isinstance(domain, Sequence) and not isinstance(domain, str | range):
+        return {"kind": "categorical", "values": [str(value) for value in domain]}
+    raise InputError(
+        f"{name}: expected a list of values, a range of whole numbers, bool, or a dict with the "
+        f"keys of an [[attribute]], not {domain!r:.100}"
+    )
 
 
 def is_draft(text: str) -> bool:

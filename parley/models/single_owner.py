@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from common.bayes.network import Network
@@ -36,11 +35,13 @@ from common.release.fitted_privelet import FittedPrivelet
 from common.release.fitted_study import FittedStudy
 from common.release.single_owner import (
     OWNER,
-    Table,
+    AnySchema,
+    AnyTable,
     TellingAccountant,
     as_schema,
     encode,
     statement_of,
+    warn_of_large,
 )
 from common.schema import Schema
 from common.wavelet import plan_privelet, privelet
@@ -65,9 +66,7 @@ class Subn:
     seed: int | None = None
     signer: str | None = None
 
-    def fit(
-        self, table: Table, schema: Schema | Path | str, *, tell: Reporter = silent
-    ) -> FittedStudy:
+    def fit(self, table: AnyTable, schema: AnySchema, *, tell: Reporter = silent) -> FittedStudy:
         """Learn a model of the rows at a cost of exactly `epsilon`.
 
         The schema is the public domains, or the file that holds them; `tell` is told how far the
@@ -76,6 +75,7 @@ class Subn:
         Raises:
             InputError: a table that does not fit the schema, or an option that cannot be had.
         """
+        warn_of_large(self.epsilon)
         terms = {
             "epsilon": self.epsilon, "delta": self.delta, "aggregation": "masked",
             "curator": self.signer,
@@ -121,7 +121,7 @@ class PrivBayes:
     seed: int | None = None
 
     def fit(
-        self, table: Table, schema: Schema | Path | str, *, tell: Reporter = silent
+        self, table: AnyTable, schema: AnySchema, *, tell: Reporter = silent
     ) -> FittedPrivBayes:
         """Learn a model of the rows at a cost of exactly `epsilon`.
 
@@ -131,6 +131,7 @@ class PrivBayes:
         Raises:
             InputError: a table that does not fit the schema, or an option that cannot be had.
         """
+        warn_of_large(self.epsilon)
         domains = as_schema(schema)
         epsilon = parse_epsilon(self.epsilon)
         options = self._options(domains)
@@ -212,9 +213,7 @@ class Privelet:
     untransformed: str | Sequence[str] = "exact"
     seed: int | None = None
 
-    def fit(
-        self, table: Table, schema: Schema | Path | str, *, tell: Reporter = silent
-    ) -> FittedPrivelet:
+    def fit(self, table: AnyTable, schema: AnySchema, *, tell: Reporter = silent) -> FittedPrivelet:
         """Count every cell under noise, at a cost of exactly `epsilon`.
 
         Raises:
@@ -223,6 +222,7 @@ class Privelet:
         """
         if self.method not in METHODS:
             raise InputError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")
+        warn_of_large(self.epsilon)
         domains = as_schema(schema)
         epsilon = parse_epsilon(self.epsilon)
         choices: dict[str, Any] = {"method": self.method, "untransformed": self.untransformed}
