@@ -237,11 +237,13 @@ def _lock(file: int, folder: Path, service: str) -> None:
 
 
 @contextlib.contextmanager
-def stopping_on_signals(*, with_stdin: bool = False) -> Iterator[threading.Event]:
+def stopping_on_signals(
+    *, with_stdin: bool = False, hang_up: Callable[[], None] | None = None
+) -> Iterator[threading.Event]:
     """Yield an event that SIGTERM and SIGINT set; in the main thread only.
 
-    SIGHUP is ignored meanwhile: a log rotation sends it, or a terminal that closes, and a service
-    has no log file to open again.
+    SIGHUP calls `hang_up`, in the main thread between two of its instructions. Without one it is
+    ignored: a terminal that closes does not end a service.
 
     `with_stdin` sets the event as well when standard input ends. A process that must not outlive
     its parent, however the parent dies, is given the reading end of a pipe from it.
@@ -253,8 +255,14 @@ def stopping_on_signals(*, with_stdin: bool = False) -> Iterator[threading.Event
     def stop(number: int, frame: FrameType | None) -> None:
         stopping.set()
 
+    def hang_up_now(number: int, frame: FrameType | None) -> None:
+        if hang_up is not None:
+            hang_up()
+
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before[signal.SIGHUP] = signal.signal(
+        signal.SIGHUP, signal.SIG_IGN if hang_up is None else hang_up_now
+    )
     try:
         yield stopping
     finally:

@@ -6,7 +6,6 @@ that a terminal would obey escaped.
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -26,20 +25,6 @@ _QUIET_S = 2.0
 def result(words: str) -> None:
     """Print a line of the result."""
     sys.stdout.write(harmless(words) + "\n")
-
-
-def result_json(value: object) -> None:
-    """Print the result for a script."""
-    sys.stdout.write(harmless(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
-
-
-def show(value: object, *lines: str, as_json: bool) -> None:
-    """Print the result: a value for a script, or lines for people."""
-    if as_json:
-        result_json(value)
-        return
-    for line in lines:
-        result(line)
 
 
 @cache

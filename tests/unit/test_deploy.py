@@ -1,11 +1,13 @@
 """The sample files are complete, are read without complaint, and name real commands."""
 
 import dataclasses
+import json
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from common.service.process import ENOUGH_OPEN_FILES
 from curator.settings import CuratorSettings, curator_settings
@@ -65,6 +67,32 @@ def test_a_curator_may_have_more_connections_than_a_few_strangers_can_open():
     assert f"LimitNOFILE={ENOUGH_OPEN_FILES}\n" in unit
     compose = (DEPLOY / "compose.yaml").read_text()
     assert f"nofile: {ENOUGH_OPEN_FILES}" in compose
+
+
+def metrics_in(text):
+    return set(re.findall(r"\bparley_[a-z_]+", text))
+
+
+def test_alarms_and_board_name_metrics_that_the_page_of_operations_lists():
+    page = (DEPLOY.parent / "docs" / "operations.md").read_text()
+    rules = yaml.safe_load((DEPLOY / "monitoring" / "alerts.yaml").read_text())["groups"][0][
+        "rules"
+    ]
+    board = json.loads((DEPLOY / "monitoring" / "board.json").read_text())
+    asked = [rule["expr"] for rule in rules]
+    asked += [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    assert all(metrics_in(expression) for expression in asked)
+    assert metrics_in(" ".join(asked)) <= metrics_in(page)
+    for rule in rules:
+        assert set(rule["annotations"]) == {"summary", "action"}
+
+
+@pytest.mark.parametrize("unit", ["parley-curator.service", "parley-party.service"])
+def test_units_write_below_one_folder_and_have_limits(unit):
+    lines = (DEPLOY / "systemd" / unit).read_text().splitlines()
+    assert {"StateDirectory=parley", "ProtectSystem=strict", "MemoryMax=4G"} <= set(lines)
+    assert not [line for line in lines if line.startswith("ReadWritePaths")]
+    assert "ExecReload=/bin/kill -HUP $MAINPID" in lines
 
 
 @pytest.mark.parametrize("unit", ["parley-curator.service", "parley-party.service"])

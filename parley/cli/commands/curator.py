@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from common.files import replace
-from common.service.process import log_to, software, stopping_on_signals, system_clock
+from common.service.process import log_to, software, system_clock
+from common.service.reloading import reloading
 from curator import app as curator_app
-from curator.settings import curator_settings
+from curator.settings import CuratorSettings, curator_settings
 from parley.cli.commands import curator_study, new_app
 from parley.cli.options import Config, LogLevel, Metrics, OutputFormat, StopWithStdin
 
@@ -51,26 +52,29 @@ def serve(
     """Serve until SIGTERM or Ctrl-C, then finish the calls under way. Logs are JSON on stderr.
 
     State survives a crash at any moment: start it again and the studies go on. One curator runs on
-    a folder at a time.
+    a folder at a time. SIGHUP reads the settings again.
     """
     flags = {
         "folder": folder, "keys": keys, "releases": releases, "listen": listen,
         "metrics": metrics, "log_level": log_level, "dashboard": dashboard,
         "dashboard_listen": dashboard_listen,
     }  # fmt: skip
-    settings = curator_settings(config, os.environ, flags).values
-    log_to(level=settings.log_level)
 
     def started(port: int) -> None:
         if port_file is not None:
             replace(port_file, f"{port}\n".encode())
 
-    with stopping_on_signals(with_stdin=stop_with_stdin) as stopping:
-        curator_app.serve_and_publish(
-            settings,
-            file_format=format,
-            stopping=stopping,
-            clock=system_clock,
-            software=software(),
-            started=started,
-        )
+    def read() -> CuratorSettings:
+        return curator_settings(config, os.environ, flags).values
+
+    with reloading(read, with_stdin=stop_with_stdin) as rounds:
+        for settings, stopping in rounds:
+            log_to(level=settings.log_level)
+            curator_app.serve_and_publish(
+                settings,
+                file_format=format,
+                stopping=stopping,
+                clock=system_clock,
+                software=software(),
+                started=started,
+            )

@@ -19,6 +19,7 @@ from common.files import write_new
 from common.privacy.spending import fraction_words
 from common.release import folder as releases
 from common.service.process import log_to, running_in, software, stopping_on_signals
+from common.service.reloading import reloading
 from common.study.document import Study
 from common.study.ids import StudyId
 from common.study.transcript import Phases
@@ -49,9 +50,11 @@ from parley.cli.result import Listed, Result, command
 from party import app as party_app
 from party.client.connection import DONE, Connection, Summary
 from party.client.context import PartyContext
+from party.client.sessions import Ending
 from party.journal import StudyRecord, StudyState
 from party.owner import decisions
 from party.settings import PartySettings, party_settings, source_settings
+from party.sources.settings import OwnersTable
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
@@ -88,21 +91,33 @@ def join(
 
     When a study is done, the node fetches its release, verifies it, and countersigns it if our own
     records confirm it (settings `fetch_releases`, `countersign`). Only dials out. State survives a
-    crash at any moment. One node runs on a folder at a time. Logs are JSON on stderr.
+    crash at any moment. One node runs on a folder at a time. Logs are JSON on stderr. SIGHUP reads
+    the settings again.
     """
     flags = {"curator": curator, "metrics": metrics, "log_level": log_level}
-    settings = party_settings(config, os.environ, flags)
-    log_to(level=settings.values.log_level)
-    source = source_settings(settings, config, os.environ)
-    with (
-        stopping_on_signals(with_stdin=stop_with_stdin) as stopping,
-        party_app.alone(settings.values, anew=begin_anew),
-        opened(settings.values, source) as context,
-        party_app.metrics(settings.values, context),
-    ):
-        endings = party_app.session_manager(
-            settings.values, context, environment=os.environ, stopping=stopping, software=software()
-        ).run(once=once, only=None if study is None else Study.load(study).digest)
+
+    def read() -> tuple[PartySettings, OwnersTable]:
+        settings = party_settings(config, os.environ, flags)
+        return settings.values, source_settings(settings, config, os.environ)
+
+    only = None if study is None else Study.load(study).digest
+    endings: dict[StudyId, Ending] = {}
+    with reloading(read, with_stdin=stop_with_stdin) as rounds:
+        for (settings, source), stopping in rounds:
+            log_to(level=settings.log_level)
+            with (
+                party_app.alone(settings, anew=begin_anew),
+                opened(settings, source) as context,
+                party_app.metrics(settings, context),
+            ):
+                endings = party_app.session_manager(
+                    settings,
+                    context,
+                    environment=os.environ,
+                    stopping=stopping,
+                    software=software(),
+                ).run(once=once, only=only)
+            begin_anew = False
     if not once:
         return
     for digest, ending in endings.items():
