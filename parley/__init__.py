@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from common.errors import ParleyError as ParleyError
+    from common.errors import PrivacyWarning as PrivacyWarning
     from common.release.estimates import Estimate as Estimate
     from common.release.estimates import pool as pool
     from common.release.evaluation import evaluate as evaluate
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from common.release.fitted_study import FittedStudy as FittedStudy
     from common.release.loading import load as load
     from common.schema import Schema as Schema
+    from common.tables import read_table as read_table
     from parley.models.single_owner import PrivBayes as PrivBayes
     from parley.models.single_owner import Privelet as Privelet
     from parley.models.single_owner import Subn as Subn
@@ -46,6 +48,7 @@ _HOMES = {
     "FittedPrivelet": "common.release.fitted_privelet",
     "FittedStudy": "common.release.fitted_study",
     "ParleyError": "common.errors",
+    "PrivacyWarning": "common.errors",
     "PrivBayes": "parley.models.single_owner",
     "Privelet": "parley.models.single_owner",
     "Schema": "common.schema",
@@ -53,6 +56,7 @@ _HOMES = {
     "evaluate": "common.release.evaluation",
     "load": "common.release.loading",
     "pool": "common.release.estimates",
+    "read_table": "common.tables",
     "simulate": "parley.simulation.study",
 }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from importlib import metadata
+from numbers import Real
 from pathlib import Path
 
 import pandas as pd
@@ -83,9 +84,9 @@ class FittedModel(ABC):
             "  sample() draws rows; count(...) and estimate(...) answer"
         )
 
-    def report(self, path: Path | str) -> None:
-        """Write the report of a release of this model: one page, for a browser, in a new file."""
-        folder.check_file(Path(path), overwrite=False)
+    def report(self, path: Path | str, *, overwrite: bool = False) -> None:
+        """Write the report of a release of this model: one page, for a browser."""
+        folder.check_file(Path(path), overwrite=overwrite)
         with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
             write_release(Path(scratch), self)
             text = (Path(scratch) / folder.REPORT).read_text(encoding="utf-8")
@@ -147,8 +148,9 @@ class FittedModel(ABC):
     def sample_codes(self, rows: int | None = None, *, where: str = "") -> Codes:
         """Draw synthetic rows as codes of the schema; see `sample`."""
         wanted = self.output_rows if rows is None else rows
-        if wanted < 0:
-            raise InputError(f"cannot sample {wanted} rows: give 0 or more")
+        if not isinstance(wanted, Real) or wanted % 1 or wanted < 0:
+            raise InputError(f"cannot sample {wanted!r} rows: give a whole number, 0 or more")
+        wanted = int(wanted)  # 10.0, as numbers of pandas often are
         return self.draw_where(where)(wanted, source_of(self.seed, "rows"))
 
     def draw_where(self, where: str) -> Draw:
@@ -182,9 +184,16 @@ class FittedModel(ABC):
     def replicated(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> Replicates:
-        """Return the release and its replicates, as codes."""
+        """Return the release and its replicates, as codes; they are made once."""
         cache = None if self.origin is None else self.origin.cache(seed)
-        return Replicator(self, self.released, seed, cache).run(tables, tell=tell)
+        if (tables, seed) not in self._replicates:
+            made = Replicator(self, self.released, seed, cache).run(tables, tell=tell)
+            self._replicates[tables, seed] = made
+        return self._replicates[tables, seed]
+
+    @cached_property
+    def _replicates(self) -> dict[tuple[int, int], Replicates]:
+        return {}
 
     def replicates(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
@@ -218,6 +227,11 @@ class FittedModel(ABC):
         """
         if callable(statistic):
             statistic = self._of_table(statistic, uses)
+        if not isinstance(statistic, Statistic):
+            raise InputError(
+                f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
+                'lambda table: table["income"].mean()'
+            )
         made = self.replicated(tables, seed=seed, tell=tell)
         flagged = bool(self.concerns(statistic))
         return estimate(statistic, made, flagged=flagged, confidence=confidence)

@@ -136,9 +136,9 @@ class FittedStudy(DrawnModel):
             return super().count(query)
         return model_count(query, self.schema, [self.released], rows=self.rows, noise=self.noise)
 
-    def save(self, path: Path | str) -> None:
-        """Write a new release folder, which `parley.load` reads and `parley verify` checks."""
-        with release.new_folder(Path(path), overwrite=False) as folder:
+    def save(self, path: Path | str, *, overwrite: bool = False) -> None:
+        """Write a release folder, which `parley.load` reads and `parley verify` checks."""
+        with release.new_folder(Path(path), overwrite=overwrite) as folder:
             write_release(folder, self)
 
     def drawing(self) -> NetworkDrawing:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
@@ -19,6 +19,7 @@ from common.privacy.randomness import RandomSource
 from common.privacy.statement import PrivacyStatement, Protection, large_epsilon, shortcomings
 from common.release.synthetic_table import Columns
 from common.schema import Codes, Schema
+from common.schema.columns import SupportsArrow
 from common.schema.schema import Proposal
 from common.tables import TableFile, read_table
 from common.wording import Reporter, silent
@@ -28,13 +29,6 @@ DRAFT = (
     "the schema is a draft: its values and ranges were read off the data, and a release publishes "
     "them without noise. Review it, or write public ones, before you publish"
 )
-
-
-class SupportsArrow(Protocol):
-    """A table that hands its columns over, whatever library made it."""
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return its columns, see the Arrow PyCapsule interface."""
 
 
 Table: TypeAlias = pd.DataFrame | pa.Table | TableFile

@@ -33,7 +33,7 @@ from common.errors import InputError, located
 from common.schema import declaration
 from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
-from common.schema.columns import arrow_column, named_columns
+from common.schema.columns import SupportsArrow, arrow_column, named_columns
 from common.schema.encoder import RowNumbers, encode_column, numbers_after
 from common.schema.rules import Possible, Rule
 from common.schema.toml import suggest, text_of
@@ -109,7 +109,7 @@ class Schema:
 
     @staticmethod
     def infer(
-        table: pd.DataFrame | pa.Table,
+        table: pd.DataFrame | pa.Table | SupportsArrow,
         *,
         missing: Sequence[str] = (),
         labels: Mapping[str, Mapping[bytes, str]] | None = None,
@@ -125,6 +125,13 @@ class Schema:
         """
         from common.schema.infer import draft
 
+        if isinstance(table, str | Path):
+            raise InputError(
+                "Schema.infer: expected a table, not a path. Read it first: "
+                "parley.read_table(path).data"
+            )
+        if not hasattr(table, "iloc") and not isinstance(table, pa.Table):
+            table = pa.table(table)
         attributes, notes = draft(table, missing=missing, labels=labels, public=public)
         return Proposal(Schema(attributes), notes)
 
@@ -250,7 +257,7 @@ class Schema:
         return decode_to_pandas(self, codes, source)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Proposal:
     """A draft, what its owner should review, and whether it was made without any row."""
 
@@ -259,6 +266,13 @@ class Proposal:
     public: bool = False
     # Rules that do not fit the proposed bins yet, as tables of [[rule]].
     unfit: tuple[Mapping[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        """Return a few lines for a notebook."""
+        private = "" if self.public else ", NOT PRIVATE YET"
+        notes = "".join(f"\n  * {note}" for note in self.notes[:_SHOWN])
+        more = f"\n  ... {len(self.notes)} notes in all" if len(self.notes) > _SHOWN else ""
+        return f"Draft{private}: {self.schema!r}{notes}{more}"
 
     def to_toml(self) -> str:
         """Write the draft as a file, with the warning and the notes as comments at its head."""

@@ -12,10 +12,11 @@ deviation: every cell of the domain gets noise, so the domain must fit into memo
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from common.bayes.network import Network
 from common.bayes.privbayes.decisions import (
@@ -44,14 +45,30 @@ from common.release.single_owner import (
     warn_of_large,
 )
 from common.schema import Schema
+from common.schema.toml import refuse_unknown
 from common.wavelet import plan_privelet, privelet
 from common.wavelet.decisions import METHODS
 from common.wording import Reporter, silent
 from parley.simulation.study import run_in_process
 
 
-@dataclass(frozen=True, kw_only=True)
-class Subn:
+class Maker:
+    """How to make a model, in the way of scikit-learn: its parameters can be read and changed."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: FBT001, FBT002  (sklearn's)
+        """Return the parameters by name, for `sklearn.base.clone`."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Self:  # noqa: ANN401  (as the fields are typed)
+        """Change parameters; InputError if one is unknown."""
+        refuse_unknown(params, self.get_params())
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+
+@dataclass(kw_only=True)
+class Subn(Maker):
     """How to make a model; `fit` makes it.
 
     Args:
@@ -83,8 +100,8 @@ class Subn:
         return run_in_process({OWNER: table}, schema, terms, seed=self.seed, tell=tell)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrivBayes:
+@dataclass(kw_only=True)
+class PrivBayes(Maker):
     """How to make a model; `fit` makes it.
 
     Args:
@@ -196,8 +213,8 @@ def _choice(kind: Any, written: str) -> Any:  # noqa: ANN401  (one of two enumer
         ) from None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Privelet:
+@dataclass(kw_only=True)
+class Privelet(Maker):
     """How to make a range release; `fit` makes it.
 
     Args:
