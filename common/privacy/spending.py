@@ -138,8 +138,9 @@ def fraction_words(value: Fraction) -> str:
 
 
 def short(value: Fraction) -> str:
-    """Write a fraction for people: exact where that is short, else rounded."""
-    exact = str(value)
+    """Write a fraction for people: exact where that is short, as a decimal if it is one."""
+    decimal = f"{shown(value):.6g}"
+    exact = decimal if Fraction(decimal) == value else str(value)
     return exact if len(exact) <= _LONGEST_FRACTION else f"about {shown(value):.6g}"
 
 

@@ -171,7 +171,7 @@ def test_the_ledger_is_shown_with_its_exact_sum_and_its_chain(opened, context):
         context.ledger.charge(charge, caps, "2026-01-01T00:00:00+00:00")
     client = opened()
     shown = client.ask("GET", "/").body.decode()
-    assert "epsilon 1/2 (about 0.5) of a row spent, our cap is 10" in shown
+    assert "epsilon 0.5 of a row spent, our cap is 10" in shown
     assert "chain verified" in shown
     assert context.ledger.head() in shown
     assert NASTY not in shown
