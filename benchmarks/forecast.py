@@ -23,9 +23,9 @@ import pandas as pd
 
 import parley
 from benchmarks.measuring import keep, mean_distance
+from common.analysis.evaluation import marginal_sets
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
-from common.release.evaluation import marginal_sets
 from common.schema import Codes, Schema
 from parley.simulation.partition import at_random
 from parley.simulation.population import demo_schema_toml, make_population

@@ -22,9 +22,9 @@ from scipy.sparse import csr_matrix, hstack
 
 import parley
 from benchmarks.research_tables import Target
+from common.analysis.evaluation import total_variation
+from common.fitted.model import FittedModel
 from common.marginals import BinarySubsets, count
-from common.release.evaluation import total_variation
-from common.release.fitted import FittedModel
 from common.schema import Codes, Schema
 from parley.simulation.population import demo_schema_toml, make_population
 

@@ -36,16 +36,16 @@ from benchmarks.measuring import (
     show,
     spending,
 )
+from common.fitted.drawing import write_stream
+from common.fitted.model import FittedModel
 from common.marginals import count
 from common.methods.subn_plus.latent import LatentModel
 from common.privacy.randomness import SeededRandomSource
-from common.release.fitted import FittedModel
-from common.release.fitted_privbayes import FittedPrivBayes
-from common.release.synthetic_table import write_stream
 from common.schema import Schema
 from common.schema.decoder import decode_to_arrow
 from common.tables.files import ParquetReader
 from parley.models.single_owner import PrivBayes, Subn
+from parley.reader.fitted import FittedPrivBayes
 from party.sources.source import TableSource
 
 FULL_ROWS = 100_000_000

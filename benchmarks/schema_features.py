@@ -52,8 +52,8 @@ from benchmarks.measuring import (
     show,
     sweep,
 )
+from common.analysis.evaluation import marginal_sets
 from common.bayes import postprocessing
-from common.release.evaluation import marginal_sets
 from common.schema import Codes, Schema
 
 Column = NDArray[np.int64]

@@ -7,14 +7,14 @@ import re
 from pathlib import Path
 
 from common.crypto.key_files import AskPassphrase, load_identity
+from common.fitted.study import StudyFit
 from common.methods.criteria import verdicts
 from common.methods.registry import method_of
 from common.release import folder as release
-from common.release.fitted_study import FittedStudy
 from common.release.manifest import Signer, SignerRole
 from common.release.prior import PriorRelease, Priors
 from common.release.synthetic_table import Columns
-from common.release.writing import write_release
+from common.report.writing import write_release
 from common.study.accounting import account, statement_of
 from common.study.document import Study
 from common.study.ids import short_id
@@ -76,7 +76,7 @@ def folder_name(study: Study) -> str:
     return f"{words or 'study'}-{short_id(study.digest)}"
 
 
-def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> FittedStudy:
+def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> StudyFit:
     """Return what a study released, with its privacy statement."""
     study = outcome.study
     accountant = account(study, outcome.steps)
@@ -89,7 +89,7 @@ def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> FittedS
         left=outcome.left,
         disputes=outcome.disputes,
     )
-    return FittedStudy(
+    return StudyFit(
         study=study,
         schema=study.schema,
         made=(tuple(outcome.steps), outcome.model),

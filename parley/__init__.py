@@ -26,36 +26,36 @@ TYPE_CHECKING = False  # as type checkers read it; `typing` itself is slow to lo
 if TYPE_CHECKING:
     from typing import Any
 
+    from common.analysis.estimates import Estimate as Estimate
+    from common.analysis.estimates import pool as pool
+    from common.analysis.evaluation import evaluate as evaluate
     from common.errors import ParleyError as ParleyError
     from common.errors import PrivacyWarning as PrivacyWarning
-    from common.release.estimates import Estimate as Estimate
-    from common.release.estimates import pool as pool
-    from common.release.evaluation import evaluate as evaluate
-    from common.release.fitted_privbayes import FittedPrivBayes as FittedPrivBayes
-    from common.release.fitted_privelet import FittedPrivelet as FittedPrivelet
-    from common.release.fitted_study import FittedStudy as FittedStudy
-    from common.release.loading import load as load
     from common.schema import Schema as Schema
     from common.tables import read_table as read_table
     from parley.models.single_owner import PrivBayes as PrivBayes
     from parley.models.single_owner import Privelet as Privelet
     from parley.models.single_owner import Subn as Subn
+    from parley.reader.fitted import FittedPrivBayes as FittedPrivBayes
+    from parley.reader.fitted import FittedPrivelet as FittedPrivelet
+    from parley.reader.fitted import FittedStudy as FittedStudy
+    from parley.reader.fitted import load as load
     from parley.simulation.study import simulate as simulate
 
 _HOMES = {
-    "Estimate": "common.release.estimates",
-    "FittedPrivBayes": "common.release.fitted_privbayes",
-    "FittedPrivelet": "common.release.fitted_privelet",
-    "FittedStudy": "common.release.fitted_study",
+    "Estimate": "common.analysis.estimates",
+    "FittedPrivBayes": "parley.reader.fitted",
+    "FittedPrivelet": "parley.reader.fitted",
+    "FittedStudy": "parley.reader.fitted",
     "ParleyError": "common.errors",
     "PrivacyWarning": "common.errors",
     "PrivBayes": "parley.models.single_owner",
     "Privelet": "parley.models.single_owner",
     "Schema": "common.schema",
     "Subn": "parley.models.single_owner",
-    "evaluate": "common.release.evaluation",
-    "load": "common.release.loading",
-    "pool": "common.release.estimates",
+    "evaluate": "common.analysis.evaluation",
+    "load": "parley.reader.fitted",
+    "pool": "common.analysis.estimates",
     "read_table": "common.tables",
     "simulate": "parley.simulation.study",
 }

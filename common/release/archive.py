@@ -23,8 +23,8 @@ from common.errors import InputError
 from common.privacy.statement import versions
 from common.release import folder as release
 from common.release.contents import Contents, FolderContents, data_names, open_release, read_text
+from common.release.integrity import check_bytes, name_problems, require_none
 from common.release.manifest import FOLDER, MANIFEST, Manifest, Signature, Signer, sha256_of
-from common.release.verify import verify
 from common.schema.toml import parse_toml
 from common.wording import Reporter, silent
 
@@ -54,9 +54,11 @@ def bundle(folder: Path, *, target: Path, tell: Reporter = silent) -> None:
     """Write a release folder as a .zip, whole or not at all, if it is what its manifest says."""
     if not folder.is_dir():
         raise InputError(f"{folder}: not a folder. Name the release folder")
-    verify(folder, unsigned=True, bytes_only=True, tell=tell).require()
+    contents = FolderContents(folder)
+    checked = check_bytes(contents, tell=tell)
+    require_none(str(folder), [*checked.problems, *name_problems(checked.manifest)])
     tell(0.5, "writing the .zip")
-    _write(FolderContents(folder), target, {})
+    _write(contents, target, {})
 
 
 def add_signature(path: Path, signature: Signature) -> None:

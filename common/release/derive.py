@@ -3,7 +3,8 @@
 A study and the results published during it determine every step, what it cost, and the model. So
 for a release of several owners the privacy statement and the model are derived again, by the same
 functions that a party's node uses, and compared. A release of a single owner has no study: there
-the statement's own sum is checked. In both cases the pages are made again from the other files.
+the statement's own sum is checked. The pages are not looked at: what report.html says of the other
+files is its maker's word.
 
 A release that an earlier version of parley made, from 0.2 on, is derived as well. Its words and its
 layout may be other ones (`blame_form`): a remark names those files. If the numbers do not follow,
@@ -15,15 +16,12 @@ with its sum.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,28 +29,41 @@ from common.crypto.identities.identity import PublicIdentity
 from common.errors import InputError, ParleyError
 from common.methods.criteria import verdicts
 from common.methods.registry import method_of
-from common.privacy.budget import parse_epsilon, shown
-from common.privacy.statement import ROWS_NOT_AGREED, SEEDED, versions
+from common.privacy.statement import ROWS_NOT_AGREED, SEEDED, minor_version, versions
 from common.release import folder as release
+from common.release import range_file
 from common.release.contents import Contents, FileError, read_json, read_text, read_whole
-from common.release.fitted import FittedModel
-from common.release.fitted_privbayes import FittedPrivBayes
-from common.release.fitted_privelet import FittedPrivelet
-from common.release.fitted_study import FittedStudy
 from common.release.folder import RESULTS, read_results, read_schema, read_study
-from common.release.loading import read_privbayes, read_ranges
-from common.release.manifest import SignerRole, json_text, sha256_of
+from common.release.integrity import Checked, Kind, Problem
+from common.release.manifest import Manifest, SignerRole, json_text, sha256_of
+from common.release.model_file import (
+    model_document,
+    privbayes_content,
+    ranges_content,
+    read_privbayes,
+    read_ranges,
+    study_content,
+)
 from common.release.prior import bundled_prior
-from common.release.refit import replay
-from common.release.synthetic_table import KINDS, Columns, ReleasedTable, read_released_table
-from common.release.verify import Checked, Consistency, Kind, Problem, is_earlier, other_version
-from common.release.writing import pages_of
+from common.release.replay import replay
+from common.release.stated import (
+    adds_up,
+    costs_add_up,
+    is_agreed,
+    stated_disputes,
+    stated_left,
+    stated_missing,
+)
+from common.release.synthetic_table import KINDS, Columns, count_rows
 from common.study.accounting import account, missing_in, statement_of
 from common.study.document import Study
+from common.study.standing import Standing, standings
 from common.study.steps import Step
 from common.study.transcript import SETTING_UP, phases_of, transcript_of, without_times
+from common.wavelet import NoisyMatrix
 from common.wording import Reporter, many, silent
 
+_FIRST = (0, 2)  # later versions read releases of every version from here on
 _MOST_TRANSCRIPT = 64 << 20
 # PrivBayes has at most 0.7 epsilon / 8 numbers a row, of 30 bytes: this is 400 million rows at
 # epsilon 1. Less would refuse an honest release; parsed, it takes three to ten times as much.
@@ -63,6 +74,53 @@ _WORDS = {
     "what_delta_means",
 }  # fmt: skip
 _SAME = 1e-6  # relative, of a model's numbers: machines round differently, and no more than that
+
+
+@dataclass(slots=True)
+class Consistency:
+    """What a comparison of the files with each other found."""
+
+    study: Study | None = None  # what the owners agreed on, if there were several
+    privacy: Mapping[str, Any] = field(default_factory=dict)  # the privacy statement
+    results: tuple[bytes, ...] = ()  # what was published during the study
+    derived: bool = False  # whether statement and model follow from the study and the results
+    problems: list[Problem] = field(default_factory=list)  # files that contradict another file
+    not_checked: list[str] = field(default_factory=list)  # what could not be looked at, and why
+    made_by: str | None = None  # the other version of parley that made it, if that is the reason
+    other_forms: list[str] = field(default_factory=list)  # what an earlier version wrote otherwise
+    is_earlier: bool = False  # whether an earlier version of parley made it
+
+    @property
+    def owners(self) -> tuple[Standing, ...]:
+        """How each owner stands to the sums, if the study may miss some."""
+        if self.study is None or not self.study.may_miss:
+            return ()
+        missing, left = self.privacy["missing"], self.privacy.get("left", ())
+        sums = len(self.results)
+        return tuple(standings(self.study.parties, sums=sums, missing=missing, left=left))
+
+    def blame(self, file: str, *, why: str) -> None:
+        """Record a file that is not what the other files say it must be."""
+        self.problems.append(Problem(file, Kind.INCONSISTENT, why))
+
+    def blame_form(self, file: str, *, why: str) -> None:
+        """Record words or a layout that differ, which those of an earlier version may."""
+        if self.is_earlier:
+            self.other_forms.append(file)
+        else:
+            self.blame(file, why=why)
+
+
+def other_version(manifest: Manifest) -> str | None:
+    """Return the version of parley that made a release, if it is not the running version."""
+    made_by = str(manifest.versions.get("parley"))
+    return None if made_by == versions()["parley"] else made_by
+
+
+def is_earlier(version: str) -> bool:
+    """Return whether releases of a version can be derived here: from 0.2 to the running version."""
+    made_by, running = minor_version(version), minor_version(versions()["parley"])
+    return made_by is not None and running is not None and _FIRST <= made_by <= running
 
 
 def check_consistency(
@@ -104,36 +162,37 @@ class _Comparison:
         self._check_epsilon()
         tell(0.3, "reading the table")
         (name,) = self._manifest.files.keys() & set(release.TABLES)
-        table = read_released_table(self._contents, name, schema)
-        if found.study is not None and table.rows != (found.study.output_rows or found.study.rows):
-            rows = many(table.rows, "row")
-            found.blame(name, why=f"has {rows}, which is not what {release.STUDY} says")
+        rows = count_rows(self._contents, name, schema)
+        if found.study is not None and rows != (found.study.output_rows or found.study.rows):
+            words = f"has {many(rows, 'row')}, which is not what {release.STUDY} says"
+            found.blame(name, why=words)
         tell(0.5, "deriving the steps of the study again")
         made_by = other_version(self._manifest)
         if made_by is None:
-            self._derive(table)
+            self._derive()
         elif not is_earlier(made_by):
             self._leave_underived(made_by)
         else:
-            self._try_to_derive(table, made_by)
+            self._try_to_derive(made_by)
 
-    def _derive(self, table: ReleasedTable) -> None:
-        """Compare the statement, the model and the pages with what the other files imply."""
-        found = self._found
+    def _derive(self) -> None:
+        """Compare the statement and the model with what the other files imply."""
+        study = self._found.study
         if read_text(self._contents, release.SCHEMA) != self._schema.to_toml():
-            found.blame_form(release.SCHEMA, why="is not written as parley writes a schema")
-        fitted = self._single_owner() if found.study is None else self._derived(found.study)
-        if fitted is not None and not found.problems:
-            self._check_pages(fitted, table)
+            self._found.blame_form(release.SCHEMA, why="is not written as parley writes a schema")
+        if study is None:
+            self._single_owner()
+        else:
+            self._of_study(study)
 
-    def _try_to_derive(self, table: ReleasedTable, made_by: str) -> None:
+    def _try_to_derive(self, made_by: str) -> None:
         """Derive a release of an earlier version; a difference may be a forger's or ours."""
         found = self._found
         known, found.is_earlier = len(found.problems), True
         try:
             if found.privacy.get("versions") != dict(self._manifest.versions):
                 found.blame(release.STATEMENT, why="names other versions than the manifest")
-            self._derive(table)
+            self._derive()
         except ParleyError as error:
             found.blame("the release", why=str(error))
         differences = [str(each) for each in found.problems[known:]]
@@ -172,8 +231,8 @@ class _Comparison:
         """Check what the statement says of epsilon, as far as it needs no derivation."""
         study, privacy = self._found.study, self._found.privacy
         try:
-            agreed = study is None or _is_agreed(privacy, study)
-            right = _adds_up(privacy) if study is None else _costs_add_up(privacy, study)
+            agreed = study is None or is_agreed(privacy, study)
+            right = adds_up(privacy) if study is None else costs_add_up(privacy, study)
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, InputError):
             agreed, right = study is None, study is not None
         if not agreed:
@@ -183,19 +242,20 @@ class _Comparison:
             words = "its steps do not add up to the epsilon it states"
             self._found.blame(release.STATEMENT, why=words)
 
-    def _single_owner(self) -> FittedModel:
-        """Read the model of a release without a study."""
-        fitted: FittedPrivBayes | FittedPrivelet
+    def _single_owner(self) -> None:
+        """Compare the model of a release without a study with its statement and its schema."""
         model = read_json(self._contents, release.MODEL, most=_MOST_MODEL)
         self._check_model(model)
         if release.RANGES in self._manifest.files:
-            fitted = read_ranges(self._contents)
-            self._check_ranges(fitted)
+            ranges, stored = read_ranges(self._contents)
+            again = model_document(ranges_content(ranges), **stored._asdict())
+            self._check_ranges(ranges, again)
         else:
-            fitted = read_privbayes(self._contents, model)
-        if not self._found.problems and fitted.to_json() != model:
+            with self._contents.blaming(release.MODEL):
+                bayes, stored = read_privbayes(model, where=release.MODEL)
+            again = model_document(privbayes_content(bayes), **stored._asdict())
+        if not self._found.problems and again != model:
             self._found.blame_form(release.MODEL, why="is not written as parley writes a model")
-        return fitted
 
     def _check_model(self, model: Mapping[str, Any]) -> None:
         found, schema = self._found, self._schema
@@ -212,26 +272,26 @@ class _Comparison:
         ):
             found.blame(release.MODEL, why="its columns are not those of the schema")
 
-    def _check_ranges(self, fitted: FittedPrivelet) -> None:
+    def _check_ranges(self, ranges: NoisyMatrix, stated: Mapping[str, object]) -> None:
         """Refuse a file that is not what these range counts are written to."""
         with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
             again = Path(scratch) / release.RANGES
-            fitted.save(again)
+            range_file.save(ranges, again, stated)
             with again.open("rb") as stream:
                 if sha256_of(stream) != self._manifest.files[release.RANGES]:
                     words = "holds something besides the noisy counts"
                     raise self._contents.error(release.RANGES, why=words)
 
-    def _derived(self, study: Study) -> FittedStudy | None:
-        """Derive statement, model and transcript; return None if the results do not fit."""
+    def _of_study(self, study: Study) -> None:
+        """Derive statement, model and transcript, and compare them with what is there."""
         found = self._found
         if read_text(self._contents, release.STUDY) != study.to_toml():
             found.blame_form(release.STUDY, why="is not written as parley writes a study")
         found.results = read_results(self._contents)
         prior = bundled_prior(self._contents, study)
         try:
-            missing = _missing(found.privacy, study)
-            run = replay(study, found.results, missing, prior)
+            gone = stated_missing(found.privacy, study)
+            run = replay(study, found.results, gone, prior)
             steps, learnt = run.made, run.model()
             reasons = found.privacy.get("not_private_because")
             stated = reasons if isinstance(reasons, list) else []
@@ -242,27 +302,17 @@ class _Comparison:
                 source_private=not study.seeded and SEEDED not in stated,
                 rows_agreed=ROWS_NOT_AGREED not in stated,
                 criteria=verdicts(study, steps, found.results, learnt),
-                left=_left(found.privacy, study, missing),
-                disputes=_disputes(found.privacy, study, missing),
+                left=stated_left(found.privacy, study, gone),
+                disputes=stated_disputes(found.privacy, study, gone),
             )
         except ParleyError as error:
             found.blame(RESULTS, why=f"does not follow from {release.STUDY}: {error}")
-            return None
+            return
         privacy = statement.as_dict() | {"versions": dict(self._manifest.versions)}
         self._check_statement(privacy)
-        fitted = FittedStudy(
-            study=study,
-            schema=self._schema,
-            made=(tuple(steps), learnt),
-            results=found.results,
-            privacy=privacy,
-            columns=Columns.by_schema(self._schema),
-            transcript=self._transcript(study, steps),
-            prior=prior,
-        )
-        self._check_derived_model(fitted)
+        self._check_transcript(study, steps)
+        self._check_derived_model(study_content(study, steps, learnt))
         found.derived = True
-        return fitted
 
     def _check_statement(self, expected: Mapping[str, object]) -> None:
         as_json = json.loads(json.dumps(expected))
@@ -277,8 +327,8 @@ class _Comparison:
         else:
             self._found.blame(release.STATEMENT, why=words)
 
-    def _transcript(self, study: Study, steps: Sequence[Step]) -> dict[str, object]:
-        """Read the transcript; refuse it if it has anything but counts of bytes."""
+    def _check_transcript(self, study: Study, steps: Sequence[Step]) -> None:
+        """Refuse a transcript that has anything but counts of bytes."""
         data = read_whole(self._contents, release.TRANSCRIPT, most=_MOST_TRANSCRIPT)
         rounds_of = {SETTING_UP: 0} | Counter(step.phase for step in steps)  # in this order
         names = set(study.parties)
@@ -300,11 +350,16 @@ class _Comparison:
             if json_text(again).encode() != data:
                 why = f"is not a transcript of {release.STUDY}"
                 self._found.blame_form(release.TRANSCRIPT, why=why)
-        return again
 
-    def _check_derived_model(self, fitted: FittedStudy) -> None:
+    def _check_derived_model(self, content: dict[str, object]) -> None:
         """Compare with model.json, which is read only if it is not much longer than expected."""
-        text = json.dumps(fitted.to_json(), indent=2)
+        document = model_document(
+            content,
+            schema=self._schema,
+            columns=Columns.by_schema(self._schema),
+            privacy=self._found.privacy,
+        )
+        text = json.dumps(document, indent=2)
         model = read_json(self._contents, release.MODEL, most=2 * len(text))
         self._check_model(model)
         as_stated = {key: model.get(key) for key in ("columns", "privacy")}
@@ -314,122 +369,6 @@ class _Comparison:
             named = ", ".join(differing)
             words = f"is not the model that {release.STUDY} and {RESULTS} imply: {named}"
             self._found.blame(release.MODEL, why=words)
-
-    def _check_pages(self, fitted: FittedModel, table: ReleasedTable) -> None:
-        """Blame the pages that are not, byte for byte, what the other files imply."""
-        try:
-            pages = pages_of(fitted, table.rows, table.kept, date=self._manifest.date)
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            words = f"no report can be made of it: {error!r}"
-            raise self._contents.error(release.STATEMENT, why=words) from None
-        for name, text in pages.items():
-            if hashlib.sha256(text.encode()).hexdigest() != self._manifest.files[name].sha256:
-                words = "is not what the table, the model and the statement imply"
-                self._found.blame_form(name, why=words)
-
-
-def _adds_up(privacy: Mapping[str, Any]) -> bool:
-    """Return whether the steps cost what was delivered, to the digits that the file prints."""
-    spent = sum(float(step["epsilon"]) for step in privacy["steps"])
-    delivered = float(parse_epsilon(privacy["exact"]["epsilon_delivered"]))
-    return math.isclose(spent, delivered, rel_tol=1e-9) and math.isclose(
-        float(privacy["epsilon_delivered"]), delivered, rel_tol=1e-9
-    )
-
-
-def _costs_add_up(privacy: Mapping[str, Any], study: Study) -> bool:
-    """Return whether the steps cost every owner what it paid; in profile paper, at most that."""
-    costs: Counter[str] = Counter()
-    for step in privacy["steps"]:
-        for party, cost in step["parties"].items():
-            costs[party] += cost
-    paid = {
-        party: float(Fraction(each)) for party, each in privacy["exact"]["parties_paid"].items()
-    }
-    bounded = study.profile == "paper"  # of all runs, which may cost more than this one
-    return costs.keys() <= paid.keys() and all(
-        math.isclose(costs[party], most, rel_tol=1e-9, abs_tol=1e-9)
-        or (bounded and costs[party] < most)
-        for party, most in paid.items()
-    )
-
-
-def _is_agreed(privacy: Mapping[str, Any], study: Study) -> bool:
-    """Return whether the epsilon asked for is the study's.
-
-    In profile sound it is also the most that any party pays. A party that has no turn in a step
-    pays less. Which party that is, only the derivation tells.
-    """
-
-    def states(key: str) -> bool:
-        exact = privacy["exact"][key] == str(study.epsilon)
-        return bool(exact and privacy[key] == shown(study.epsilon))
-
-    if study.profile != "sound":
-        return states("epsilon_requested")
-    paid = {name: Fraction(each) for name, each in privacy["exact"]["parties"].items()}
-    return (
-        states("epsilon_requested")
-        and states("epsilon_delivered")
-        and privacy["exact"]["delta"] == str(study.delta)
-        and privacy["delta"] == privacy["delta_delivered"] == float(study.delta)
-        and set(paid) == set(study.parties)
-        and max(paid.values()) == study.epsilon
-        and privacy["parties"] == {name: shown(each) for name, each in paid.items()}
-    )
-
-
-def _missing(privacy: Mapping[str, Any], study: Study) -> dict[str, int]:
-    """Return for each missing party the first step without it, as the statement says."""
-    stated = privacy.get("missing")
-    known = set(study.parties)
-    if not isinstance(stated, dict) or not set(stated) <= known or len(stated) > study.may_miss:
-        raise InputError(f"{release.STATEMENT}: names missing parties that the study cannot miss")
-    if any(type(first) is not int or first < 0 for first in stated.values()):
-        raise InputError(f"{release.STATEMENT}: a party is missing from a step on, from 0")
-    return stated
-
-
-def _left(privacy: Mapping[str, Any], study: Study, missing: Collection[str]) -> Collection[str]:
-    """Return the parties that left and are counted, as the statement says.
-
-    After which sums they left is derived. Statements of parley 0.2.0 name none.
-    """
-    stated = privacy.get("left", {})
-    if not isinstance(stated, dict) or not set(stated) <= set(study.parties):
-        raise InputError(f"{release.STATEMENT}: names parties that left and are not in the study")
-    if len({*stated, *missing}) > study.may_miss:
-        raise InputError(f"{release.STATEMENT}: names more parties that left than the study allows")
-    return stated
-
-
-def _disputes(
-    privacy: Mapping[str, Any], study: Study, missing: Collection[str]
-) -> Sequence[Mapping[str, Any]]:
-    """Return the disputes about boxes of key shares, as the statement says."""
-    stated = privacy.get("disputes", [])
-    left = {*privacy.get("left", {}), *missing}
-    if not isinstance(stated, list) or not all(
-        isinstance(each, dict) and _is_dispute(each, study, left) for each in stated
-    ):
-        raise InputError(f"{release.STATEMENT}: a dispute is not one that the study can have had")
-    return stated
-
-
-def _is_dispute(stated: Mapping[str, Any], study: Study, left: Collection[str]) -> bool:
-    if set(stated) != {"step", "dealer", "receiver", "left", "evidence"}:
-        return False
-    step, evidence = stated["step"], stated["evidence"]
-    two = [stated["dealer"], stated["receiver"]]
-    return (
-        type(step) is int
-        and step >= 0
-        and isinstance(evidence, str)
-        and re.fullmatch("[0-9a-f]{64}", evidence) is not None
-        and len({name for name in two if name in study.parties}) == len(two)
-        and stated["left"] in two
-        and stated["left"] in left
-    )
 
 
 def _differing(

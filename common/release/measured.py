@@ -1,53 +1,172 @@
-"""What a study measured, for the diagnostics and the report, and how rows compare with counts."""
+"""What a release measured: every table that a published sum tells, and the noise in its cells."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import combinations, pairwise
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import prod
 from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.methods.subn_plus.requests import Contrasts, GroupedTables, even_groups
-from common.release.diagnostics import GROUPS, Diagnostics, Measured, noise_by_name
-from common.release.report.relations import significant
-from common.schema import Codes
 from common.schema.codes import bit_positions
 from common.study.document import Study
-from common.study.requests import Request, RowsInMemory, split_tables
-from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
+from common.study.requests import split_tables
+from common.study.steps import Step, SumStep
 from common.study.sums import read_cells
 
-Numbers = NDArray[np.float64]
-Shares = Numbers  # of the rows, one number for each value of an attribute
+GROUPS = 8  # of an attribute, from which on they are as good as its values
+_MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|x| of a standard normal x: a sum of many draws
+_DOUBT = 4.0  # deviations of the mean square of residuals beyond which rows do not follow
+
+Shares = NDArray[np.float64]  # of the rows, one number for each value of an attribute
 
 
-def study_diagnostics(
-    study: Study, steps: Sequence[Step], results: Sequence[bytes], synthetic: Codes
-) -> Diagnostics:
-    """Compare every published sum of a study with the synthetic rows."""
-    found: list[Measured] = []
-    for step, result in zip(steps, results, strict=True):
-        match step:
-            case SumStep():
-                found += _of_sum(study, step, result, synthetic)
-            case ReplaceStep():
-                found += _of_replacement(study, step)
-            case ChoiceStep():
-                continue  # what a party chose to look at is measured by other steps
-    return Diagnostics(study.schema.names, tuple(found), related_pairs(synthetic))
+def noise_distance(deviations: float, rows: int) -> float:
+    """Return the part of the rows that noise moves, by the sum of the deviations of all cells."""
+    return min(1.0, _MEAN_OF_NORMAL * deviations / (2 * max(1, rows)))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Measured:
+    """A table that a released sum tells."""
+
+    name: str  # of the step it belongs to
+    attributes: tuple[int, ...]  # those that are counted together
+    shape: tuple[int, ...]  # values or groups of each attribute
+    deviation: float  # of the noise in one cell
+    rows: int  # how many rows it counts
+    # of each attribute, whether its values are counted in groups, or in bits
+    grouped: tuple[bool, ...]
+    # whether tables of fewer attributes can be summed out of it: not if its margins are known from
+    # other tables only
+    summable: bool = True
+    in_bits: bool = False  # whether it counts by bits of its attributes
+    # of each released number: released less synthetic, in rows; None if not compared
+    residuals: NDArray[np.float64] | None = None
+    # of each residual, by noise and the drawing of synthetic rows
+    deviations: NDArray[np.float64] | None = None
+
+    @property
+    def cells(self) -> int:
+        return prod(self.shape)
+
+    def tells(self, own: Sequence[int]) -> bool:
+        """Return whether the table of these attributes follows from it."""
+        mine = set(self.attributes)
+        return mine >= set(own) if self.summable else mine == set(own)
+
+    def fine(self, own: Sequence[int]) -> bool:
+        """Return whether these attributes are counted value by value, or in many groups."""
+        return all(
+            size >= GROUPS or not grouped
+            for attribute, size, grouped in zip(
+                self.attributes, self.shape, self.grouped, strict=True
+            )
+            if attribute in own
+        )
+
+    @cached_property
+    def spread(self) -> float | None:
+        """The root mean square of the residuals in units of noise: near 1 if the rows follow."""
+        scores = self._scores(())
+        return None if scores is None else float(np.sqrt(np.mean(scores**2)))
+
+    def follows(self, own: Sequence[int] = ()) -> bool:
+        """Return whether the synthetic rows follow the table, or its sums over other attributes."""
+        scores = self._scores(own)
+        if scores is None:
+            return True
+        return float(np.mean(scores**2)) <= 1 + _DOUBT * math.sqrt(2 / scores.size)
+
+    def _scores(self, own: Sequence[int]) -> NDArray[np.float64] | None:
+        """Return residuals in units of noise, of the table or summed over other attributes."""
+        if self.residuals is None or self.deviations is None or not self.residuals.size:
+            return None
+        if not own or not self.summable:
+            return self.residuals / self.deviations
+        others = tuple(axis for axis, a in enumerate(self.attributes) if a not in own)
+        residual = self.residuals.reshape(self.shape).sum(axis=others)
+        variance = (self.deviations**2).reshape(self.shape).sum(axis=others)
+        return np.asarray(residual / np.sqrt(variance), dtype=np.float64)
+
+    def moved(self, own: Sequence[int]) -> float:
+        """Return the part of the rows that noise moves in a table of few groups of these."""
+        cells = prod(
+            min(size, GROUPS)
+            for a, size in zip(self.attributes, self.shape, strict=True)
+            if a in own
+        )
+        return noise_distance(self.deviation * math.sqrt(self.cells * cells), self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedError:
+    """What noise does to the distribution of a column, or of a pair of columns."""
+
+    attributes: tuple[int, ...]  # one position in the schema, or two
+    cells: int  # of their table
+    deviation: float  # the standard deviation of the noise in a count, in rows
+    distance: float  # the expected total variation distance to the exact distribution, at most 1
+    grouped: bool = False  # whether values were counted in groups
+
+    @property
+    def rank(self) -> tuple[bool, float, float]:
+        """A key that is less for the table that tells more."""
+        return self.grouped, self.distance, self.deviation
+
+    def named(self, names: Sequence[str]) -> str:
+        return " and ".join(names[attribute] for attribute in self.attributes)
+
+
+def expected_errors(tables: Iterable[Measured], order: int) -> list[ExpectedError]:
+    """Return the least error of every column (order 1) or pair (order 2) that was counted.
+
+    A method may count a column several times, in tables of its own and in tables with others. What
+    is reported is the table that tells most: the table out of which the column, or the pair, can be
+    summed with the least noise. A model that is fitted to all tables together is at least as close.
+    A column that was only counted in groups of its values, or in bits, is left out: how its rows
+    fall to the values of a group is no question of noise.
+    """
+    best: dict[tuple[int, ...], ExpectedError] = {}
+    for table in tables:
+        for error in _within(table, order):
+            known = best.get(error.attributes)
+            if known is None or error.rank < known.rank:
+                best[error.attributes] = error
+    found = (best[key] for key in sorted(best))
+    return [error for error in found if order > 1 or not error.grouped]
+
+
+def noise_by_name(tables: Iterable[Measured], names: Sequence[str]) -> dict[str, float]:
+    """Return the deviation of a value's count, for each column counted value by value."""
+    return {error.named(names): error.deviation for error in expected_errors(tables, 1)}
+
+
+def _within(table: Measured, order: int) -> Iterator[ExpectedError]:
+    """Yield the errors of all sets of so many attributes that can be summed out of a table."""
+    if table.in_bits or (not table.summable and len(table.attributes) != order):
+        return
+    for axes in combinations(range(len(table.attributes)), order):
+        cells = prod(table.shape[axis] for axis in axes)
+        deviation = table.deviation * math.sqrt(table.cells / cells)
+        distance = noise_distance(cells * deviation, table.rows)
+        grouped = any(table.grouped[axis] for axis in axes)
+        attributes = tuple(sorted(table.attributes[axis] for axis in axes))
+        yield ExpectedError(attributes, cells, deviation, distance, grouped)
 
 
 def study_tables(study: Study, steps: Sequence[Step]) -> list[Measured]:
     """Return every table that a published sum of a study tells, with the noise in its cells."""
     sums = [step for step in steps if isinstance(step, SumStep)]
-    return [table for step in sums for table in _tables_of(study, step)]
+    return [table for step in sums for table in tables_of(study, step)]
 
 
-def _tables_of(study: Study, step: SumStep) -> list[Measured]:
+def tables_of(study: Study, step: SumStep) -> list[Measured]:
     shown = step.request.shown
     own = attributes_of_bits(study.schema.sizes) if any(t.in_bits for t in shown) else None
     return [
@@ -55,8 +174,8 @@ def _tables_of(study: Study, step: SumStep) -> list[Measured]:
             name=step.name,
             attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
             shape=shape.shape,
-            deviation=math.sqrt(_variance(study, step)) / step.request.unit,
-            rows=_rows(study, step.parties),
+            deviation=math.sqrt(variance_of(study, step)) / step.request.unit,
+            rows=rows_of(study, step.parties),
             grouped=tuple(own is not None or each for each in shape.grouped),
             summable=bool(step.tables),
             in_bits=own is not None,
@@ -65,97 +184,12 @@ def _tables_of(study: Study, step: SumStep) -> list[Measured]:
     ]
 
 
-def _variance(study: Study, step: SumStep) -> float:
+def variance_of(study: Study, step: SumStep) -> float:
     return step.law.variance(study.noise_shares(len(step.parties)))
 
 
-def _rows(study: Study, parties: Collection[str]) -> int:
+def rows_of(study: Study, parties: Collection[str]) -> int:
     return sum(study.rows_of[name] for name in parties)
-
-
-def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> list[Measured]:
-    """Compare the tables of a sum with the synthetic rows, if there are any."""
-    tables = _tables_of(study, step)
-    if not synthetic.rows:
-        return tables
-    published, unit = read_cells(result, step.cells), step.request.unit
-    residuals, deviations = _residuals(
-        step.request, published, synthetic, _rows(study, step.parties), _variance(study, step)
-    )
-    whole = len(published) == sum(table.cells for table in tables)  # else a number for each table
-    ends = np.cumsum([table.cells if whole else 1 for table in tables])
-    parts = [slice(start, end) for start, end in pairwise([0, *ends])]
-    return [
-        replace(table, residuals=residuals[part] / unit, deviations=deviations[part] / unit)
-        for table, part in zip(tables, parts, strict=True)
-    ]
-
-
-def _residuals(
-    request: Request,
-    published: NDArray[np.int64],
-    synthetic: Codes,
-    rows: int,
-    variance: float,
-) -> tuple[Numbers, Numbers]:
-    """Return the residuals of a sum, in its own units, and their deviations."""
-    drawn = RowsInMemory(synthetic)
-    expected = request.answer(drawn)
-    if not isinstance(request, Contrasts):
-        return compare_counts(published, expected, rows=rows, drawn=drawn.rows, variance=variance)
-    scale = rows / drawn.rows
-    drawing = (request.squares(drawn) - expected.astype(np.float64) ** 2 / drawn.rows) * scale**2
-    return published - expected * scale, np.sqrt(variance + drawing)
-
-
-def compare_counts(
-    published: NDArray[np.int64],
-    expected: NDArray[np.int64],
-    *,
-    rows: int,
-    drawn: int,
-    variance: float,
-) -> tuple[Numbers, Numbers]:
-    """Return released less synthetic counts, and the deviation by noise and drawing."""
-    scaled = expected * (rows / drawn)
-    proportion = np.minimum(np.abs(scaled) / rows, 1)
-    drawing = np.maximum(np.abs(scaled) * (1 - proportion), 1.0) * (rows / drawn)
-    return published - scaled, np.sqrt(variance + drawing)
-
-
-def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
-    """Yield running sums: the last of them counts the rows of all parties that had a turn."""
-    coverage = step.release.coverages.by_marginal
-    own = attributes_of_bits(study.schema.sizes) if step.request.in_bits else None
-    for shape in step.tables:
-        yield Measured(
-            name=step.name,
-            attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
-            shape=shape.shape,
-            deviation=math.sqrt(step.law.variance()),
-            rows=_rows(study, coverage[tuple(shape.variables)].parties),
-            grouped=(step.request.in_bits,) * len(shape.variables),
-        )
-
-
-def related_pairs(codes: Codes) -> frozenset[tuple[int, int]]:
-    """Return the pairs whose dependence in these rows is significant.
-
-    Each is tested in all values, and in few groups, where a weak but steady relation shows.
-    """
-    pairs = tuple(combinations(range(codes.width), 2))
-    if not pairs:
-        return frozenset()
-    rows = RowsInMemory(codes)
-    margins = rows.count([(a,) for a in range(codes.width)])
-    groups = tuple(even_groups(own, codes.rows, groups=GROUPS) for own in margins)
-    coarse = GroupedTables(pairs, groups)
-    in_groups = split_tables(coarse.tables, coarse.answer(rows))
-    return frozenset(
-        pair
-        for pair, *tables in zip(pairs, rows.count(pairs), in_groups, strict=True)
-        if any(significant(table, among=2 * len(pairs)) for table in tables)
-    )
 
 
 def attributes_of_bits(sizes: Iterable[int]) -> list[int]:
@@ -175,7 +209,7 @@ def study_shares(
     for step, result in zip(steps, results, strict=True):
         if not _of_all(step, study):
             continue
-        rows = _rows(study, step.parties)
+        rows = rows_of(study, step.parties)
         shapes = [table for table in step.tables if not table.in_bits]
         tables = split_tables(shapes, read_cells(result, step.cells))
         for shape, counts in zip(shapes, tables, strict=True):

@@ -26,9 +26,9 @@ from common.release import folder as release
 from common.release.archive import zip_pieces
 from common.release.contents import Contents, copy_into, open_release
 from common.release.folder import read_schema, read_study
+from common.release.integrity import Kind, check_bytes
 from common.release.manifest import FOLDER, MANIFEST
 from common.release.synthetic_table import read_codes
-from common.release.verify import Kind, check_bytes
 from common.schema import Codes, Schema
 from common.study.document import Study
 from common.study.prior import Prior

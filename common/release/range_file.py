@@ -2,7 +2,8 @@
 
 A zip archive, as numpy's npz files are, so both tools open it: `release.json` says what it is (with
 the schema inside), `cells.npy` holds the noisy counts. The archive carries a checksum of each. It
-is written beside its name and moved there when complete, so a reader never sees half of it.
+is written beside its name and moved there when complete, so a reader never sees half of it. The
+ranges.zip of a release has one more member, `parley.json`, with the privacy statement.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,13 +27,18 @@ from common.wavelet.noisy_matrix import NoisyMatrix
 
 FORMAT = "parley range release"
 VERSION = 1
-_ABOUT, _CELLS = "release.json", "cells.npy"
+_ABOUT, _CELLS, _STATED = "release.json", "cells.npy", "parley.json"
 _READ_BYTES = 1 << 20
 _LARGEST_ABOUT = 1 << 26  # a schema of every value of every attribute stays far below
 
 
-def save(release: NoisyMatrix, path: Path | str) -> None:
-    """Write a release to a file; an existing file is replaced in one step or not at all."""
+def save(
+    release: NoisyMatrix, path: Path | str, stated: Mapping[str, object] | None = None
+) -> None:
+    """Write a release to a file; an existing file is replaced in one step or not at all.
+
+    `stated` is the content of parley.json, if it shall have one.
+    """
     about = {
         "format": FORMAT,
         "version": VERSION,
@@ -52,6 +59,18 @@ def save(release: NoisyMatrix, path: Path | str) -> None:
         archive.writestr(zipfile.ZipInfo(_ABOUT), json.dumps(about, indent=2) + "\n")
         with archive.open(zipfile.ZipInfo(_CELLS), "w", force_zip64=True) as member:
             np.lib.format.write_array(member, release.cells, allow_pickle=False)
+        if stated is not None:
+            archive.writestr(zipfile.ZipInfo(_STATED), json.dumps(stated, indent=2))
+
+
+def read_stated(path: Path | str) -> dict[str, Any]:
+    """Read the parley.json of a range release that `load` could read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            stated = json.loads(archive.read(_STATED))
+        return dict(stated)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: {_STATED} is missing or damaged: {error!r}") from None
 
 
 def load(path: Path | str, *, max_cells: int = MAX_CELLS) -> NoisyMatrix:

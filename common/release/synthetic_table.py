@@ -8,15 +8,11 @@ Published with a release, that would be a fact about a row that no budget paid f
 decides the type of every column. The categories of a categorical are a list of values, often of
 just those that occur: the values of the schema take their place.
 
-Many rows are written in blocks: drawn, decoded and formatted on every core, and written by one
-thread as they come. Every block has a random source of its own: a stream is never shared between
-threads. With a seed, the rows depend on the seed and not on the number of threads. A Parquet file
-has a row group per block, and says that its columns are of the types that pandas would have
-written.
+A table is written block by block. A Parquet file has a row group per block, and says that its
+columns are of the types that pandas would have written.
 
 A table that is not trusted is read block by block, wherever the release is. Every row is encoded,
-so a cell that is not of the schema is found wherever it is. Codes are kept of as many rows as the
-report is about; memory does not depend on the length of the table.
+so a cell that is not of the schema is found wherever it is.
 """
 
 from __future__ import annotations
@@ -33,23 +29,16 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from common.errors import InputError
-from common.marginals.threads import map_in_threads, worker_count
-from common.privacy.randomness import source_of
 from common.release.contents import Contents
 from common.schema import Codes, Schema
 from common.schema.attribute import Listed
 from common.schema.binning import Binning
 from common.schema.codes import concatenate
 from common.schema.columns import as_text, is_text
-from common.schema.decoder import decode_to_arrow
 from common.tables.csv_file import convert_options, parse_options
-from common.wording import Reporter, many, silent
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from common.methods.conditional import Draw
-    from common.release.fitted import FittedModel
 
 BLOCK_ROWS = 1 << 17  # rows of a block, and of a row group of a Parquet file
 KEPT_ROWS = 1 << 20  # so many are held for the report, and writing in one piece ends here
@@ -111,66 +100,7 @@ def _kind(column: pd.Series[Any]) -> str:
     return _BY_SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The blocks of a release: each is made on its own, by a thread or by another machine."""
-
-    fitted: FittedModel
-    rows: int
-    draw: Draw | None = None  # of rows that satisfy a condition; None for all
-
-    @property
-    def count(self) -> int:
-        """The number of blocks: one at least."""
-        return max(1, -(-self.rows // BLOCK_ROWS))
-
-    def drawn(self, number: int) -> tuple[Codes, pa.Table]:
-        """Draw the rows of a block, as codes and as values."""
-        size = min(BLOCK_ROWS, self.rows - number * BLOCK_ROWS)
-        draw = self.draw or self.fitted.draw
-        codes = draw(size, source_of(self.fitted.seed, f"rows/{number}"))
-        inside = source_of(self.fitted.seed, f"numbers/{number}")
-        return codes, decode_to_arrow(self.fitted.schema, codes, inside)
-
-
-def write_stream(
-    path: Path | BinaryIO,
-    fitted: FittedModel,
-    rows: int,
-    *,
-    draw: Draw | None = None,
-    threads: int | None = None,
-    tell: Reporter = silent,
-) -> Codes:
-    """Draw rows into a file, in memory that does not depend on their number.
-
-    An open file gets CSV. `draw` draws rows that satisfy a condition (`FittedModel.draw_where`).
-
-    Returns:
-        The first of the rows: whole blocks, until there are `KEPT_ROWS`.
-    """
-    blocks = Blocks(fitted, rows, draw)
-    (draw or fitted.draw)(1, source_of(fitted.seed, "rows"))  # made before the threads that share
-    like = fitted.decode(one_of_each(fitted.schema))
-    kept: list[Codes] = []
-    done = 0
-    with _new_file(path, fitted.schema, like) as file:
-
-        def block(number: int) -> tuple[Codes, object]:
-            codes, table = blocks.drawn(number)
-            return codes, file.formatted(table)
-
-        numbers = range(blocks.count)
-        for codes, formatted in map_in_threads(block, numbers, worker_count(threads)):
-            file.write(formatted)
-            if done < KEPT_ROWS:
-                kept.append(codes)
-            done += codes.rows
-            tell(done / max(rows, 1), f"writing rows: {many(done, 'row')}")
-    return concatenate(kept)
-
-
-def _new_file(path: Path | BinaryIO, schema: Schema, like: pd.DataFrame) -> CsvFile | ParquetFile:
+def new_file(path: Path | BinaryIO, schema: Schema, like: pd.DataFrame) -> CsvFile | ParquetFile:
     if isinstance(path, Path) and path.suffix == ".parquet":
         return ParquetFile(path, schema, like)
     return CsvFile(path, like)
@@ -294,22 +224,9 @@ def as_in_the_table(schema: Schema, codes: Codes) -> Codes:
     return Codes(tuple(columns), codes.sizes)
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasedTable:
-    """What a report is made of."""
-
-    kept: Codes  # the first rows, `KEPT_ROWS` of them at most
-    rows: int  # in all
-
-
-def read_released_table(contents: Contents, name: str, schema: Schema) -> ReleasedTable:
-    """Encode the table of a release; keep as many rows as a report is about."""
-    kept, rows = list[Codes](), 0
-    for codes in _encoded(contents, name, schema):
-        if rows < KEPT_ROWS:
-            kept.append(codes.take(slice(KEPT_ROWS - rows)))
-        rows += codes.rows
-    return ReleasedTable(concatenate(kept), rows)
+def count_rows(contents: Contents, name: str, schema: Schema) -> int:
+    """Encode the table of a release and count its rows, in memory that does not depend on them."""
+    return sum(codes.rows for codes in _encoded(contents, name, schema))
 
 
 def read_codes(contents: Contents, name: str, schema: Schema) -> Codes:

@@ -8,34 +8,28 @@ A signature by any other identity is worth as much as none, unless the caller as
 
 from __future__ import annotations
 
-import enum
-import zipfile
-import zlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from common.crypto.identities.identity import normal_fingerprint
 from common.errors import InputError, OtherVersionError, UnknownSignerError
-from common.privacy.statement import minor_version, versions
 from common.release import folder as release
-from common.release.contents import Contents, FileError, data_names, open_release, read_whole
-from common.release.manifest import (
-    FOLDER,
-    MANIFEST,
-    MOST_JSON_BYTES,
-    FileEntry,
-    Manifest,
-    Signature,
-    SignerRole,
-    sha256_of,
+from common.release.contents import Contents, open_release
+from common.release.derive import Consistency, check_consistency, other_version
+from common.release.integrity import (
+    Checked,
+    Kind,
+    Problem,
+    check_bytes,
+    name_problems,
+    require_none,
 )
+from common.release.manifest import FOLDER, Manifest, Signature, SignerRole
 from common.study.document import Study
-from common.study.standing import Standing, State, standings
+from common.study.standing import Standing, State
 from common.wording import Reporter, silent
 
-_FIRST = (0, 2)  # later versions read releases of every version from here on
 _NOT_SIGNED = (
     "are missing: the release is not signed, so files and manifest could have been changed alike. "
     "Ask for a signed one, or pass --unsigned if you know how it came here"
@@ -49,185 +43,13 @@ ON_TRUST = (
     "that each owner's number of rows was agreed, not counted",
     "that the owners' rows are true",
     "that the synthetic rows were drawn from the model",
+    "what report.html, usage.json and network.svg say: they are their maker's own word",
 )
 """What no reader of a release can check."""
 _MAKER_NOT_NAMED = (
     "nothing in the release says whose key its maker's is: compare the fingerprint with one that "
     "the maker told you, or pass that one with --signer"
 )
-
-
-class Kind(enum.StrEnum):
-    """What can be wrong with a file."""
-
-    CHANGED = "changed"
-    MISSING = "missing"
-    EXTRA = "extra"
-    SIGNATURE = "signature"
-    INCONSISTENT = "inconsistent"
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is wrong, and with which file."""
-
-    file: str
-    kind: Kind
-    detail: str
-
-    def __str__(self) -> str:
-        name = self.file if self.file.isprintable() else repr(self.file)
-        return f"{name}: {self.detail}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """What a look at the bytes of a release found."""
-
-    manifest: Manifest  # what should be there
-    manifest_bytes: bytes  # what was signed
-    signatures: tuple[Signature, ...]  # those that are right, the maker's first
-    # empty if every file is what the manifest says, and every signature right
-    problems: tuple[Problem, ...]
-
-
-def check_bytes(contents: Contents, *, tell: Reporter = silent) -> Checked:
-    """Compare every file with the manifest, and the manifest with every signature.
-
-    Files are read once, in pieces, so a table of any size will do.
-
-    Raises:
-        InputError: there is no manifest that could be compared with.
-    """
-    data = read_whole(contents, MANIFEST, most=MOST_JSON_BYTES)
-    manifest = Manifest.from_bytes(data)
-    signatures, problems = _signatures(contents, data)
-    present = set(data_names(contents))
-    problems += [
-        Problem(name, Kind.MISSING, "is in the manifest, but missing")
-        for name in sorted(manifest.files.keys() - present)
-    ]
-    problems += [
-        Problem(name, Kind.EXTRA, "is extra: the manifest does not have it")
-        for name in sorted(present - manifest.files.keys())
-    ]
-    total = sum(entry.size for entry in manifest.files.values()) or 1
-    done = 0
-    for name in sorted(present & manifest.files.keys()):
-        tell(done / total, f"reading {name}")
-        problems += _compare(contents, name, manifest.files[name])
-        done += manifest.files[name].size
-    return Checked(
-        manifest=manifest,
-        manifest_bytes=data,
-        signatures=tuple(signatures),
-        problems=tuple(problems),
-    )
-
-
-def _compare(contents: Contents, name: str, expected: FileEntry) -> list[Problem]:
-    if contents.sizes()[name] != expected.size:
-        found = contents.sizes()[name]
-        detail = f"has changed: {found:,} bytes instead of {expected.size:,}"
-        return [Problem(name, Kind.CHANGED, detail)]
-    try:
-        with contents.open(name) as stream:
-            actual = sha256_of(stream, most=expected.size)
-    except (InputError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        return [Problem(name, Kind.CHANGED, f"has changed: it cannot be read ({error})")]
-    if actual != expected:
-        return [Problem(name, Kind.CHANGED, "has changed: its SHA-256 is not the manifest's")]
-    return []
-
-
-def _signatures(contents: Contents, manifest: bytes) -> tuple[list[Signature], list[Problem]]:
-    found: list[Signature] = []
-    problems: list[Problem] = []
-    for file in contents.sizes():
-        if not file.startswith(f"{FOLDER}/"):
-            continue
-        try:
-            data = read_whole(contents, file, most=MOST_JSON_BYTES)
-            with contents.blaming(file):
-                signature = Signature.from_bytes(data, file)
-                signature.require(manifest)
-        except FileError as error:
-            detail = f"the signature is wrong: {error.why}"
-            problems.append(Problem(file, Kind.SIGNATURE, detail))
-        else:
-            found.append(signature)
-    found.sort(key=lambda each: (each.role is SignerRole.PARTY, each.name))
-    makers = [each for each in found if each.role is not SignerRole.PARTY]
-    problems += [
-        Problem(each.file, Kind.SIGNATURE, "is a second maker's signature. A release has one maker")
-        for each in makers[1:]
-    ]
-    return found, problems
-
-
-@dataclass(slots=True)
-class Consistency:
-    """What a comparison of the files with each other found."""
-
-    study: Study | None = None  # what the owners agreed on, if there were several
-    privacy: Mapping[str, Any] = field(default_factory=dict)  # the privacy statement
-    results: tuple[bytes, ...] = ()  # what was published during the study
-    derived: bool = False  # whether statement and model follow from the study and the results
-    problems: list[Problem] = field(default_factory=list)  # files that contradict another file
-    not_checked: list[str] = field(default_factory=list)  # what could not be looked at, and why
-    made_by: str | None = None  # the other version of parley that made it, if that is the reason
-    other_forms: list[str] = field(default_factory=list)  # what an earlier version wrote otherwise
-    is_earlier: bool = False  # whether an earlier version of parley made it
-
-    @property
-    def owners(self) -> tuple[Standing, ...]:
-        """How each owner stands to the sums, if the study may miss some."""
-        if self.study is None or not self.study.may_miss:
-            return ()
-        missing, left = self.privacy["missing"], self.privacy.get("left", ())
-        sums = len(self.results)
-        return tuple(standings(self.study.parties, sums=sums, missing=missing, left=left))
-
-    def blame(self, file: str, *, why: str) -> None:
-        """Record a file that is not what the other files say it must be."""
-        self.problems.append(Problem(file, Kind.INCONSISTENT, why))
-
-    def blame_form(self, file: str, *, why: str) -> None:
-        """Record words or a layout that differ, which those of an earlier version may."""
-        if self.is_earlier:
-            self.other_forms.append(file)
-        else:
-            self.blame(file, why=why)
-
-
-def other_version(manifest: Manifest) -> str | None:
-    """Return the version of parley that made a release, if it is not the running version."""
-    made_by = str(manifest.versions.get("parley"))
-    return None if made_by == versions()["parley"] else made_by
-
-
-def is_earlier(version: str) -> bool:
-    """Return whether releases of a version can be derived here: from 0.2 to the running version."""
-    made_by, running = minor_version(version), minor_version(versions()["parley"])
-    return made_by is not None and running is not None and _FIRST <= made_by <= running
-
-
-def name_problems(manifest: Manifest) -> list[Problem]:
-    """Report files of the manifest that a release of this kind does not have, or lacks."""
-    listed, tables = manifest.files.keys(), release.TABLES
-    needed = release.files_besides_the_table(listed, study=manifest.study is not None)
-    problems = [
-        Problem(name, Kind.MISSING, "is missing: every release of this kind has it")
-        for name in sorted(needed - listed)
-    ]
-    problems += [
-        Problem(name, Kind.EXTRA, "is extra: no release of this kind has such a file")
-        for name in sorted(listed - needed - set(tables))
-    ]
-    if len(listed & set(tables)) != 1:
-        words = f"a release has exactly one of {', '.join(tables)}"
-        problems.append(Problem(tables[0], Kind.MISSING, words))
-    return problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,9 +102,7 @@ class Verified:
         If there is none, raise UnknownSignerError if no signature is by an identity to expect, and
         OtherVersionError if another version made the release.
         """
-        if self.problems:
-            listed = "\n".join(f"- {problem}" for problem in self.problems)
-            raise InputError(f"{self.where} is not a release to rely on:\n{listed}")
+        require_none(self.where, self.problems)
         if self.unknown_signers:
             raise UnknownSignerError(f"{self.where}: NOT VERIFIED. {self.unknown_signers}")
         if self.other_version is not None and not allow_other_version:
@@ -386,8 +206,6 @@ def _consistency(contents: Contents, checked: Checked, tell: Reporter) -> Consis
     """Compare the files with each other, if they are what the manifest says."""
     if checked.problems or name_problems(checked.manifest):
         return Consistency(not_checked=["whether the files agree: some have changed"])
-    from common.release.derive import check_consistency  # takes a while to load
-
     return check_consistency(contents, checked, tell=tell)
 
 

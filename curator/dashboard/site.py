@@ -18,7 +18,7 @@ from common.errors import InputError
 from common.release.archive import zip_pieces
 from common.release.contents import FolderContents
 from common.release.folder import cautions_of
-from common.release.report.page import Markup
+from common.report.page import Markup
 from common.service.process import Clock
 from common.service.web.exchange import Request, Response, download, see_other, text
 from common.service.web.feed import Feed

@@ -33,13 +33,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from common.analysis.evaluation import marginal_sets, total_variation
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
 from common.marginals import count
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
-from common.release.evaluation import marginal_sets, total_variation
 from common.schema import Codes, Schema
 from common.schema.attribute import Attribute
 from common.schema.codes import NO_GROUPS, Groups

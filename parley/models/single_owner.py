@@ -29,12 +29,7 @@ from common.bayes.privbayes.mechanism import fit_privbayes
 from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score
 from common.errors import InputError
-from common.privacy.budget import parse_epsilon
-from common.privacy.randomness import source_of
-from common.release.fitted_privbayes import FittedPrivBayes
-from common.release.fitted_privelet import FittedPrivelet
-from common.release.fitted_study import FittedStudy
-from common.release.single_owner import (
+from common.fitted.single_owner import (
     OWNER,
     AnySchema,
     AnyTable,
@@ -44,11 +39,14 @@ from common.release.single_owner import (
     statement_of,
     warn_of_large,
 )
+from common.privacy.budget import parse_epsilon
+from common.privacy.randomness import source_of
 from common.schema import Schema
 from common.schema.toml import refuse_unknown
 from common.wavelet import plan_privelet, privelet
 from common.wavelet.decisions import METHODS
 from common.wording import Reporter, silent
+from parley.reader.fitted import FittedPrivBayes, FittedPrivelet, FittedStudy
 from parley.simulation.study import run_in_process
 
 

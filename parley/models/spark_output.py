@@ -20,9 +20,10 @@ import curator
 import parley
 import party
 from common.errors import InputError
+from common.fitted.drawing import Blocks
+from common.fitted.model import FittedModel
 from common.privacy.randomness import source_of
-from common.release.fitted import FittedModel
-from common.release.synthetic_table import BLOCK_ROWS, Blocks, one_of_each
+from common.release.synthetic_table import BLOCK_ROWS, one_of_each
 from common.schema.columns import is_text
 from party.sources.kinds.spark import quiet, ship
 

@@ -30,8 +30,8 @@ import pyarrow.parquet
 from common.crypto.key_files import load_identity, no_passphrase
 from common.errors import LocalError, ParleyError
 from common.files import read
+from common.fitted.single_owner import Table, as_arrow
 from common.methods.registry import new_study
-from common.release.single_owner import Table, as_arrow
 from common.release.verify import Verified, verify
 from common.schema import Schema
 from common.service.process import system_clock

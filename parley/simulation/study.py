@@ -16,12 +16,7 @@ from typing import Unpack
 
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
-from common.methods.criteria import verdicts
-from common.methods.registry import method_of, new_study, run_of
-from common.privacy.randomness import source_of
-from common.release.fitted_study import FittedStudy
-from common.release.prior import PriorRelease, read_prior
-from common.release.single_owner import (
+from common.fitted.single_owner import (
     AnySchema,
     Owners,
     as_schema,
@@ -29,12 +24,17 @@ from common.release.single_owner import (
     owners_of,
     warn_of_large,
 )
+from common.methods.criteria import verdicts
+from common.methods.registry import method_of, new_study, run_of
+from common.privacy.randomness import source_of
+from common.release.prior import PriorRelease, read_prior
 from common.study.accounting import account, statement_of
 from common.study.document import Study
 from common.study.members import Member
 from common.study.terms import Terms
 from common.study.transcript import transcript_of
 from common.wording import Reporter, silent
+from parley.reader.fitted import FittedStudy
 from parley.simulation.in_process import run_study
 
 

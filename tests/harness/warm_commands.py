@@ -26,7 +26,7 @@ with socket.socket(socket.AF_UNIX) as line:
     answer = line.recv(4)
 sys.exit(struct.unpack("!i", answer)[0] if answer else 70)
 """
-MODULES = ("parley.cli.main", "common.release.loading", "parley.simulation.study", "scipy.special")
+MODULES = ("parley.cli.main", "parley.reader.fitted", "parley.simulation.study", "scipy.special")
 
 
 @contextmanager

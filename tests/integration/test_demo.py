@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from common.errors import LocalError
-from common.release.loading import load
-from common.release.writing import write_release
+from common.report.writing import write_release
 from common.schema import Schema
 from common.service.database import Database
 from common.study.document import Study
 from parley import PrivBayes
 from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
+from parley.reader.fitted import load
 from parley.simulation.consortium import Consortium
 from parley.simulation.population import demo_schema_toml, make_population
 from party.countersigning import countersign

@@ -88,7 +88,7 @@ def test_a_release_of_another_version_is_kept_only_if_the_owner_says_so(
     monkeypatch,
 ):
     hub.finish()
-    monkeypatch.setattr("common.release.verify.versions", lambda: {"parley": "99"})
+    monkeypatch.setattr("common.release.derive.versions", lambda: {"parley": "99"})
     refused = fetch(parley, hub)
     assert refused.code == 6
     assert "NOT VERIFIED" in refused.err

@@ -25,6 +25,7 @@ protocol/reproductions/test_seats_taken_in_opposite_orders: party/client/context
 integration/test_spark: parley/models/spark_output
 integration/test_streams: party/client/connection
 integration/test_study_over_grpc: curator/server/service
+protocol/test_hybrid_recoverable_sums: common/crypto/sums/missing_lists common/crypto/sums/sum_keys
 protocol/test_recoverable_sums: common/crypto/sums/recovery
 protocol/test_secure_sum: common/crypto/sums/plan common/crypto/sums/ring
   common/crypto/sums/secure_sum common/crypto/sums/words
@@ -38,12 +39,15 @@ unit/curator/test_studies: curator/store/records
 unit/parley/cli/commands/test_curator_study: curator/operations
 unit/parley/cli/commands/test_keys: common/wire/pki/keyring
 unit/parley/cli/commands/test_service: party/backup
-unit/parley/cli/commands/test_verify: common/release/derive common/release/verify
-unit/parley/test_python_api: common/release/fitted common/release/loading parley/models/single_owner
+unit/parley/cli/commands/test_verify: common/release/derive common/release/model_file
+  common/release/stated common/release/verify
+unit/parley/test_python_api: common/fitted/loading common/fitted/model parley/models/single_owner
+  parley/reader/fitted
 unit/party/sources/kinds/test_files: common/tables/files
 unit/party/test_what_a_curator_sees: party/client/session party/client/watches
 unit/party/ui/test_site: party/ui/pages
-unit/release/test_archive: common/release/contents
+unit/fitted/test_study: common/release/replay
+unit/release/test_archive: common/release/contents common/release/integrity
 unit/schema/test_conditions: common/schema/domains
 unit/tables/test_table_file: common/tables/csv_file
 """

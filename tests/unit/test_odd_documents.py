@@ -20,7 +20,6 @@ from common.errors import InputError
 from common.methods.registry import methods, run_of
 from common.privacy.randomness import SeededRandomSource
 from common.release.archive import finish
-from common.release.loading import load
 from common.release.manifest import Manifest, Signature, Signer, SignerRole
 from common.release.verify import verify
 from common.schema.schema import Schema
@@ -28,6 +27,7 @@ from common.schema.toml import toml
 from common.study.document import Study
 from curator.settings import curator_settings
 from parley.cli.main import main
+from parley.reader.fitted import load
 from party.owner.policy import SAMPLE, Policy
 from party.settings import party_settings, source_settings
 

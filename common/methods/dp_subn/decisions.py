@@ -1,7 +1,7 @@
 """What DP-SUBN settles before any row is looked at: all of it follows from public values.
 
 `SETTINGS` are the keys of the table `[dp-subn]` of study.toml; `parley methods` prints them.
-A new study in profile `sound` has `budget`, `consistency` and `reuse` by forecast
+A new study in profile `sound` has `budget`, `views`, `consistency` and `reuse` by forecast
 (`common.methods.dp_subn.forecast`).
 
 The degrees limit the table of an attribute and its parents. On binary data the degree decides: k
@@ -44,6 +44,7 @@ _MOST_PARENT_SETS = 1 << 14
 _CAPS = "most_parents, most_cells or most_candidate_cells"
 _MOST_PARENTS = 16  # caps have caps: a node works on them before an owner can see how long it takes
 SWITCH = one_of(("off", "on"))
+HALVES = "halves"
 SETTINGS = {
     "budget": Setting(
         parts(len(PHASES)), "1:1:1:1",
@@ -52,7 +53,7 @@ SETTINGS = {
     "theta_tables": Setting(above_zero, "6", "usefulness of the published tables, for k"),
     "theta_frontier": Setting(above_zero, "2", "usefulness of the search frontier, for k'"),
     "degree": Setting(
-        between(0, _MOST_PARENTS), "by usefulness", "k itself; binary encoding only"
+        between(0, _MOST_PARENTS), "by usefulness", "k itself; binary encoding only, but for 0"
     ),
     "frontier_degree": Setting(
         between(0, _MOST_PARENTS), "by usefulness", "k' itself; binary encoding only"
@@ -61,7 +62,9 @@ SETTINGS = {
         one_of(("phase", "total")), "phase", "by the phase's part of epsilon, or by the total"
     ),
     "views": Setting(
-        one_of(("optimal", "printed")), "optimal", "of phase 1; printed: the paper's Algorithm 2"
+        one_of(("optimal", "printed", HALVES)), "optimal",
+        "of phase 1; printed: the paper's Algorithm 2; halves: the agreement of halves, and no "
+        "network if it shows no dependence",
     ),
     "consistency": Setting(SWITCH, "off", "on: tables agree, are not negative, sum to the rows"),
     "reuse": Setting(SWITCH, "off", "on: tables are combined with the sums of phases 1 and 3"),
@@ -107,7 +110,7 @@ class Settings:
         if binary and study.profile == "paper":
             values.setdefault("views", "printed")
         found = cls(**values)
-        if not binary and (found.degree is not None or found.frontier_degree is not None):
+        if not binary and (found.degree or found.frontier_degree is not None):
             raise InputError(
                 "dp-subn.degree: on attributes with domains of their own the cells decide, not a "
                 'degree. Use encoding = "binary", or theta_tables and most_cells'
@@ -116,7 +119,18 @@ class Settings:
             raise InputError(
                 'dp-subn.views: Algorithm 2 is for binary attributes. Use encoding = "binary"'
             )
+        if found.views == HALVES:
+            _check_halves(study)
         return found
+
+
+def _check_halves(study: Study) -> None:
+    """Refuse, with InputError, phase 1 by halves where it is not offered."""
+    if study.encoding == "binary" or study.profile == "paper":
+        raise InputError(
+            "dp-subn.views: halves are those of attributes with domains of their own, and not the "
+            'paper\'s. Use encoding = "own" and profile = "sound", or views = "optimal"'
+        )
 
 
 _DEFAULTS = Settings()
@@ -159,7 +173,7 @@ def network_limit(
     width, theta = len(sizes), settings.theta_tables
     if not is_binary(sizes):
         useful = cell_limit(rows=rows, attributes=width, epsilon=epsilon, theta=theta)
-        return _by_cells(sizes, useful, settings)
+        return _by_cells(sizes, 0 if settings.degree == 0 else useful, settings)
     computed = choose_degree(rows=rows, attributes=width, epsilon=epsilon, theta=theta)
     useful = computed if settings.degree is None else settings.degree
     degree = affordable_degree(
@@ -264,7 +278,7 @@ def decisions(study: Study) -> list[Decision]:
         updates = "noise replacement, party by party"
     return [
         Decision("budget", budget),
-        Decision("views of the correlations", settings.views),
+        Decision("views of the correlations", _views(settings)),
         _limit("k, for the network", plan, plan.network, settings.theta_tables),
         _limit("k', for the frontier", plan, plan.frontier, settings.theta_frontier),
         Decision("structure update", updates),
@@ -280,6 +294,12 @@ def no_network(method: str, *, projected: bool) -> Decision:
         "columns. All of the budget buys single columns, drawn independently of each other."
     )
     return Decision("parents of an attribute (k)", words, caution if projected else None)
+
+
+def _views(settings: Settings) -> str:
+    if settings.views != HALVES:
+        return settings.views
+    return "the agreement of halves; if it shows no dependence, all that is left buys margins"
 
 
 def _estimates(settings: Settings) -> list[Decision]:

@@ -1,6 +1,6 @@
 """The parts of a site's pages, and the files that pages are made of.
 
-`common.release.report.page` makes every tag; text is escaped there.
+`common.report.page` makes every tag; text is escaped there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from common import wording
-from common.release.report.page import Markup, element, joined
+from common.report.page import Markup, element, joined
 from common.service.web.exchange import HTML, TEXT, Response
 
 _KINDS = {
@@ -40,10 +40,9 @@ def asset(package: str, name: str) -> Asset:
 
 
 def shared_assets() -> Mapping[str, Asset]:
-    return {
-        f"/{name}": asset("common.service.web", name)
-        for name in ("style.css", "login.js", "icon.svg")
-    }
+    files = {"/style.css": "style.css", "/login.js": "login.js", "/help": "help.html"}
+    own = {path: asset("common.service.web", name) for path, name in files.items()}
+    return {**own, "/icon.svg": asset("common.report", "mark.svg")}
 
 
 def filled(template: str, **values: str) -> bytes:

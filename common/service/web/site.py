@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from common.errors import InputError, ParleyError, PolicyError
-from common.release.report.page import element
+from common.report.page import element
 from common.service.process import RateLimit
 from common.service.web.exchange import Request, Response, see_other, text
 from common.service.web.pages import Asset, filled, shared_assets

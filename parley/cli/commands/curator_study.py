@@ -209,3 +209,30 @@ def missing(
     if not done:
         console.warn("no curator runs on this state now, or it is busy: it goes on when it can")
     return WithoutOwner.of(record, missing=owner, done=done)
+
+
+@dataclass(frozen=True)
+class ReceivedDigests(Result):
+    """The SHA-256 of every message of each owner, in order."""
+
+    study: StudyId
+    parties: Mapping[str, Sequence[bytes]]
+
+    def lines(self) -> Iterator[str]:
+        for party, digests in self.parties.items():
+            for number, digest in enumerate(digests, start=1):
+                yield f"{party} {number:>4}  {digest.hex()}"
+
+
+@command(app)
+def received(study: KnownStudy, *, config: Config = None) -> ReceivedDigests:
+    """List the SHA-256 of every message that was received from each owner, in order.
+
+    For an auditor, who compares it with what an owner's node says that it sent: `parley party
+    audit --received FILE`. Digests stay when messages are wiped.
+    """
+    with open_store(curator_settings(config, os.environ).values) as store:
+        record = find_record(store, study)
+        members = store.members(record.study)
+        digests = {party: store.inbox.digests(record.study, party) for party in members}
+    return ReceivedDigests(record.study, digests)

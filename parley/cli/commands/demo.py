@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
+from common.analysis.evaluation import Evaluation, evaluate
 from common.privacy.randomness import SeededRandomSource
 from common.release import folder as release
-from common.release.evaluation import Evaluation, evaluate
-from common.release.report.evaluation_page import evaluation_page
+from common.report.evaluation_page import evaluation_page
 from common.schema import Schema
 from common.study.document import DEFAULT_METHOD
 from common.tables import read_table
@@ -117,7 +117,7 @@ def demo(
         parts = at_random(people, len(_HOSPITALS), SeededRandomSource(f"{_SEED}/hospitals"))
         owners = dict(zip(_HOSPITALS, parts.values(), strict=True))
         _, refusals = run_in_processes(owners, schema, terms, folder, timeout_s=_TIMEOUT_S)
-        synthetic = read_table(folder / release.table_name("csv"), schema).encode(schema)
+        synthetic = read_table(folder / release.table_name("csv"), schema)
         with console.progress("comparing with the population"):
             compared = evaluate(people, synthetic, schema)
     # Beside the release, not in it: a release is what the curator and the owners signed.

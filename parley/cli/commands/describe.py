@@ -8,15 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from common.release.diagnostics import Diagnostics, PairFacts, Verdict
+from common.analysis.diagnostics import Diagnostics, PairFacts, Verdict
 from common.release.folder import verdict_lines
-from common.release.loading import load
 from common.release.registry_entry import registry_entry
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import Release, not_private, promise_words
 from parley.cli.result import FOR_PEOPLE, JsonOnly, Result, command
+from parley.reader.fitted import load
 
 app = new_app()
 

@@ -9,16 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from common.analysis import statistics as kinds
+from common.analysis.estimates import Estimate
+from common.analysis.replicates import SEED, TABLES, check_tables
+from common.analysis.statistics import Statistic
 from common.errors import InputError
-from common.release import statistics as kinds
-from common.release.estimates import Estimate, ModelCount
-from common.release.fitted import SEED
-from common.release.fitted_privbayes import FittedPrivBayes
-from common.release.fitted_privelet import FittedPrivelet
-from common.release.fitted_study import FittedStudy
-from common.release.loading import Loaded, load
-from common.release.replicates import TABLES, check_tables
-from common.release.statistics import Statistic
+from common.fitted.counts import ModelCount
 from common.schema import Schema
 from common.schema import query as language
 from common.schema.conditions import Condition, parse
@@ -26,6 +22,7 @@ from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import Release, not_private
 from parley.cli.result import FOR_PEOPLE, Result, command
+from parley.reader.fitted import FittedPrivBayes, FittedPrivelet, FittedStudy, Loaded, load
 
 app = new_app()
 

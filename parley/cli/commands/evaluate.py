@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
+from common.analysis.evaluation import LOSSES, MEANING, Evaluation, far_off
+from common.analysis.evaluation import evaluate as compare
 from common.errors import InputError
+from common.fitted.loading import is_release_zip, synthetic_table
 from common.privacy.budget import parse_epsilon
 from common.release import folder as release
-from common.release.evaluation import LOSSES, MEANING, Evaluation, far_off
-from common.release.evaluation import evaluate as compare
-from common.release.loading import is_release_zip, synthetic_table
-from common.release.report.evaluation_page import evaluation_page
+from common.report.evaluation_page import evaluation_page
 from common.schema import Schema
 from common.tables import read_table
 from common.wording import many

@@ -1,4 +1,4 @@
-"""`parley party ledger`, `transcript` and `countersign`: what an owner has on record.
+"""`parley party ledger`, `transcript`, `countersign` and `audit`: what an owner has on record.
 
 `owner_context` opens the files of an owner, for all commands of `parley party`.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from json import loads
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,12 +22,13 @@ from common.privacy.spending import Spending
 from common.privacy.spending import fraction_words as shown
 from common.release.manifest import Signature
 from common.service.process import software, system_clock
+from common.study.document import Study
 from common.study.ids import StudyId
 from common.study.transcript import Phases
 from common.wording import many, moment
 from parley.cli import console
-from parley.cli.options import Config, Release, passphrase_in
-from parley.cli.result import Result
+from parley.cli.options import Config, Release, StudyFile, passphrase_in
+from parley.cli.result import FOR_PEOPLE, Result
 from party.app import address_of, party_context
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
@@ -36,6 +38,9 @@ from party.owner.policy import Policy
 from party.settings import PartySettings, open_file, open_ledger, party_settings, source_settings
 from party.sources.settings import OwnersTable
 from party.totals import Totals, Unit, mixture
+
+if TYPE_CHECKING:
+    from party.auditing import AuditReport
 
 
 @contextmanager
@@ -238,3 +243,74 @@ def countersign(release: Release, *, config: Config = None) -> Countersigned:
             release, settings, passphrase=passphrase_in(settings.passphrase_file), tell=tell
         )
     return Countersigned(release, signature)
+
+
+@dataclass(frozen=True)
+class Wiped(Result):
+    """A study of which nothing is kept for an audit."""
+
+    study: StudyId
+    name: str = field(metadata=FOR_PEOPLE)
+    wiped: bool = True
+
+    def lines(self) -> Iterator[str]:
+        yield f"wiped what was kept of {self.name}"
+
+
+@dataclass(frozen=True)
+class Audited(Result):
+    """What a replay of a study showed."""
+
+    report: AuditReport
+    name: str
+
+    def as_json(self) -> object:
+        return self.report.as_json()
+
+    def lines(self) -> Iterator[str]:
+        yield from self.report.sentences()
+
+    def require(self) -> None:
+        if not self.report.passed:
+            raise InputError(f"study {self.name!r}: the audit failed. The lines above say where")
+
+
+def audit(
+    study: StudyFile,
+    *,
+    received: Annotated[
+        Path | None,
+        typer.Option(help="What `parley curator study received --json` wrote at the curator."),
+    ] = None,
+    wipe: Annotated[
+        bool, typer.Option("--wipe", help="Wipe what is kept of the study, and audit nothing.")
+    ] = False,
+    config: Config = None,
+) -> Result:
+    """Replay an ended study: do our answers follow from our rows?
+
+    For an auditor who is trusted with our rows. Needs `keep_for_audit` in the policy when the study
+    ended, the table as it was, and the study.toml, which is in the release. Exit code 3 if an
+    answer does not follow.
+    """
+    from party import auditing
+
+    document = Study.load(study)
+    with owner_context(config) as context:
+        if wipe:
+            context.journal.wipe_kept(document.digest)
+            return Wiped(document.digest, document.name)
+        digests = None if received is None else _received_by(received, document, context.name)
+        return Audited(auditing.audit(document, context, received=digests), document.name)
+
+
+def _received_by(path: Path, study: Study, party: str) -> list[str]:
+    """Read the digests of a party's messages from the curator's record."""
+    try:
+        record = loads(path.read_text("utf-8"))
+        listed = record["parties"][party] if record["study"] == study.digest.hex() else None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not the curator's record of {party!r}: {error}") from None
+    if listed is None:
+        raise InputError(f"{path}: the record is of another study")
+    return [str(digest) for digest in listed]

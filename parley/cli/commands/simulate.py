@@ -15,13 +15,12 @@ import pandas as pd
 import typer
 
 from common.errors import InputError, NotCountersignedError
+from common.fitted.single_owner import Table
 from common.privacy.randomness import source_of
 from common.release import folder as release
-from common.release.fitted_study import FittedStudy
 from common.release.manifest import Signer, SignerRole
 from common.release.prior import read_prior
-from common.release.single_owner import Table
-from common.release.writing import write_release
+from common.report.writing import write_release
 from common.schema import Schema
 from common.study.terms import Terms
 from common.tables import TableFile
@@ -30,6 +29,7 @@ from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.result import Result, command, plain
 from parley.cli.study_options import option_of, taking_terms, tell_decisions
+from parley.reader.fitted import FittedStudy
 from parley.simulation.consortium import Consortium
 from parley.simulation.in_process import FITTING
 from parley.simulation.partition import PeopleRows, at_random, by_column, tables_of_people

@@ -12,17 +12,17 @@ import typer
 
 from common.bayes.privbayes.decisions import MOST_CANDIDATE_CELLS, MOST_PARENT_SETS
 from common.errors import InputError, PrivacyWarning
+from common.fitted.model import FittedModel
 from common.release import folder as release
-from common.release.fitted import FittedModel
-from common.release.fitted_study import FittedStudy
 from common.release.manifest import Signer, SignerRole
-from common.release.writing import write_release
+from common.report.writing import write_release
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.result import Result, command
 from parley.cli.study_options import one_of, option_of
 from parley.models.single_owner import PrivBayes, Privelet, Subn
+from parley.reader.fitted import FittedStudy
 
 app = new_app()
 

@@ -8,8 +8,8 @@ from common.crypto.identities.identity import Identity
 from common.privacy.randomness import SeededRandomSource
 from common.release.archive import finish
 from common.release.contents import open_release
+from common.release.integrity import check_bytes
 from common.release.manifest import Signer, SignerRole
-from common.release.verify import check_bytes
 
 CURATOR = Signer(
     role=SignerRole.CURATOR, name="hub", identity=Identity.generate(SeededRandomSource("hub"))

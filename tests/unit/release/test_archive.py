@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from common.errors import InputError
 from common.release.archive import add_signature, finish, zip_pieces
 from common.release.contents import FileError, FolderContents, open_release, read_json
+from common.release.integrity import Kind, check_bytes
 from common.release.manifest import MANIFEST
-from common.release.verify import Kind, check_bytes
 from tests.unit.release.conftest import CURATOR, NORTH, STUDY, problems
 
 

@@ -9,6 +9,7 @@ from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.release.archive import add_signature
+from common.release.integrity import Kind
 from common.release.manifest import (
     MANIFEST,
     FileEntry,
@@ -19,7 +20,6 @@ from common.release.manifest import (
     sha256_of,
     strict_json,
 )
-from common.release.verify import Kind
 from tests.harness.vectors import negative
 from tests.unit.release.conftest import CURATOR, NORTH, problems
 

@@ -3,10 +3,10 @@
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import parley
+from common.analysis.diagnostics import Verdict, noise_caution
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Noise
 from common.methods.subn_plus.requests import Contrasts, GroupedTables
@@ -14,12 +14,10 @@ from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
 from common.privacy.sensitivity import Sensitivity
-from common.release.diagnostics import Verdict, expected_errors, noise_caution
-from common.release.measured import _residuals, study_shares, study_tables
-from common.schema import Codes
+from common.release.measured import expected_errors, study_shares, study_tables
 from common.study.document import Study
 from common.study.members import Member
-from common.study.requests import RowsInMemory, TableRequest
+from common.study.requests import TableRequest
 from common.study.steps import SumStep
 from common.study.sums import encode_result
 from parley.simulation.population import demo_schema_toml, make_population
@@ -136,46 +134,6 @@ def test_a_column_is_judged_by_the_table_that_tells_most_about_it():
     both = errors([*steps, step(TOGETHER, scale=400)], 1)
     assert both[0] == letter
     assert "1 of 2 columns (colour)" in noise_caution(both, SCHEMA.names)
-
-
-def test_residuals_show_a_model_that_does_not_follow_what_was_measured():
-    """A study that measured a strong pair, beside rows in which the pair is independent."""
-    rng = np.random.default_rng(1)
-    first = rng.integers(0, 2, 3_000)
-    frame = pd.DataFrame({"x": first == 1, "y": first == 1})
-    schema = parley.Schema.from_toml(
-        '[[attribute]]\nname = "x"\nkind = "boolean"\n[[attribute]]\nname = "y"\nkind = "boolean"\n'
-    )
-    made = parley.PrivBayes(epsilon=1, seed=1).fit(frame, schema)
-    assert made.diagnose(made.sample_codes()).pairs[0, 1].verdict is Verdict.SAFE
-    apart = Codes.from_columns([first, rng.permutation(first)], schema.sizes)
-    facts = made.diagnose(apart).pairs[0, 1]
-    assert facts.verdict is Verdict.CARE
-    assert "do not follow" in facts.reason
-
-
-def test_contrasts_of_rows_that_follow_are_off_by_their_noise_and_drawing():
-    rng = np.random.default_rng(3)
-    groups = (tuple(value // 4 for value in range(20)), (0, 1), (0, 1, 2))
-    request = Contrasts(((0, 1), (0, 2), (1, 2)), groups)
-    sizes, rows = (20, 2, 3), 4_000
-    first = rng.integers(0, 20, rows)
-    real = Codes.from_columns([first, first % 2, rng.integers(0, 3, rows)], sizes)
-    noise = 1_000.0
-
-    def spread(claimed):
-        found = []
-        for _ in range(20):
-            drawn = real.take(rng.integers(0, rows, rows // 2))
-            exact = request.answer(RowsInMemory(real))
-            published = exact + rng.normal(0, noise, len(exact)).round().astype(np.int64)
-            residuals, deviations = _residuals(request, published, drawn, rows, claimed**2)
-            found.append(residuals / deviations)
-        return float(np.mean(np.square(found)))
-
-    assert 0.85 < spread(noise) < 1.15
-    assert spread(0.7 * noise) > 1.15
-    assert spread(1.3 * noise) < 0.85
 
 
 def test_contrasts_tell_the_tables_of_their_pairs():

@@ -11,7 +11,7 @@ import pytest
 import parley
 from common.errors import InputError
 from common.release.registry_entry import registry_entry
-from common.release.writing import write_release
+from common.report.writing import write_release
 from common.schema import Schema
 from parley.cli.main import main
 

@@ -36,7 +36,7 @@ def test_an_impossible_range_has_no_rows_and_no_noise():
         found = fitted.count(query)
         assert (found.value, found.standard_deviation, found.low, found.high) == (0, 0, 0, 0)
     assert fitted.count("age > 15 and job = farm").standard_deviation > 0
-    assert fitted.diagnose(fitted.sample_codes()).measured[0].deviation > 0
+    assert fitted.diagnostics.measured[0].deviation > 0
 
 
 @pytest.mark.parametrize("method", ["privelet+", "privelet", "privelet*"])

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.release.evaluation import evaluate, noisy_majority
+from common.analysis.evaluation import evaluate, noisy_majority
 from common.schema import Codes, Schema
 
 SCHEMA = """

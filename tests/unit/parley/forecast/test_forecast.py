@@ -7,13 +7,13 @@ from statistics import fmean
 import numpy as np
 import pytest
 
+from common.analysis.evaluation import marginal_sets, total_variation
 from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.registry import run_of
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
-from common.release.evaluation import marginal_sets, total_variation
-from common.release.refit import replay
+from common.release.replay import replay
 from common.schema import Schema
 from common.schema.codes import concatenate
 from common.study.steps import ReplaceStep, SumStep

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.analysis.evaluation import total_variation
+from common.bayes.contingency import cramers_v
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
 from common.marginals import count
-from common.release.evaluation import total_variation
-from common.release.report.relations import cramers_v
 from common.schema import Codes, Schema
 from parley.forecast.trial import StandInRows, Trial, _dealt_out, simulated
 from parley.simulation.population import demo_schema_toml

@@ -114,7 +114,7 @@ def test_the_text_says_cost_queries_departures_and_verdict():
     text = reviewed().text()
     for part in (
         "epsilon 0.75 for each of our rows",
-        "Earlier studies spent 1 of a row; 2.25 would be left",
+        "Earlier studies spent 1 of a row. Left for later studies: 2.25 of ",
         "It publishes 6,000 synthetic rows and the model they are drawn from: method subn+",
         "It reads 1 column of ours, and no other:",
         "a: false, true",
@@ -304,7 +304,7 @@ def test_a_study_of_people_is_told_in_people():
     for part in (
         "It charges epsilon 0.75 for each person in our rows",
         "likelier with one person's rows than with any others",
-        "Earlier studies spent 0 of a person; 2.25 would be left",
+        "Earlier studies spent 0 of a person. Left for later studies: 2.25 of ",
         "a person that was in all of ours will have paid epsilon 0.75 in studies of",
         "of people, and for each of its rows epsilon 1 in studies of rows",
     ):
@@ -318,3 +318,14 @@ def test_under_a_delta_two_identifiers_cost_more_than_twice():
     concentrated = reviewed(rows_per_person=1, cost=rho_of(Fraction(1), delta), delta=delta)
     (line,) = [each for each in concentrated.limits if "two identifiers" in each]
     assert "pays more than twice: epsilon about 2.06988" in line
+
+
+def test_what_is_left_of_this_year_is_said_where_the_policy_has_such_a_cap():
+    assert "epsilon_per_year" in SAMPLE
+    seen = reviewed()
+    assert seen.left_this_year == Fraction(5, 4), "the year's 2, less the 3/4 of this study"
+    assert "1.25 this year" in seen.text()
+    lines = [line for line in SAMPLE.splitlines() if "epsilon_per_year" not in line]
+    without = reviewed(policy="\n".join(lines))
+    assert without.left_this_year is None
+    assert "this year" not in without.left_words

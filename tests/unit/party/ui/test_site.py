@@ -55,7 +55,7 @@ def test_a_review_says_what_the_command_line_says(opened, context, study):
     shown = page_of(opened([study]), study).body.decode()
     seen = context.review(study, context.open_source(study))
     assert seen.cost == Fraction(7, 3)
-    for words in (seen.digest, "Not signed", "7/3 (about 2.333)", "23/3", *seen.leaves):
+    for words in (seen.digest, "not signed", "7/3 (about 2.333)", "23/3", *seen.leaves):
         assert words in shown
     assert shown.count("protected") >= len(seen.protections)
     assert NASTY not in shown

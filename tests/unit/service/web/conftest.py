@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from common.release.report.page import element
+from common.report.page import element
 from common.service.web.exchange import Response, text
 from common.service.web.pages import page
 from common.service.web.server import WebServer

@@ -83,16 +83,16 @@ def test_the_transcript_has_every_message_that_left(parley, place):
     assert (message["recipient"], message["bytes"]) == ("curator", 5)
 
 
-def test_a_party_does_not_countersign_another_report_or_another_version(parley, made, copies):
+def test_a_party_does_not_countersign_another_statement_or_another_version(parley, made, copies):
     DeployedFolder(copies)
     words = ("party", "countersign", "several", *NORTH)
     sign_again(copies / "several", made, version="0.0.9")
     assert parley(*words).code == 8
-    append(copies / "several" / "report.html", "<script>")
+    append(copies / "several" / "study.toml", "# as agreed")
     sign_again(copies / "several", made)
     done = parley(*words)
     assert done.code == 3
-    assert "report.html: is not what the table, the model and the statement imply" in done.err
+    assert "study.toml: is not written as parley writes a study" in done.err
     assert len(list((copies / "several" / "signatures").iterdir())) == 1
 
 

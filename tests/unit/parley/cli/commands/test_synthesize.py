@@ -225,7 +225,7 @@ def test_a_failure_while_writing_leaves_the_earlier_release(parley, small, monke
     def fail(*_, **__):
         raise kind
 
-    monkeypatch.setattr("common.release.writing.release_page", fail)
+    monkeypatch.setattr("common.report.writing.release_page", fail)
     code = parley(*WORDS, "--out", "r", "--overwrite").code
     assert code == (130 if kind is KeyboardInterrupt else 3)
     assert {p.name: p.read_bytes() for p in (folder / "r").iterdir()} == before
@@ -241,8 +241,8 @@ def test_an_interrupt_in_a_real_shell_leaves_nothing(small, number):
         "import os, signal\n"
         # As in a terminal: a background job inherits a SIGINT that is ignored.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "import common.release.writing\n"
-        f"common.release.writing.release_page = lambda facts: os.kill(os.getpid(), {int(number)})\n"
+        "import common.report.writing\n"
+        f"common.report.writing.release_page = lambda facts: os.kill(os.getpid(), {int(number)})\n"
         "from parley.__main__ import run\n"
         "run()\n"
     )

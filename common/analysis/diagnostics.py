@@ -1,0 +1,194 @@
+"""What a release measured, how far noise moves it, and how well its rows follow: all public.
+
+A replicate cannot show what the model leaves out. These facts can:
+
+* every pair of attributes: in which released table both are counted, and how far noise alone moves
+  that pair's table;
+* every released sum: how far the synthetic rows are from it, in units of its noise.
+
+A pair is *safe to use* if a released sum tells its table, with all values of both attributes or in
+at least eight groups of each, noise moves less than a tenth of its rows, and the synthetic rows
+follow the table and show the relation. Noise is judged in eight groups of an attribute at most:
+more groups are noisier one by one, and what is asked of several of them together is not. A pair is
+to be *used with care* if its groups are fewer, or bits, if noise moves more, if the rows do not
+follow, or if they show no relation: a model drops weak relations. Other pairs are *not in this
+release*: what the rows show of them comes from other pairs, or from nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import combinations
+from math import comb
+
+from common.bayes.contingency import significant
+from common.fitted.model import FittedModel
+from common.methods.subn_plus.requests import GroupedTables, even_groups
+from common.release.measured import GROUPS, ExpectedError, Measured
+from common.schema import Codes
+from common.study.requests import RowsInMemory, split_tables
+
+_CARE = 0.1  # noise moves more than this part of the rows of a pair's table
+_DROWNED = 1 / 3  # noise moves more than this part of the rows of a column
+_MOST_NAMED = 6
+
+Pair = tuple[int, int]
+
+
+class Verdict(StrEnum):
+    """What an analyst may do with a pair of attributes."""
+
+    SAFE = "safe to use"
+    CARE = "use with care"
+    ABSENT = "not in this release"
+
+
+def noise_caution(errors: Sequence[ExpectedError], names: Sequence[str]) -> str | None:
+    """Warn of columns that are mostly noise: it moves over a third of their rows."""
+    drowned = [error.named(names) for error in errors if error.distance > _DROWNED]
+    if not drowned:
+        return None
+    named = "; ".join(drowned[:_MOST_NAMED]) + ("; ..." if len(drowned) > _MOST_NAMED else "")
+    return (
+        f"Mostly noise: in {len(drowned)} of {len(errors)} columns ({named}), noise alone is "
+        "expected to change more than a third of the rows. More rows, a larger epsilon, or fewer "
+        "bins and values would help."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PairFacts:
+    """What is known of one pair."""
+
+    names: tuple[str, str]
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What a release measured."""
+
+    names: tuple[str, ...]  # of the attributes
+    measured: tuple[Measured, ...]  # its tables and sums
+    # the pairs that depend on each other in the synthetic rows, more than by chance
+    related: frozenset[Pair]
+
+    @cached_property
+    def pairs(self) -> Mapping[Pair, PairFacts]:
+        """Every pair of attributes, by position."""
+        holders: dict[Pair, list[Measured]] = {}
+        for each in self.measured:
+            for pair in combinations(sorted(set(each.attributes)), 2):
+                if each.tells(pair):
+                    holders.setdefault(pair, []).append(each)
+        return {
+            pair: self._facts(pair, holders.get(pair, ()))
+            for pair in combinations(range(len(self.names)), 2)
+        }
+
+    def _facts(self, pair: Pair, tables: Sequence[Measured]) -> PairFacts:
+        names = (self.names[pair[0]], self.names[pair[1]])
+        fine = [each for each in tables if each.fine(pair)]
+        if not tables:
+            return PairFacts(names, Verdict.ABSENT, "never counted together")
+        best = min(fine or tables, key=lambda each: each.moved(pair))
+        moved = best.moved(pair)
+        words = f"noise moves {moved:.1%} of the rows of its table"
+        if not fine:
+            return PairFacts(names, Verdict.CARE, f"counted in few groups only; {words}")
+        if not all(each.follows(pair) for each in tables):
+            return PairFacts(names, Verdict.CARE, f"the rows do not follow its table; {words}")
+        if pair not in self.related:
+            unseen = "the rows show no relation, and noise may hide a weak one"
+            return PairFacts(names, Verdict.CARE, f"{unseen}; {words}")
+        return PairFacts(names, Verdict.CARE if moved > _CARE else Verdict.SAFE, words)
+
+    def listed(self, verdict: Verdict) -> list[PairFacts]:
+        return [facts for facts in self.pairs.values() if facts.verdict is verdict]
+
+    @cached_property
+    def triples(self) -> int:
+        """How many triples of attributes are counted together in some table."""
+        return len(
+            {
+                triple
+                for each in self.measured
+                for triple in combinations(sorted(set(each.attributes)), 3)
+            }
+        )
+
+    @property
+    def all_triples(self) -> int:
+        return comb(len(self.names), 3)
+
+    def concerns(self, attributes: Iterable[str], *, pairwise: bool = False) -> list[str]:
+        """Return the reasons why a statistic of these attributes is flagged, if any.
+
+        A linear regression rests on pairs only, and is `pairwise`.
+        """
+        asked = sorted(self.names.index(name) for name in set(attributes))
+        found = [
+            f"{' and '.join(facts.names)}: {facts.verdict} ({facts.reason})"
+            for facts in (self.pairs[pair] for pair in combinations(asked, 2))
+            if facts.verdict is not Verdict.SAFE
+        ]
+        together = any(set(asked) <= set(each.attributes) for each in self.measured)
+        if len(asked) > 2 and not pairwise and not together:
+            names = ", ".join(self.names[a] for a in asked)
+            found.append(f"{names}: never counted together, only fewer of them at a time")
+        return found
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "pairs": [
+                {"attributes": list(f.names), "verdict": str(f.verdict), "reason": f.reason}
+                for f in self.pairs.values()
+            ],
+            "triples": {"counted_together": self.triples, "all": self.all_triples},
+            "sums": [
+                {
+                    "step": each.name,
+                    "attributes": [self.names[a] for a in each.attributes],
+                    "cells": each.cells,
+                    "noise_deviation": each.deviation,
+                    "residual_spread": each.spread,
+                    "follows": each.follows(),
+                }
+                for each in self.measured
+            ],
+        }
+
+
+def diagnose(fitted: FittedModel, synthetic: Codes) -> Diagnostics:
+    """Return what was measured, and how well these rows follow.
+
+    Where every cell was counted, rows can show every relation.
+    """
+    names = fitted.schema.names
+    every = fitted.every_cell
+    related = frozenset(combinations(range(len(names)), 2)) if every else related_pairs(synthetic)
+    return Diagnostics(names, tuple(fitted.compared(synthetic)), related)
+
+
+def related_pairs(codes: Codes) -> frozenset[tuple[int, int]]:
+    """Return the pairs whose dependence in these rows is significant.
+
+    Each is tested in all values, and in few groups, where a weak but steady relation shows.
+    """
+    pairs = tuple(combinations(range(codes.width), 2))
+    if not pairs:
+        return frozenset()
+    rows = RowsInMemory(codes)
+    margins = rows.count([(a,) for a in range(codes.width)])
+    groups = tuple(even_groups(own, codes.rows, groups=GROUPS) for own in margins)
+    coarse = GroupedTables(pairs, groups)
+    in_groups = split_tables(coarse.tables, coarse.answer(rows))
+    return frozenset(
+        pair
+        for pair, *tables in zip(pairs, rows.count(pairs), in_groups, strict=True)
+        if any(significant(table, among=2 * len(pairs)) for table in tables)
+    )

@@ -1,0 +1,284 @@
+"""What analysts ask of a table: shares, means, quantiles, regressions; whole or group by group.
+
+A statistic is a function of a `CodedTable` that returns named numbers, so the same object is
+computed on the release, on the released model and on every replicate. It names the attributes whose
+relations it rests on, which the diagnostics compare with what was measured.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from common.errors import InputError
+from common.marginals.blas import one_thread
+from common.privacy.randomness import SeededRandomSource
+from common.schema import Attribute, Codes, Schema
+from common.schema.conditions import parse
+from common.schema.decoder import decode_column
+
+Numbers = NDArray[np.float64]
+Group: TypeAlias = str | None
+Values: TypeAlias = Mapping[tuple[str, Group], float]  # by name and group
+_NEWTON_STEPS = 30
+_RIDGE = 1e-8  # keeps a coefficient finite where the rows do not determine it
+
+
+@dataclass(frozen=True)
+class CodedTable:
+    """Synthetic rows, as codes and as values."""
+
+    schema: Schema
+    codes: Codes
+    seed: str = ""  # of the places of numbers inside their bins
+
+    @property
+    def rows(self) -> int:
+        return self.codes.rows
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The table as an analyst reads it."""
+        return self.schema.decode(self.codes, SeededRandomSource(f"numbers/{self.seed}"))
+
+    @cached_property
+    def _numbers(self) -> dict[str, Numbers]:
+        return {}
+
+    def numbers(self, name: str) -> Numbers:
+        """Return a column as numbers; an empty cell is NaN."""
+        if name not in self._numbers:
+            place = self.schema.position(name)
+            source = SeededRandomSource(f"numbers/{self.seed}/{name}")
+            column = decode_column(self.schema.attributes[place], self.codes.columns[place], source)
+            numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            self._numbers[name] = numbers
+        return self._numbers[name]
+
+    def column(self, name: str) -> NDArray[np.unsignedinteger]:
+        return self.codes.columns[self.schema.position(name)]
+
+
+Rows: TypeAlias = NDArray[np.bool_]  # which rows of a table a group has
+OfRows: TypeAlias = Callable[[Rows], Mapping[str, float]]
+_UNBOUNDED = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """Something to compute of a table."""
+
+    attributes: frozenset[str]  # those whose relations it rests on
+    of: Callable[[CodedTable], Values]  # its values in a table
+    bounds: tuple[float, float] = _UNBOUNDED  # no value of it lies outside
+    # whether it rests on relations of pairs only, as a linear regression does
+    pairwise: bool = False
+
+
+def of_table(
+    compute: Callable[[pd.DataFrame], object], attributes: frozenset[str] = frozenset()
+) -> Statistic:
+    """Wrap a function of a table that returns a number, or several by name."""
+    return Statistic(attributes, lambda table: named(compute(table.frame)))
+
+
+def named(found: object) -> Values:
+    """Return the numbers that an analyst's function returned, by name."""
+    try:
+        if isinstance(found, pd.Series | Mapping):
+            return {(str(name), None): float(value) for name, value in found.items()}
+        return {("estimate", None): float(found)}  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(
+            f"estimate: the function returned {type(found).__name__}. Return a number, or a "
+            "pandas Series or dict of numbers"
+        ) from None
+
+
+def share(schema: Schema, condition: str, by: str | None = None, where: str = "") -> Statistic:
+    """Ask for the proportion of rows that satisfy a condition, in all rows or in each group."""
+    asked = parse(condition, schema)
+
+    def of(table: CodedTable) -> OfRows:
+        inside = asked.mask(table.codes)
+        return lambda rows: {
+            f"share of {asked.text}": float(inside[rows].mean()) if rows.any() else np.nan
+        }
+
+    return _grouped(schema, asked.attributes, of, by, where, bounds=(0.0, 1.0))
+
+
+def count(schema: Schema, condition: str, rows: int, by: str | None = None) -> Statistic:
+    """Ask how many of the real rows satisfy a condition, in all or in each group."""
+    name = f"count of {condition}" if condition.strip() else "count"
+
+    def of(table: CodedTable) -> OfRows:
+        return lambda inside: {name: rows * float(inside.mean())}
+
+    return _grouped(schema, (), of, by, condition, bounds=(0.0, float(rows)))
+
+
+def mean(schema: Schema, column: str, by: str | None = None, where: str = "") -> Statistic:
+    """Ask for the mean of a column; of yes or no, the proportion of yes."""
+    return _of_numbers(schema, "mean", column, np.mean, by, where)
+
+
+def quantile(
+    schema: Schema, column: str, at: float, by: str | None = None, where: str = ""
+) -> Statistic:
+    """Ask for a quantile of a column; 0.5 is the median."""
+    if not 0 <= at <= 1:
+        raise InputError(f"quantile: {at:g} is not in 0..1. Write the median as 0.5")
+    name = "median" if at == 0.5 else f"quantile {at:g}"
+    return _of_numbers(schema, name, column, lambda v: np.quantile(v, at), by, where)
+
+
+def _of_numbers(
+    schema: Schema,
+    name: str,
+    column: str,
+    compute: Callable[[Numbers], np.floating],
+    by: str | None,
+    where: str,
+) -> Statistic:
+    """Ask for a function of the numbers of a column; empty cells are left out."""
+    _check_numbers(schema, column)
+
+    def of(table: CodedTable) -> OfRows:
+        numbers = table.numbers(column)
+        known = ~np.isnan(numbers)
+
+        def value(rows: Rows) -> dict[str, float]:
+            asked = numbers[rows & known]
+            return {f"{name} of {column}": float(compute(asked)) if len(asked) else np.nan}
+
+        return value
+
+    return _grouped(schema, (column,), of, by, where)
+
+
+def regression(schema: Schema, formula: str, by: str | None = None, where: str = "") -> Statistic:
+    """Ask for coefficients of a linear regression, or logistic where the outcome is yes or no.
+
+    A formula is written like "income ~ age + sex"; names with other signs are in backticks.
+    """
+    left, tilde, right = formula.partition("~")
+    terms = tuple(_bare(each) for each in re.split(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)", right))
+    outcome = _bare(left)
+    if not tilde or not outcome or not all(terms):
+        raise InputError(f"--regress {formula!r}: write it like 'income ~ age + sex'")
+    _check_numbers(schema, outcome)
+    for term in terms:
+        _attribute(schema, term)
+    if outcome in terms or len(set(terms)) < len(terms):
+        raise InputError(f"--regress {formula!r}: an attribute is there twice. Name it once")
+    fit = _logistic if _attribute(schema, outcome).kind == "boolean" else _linear
+
+    def of(table: CodedTable) -> OfRows:
+        columns = {"(intercept)": np.ones(table.rows)}
+        for term in terms:
+            columns |= _columns(table, term)
+        names = [f"{outcome} ~ {' + '.join(terms)}: {name}" for name in columns]
+        design, values = np.column_stack(list(columns.values())), table.numbers(outcome)
+        known = ~np.isnan(design).any(axis=1) & ~np.isnan(values)
+
+        def coefficients(rows: Rows) -> dict[str, float]:
+            use = rows & known
+            fitted = fit(design[use], values[use]) if use.any() else np.full(len(names), np.nan)
+            return dict(zip(names, fitted.tolist(), strict=True))
+
+        return coefficients
+
+    return _grouped(schema, (outcome, *terms), of, by, where, pairwise=True)
+
+
+def _bare(name: str) -> str:
+    return name.strip().strip("`")
+
+
+def _grouped(
+    schema: Schema,
+    names: Iterable[str],
+    prepared: Callable[[CodedTable], OfRows],
+    by: str | None,
+    where: str,
+    *,
+    bounds: tuple[float, float] = _UNBOUNDED,
+    pairwise: bool = False,
+) -> Statistic:
+    """Ask for a statistic of the rows that satisfy a condition: all, or by each value of `by`."""
+    condition = parse(where, schema)
+    groups = () if by is None else (_attribute(schema, by).name,)
+
+    def of(table: CodedTable) -> Values:
+        compute, inside = prepared(table), condition.mask(table.codes)
+        if by is None:
+            return {(name, None): value for name, value in compute(inside).items()}
+        codes = table.column(by)
+        return {
+            (name, label): value
+            for code, label in enumerate(_attribute(schema, by).labels)
+            for name, value in compute(inside & (codes == code)).items()
+        }
+
+    return Statistic(
+        frozenset({*names, *groups, *condition.attributes}), of, bounds, pairwise=pairwise
+    )
+
+
+def _attribute(schema: Schema, name: str) -> Attribute:
+    return schema.attributes[schema.position(name)]
+
+
+def _check_numbers(schema: Schema, name: str) -> None:
+    attribute = _attribute(schema, name)
+    if attribute.textual or attribute.kind in ("date", "datetime"):
+        raise InputError(
+            f"{name!r} is {attribute.kind} and has no numbers to compute with. For the proportion "
+            "of a value use a share"
+        )
+
+
+def _columns(table: CodedTable, term: str) -> dict[str, Numbers]:
+    """Return a term's columns: its numbers, or whether it has each value but the first."""
+    attribute = _attribute(table.schema, term)
+    if not attribute.textual:
+        return {term: table.numbers(term)}
+    codes = table.column(term)
+    return {
+        f"{term}[{label}]": (codes == code).astype(np.float64)
+        for code, label in enumerate(attribute.labels)
+        if code > 0
+    }
+
+
+@one_thread
+def _linear(design: Numbers, outcome: Numbers) -> Numbers:
+    return np.asarray(np.linalg.lstsq(design, outcome, rcond=None)[0], dtype=np.float64)
+
+
+@one_thread
+def _logistic(design: Numbers, outcome: Numbers) -> Numbers:
+    """Fit by Newton's method, on columns of one scale, with a penalty too small to see."""
+    scale = np.maximum(np.abs(design).max(axis=0), 1e-12)
+    scaled = design / scale
+    weights = np.zeros(scaled.shape[1])
+    ridge = _RIDGE * len(scaled) * np.eye(scaled.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        chance = 1 / (1 + np.exp(-np.clip(scaled @ weights, -30, 30)))
+        gradient = scaled.T @ (outcome - chance) - ridge @ weights
+        curvature = (scaled * (chance * (1 - chance))[:, None]).T @ scaled + ridge
+        step = np.linalg.solve(curvature, gradient)
+        weights = weights + step
+        if np.abs(step).max() < 1e-9:
+            break
+    result: Numbers = weights / scale
+    return result

@@ -1,0 +1,1 @@
+"""What a reader holds of a release: models that draw rows, given conditions, and count."""

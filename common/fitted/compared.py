@@ -1,0 +1,102 @@
+"""How far rows are from what a release measured: released less synthetic counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.methods.subn_plus.requests import Contrasts
+from common.release.measured import Measured, attributes_of_bits, rows_of, tables_of, variance_of
+from common.schema import Codes
+from common.study.document import Study
+from common.study.requests import Request, RowsInMemory
+from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
+from common.study.sums import read_cells
+
+Numbers = NDArray[np.float64]
+
+
+def compared_sums(
+    study: Study, steps: Sequence[Step], results: Sequence[bytes], synthetic: Codes
+) -> list[Measured]:
+    """Compare every published sum of a study with the synthetic rows."""
+    found: list[Measured] = []
+    for step, result in zip(steps, results, strict=True):
+        match step:
+            case SumStep():
+                found += _of_sum(study, step, result, synthetic)
+            case ReplaceStep():
+                found += _of_replacement(study, step)
+            case ChoiceStep():
+                continue  # what a party chose to look at is measured by other steps
+    return found
+
+
+def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> list[Measured]:
+    """Compare the tables of a sum with the synthetic rows, if there are any."""
+    tables = tables_of(study, step)
+    if not synthetic.rows:
+        return tables
+    published, unit = read_cells(result, step.cells), step.request.unit
+    residuals, deviations = _residuals(
+        step.request, published, synthetic, rows_of(study, step.parties), variance_of(study, step)
+    )
+    whole = len(published) == sum(table.cells for table in tables)  # else a number for each table
+    ends = np.cumsum([table.cells if whole else 1 for table in tables])
+    parts = [slice(start, end) for start, end in pairwise([0, *ends])]
+    return [
+        replace(table, residuals=residuals[part] / unit, deviations=deviations[part] / unit)
+        for table, part in zip(tables, parts, strict=True)
+    ]
+
+
+def _residuals(
+    request: Request,
+    published: NDArray[np.int64],
+    synthetic: Codes,
+    rows: int,
+    variance: float,
+) -> tuple[Numbers, Numbers]:
+    """Return the residuals of a sum, in its own units, and their deviations."""
+    drawn = RowsInMemory(synthetic)
+    expected = request.answer(drawn)
+    if not isinstance(request, Contrasts):
+        return compare_counts(published, expected, rows=rows, drawn=drawn.rows, variance=variance)
+    scale = rows / drawn.rows
+    drawing = (request.squares(drawn) - expected.astype(np.float64) ** 2 / drawn.rows) * scale**2
+    return published - expected * scale, np.sqrt(variance + drawing)
+
+
+def compare_counts(
+    published: NDArray[np.int64],
+    expected: NDArray[np.int64],
+    *,
+    rows: int,
+    drawn: int,
+    variance: float,
+) -> tuple[Numbers, Numbers]:
+    """Return released less synthetic counts, and the deviation by noise and drawing."""
+    scaled = expected * (rows / drawn)
+    proportion = np.minimum(np.abs(scaled) / rows, 1)
+    drawing = np.maximum(np.abs(scaled) * (1 - proportion), 1.0) * (rows / drawn)
+    return published - scaled, np.sqrt(variance + drawing)
+
+
+def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
+    """Yield running sums: the last of them counts the rows of all parties that had a turn."""
+    coverage = step.release.coverages.by_marginal
+    own = attributes_of_bits(study.schema.sizes) if step.request.in_bits else None
+    for shape in step.tables:
+        yield Measured(
+            name=step.name,
+            attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
+            shape=shape.shape,
+            deviation=math.sqrt(step.law.variance()),
+            rows=rows_of(study, coverage[tuple(shape.variables)].parties),
+            grouped=(step.request.in_bits,) * len(shape.variables),
+        )

@@ -1,0 +1,241 @@
+"""What every fitted model can do at no further cost: make synthetic rows, and answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+
+import pandas as pd
+
+from common.bayes.privbayes.model import PrivBayesModel
+from common.errors import InputError
+from common.fitted.counts import ModelCount, model_count
+from common.fitted.dependences import Dependences
+from common.methods.conditional import ConditionalModel, Draw
+from common.privacy.randomness import RandomSource, source_of
+from common.release.measured import ExpectedError, Measured, Shares, expected_errors
+from common.release.model_file import model_document
+from common.release.synthetic_table import Columns
+from common.schema import Codes, Schema
+from common.schema.conditions import CellWeights, parse, weights_of
+from common.study.steps import Model
+from common.study.transcript import Phases
+from common.wording import many
+
+SUFFIX = ".replicates"
+_KEY_DIGITS = 16
+_SHOWN = 8  # names of columns
+_BLOCK_ROWS, _BLOCKS = 1 << 16, 16  # about a million rows for an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a release was read from."""
+
+    path: Path
+    digest: str  # of its manifest, in hexadecimal
+    released: Codes
+
+    def cache(self, seed: int) -> Path:
+        """Return the folder of replicates: beside the release, under what they depend on."""
+        version = metadata.version("parley")
+        key = f"{self.digest[:_KEY_DIGITS]}-{version}-seed-{seed}"
+        return self.path.with_name(f"{self.path.name}{SUFFIX}") / key
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class FittedModel(ABC):
+    """What was released of real rows under differential privacy: all of it may be published."""
+
+    schema: Schema  # the public domains
+    privacy: dict[str, object]  # the privacy statement, as in privacy.json
+    columns: Columns  # the columns of the real table, or of the owners'
+    seed: int | None = None  # of a run that is not private
+    origin: Origin | None = None  # the release that it was read from, if it was
+
+    def __repr__(self) -> str:
+        names = self.schema.names
+        shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+        private = "" if self.privacy["private"] else ", NOT PRIVATE"
+        return (
+            f"{type(self).__name__}: {many(self.rows, 'row')}, {many(len(names), 'column')}, "
+            f"epsilon {self.privacy['epsilon_delivered']:g}{private}\n  columns: {shown}\n"
+            "  sample() draws rows; count(...) and estimate(...) answer"
+        )
+
+    @cached_property
+    def released(self) -> Codes:
+        """The rows of the release that it was read from, else rows drawn once."""
+        return self.sample_codes() if self.origin is None else self.origin.released
+
+    @property
+    @abstractmethod
+    def tables(self) -> Sequence[Measured]:
+        """The tables that the release tells, with the noise in their cells."""
+
+    @abstractmethod
+    def compared(self, synthetic: Codes) -> Sequence[Measured]:
+        """Return what was measured, with how far these rows are from it."""
+
+    @property
+    def every_cell(self) -> bool:
+        """Whether every cell was counted, under noise that depends from cell to cell."""
+        return False
+
+    @property
+    @abstractmethod
+    def shares(self) -> Sequence[Shares | None]:
+        """The noisy distribution of every attribute, None where there is none."""
+
+    @property
+    def column_errors(self) -> Sequence[ExpectedError]:
+        """What noise does to each column, as far as it is known."""
+        return expected_errors(self.tables, 1)
+
+    @property
+    def pair_errors(self) -> Sequence[ExpectedError]:
+        """What noise does to each pair that was counted."""
+        return expected_errors(self.tables, 2)
+
+    @property
+    @abstractmethod
+    def how_made(self) -> Sequence[tuple[str, object]]:
+        """How the release was made, as pairs of a word and its value."""
+
+    @property
+    def cautions(self) -> Sequence[str]:
+        """What the method itself says must be known first."""
+        return ()
+
+    def dependences(self, synthetic: Codes) -> Dependences | None:
+        """Return the network, or the strongest dependences in these rows, if there are any."""
+        return None
+
+    def below_floor(self, synthetic: Codes) -> str | None:
+        """Say so where independent columns are expected to be closer to the truth."""
+        return None
+
+    @property
+    def title(self) -> str | None:
+        """The name of the study; None for a release of a single owner."""
+        return None
+
+    @property
+    def traffic(self) -> Phases:
+        """What was sent in each phase of a study; empty for a release of a single owner."""
+        return {}
+
+    @abstractmethod
+    def write_own_files(self, folder: Path) -> None:
+        """Write the files that only a release of this kind has."""
+
+    @property
+    def study_digest(self) -> bytes | None:
+        """The digest of the study; None for a release of a single owner."""
+        return None
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """The public number of real rows, of all owners together."""
+
+    @abstractmethod
+    def draw(self, rows: int, source: RandomSource) -> Codes:
+        """Draw synthetic rows from a source of the caller's; called from several threads."""
+
+    @abstractmethod
+    def given(self, condition: Sequence[CellWeights]) -> Draw:
+        """Return what draws the rows that satisfy a condition, exactly and at no cost."""
+
+    @abstractmethod
+    def refit(self, rows: Codes, source: RandomSource) -> FittedModel:
+        """Release these rows by this method, with fresh noise."""
+
+    @abstractmethod
+    def _content(self) -> dict[str, object]:
+        """Return what model.json holds of this kind of model, its method first."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the content of model.json, as plain JSON values."""
+        return model_document(
+            self._content(), schema=self.schema, columns=self.columns, privacy=self.privacy
+        )
+
+    @property
+    def output_rows(self) -> int:
+        """The number of synthetic rows that are made by default."""
+        return self.rows
+
+    def sample_codes(self, rows: int | None = None, *, where: str = "") -> Codes:
+        """Draw synthetic rows as codes of the schema; see `sample`."""
+        wanted = self.output_rows if rows is None else rows
+        try:
+            number = int(wanted)  # 10.0 is ten: numbers of pandas often are floats
+        except (TypeError, ValueError, OverflowError):
+            number = -1
+        if number < 0 or number != wanted:
+            raise InputError(f"cannot sample {wanted!r} rows: give a whole number, 0 or more")
+        return self.draw_where(where)(number, source_of(self.seed, "rows"))
+
+    def draw_where(self, where: str) -> Draw:
+        """Return what draws rows that satisfy a condition; all rows satisfy an empty one."""
+        condition = weights_of(parse(where, self.schema), self.schema.sizes)
+        return self.given(condition) if condition else self.draw
+
+    def decode(self, codes: Codes, source: RandomSource | None = None) -> pd.DataFrame:
+        """Return codes as a table like the real table; `source` places numbers in their bins."""
+        table = self.schema.decode(codes, source or source_of(self.seed, "numbers"))
+        return self.columns.shape(table, self.schema)
+
+    def sample(self, rows: int | None = None, *, where: str = "") -> pd.DataFrame:
+        """Draw any number of synthetic rows, by default `output_rows`; they cost nothing.
+
+        Args:
+            rows: how many.
+            where: a condition that every row satisfies, like "age >= 65 and sex = Female"; see
+                `common.schema.query`. Rows have the model's distribution given the condition.
+
+        Raises:
+            InputError: the condition is not understood, or no row of the model satisfies it.
+        """
+        return self.decode(self.sample_codes(rows, where=where))
+
+
+class DrawnModel(FittedModel):
+    """A fitted model that answers by rows drawn from it."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> Mapping[str, float]:
+        """The deviation of the count of one value of each attribute of which it is known."""
+
+    @property
+    @abstractmethod
+    def _drawn_from(self) -> Model | PrivBayesModel:
+        """What rows are drawn from, rules aside."""
+
+    @cached_property
+    def _possible(self) -> ConditionalModel:
+        return ConditionalModel(self._drawn_from, self.schema.possible)
+
+    def draw(self, rows: int, source: RandomSource) -> Codes:
+        """Draw synthetic rows from a source of the caller's."""
+        return self._possible.sample(rows, source)
+
+    def given(self, condition: Sequence[CellWeights]) -> Draw:
+        """Return what draws the rows that satisfy a condition."""
+        return self._possible.given(condition)
+
+    def count(self, query: str) -> ModelCount:
+        """Count the rows that satisfy a query, by about a million rows drawn from the model.
+
+        Args:
+            query: like "age in 20..39 and sex = Female"; see `common.schema.query`.
+        """
+        source = source_of(self.seed, "count")
+        blocks = (self.draw(_BLOCK_ROWS, source) for _ in range(_BLOCKS))
+        return model_count(query, self.schema, blocks, rows=self.rows, noise=self.noise)

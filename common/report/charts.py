@@ -1,0 +1,239 @@
+"""Small charts as inline SVG.
+
+They use `currentColor` and CSS variables, so that one picture serves light pages, dark pages and
+paper; every chart carries a title that a screen reader reads, and prints its numbers, so that
+nothing has to be hovered over. Colours are Okabe and Ito's and shades of one of them, safe for the
+colour-blind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.report.page import Markup, titled
+from common.schema.attribute import Attribute
+
+Interval = tuple[float, float]
+SERIES_COLOURS = ("#0072b2", "#e69f00")
+_MORE, _LESS = "#e69f00", "#0072b2"
+_WIDTH, _LABELS, _NUMBERS = 372.0, 140.0, 56.0
+_MOST_LABEL = 22  # characters
+_ROW = 18.0
+_MOST_ROWS = 16  # an attribute with more unordered values is shown by its most frequent ones
+_MOST_BINS = 40  # an attribute with more ordered values is shown in groups of equally many values
+_TWO_SIDED_95 = 1.96
+_NUMBERED = 20.0  # the least width of a cell that has room for its number
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One named sequence of shares."""
+
+    name: str
+    values: Sequence[float]
+
+
+def svg(width: float, height: float, body: str, *, label: str) -> Markup:
+    """Make an SVG element of the given size whose accessible name is `label`."""
+    return Markup(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" role="img" aria-label="{escape(label, quote=True)}" '
+        f'font-family="system-ui,sans-serif" font-size="11" fill="currentColor">'
+        f"<title>{escape(label)}</title>{body}</svg>"
+    )
+
+
+def text(x: float, y: float, words: str, *, anchor: str = "start", extra: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {extra}>{escape(words)}</text>'
+
+
+def shorten(words: str, limit: int) -> str:
+    """Cut words to `limit` characters, the last of them an ellipsis."""
+    return words if len(words) <= limit else words[: limit - 1] + "…"
+
+
+def bar_rows(
+    title: str,
+    labels: Sequence[str],
+    series: Sequence[Series],
+    intervals: Sequence[Interval] | None = None,
+) -> Markup:
+    """Draw a row for each label: its name, bars and numbers of its shares, and intervals."""
+    numbers = _NUMBERS * len(series)
+    room = _WIDTH - _LABELS - numbers - 8
+    highest = [max(one.values, default=0.0) for one in series]
+    highest += [high for _, high in intervals or ()]
+    top = max([*highest, 1e-9])
+    height = _ROW if len(series) == 1 else 1.3 * _ROW
+    head = 18.0 if len(series) > 1 else 0.0
+    parts = [_heads(series, room)] if head else []
+    for place, label in enumerate(labels):
+        y = head + height * place
+        middle = y + height / 2
+        parts.append(text(_LABELS - 6, middle + 4, shorten(label, _MOST_LABEL), anchor="end"))
+        parts += _bars(place, series, y, height, room / top)
+        if intervals:
+            parts.append(_whisker(intervals[place], middle, room / top))
+    return svg(_WIDTH, head + height * len(labels) + 4, "".join(parts), label=title)
+
+
+def _heads(series: Sequence[Series], room: float) -> str:
+    """Draw the names above the numbers, each over its colour."""
+    parts = []
+    for index, one in enumerate(series):
+        x = _LABELS + room + _NUMBERS * (index + 1)
+        parts.append(text(x, 9, one.name, anchor="end"))
+        parts.append(
+            f'<rect x="{x - 40:.1f}" y="12" width="40" height="3" fill="{SERIES_COLOURS[index]}"/>'
+        )
+    return "".join(parts)
+
+
+def _bars(place: int, series: Sequence[Series], y: float, height: float, scale: float) -> list[str]:
+    parts = []
+    thick = 0.7 * height / len(series)
+    room = _WIDTH - _LABELS - _NUMBERS * len(series) - 8
+    for index, one in enumerate(series):
+        value = one.values[place]
+        parts.append(
+            f'<rect x="{_LABELS}" y="{y + 0.15 * height + thick * index:.1f}" '
+            f'width="{max(0.0, value) * scale:.1f}" height="{thick:.1f}" '
+            f'fill="{SERIES_COLOURS[index]}"/>'
+        )
+        x = _LABELS + room + _NUMBERS * (index + 1)
+        parts.append(text(x, y + height / 2 + 4, f"{value:.1%}", anchor="end"))
+    return parts
+
+
+def _whisker(interval: Interval, y: float, scale: float) -> str:
+    low, high = (_LABELS + max(0.0, end) * scale for end in interval)
+    return (
+        f'<path d="M{low:.1f} {y:.1f}H{high:.1f}M{low:.1f} {y - 4:.1f}v8M{high:.1f} {y - 4:.1f}v8" '
+        'stroke="currentColor" stroke-width="1.2" fill="none"/>'
+    )
+
+
+def forest(title: str, rows: Sequence[tuple[str, float, float, float]]) -> Markup:
+    """Draw a line for each name, lower end, middle and upper end, between 0 and 1."""
+    room = _WIDTH - _LABELS - 8
+    parts = []
+    for place, (label, low, middle, high) in enumerate(rows):
+        y = _ROW * (place + 0.5)
+        parts.append(text(_LABELS - 6, y + 4, shorten(label, _MOST_LABEL), anchor="end"))
+        parts.append(
+            f'<path d="M{_LABELS:.1f} {y:.1f}h{room:.1f}" stroke="currentColor" '
+            'stroke-opacity="0.25"/>'
+        )
+        parts.append(_whisker((low, high), y, room))
+        parts.append(
+            f'<circle cx="{_LABELS + middle * room:.1f}" cy="{y:.1f}" r="3" '
+            f'fill="{SERIES_COLOURS[0]}"/>'
+        )
+    return svg(_WIDTH, _ROW * len(rows) + 4, "".join(parts), label=title)
+
+
+def heatmap(
+    title: str, names: Sequence[str], values: NDArray[np.float64], *, signed: bool = False
+) -> Markup:
+    """Draw a square matrix of numbers from 0 to 1; with `signed` from -1 to 1, in two colours."""
+    count = len(names)
+    cell = max(8.0, min(28.0, 520.0 / max(1, count)))
+    left = 8 + 6.2 * max((len(shorten(name, 16)) for name in names), default=1)
+    deepest = max(float(np.abs(values).max(initial=0.0)), 1e-9) if signed else 1.0
+    parts = []
+    for row in range(count):
+        at = left + cell * row + 0.68 * cell
+        if cell >= 9:
+            parts.append(text(left - 4, at, shorten(names[row], 16), anchor="end"))
+            turn = f'transform="rotate(-90 {at:.1f} {left - 4:.1f})"'
+            parts.append(text(at, left - 4, shorten(names[row], 16), extra=turn))
+        parts += [
+            _cell(
+                (left + cell * column, left + cell * row, cell),
+                float(values[row, column]),
+                deepest,
+                f"{names[row]}, {names[column]}",
+            )
+            for column in range(count)
+        ]
+    size = left + cell * count + 4
+    return svg(size, size, "".join(parts), label=title)
+
+
+def _cell(place: tuple[float, float, float], value: float, deepest: float, words: str) -> str:
+    """Draw one square; it shades the page's own background, so it fits dark pages, too."""
+    x, y, cell = place
+    depth = min(1.0, abs(value) / deepest)
+    colour = _MORE if value > 0 and deepest < 1 else _LESS
+    shown = f"{value:.2f}".replace("0.", ".", 1)
+    number = ""
+    if cell >= _NUMBERED and abs(value) >= 0.005:
+        ink = 'fill="#fff"' if depth > 0.6 and colour == _LESS else ""
+        number = text(x + cell / 2, y + 0.62 * cell, shown, anchor="middle",
+                      extra=f'font-size="{min(9.0, 0.36 * cell):.1f}" {ink}')  # fmt: skip
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{cell - 1:.1f}" height="{cell - 1:.1f}" '
+        f'fill="{colour}" fill-opacity="{0.04 + 0.96 * depth:.2f}"><title>'
+        f"{escape(words)}: {value:.3f}</title></rect>{number}"
+    )
+
+
+def distribution(
+    attribute: Attribute,
+    series: Sequence[Series],
+    *,
+    noisy: NDArray[np.float64] | None = None,
+    deviation: float = 0.0,
+) -> Markup:
+    """Draw one attribute's shares, with intervals around released noisy shares."""
+    groups = _groups(attribute, np.asarray(series[-1].values))
+    labels = [label for label, _ in groups]
+    drawn = [
+        Series(one.name, [float(np.asarray(one.values)[own].sum()) for _, own in groups])
+        for one in series
+    ]
+    intervals = None if noisy is None else [_interval(noisy, own, deviation) for _, own in groups]
+    words = f"Distribution of {attribute.name}"
+    return titled(bar_rows(words, labels, drawn, intervals), title=attribute.name)
+
+
+def _interval(noisy: NDArray[np.float64], own: NDArray[np.intp], deviation: float) -> Interval:
+    """Return the 95 % interval for the true proportion of some values."""
+    middle = float(noisy[own].sum())
+    reach = _TWO_SIDED_95 * deviation * len(own) ** 0.5
+    return middle - reach, middle + reach
+
+
+def _groups(
+    attribute: Attribute, shares: NDArray[np.float64]
+) -> list[tuple[str, NDArray[np.intp]]]:
+    """Return what is drawn as one row: a value, neighbours, or all values with few rows."""
+    labels = attribute.labels
+    values = attribute.value_count
+    if len(labels) <= _MOST_ROWS or (attribute.ordered and values <= _MOST_BINS):
+        return [(label, np.array([place])) for place, label in enumerate(labels)]
+    if attribute.ordered:
+        # Groups of unequally many values would show modes that are not there.
+        together = -(-values // _MOST_BINS)
+        pieces = np.split(np.arange(values), range(together, values, together))
+        special = [(labels[place], np.array([place])) for place in range(values, len(labels))]
+        return [*((_range(labels, own), own) for own in pieces), *special]
+    order = np.argsort(-shares, kind="stable")
+    shown = [(labels[place], np.array([place])) for place in order[: _MOST_ROWS - 1]]
+    rest = order[_MOST_ROWS - 1 :]
+    return [*shown, (f"{len(rest):,} others", rest)]
+
+
+def _range(labels: Sequence[str], own: NDArray[np.intp]) -> str:
+    """Name a group from the beginning of its first bin to the end of its last."""
+    first, last = labels[int(own[0])], labels[int(own[-1])]
+    if len(own) == 1:
+        return first
+    if ".." in first and ".." in last:
+        return f"{first.partition('..')[0]}..{last.rpartition('..')[2]}"
+    return f"{first} … {last}"

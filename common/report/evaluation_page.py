@@ -1,0 +1,118 @@
+"""The page behind `parley evaluate --html`."""
+
+from __future__ import annotations
+
+from common.analysis.evaluation import MEANING, Distances, Evaluation, far_off
+from common.report.charts import Series, distribution, heatmap
+from common.report.page import (
+    Markup,
+    Section,
+    card,
+    cards,
+    grid,
+    joined,
+    page,
+    paragraph,
+    table,
+    titled,
+    warning,
+)
+from common.wording import many
+
+_ORDERS = {1: "Single columns", 2: "Pairs of columns", 3: "Three columns together"}
+# What a statistician would say of an average distance.
+_VERDICTS = (
+    (0.02, "Very close"),
+    (0.05, "Close"),
+    (0.1, "Fair: good for large groups only"),
+    (1.0, "Poor: good for exploring and testing software only"),
+)
+_PRIVATE = (
+    "NOT FOR PUBLICATION. These figures were computed from the real rows without noise. They are "
+    "for the owner of the rows and are not covered by the release's privacy guarantee. Keep this "
+    "page apart from the release."
+)
+_DEPENDENCE = (
+    "Cramér's V of every pair: 0 for independent columns, 1 where one determines the other."
+)
+
+
+def evaluation_page(found: Evaluation) -> str:
+    """Show real and synthetic rows side by side, for the owner of the real rows."""
+    maps = (
+        ("real", found.dependence_real, False),
+        ("synthetic", found.dependence_synthetic, False),
+        ("synthetic minus real", found.dependence_synthetic - found.dependence_real, True),
+    )
+    heat = [
+        titled(heatmap(f"Dependence: {name}", found.names, values, signed=signed), title=name)
+        for name, values, signed in maps
+    ]
+    bars = [
+        distribution(
+            attribute, [Series("real", real.tolist()), Series("synthetic", synthetic.tolist())]
+        )
+        for attribute, real, synthetic in zip(
+            found.schema.attributes, found.shares_real, found.shares_synthetic, strict=True
+        )
+    ]
+    sections = [
+        Section(
+            "Distances of counts",
+            joined([paragraph(MEANING), _distances(found)]),
+        ),
+        Section("One column at a time", grid(bars)),
+        Section("Numbers", _numbers(found)),
+        Section("Pairs of columns", joined([paragraph(_DEPENDENCE), grid(heat)])),
+        Section(
+            "Misclassification on held-out real rows",
+            table(
+                ["target", "trained on synthetic", "trained on real", "majority"],
+                [
+                    [c.target, c.trained_on_synthetic, c.trained_on_real, c.majority]
+                    for c in found.classifications
+                ],
+            ),
+        ),
+    ]
+    lead = (
+        f"{many(found.rows_synthetic, 'synthetic row')} against {many(found.rows_real, 'real row')}"
+    )
+    summary = [warning(_PRIVATE), cards([_card(each) for each in found.distances])]
+    return page("How close is the synthetic table?", lead, sections, summary=summary)
+
+
+def _card(found: Distances) -> Markup:
+    """Show the distance of the marginals of one order, with a verdict."""
+    verdict = next(words for most, words in _VERDICTS if found.average <= most)
+    return card(
+        _ORDERS[found.order],
+        f"{verdict}. Worst: {', '.join(found.worst_attributes)}, {found.worst:.1%}.",
+        figure=f"off by {found.average:.1%}",
+    )
+
+
+def _distances(found: Evaluation) -> Markup:
+    headings = ["order", "average distance", "worst", "worst attributes", "compared", "of"]
+    lines = [
+        [d.order, d.average, d.worst, ", ".join(d.worst_attributes), d.compared, d.existing]
+        for d in found.distances
+    ]
+    return table(headings, lines)
+
+
+def _numbers(found: Evaluation) -> Markup:
+    if not found.numbers:
+        return paragraph("There are no columns of numbers to compare.")
+    words = (
+        "Within a bin numbers are drawn uniformly, so means and medians can be wrong even where "
+        "the distances above are small. “By bins” is the real mean with every number drawn "
+        "uniformly from its bin."
+    )
+    headings = ["column", "mean, real", "by bins", "synthetic", "median, real", "synthetic"]
+    lines = [
+        [n.name, n.real.mean, n.binned_mean, n.synthetic.mean, n.real.median, n.synthetic.median]
+        for n in found.numbers
+    ]
+    warnings = [warning(column.words()) for column in far_off(found.numbers)]
+    return joined([*warnings, paragraph(words), table(headings, lines)])

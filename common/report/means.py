@@ -1,0 +1,29 @@
+"""The section of the report on the means of its columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from common.analysis.means import Mean
+from common.report.charts import forest
+from common.report.page import Section, figure, joined, paragraph, readable, table
+
+
+def means_section(found: Sequence[Mean]) -> list[Section]:
+    """Show the means as a picture and a table, if there are any."""
+    if not found:
+        return []
+    words = (
+        "The means are those of the released counts of single columns; a number counts as the "
+        "centre of its bin. The 95 % interval is for the mean of the population: it allows for the "
+        "noise and for the sampling of the real rows. For means by group, and for other "
+        "statistics, use `parley estimate`."
+    )
+    picture = forest("Means with their intervals", [(each.name, *each.relative) for each in found])
+    caption = "Each line is the range of a column. The mark is the mean, inside its interval."
+    lines = [
+        [each.name, readable(each.mean), f"{readable(each.low)} .. {readable(each.high)}"]
+        for each in found
+    ]
+    listed = table(["column", "mean", "95 % interval"], lines)
+    return [Section("Means", joined([paragraph(words), figure(picture, caption=caption), listed]))]

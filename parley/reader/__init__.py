@@ -1,0 +1,1 @@
+"""A release in a reader's hands."""

@@ -1,0 +1,178 @@
+"""Fitted models as the Python API hands them out: rows, answers, estimates with intervals, pages.
+
+release = parley.load("release")   # or release.zip
+release.sample(1000)
+release.estimate(lambda table: table["income"].mean())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from functools import cached_property
+from html import escape
+from pathlib import Path
+
+import pandas as pd
+
+from common.analysis.diagnostics import Diagnostics, diagnose
+from common.analysis.estimates import CONFIDENCE, Estimate, estimate, related, shuffled
+from common.analysis.replicates import SEED, TABLES, Replicates, Replicator
+from common.analysis.statistics import CodedTable, Statistic, of_table
+from common.errors import InputError
+from common.fitted import loading
+from common.fitted.model import DrawnModel, FittedModel
+from common.fitted.privbayes import PrivBayesFit
+from common.fitted.privelet import PriveletFit
+from common.fitted.study import StudyFit
+from common.privacy.randomness import SeededRandomSource
+from common.release import folder
+from common.report.network_picture import network_svg
+from common.report.writing import write_release, write_report
+from common.wording import Reporter, silent
+
+
+class Answering(FittedModel):
+    """What can be asked of a fitted model besides its rows and counts."""
+
+    def report(self, path: Path | str, *, overwrite: bool = False) -> None:
+        """Write the report of a release of this model: one page, for a browser."""
+        write_report(Path(path), self, overwrite=overwrite)
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """What the release measured, and how well its rows follow."""
+        return diagnose(self, self.released)
+
+    def replicated(
+        self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
+    ) -> Replicates:
+        """Return the release and its replicates, as codes; they are made once."""
+        cache = None if self.origin is None else self.origin.cache(seed)
+        if (tables, seed) not in self._replicates:
+            made = Replicator(self, self.released, seed, cache).run(tables, tell=tell)
+            self._replicates[tables, seed] = made
+        return self._replicates[tables, seed]
+
+    @cached_property
+    def _replicates(self) -> dict[tuple[int, int], Replicates]:
+        return {}
+
+    def replicates(
+        self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
+    ) -> list[pd.DataFrame]:
+        """Make tables like the released table, each from its own refit; a seed repeats them."""
+        made = self.replicated(tables, seed=seed, tell=tell)
+        return [
+            self.decode(codes, SeededRandomSource(f"numbers/{number}"))
+            for number, codes in enumerate(made.tables, start=1)
+        ]
+
+    def references(self, *, seed: int = SEED) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return two large tables that `parley.pool` corrects by.
+
+        The first has many rows of the released model. The second has the same rows with each column
+        shuffled by itself, so that no column depends on another.
+        """
+        cache = None if self.origin is None else self.origin.cache(seed)
+        model = Replicator(self, self.released, seed, cache).reference()
+        source = SeededRandomSource("numbers/0")
+        return self.decode(model, source), self.decode(shuffled(model), source)
+
+    def estimate(
+        self,
+        statistic: Statistic | Callable[[pd.DataFrame], object],
+        *,
+        uses: Iterable[str] | None = None,
+        tables: int = TABLES,
+        seed: int = SEED,
+        confidence: float = CONFIDENCE,
+        tell: Reporter = silent,
+    ) -> list[Estimate]:
+        """Estimate a statistic of the population, with an interval.
+
+        Args:
+            statistic: a function of a table that returns a number, or a Series or dict of numbers.
+            uses: the columns whose relations it rests on; found out by shuffling each if None.
+            tables: how many replicates to look at.
+            seed: of the replicates.
+            confidence: of the intervals.
+            tell: told how far the work is.
+        """
+        if callable(statistic):
+            statistic = self._of_table(statistic, uses)
+        if not isinstance(statistic, Statistic):
+            raise InputError(
+                f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
+                'lambda table: table["income"].mean()'
+            )
+        made = self.replicated(tables, seed=seed, tell=tell)
+        flagged = bool(self.concerns(statistic))
+        return estimate(statistic, made, flagged=flagged, confidence=confidence)
+
+    def concerns(self, statistic: Statistic) -> list[str]:
+        """Return the reasons why a statistic is flagged, if any."""
+        return self.diagnostics.concerns(statistic.attributes, pairwise=statistic.pairwise)
+
+    def _of_table(
+        self, compute: Callable[[pd.DataFrame], object], uses: Iterable[str] | None
+    ) -> Statistic:
+        if uses is not None:
+            names = frozenset(uses)
+            for name in names:
+                self.schema.position(name)
+            return of_table(compute, names)
+        table = CodedTable(self.schema, self.released)
+        return of_table(compute, related(compute, table.frame))
+
+
+class Pictured(Answering, DrawnModel):
+    """A fitted model with a picture of its dependences."""
+
+    def network_svg(self) -> str:
+        """Return the network as a picture, strong edges thick."""
+        network = self.dependences(self.released)
+        return "" if network is None else network_svg(network)
+
+    def _repr_html_(self) -> str:
+        words = escape(repr(self)).replace("\n", "<br>")
+        return f"<div><p>{words}</p>{self.network_svg()}</div>"
+
+
+class FittedStudy(Pictured, StudyFit):
+    """The outcome of a study of one or several owners."""
+
+    def save(self, path: Path | str, *, overwrite: bool = False) -> None:
+        """Write a release folder, which `parley.load` reads and `parley verify` checks."""
+        with folder.new_folder(Path(path), overwrite=overwrite) as scratch:
+            write_release(scratch, self)
+
+
+class FittedPrivBayes(Pictured, PrivBayesFit):
+    """A model of one owner's table, by PrivBayes."""
+
+
+class FittedPrivelet(Answering, PriveletFit):
+    """Noisy counts of every cell of one owner's table, by Privelet."""
+
+
+Loaded = FittedPrivBayes | FittedPrivelet | FittedStudy
+
+
+def load(path: Path | str) -> Loaded:
+    """Load the model in a file that `save` wrote, or the release in a folder or a .zip.
+
+    The model of a study of several owners is derived when something asks for it.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    fit = loading.load(path)
+    known = {field.name: getattr(fit, field.name) for field in fields(fit)}
+    match fit:
+        case StudyFit():
+            return FittedStudy(**known)
+        case PrivBayesFit():
+            return FittedPrivBayes(**known)
+        case PriveletFit():
+            return FittedPrivelet(**known)
