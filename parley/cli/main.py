@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from common.errors import ParleyError
+from common.extras import naming_extras
 from parley.cli import console, interrupts
 from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
 
@@ -171,7 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = get_command(app)
     try:
         # In this mode typer prints usage errors itself and says by SystemExit how it went.
-        command.main(args=None if arguments is None else list(arguments), prog_name="parley")
+        with naming_extras("this command"):
+            command.main(args=None if arguments is None else list(arguments), prog_name="parley")
     except SystemExit as leaving:
         code = _code(leaving)
         if code == ExitCode.INTERRUPTED:
