@@ -35,6 +35,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Several owners, on one machine": {
         "plan": "Forecast the accuracy, cost and duration of a study.",
         "simulate": "Run a study of several owners on one machine.",
+        "methods": "List the methods of studies, and the settings of each.",
     },
     "Several owners, each on their own": {
         "keys": "Create keys and certificates of a consortium.",

@@ -17,18 +17,20 @@ from common.privacy.budget import split
 from common.privacy.noise_law import DiscreteLaplace
 from common.schema.toml import one_of, text
 from common.study.document import Study
-from common.study.method import Decision, Method, between, parts, read_settings
+from common.study.method import Decision, Method, Setting, between, parts, read_settings
 from common.study.script import Fit, Script, chosen, summed
 from common.study.steps import Step
 
 TOGETHER, IN_TURN = "together", "in turn"
-_SETTINGS = {
-    "target": text,
-    "divisions": between(0, 200),
-    "choices": one_of((TOGETHER, IN_TURN)),
-    "score": one_of(SCORES),
-    "budget": parts(2),
-    "most_cells": between(4, 1 << 24),
+SETTINGS = {
+    "target": Setting(text, "required", "the attribute to be predicted"),
+    "divisions": Setting(between(0, 200), "10", "how many groups are divided"),
+    "choices": Setting(
+        one_of((TOGETHER, IN_TURN)), TOGETHER, f"{TOGETHER}, or {IN_TURN}: who chooses a division"
+    ),
+    "score": Setting(one_of(SCORES), "max", f"of a division: {' or '.join(SCORES)}"),
+    "budget": Setting(parts(2), "1:1", "how epsilon is split: divisions : counts"),
+    "most_cells": Setting(between(4, 1 << 24), str(1 << 20), "cap on the combinations of groups"),
 }
 
 
@@ -46,7 +48,7 @@ class Settings:
     @classmethod
     def of(cls, study: Study) -> Settings:
         """Read the settings of a study; InputError if one is missing or not allowed."""
-        found = read_settings(study, _SETTINGS, required=["target"])
+        found = read_settings(study, SETTINGS, required=["target"])
         name = found.pop("target")
         if name not in study.schema.names:
             raise InputError(f"distdiffgen.target: there is no attribute {name!r}")
@@ -146,6 +148,7 @@ METHOD = Method(
     encodings=("own",),
     single_turns=True,
     parties=2,
+    settings=SETTINGS,
     decisions=decisions,
     assumes=assumes,
     place=6,

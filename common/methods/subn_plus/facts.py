@@ -24,7 +24,7 @@ from common.privacy.sensitivity import Sensitivity
 from common.schema.attribute import Attribute
 from common.schema.toml import one_of
 from common.study.document import Study
-from common.study.method import Decision, read_settings
+from common.study.method import Decision, Setting, read_settings
 from common.study.requests import Attributes, Request
 from common.study.steps import Step
 
@@ -127,9 +127,17 @@ def ordered_values(attribute: Attribute) -> int:
     return attribute.value_count if attribute.ordered else 0
 
 
+SETTINGS = {
+    "dependence": Setting(
+        one_of((UNKNOWN, EXPECTED)), UNKNOWN,
+        "expected: columns are known to depend on each other, so no sum is spent on finding out",
+    ),
+}  # fmt: skip
+
+
 def expects_dependence(study: Study) -> bool:
     """Read the only setting; InputError if there is another one, or another value."""
-    found = read_settings(study, {"dependence": one_of((UNKNOWN, EXPECTED))})
+    found = read_settings(study, SETTINGS)
     return bool(found.get("dependence") == EXPECTED)
 
 
