@@ -5,14 +5,19 @@ import sys
 from fractions import Fraction
 from textwrap import dedent
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import common.exchanges
 import common.methods
 import parley
 import party.sources.kinds
 from common.methods.registry import methods
 from common.schema import Schema
+from common.study.results import read_cells
+from common.wire import codec
+from curator.role import CuratorRole
 from parley.cli import commands
 from parley.cli import main as command_line
 from party.sources.kind import all_kinds
@@ -34,7 +39,7 @@ METHOD = """
     from common.privacy import sensitivity
     from common.study.method import Method
     from common.study.requests import TableRequest
-    from common.study.steps import SumStep
+    from common.exchanges.sums import sum_step
 
 
     @dataclass(frozen=True)
@@ -71,7 +76,7 @@ METHOD = """
         variables = Variables(study.schema.sizes)
         network = network_of(((),) * len(variables.sizes))
         families = table_sets(network)
-        step = SumStep(
+        step = sum_step(
             name="coins", phase="coins", parties=study.parties,
             request=TableRequest(tuple(families.values()), variables.sizes),
             sensitivity=sensitivity.histograms(len(families)), law=Coins(),
@@ -86,6 +91,101 @@ METHOD = """
         name="coins", summary="toss coins", script=script, only_sums=True, place=99
     )
 """
+
+# An exchange of two rounds: who is here, and then each party's own noisy counts, one by one.
+EXCHANGE = """
+    import numpy as np
+
+    from common.errors import RemoteProtocolError
+    from common.study.results import encode_cells, read_cells
+    from common.study.sides import CuratorSide, PartySide, Post
+    from common.study.steps import Exchange
+
+
+    class OneByOne(Exchange):
+        counts_all = True
+
+        def canonical(self, step):
+            return b"one by one " + step.name.encode() + step.request.canonical
+
+        def party(self, context):
+            return Teller(context)
+
+        def curator(self, context):
+            return Adder(context.step)
+
+        def without_rows(self, step, source):
+            return np.zeros(step.cells, np.int64)
+
+        def in_one_place(self, step, place):
+            return step.request.answer(place.rows(*step.parties))
+
+        def read(self, step, study, data):
+            return read_cells(data, step.cells)
+
+        def check(self, step, result):
+            pass
+
+        def owners_with(self, step, party):
+            return 1
+
+
+    class Teller(PartySide):
+        def __init__(self, context):
+            self.context, self.told = context, False
+
+        @property
+        def awaits(self):
+            return () if self.told else ("all are here",)
+
+        @property
+        def done(self):
+            return self.told
+
+        def begin(self):
+            return [Post(round="here", payload=(), of_rows=False)]
+
+        def receive(self, message):
+            step, source = self.context.step, self.context.source
+            self.told = True
+            noisy = step.request.answer(self.context.data) + step.law.draw(step.cells, source)
+            return [Post(round="counts", payload=(encode_cells(noisy),))]
+
+
+    class Adder(CuratorSide):
+        def __init__(self, step):
+            self.step, self.here, self.counts = step, set(), {}
+
+        @property
+        def awaits(self):
+            return ("counts",) if len(self.here) == len(self.step.parties) else ("here",)
+
+        @property
+        def waiting_for(self):
+            return tuple(set(self.step.parties) - set(self.counts))
+
+        @property
+        def done(self):
+            return not self.waiting_for
+
+        def receive(self, sender, message):
+            if message.round == "counts":
+                self.counts[sender] = read_cells(*message.parts(bytes), self.step.cells)
+                return []
+            self.here.add(sender)
+            if "here" in self.awaits:
+                return []
+            return [Post(round="all are here", payload=(), to=name) for name in self.here]
+
+        def result(self):
+            return encode_cells(sum(self.counts.values()))
+"""
+WITH_EXCHANGE = METHOD.replace(
+    "        total = yield step\n",
+    "        from dataclasses import replace\n"
+    "        from common.exchanges.one_by_one import OneByOne\n"
+    "        total = yield replace(step, exchange=OneByOne())\n",
+)
 
 SOURCE = """
     import pyarrow as pa
@@ -139,7 +239,12 @@ def add(tmp_path, monkeypatch):
     monkeypatch.undo()
     for registry in (methods, all_kinds):
         registry.cache_clear()
-    for name in ("common.methods.coins", "party.sources.kinds.lines", "parley.cli.commands.hello"):
+    for name in (
+        "common.methods.coins",
+        "common.exchanges.one_by_one",
+        "party.sources.kinds.lines",
+        "parley.cli.commands.hello",
+    ):
         sys.modules.pop(name, None)
 
 
@@ -152,6 +257,30 @@ def test_a_method_and_a_noise_law_are_one_file(add, tmp_path):
     assert step["mechanism"].startswith("coins")
     assert privacy["exact"]["epsilon_delivered"] == str(Fraction(1))
     assert "coins" in (tmp_path / "release" / "report.html").read_text()
+
+
+def test_an_exchange_is_one_file(add, tmp_path, monkeypatch):
+    """Its rounds are carried, charged and replayed by roles that have never heard of it."""
+    add(common.methods, "coins", WITH_EXCHANGE, methods)
+    add(common.exchanges, "one_by_one", EXCHANGE, methods)
+    sent = []
+
+    def travelled(message):
+        sent.append(message.round)
+        return codec.TO_CURATOR.decode(codec.TO_CURATOR.encode(message))
+
+    receive = CuratorRole.receive
+    monkeypatch.setattr(
+        CuratorRole, "receive", lambda self, name, each: receive(self, name, travelled(each))
+    )
+    terms = {"epsilon": 1, "method": "coins", "aggregation": "clear", "seed": 1}
+    made = parley.simulate(TABLES, SCHEMA, **terms)
+    assert sent == ["here", "here", "counts", "counts"]
+    (result,) = made.results
+    exact = np.array([10 + 30, 20, 10])
+    assert np.abs(read_cells(result, 3) - exact).max() <= 2, "a coin of each owner"
+    made.save(tmp_path / "release")
+    assert parley.load(tmp_path / "release").steps[0].owners_with("party 1") == 1
 
 
 def test_a_source_is_one_file(add, tmp_path):
