@@ -17,6 +17,7 @@ from common.fitted.counts import ModelCount, model_count
 from common.fitted.dependences import Dependences
 from common.methods.conditional import ConditionalModel, Draw
 from common.privacy.randomness import RandomSource, source_of
+from common.release.manifest import MethodVersion
 from common.release.measured import ExpectedError, Measured, Shares, expected_errors
 from common.release.model_file import model_document
 from common.release.synthetic_table import Columns
@@ -137,6 +138,11 @@ class FittedModel(ABC):
     def study_digest(self) -> bytes | None:
         """The digest of the study; None for a release of a single owner."""
         return None
+
+    @property
+    @abstractmethod
+    def made_with(self) -> MethodVersion:
+        """Which version of which method made it."""
 
     @property
     @abstractmethod

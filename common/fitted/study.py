@@ -18,6 +18,7 @@ from common.methods.registry import cautions_of, method_of
 from common.methods.subn_plus.descent import SpreadModel
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
+from common.release.manifest import MethodVersion
 from common.release.measured import Measured, Shares, study_noise, study_shares, study_tables
 from common.release.model_file import study_content
 from common.release.prior import PriorRelease
@@ -193,6 +194,10 @@ class StudyFit(DrawnModel):
                 for number, step in enumerate(self.steps, start=1)
             ]
         return lines
+
+    @property
+    def made_with(self) -> MethodVersion:
+        return MethodVersion(self.study.method, method_of(self.study).version)
 
     @property
     def study_digest(self) -> bytes:

@@ -44,8 +44,9 @@ STUDY = "study.toml"  # a study of several owners: what they agreed on
 PRIOR = "prior.zip"  # of a study that builds on an earlier release: what it needs of that
 FORMATS = ("csv", "parquet")
 TABLES = ("synthetic.csv", "synthetic.parquet")  # a release has one of them
-_ALWAYS = frozenset({STATEMENT, MODEL, SCHEMA, REPORT, USAGE})
-_OF_A_STUDY = frozenset({STUDY, RESULTS, TRANSCRIPT, NETWORK})
+PAGE_NAMES = frozenset({REPORT, USAGE, NETWORK})  # the pages for people: their maker's own word
+_ALWAYS = frozenset({STATEMENT, MODEL, SCHEMA})
+_OF_A_STUDY = frozenset({STUDY, RESULTS, TRANSCRIPT})
 _RESULTS_HEAD = b"parley results 2\n"
 _LENGTH_BYTES = 8
 _MOST_RESULTS = 1 << 30
@@ -173,13 +174,18 @@ def table_name(file_format: str) -> str:
 
 
 def files_besides_the_table(listed: Collection[str], *, study: bool) -> frozenset[str]:
-    """Return the files that a release has besides its table: neither more nor fewer.
+    """Return the files that a release has besides its table and its pages: neither more nor fewer.
 
     Range counts or a prior among those `listed` in the manifest say of which kind the release is.
     """
     if study:
         return _ALWAYS | _OF_A_STUDY | ({PRIOR} & set(listed))
-    return _ALWAYS | {RANGES if RANGES in listed else NETWORK}
+    return _ALWAYS | ({RANGES} & set(listed))
+
+
+def pages_of_kind(listed: Collection[str]) -> frozenset[str]:
+    """Return the pages of a release with these files: range counts have no network."""
+    return PAGE_NAMES - ({NETWORK} if RANGES in listed else set())
 
 
 def write_table(folder: Path, table: pd.DataFrame, file_format: str) -> Path:

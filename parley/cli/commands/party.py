@@ -33,7 +33,6 @@ from parley.cli.commands.party_records import (
     transcript,
 )
 from parley.cli.options import (
-    AllowOtherVersion,
     AsJson,
     Config,
     KnownStudy,
@@ -220,7 +219,6 @@ def fetch(
         bool, typer.Option("--release", help="Fetch the release of a study that is done.")
     ] = False,
     most_gb: Annotated[float, typer.Option(help="The largest release to take.")] = 4.0,
-    allow_other_version: AllowOtherVersion = False,
     config: Config = None,
     json: AsJson = False,
 ) -> None:
@@ -245,7 +243,7 @@ def fetch(
         if release:
             _fetch_release(
                 connection, invited[asked], out,
-                most_gb=most_gb, allow_other_version=allow_other_version, as_json=json,
+                most_gb=most_gb, as_json=json,
             )  # fmt: skip
             return
         document = connection.fetch_study(asked)
@@ -265,7 +263,6 @@ def _fetch_release(
     out: Path,
     *,
     most_gb: float,
-    allow_other_version: bool,
     as_json: bool,
 ) -> None:
     from parley.cli.commands.verify import report  # slow to load: it derives a release again
@@ -277,7 +274,7 @@ def _fetch_release(
         pieces = connection.fetch_release(study.study)
         kept = keep_release(
             pieces, study.study, out, most_bytes=int(most_gb * 1e9),
-            allow_other_version=allow_other_version, tell=tell,
+            tell=tell,
         )  # fmt: skip
     if as_json:
         console.result_json(kept.as_json())

@@ -15,7 +15,7 @@ from common.release.verify import ON_TRUST, Verified, verify
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.exit_codes import ExitCode
-from parley.cli.options import AllowOtherVersion, AsJson, Overwrite, Release, promise_words
+from parley.cli.options import AsJson, Overwrite, Release, promise_words
 
 app = new_app()
 
@@ -40,7 +40,6 @@ def verify_release(
             "--unsigned", help="Accept a release without a signature of a known identity."
         ),
     ] = False,
-    allow_other_version: AllowOtherVersion = False,
     bytes_only: Annotated[
         bool,
         typer.Option("--bytes-only", help="Hashes and signatures; not whether files agree."),
@@ -54,9 +53,12 @@ def verify_release(
     """Check every file of a release against its manifest, and the manifest's signatures.
 
     Then whether the files agree: privacy statement and model are derived again from the study and
-    what was published during it, and the report is made again. Exit code 0, or 3 with the files at
-    fault, or 6 if another version of parley made the release and it cannot be derived here, or 9 if
-    only keys signed it that the study's digest does not stand for.
+    what was published during it. If this version does not have the version of the method that made
+    the model, that is not derived again, and said. The pages are their maker's word.
+
+    Exit code 0 if all that was checked is right, or 3 with the files at fault, or 6 if a later
+    version of parley made the release in a format of its own, or 9 if only keys signed it that the
+    study's digest does not stand for.
 
     A party or the curator that study.toml pins must have signed; of a release of one owner, its
     maker. A signature says who vouches, not that you should trust them: compare the fingerprint
@@ -79,10 +81,8 @@ def verify_release(
             raise typer.Exit(ExitCode.INPUT)
         if found.unknown_signers:
             raise typer.Exit(ExitCode.UNKNOWN_SIGNER)
-        if found.other_version is not None and not allow_other_version:
-            raise typer.Exit(ExitCode.OTHER_VERSION)
     else:
-        found.require(allow_other_version=allow_other_version)
+        found.require()
         report(found)
     if safe_for_spreadsheets is not None:
         write_safe_copy(release, target=safe_for_spreadsheets)
@@ -90,9 +90,10 @@ def verify_release(
 
 def report(found: Verified) -> None:
     """Print what is known about a release without problems."""
-    files = len(found.checked.manifest.files)
-    agree = ", and they agree with each other" if found.verified else ""
-    word = "verified" if found.verified or found.consistency is None else "NOT VERIFIED:"
+    whole = found.verified or found.not_derived
+    agree = ", and they agree with each other" if whole else ""
+    word = "checked" if found.not_derived else "verified"
+    files = len(found.checked.files)
     console.result(f"{word} {found.where}: {files} files are what the manifest says{agree}")
     if found.checked.manifest.study is not None:
         console.result(f"study {found.checked.manifest.study}")
@@ -102,7 +103,7 @@ def report(found: Verified) -> None:
         console.warn("it is not signed: files and manifest could have been changed alike")
     for words in [*found.remarks, *(f"not checked: {each}" for each in found.not_checked)]:
         console.warn(words)
-    if found.verified and found.consistency is not None:
+    if whole and found.consistency is not None:
         _report_epsilon(found.consistency.privacy, derived=found.derived)
 
 

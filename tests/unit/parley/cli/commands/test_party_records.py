@@ -88,7 +88,7 @@ def test_the_transcript_has_every_message_that_left(parley, place):
 def test_a_party_does_not_countersign_another_statement_or_another_version(parley, made, copies):
     DeployedFolder(copies)
     words = ("party", "countersign", "several", *NORTH)
-    sign_again(copies / "several", made, version="0.0.9")
+    sign_again(copies / "several", made, method_version=99)
     assert parley(*words).code == 8
     append(copies / "several" / "study.toml", "# as agreed")
     sign_again(copies / "several", made)
