@@ -229,7 +229,8 @@ class CuratorRole:
 
         A party that was declared missing before changes nothing. `why` says that it withdrew.
         """
-        if party not in self._study.parties or self.state not in IN_A_STEP:
+        early = self.state is State.AWAITING_SEEDS and self._study.agreement
+        if party not in self._study.parties or not (early or self.state in IN_A_STEP):
             raise LocalError(f"{party!r} cannot be declared missing: no step is open for it")
         if party in self._missing:
             return []
@@ -261,10 +262,7 @@ class CuratorRole:
         if self._recoverable is None or len(chunks) < self._open_plan.chunks:
             raise RemoteProtocolError(f"a BoxRefused of {sender!r} is not expected here")
         self._disputes.accuse(
-            self._recoverable,
-            dealer=message.dealer,
-            receiver=sender,
-            signature=message.signature,
+            self._recoverable, dealer=message.dealer, receiver=sender, signature=message.signature
         )
         self._awaited_chunks -= chunks
         return self._next_round()
@@ -277,18 +275,17 @@ class CuratorRole:
         return self._next_round()
 
     def _take_seeds(self, sender: str, message: KeysDealt) -> list[Effect]:
-        """Take a party's sealed seeds of masks; relay all of them when the last party's are in."""
+        """Take a party's sealed seeds of masks; all are relayed when the last party's are in."""
         if sender not in self._pending:
             raise RemoteProtocolError(f"{sender!r} dealt the seeds of this study before")
         self._seeds.take(sender, message.payload)
         self._pending.discard(sender)
-        if self._pending:
-            return []
-        effects: list[Effect] = [
-            self._send(name, KeysRelayed, missing=(), payload=payload)
-            for name, payload in self._seeds.relayed().items()
-        ]
-        return effects + self._open_next()
+        return self._next_round()
+
+    def _relay_seeds(self) -> list[Effect]:
+        relayed, absent = self._seeds.relayed(self.missing).items(), self.missing
+        told = [self._send(name, KeysRelayed, missing=absent, payload=own) for name, own in relayed]
+        return [*told, *self._open_next()]
 
     def _take_word(
         self, sender: str, message: KeysDealt | ListSigned | MasksRevealed
@@ -309,8 +306,12 @@ class CuratorRole:
         return self._next_round()
 
     def _next_round(self) -> list[Effect]:
-        """Begin the next round of a recoverable sum, unless it waits for a party."""
-        if self._recoverable is None or self._pending or self._awaited_chunks:
+        """Begin the next round of seeds or of a recoverable sum, unless it waits for a party."""
+        if self._pending or self._awaited_chunks:
+            return []
+        if self.state is State.AWAITING_SEEDS:
+            return self._relay_seeds()
+        if self._recoverable is None:
             return []
         match self.state:
             case State.AWAITING_KEYS:

@@ -366,6 +366,9 @@ class StudySession:
             yield
             waiting = self._execute(role, effects, ending)
         self._waiting = waiting
+        # A party may have called between the look at who is online and this line: its call did not
+        # see yet that a step is held. Whoever calls from here on does.
+        self.open_step()
         if self.record.state is StudyState.PUBLISHING:
             self._publish_later()
 

@@ -217,10 +217,11 @@ class PartyRole:
         return [self._post(name, envelope) for name, envelope in envelopes.items()]
 
     def _take_seeds(self, message: KeysRelayed) -> list[Effect]:
-        if self._exchange is None or message.missing:
+        self._check_missing(message.missing)
+        if self._exchange is None:
             raise RemoteProtocolError("seeds of masks are not expected here")
-        self._member = self._exchange.secrets(message.payload)
-        self._exchange, self.state = None, State.AWAITING_STEP
+        self._member = self._exchange.secrets(message.payload, message.missing)
+        self._exchange, self._missing, self.state = None, message.missing, State.AWAITING_STEP
         return []
 
     def _open_step(self, message: StepOpened) -> list[Effect]:
@@ -297,8 +298,7 @@ class PartyRole:
             return []
         self._spent += cost
         self._charged = self._number
-        delta = self._study.delta
-        if delta:
+        if delta := self._study.delta:
             return [ChargeBudget(step=step.name, mechanism=step.mechanism, rho=cost, delta=delta)]
         return [ChargeBudget(step=step.name, mechanism=step.mechanism, epsilon=cost)]
 

@@ -20,6 +20,7 @@ from common.crypto.sums.replacement import ShareKeeper
 from common.errors import LocalError
 from common.methods.criteria import CriteriaRequest
 from common.methods.registry import run_of
+from common.methods.subn_plus.joined import fitting_near
 from common.privacy.randomness import RandomSource
 from common.schema import Codes
 from common.schema.codes import concatenate
@@ -38,10 +39,12 @@ def refit_study(
     source: RandomSource,
     missing: Mapping[str, int] = MappingProxyType({}),
     prior: Prior | None = None,
+    near: Model | None = None,
 ) -> Model:
     """Take the study's script to its model on these rows, dealt out to the parties in their order.
 
-    Parties go `missing` as they did, each before a step.
+    Parties go `missing` as they did, each before a step. The fit may start `near` a model, if the
+    rows were drawn from it.
     """
     if rows.rows != study.rows:
         raise LocalError(f"the study has {study.rows} rows, not {rows.rows}")
@@ -51,7 +54,8 @@ def refit_study(
         if (step := run.step()) is None:
             break
         run.advance(answer(step))
-    return run.model()
+    with fitting_near(near):
+        return run.model()
 
 
 class _Answers:

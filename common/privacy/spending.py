@@ -51,6 +51,7 @@ from common.privacy.budget import rounded, shown
 
 ZERO = Fraction(0)
 _LONGEST_FRACTION = 12
+_LONGEST_DECIMAL = 9  # characters; 1677/800 is 2.09625
 _PRECISION_BITS = 128
 _LARGEST_ORDER = 1 << 64
 _RHO_DIGITS = 12
@@ -138,8 +139,10 @@ def fraction_words(value: Fraction) -> str:
 
 
 def short(value: Fraction) -> str:
-    """Write a fraction for people: exact where that is short, else rounded."""
-    exact = str(value)
+    """Write a fraction for people: as a decimal or exact where that is short, else rounded."""
+    exact, decimal = str(value), repr(float(value))
+    if len(decimal) <= _LONGEST_DECIMAL and Fraction(decimal) == value:
+        return decimal.removesuffix(".0")
     return exact if len(exact) <= _LONGEST_FRACTION else f"about {shown(value):.6g}"
 
 

@@ -256,7 +256,7 @@ class Study:
 
     def _check_may_miss(self) -> None:
         if self.agreement and not self.can_agree:
-            raise InputError("agreement: 'hybrid' needs masks, and may_miss = 0")
+            raise InputError("agreement: 'hybrid' needs masks")
         if self.may_miss == 0:
             return
         needed = self.colluders + 2 * self.may_miss + 1
@@ -281,8 +281,7 @@ class Study:
     @property
     def can_agree(self) -> bool:
         """Whether its masks can rest on a hybrid agreement of keys."""
-        masked = self.aggregation is not Aggregation.CLEAR and self.noise is not Noise.ONE_SHARE
-        return masked and not self.may_miss
+        return self.aggregation is not Aggregation.CLEAR and self.noise is not Noise.ONE_SHARE
 
     def signed_by(self, identity: Identity) -> Study:
         """Return the study with this identity's signature in place of any other."""

@@ -78,7 +78,7 @@ class KeysRelayed(_OfStep):
     """Curator to party: partners' keys and key shares of this sum; contribute to it.
 
     `missing` are the parties that dealt no keys, in the order of the study. Before the first step
-    of a study with hybrid masks: earlier partners' sealed seeds, of all parties.
+    of a study with hybrid masks: partners' sealed seeds.
     """
 
     missing: tuple[str, ...]
@@ -152,7 +152,7 @@ class ShareSubmitted(_OfStep):
 class KeysDealt(_OfStep):
     """Party to curator: its key of this sum, and a sealed box of key shares for each partner.
 
-    Before the first step of a study with hybrid masks: a sealed seed for each later partner.
+    Before the first step of a study with hybrid masks: sealed seeds for partners.
     """
 
     payload: bytes

@@ -46,12 +46,14 @@ def sum_plan_of(
     if isinstance(step, ReplaceStep):
         limits = step.release.limits(step.group)
         return plan(limits=tuple(limits.values()), noise=Noise.NONE)
+    may_miss = max(0, study.may_miss - len(study.members) + len(step.parties))
     return plan(
         limits=tuple(step.request.limit(study.rows_of[name]) for name in step.parties),
         noise=study.noise,
         law=step.law,
         colluders=min(study.colluders, len(step.parties) - 1),
-        may_miss=max(0, study.may_miss - len(study.members) + len(step.parties)),
+        may_miss=may_miss,
+        hybrid=bool(study.agreement and may_miss),
     )
 
 
@@ -67,13 +69,17 @@ def in_the_clear(study: Study) -> Study:
 
 
 def seed_partners(study: Study, name: str) -> tuple[list[str], list[str]]:
-    """Return the parties before and after a party with which it exchanges seeds of masks, in order.
+    """Return whose seeds of masks a party receives, and for whom it draws seeds, in order.
 
     They are its mask partners in every sum that the study can have: of all parties or of a cohort;
-    of any two where the paper's noise replacement is run.
+    of any two where the paper's noise replacement is run; of the parties that are left where some
+    may go missing. Of two partners the earlier draws a seed, or both do where some may go missing.
     """
     place = study.parties.index(name)
     shared = _mask_partners(study, name)
+    if study.may_miss:
+        both = [other for other in study.parties if other in shared]
+        return both, both
     return (
         [other for other in study.parties[:place] if other in shared],
         [other for other in study.parties[place + 1 :] if other in shared],
@@ -94,6 +100,8 @@ def _mask_partners(study: Study, name: str) -> Collection[str]:
             order.index(name),
             parties=len(order),
             colluders=min(study.colluders, len(order) - 1),
+            may_miss=study.may_miss,
+            in_later_sums=True,
         )
     }
 

@@ -26,6 +26,7 @@ MOST_NAME = 100
 MOST_LISTED = 1_000  # studies in one answer to a party
 SIGNATURE_BYTES = 64
 SECRET_BYTES = 32
+MOST_ANSWER_BYTES = 128  # of a dispute: a secret, and in a hybrid study a seed with its signature
 MOST_EVIDENCE_BYTES = 1024  # of a dispute: a key and a box
 
 _NAME = range(1, MOST_NAME + 1)
@@ -43,7 +44,7 @@ LIMITS: dict[str, range] = {
     "reason": range(MOST_TEXT + 1),
     "studies": range(MOST_LISTED + 1),
     "evidence": range(MOST_EVIDENCE_BYTES + 1),
-    "secret": range(SECRET_BYTES, SECRET_BYTES + 1),
+    "secret": range(SECRET_BYTES, MOST_ANSWER_BYTES + 1),
     "missing": range(MOST_PARTIES + 1),
     "signature": range(SIGNATURE_BYTES, SIGNATURE_BYTES + 1),
     "document": range(MOST_STUDY_BYTES + 1),

@@ -139,7 +139,8 @@ def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, str]:
                 spent.setdefault(party, []).append(Spending.of(cost, view.study.delta))
     totals = {party: Spending.together(each) for party, each in spent.items()}
     return {
-        party: total.words() if total.delta else str(total.pure) for party, total in totals.items()
+        party: total.words() if total.delta else short(total.pure)
+        for party, total in totals.items()
     }
 
 

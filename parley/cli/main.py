@@ -29,6 +29,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "schema": "Propose a schema from a table, or check one.",
         "synthesize": "Publish a synthetic table of one owner's rows.",
         "evaluate": "Compare a synthetic table with the real one.",
+        "attack": "See what a release gives away about your rows.",
     },
     "Several owners, on one machine": {
         "plan": "Forecast the accuracy, cost and duration of a study.",

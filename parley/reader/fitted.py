@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from common.analysis.diagnostics import Diagnostics, diagnose
-from common.analysis.estimates import CONFIDENCE, Estimate, estimate, related
+from common.analysis.estimates import CONFIDENCE, Estimate, estimate, related, shuffled
 from common.analysis.replicates import SEED, TABLES, Replicates, Replicator
 from common.analysis.statistics import CodedTable, Statistic, of_table
 from common.fitted import loading
@@ -58,6 +58,17 @@ class Answering(FittedModel):
             self.decode(codes, SeededRandomSource(f"numbers/{number}"))
             for number, codes in enumerate(made.tables, start=1)
         ]
+
+    def references(self, *, seed: int = SEED) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return two large tables that `parley.pool` corrects by.
+
+        The first has many rows of the released model. The second has the same rows with each column
+        shuffled by itself, so that no column depends on another.
+        """
+        cache = None if self.origin is None else self.origin.cache(seed)
+        model = Replicator(self, self.released, seed, cache).reference()
+        source = SeededRandomSource("numbers/0")
+        return self.decode(model, source), self.decode(shuffled(model), source)
 
     def estimate(
         self,

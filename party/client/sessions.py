@@ -228,6 +228,8 @@ class SessionManager:
     def _tidy(self, connection: Connection, invited: Iterable[Summary]) -> None:
         """End studies that the owner withdrew from; have the queues of ended ones dropped.
 
+        What was kept of ended studies for an audit is wiped when its time is over.
+
         A study that ended for us and was finished without us is noted: our rows may be in its sums,
         and then we can countersign.
 
@@ -235,6 +237,7 @@ class SessionManager:
         between the end of a study and its last acknowledgement, without which the curator keeps
         what it has for us.
         """
+        self._context.journal.wipe_expired(at=self._context.now())
         for each in invited:
             if each.state in OPEN:
                 if self._context.withdrew(each.study):

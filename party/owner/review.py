@@ -18,6 +18,7 @@ from common.crypto.sums.plan import Aggregation
 from common.methods.registry import method_of
 from common.privacy.budget import shown as printed
 from common.privacy.spending import fraction_words as shown
+from common.privacy.spending import short
 from common.privacy.statement import Protection, suspicion, unit_of_privacy, what_delta_means
 from common.release.spreadsheet import formula_warning
 from common.schema.encoder import describe
@@ -26,7 +27,7 @@ from common.study.document import Study
 from common.wording import many
 from party.owner.dry_run import PlannedStep, by_phase, fewest_owners
 from party.owner.policy import Circumstances, Policy, totals_of
-from party.totals import Unit
+from party.totals import Totals, Unit
 
 _TRAVELS = {
     Aggregation.PAILLIER: "encrypted under the curator's key and added up on the way, so that the "
@@ -57,6 +58,9 @@ class Review:
     # What other studies charged this unit before, as epsilon at the largest delta of them.
     spent: Fraction
     left: Fraction  # what the policy leaves for later studies, when this one is done
+    cap: Fraction  # the most that all studies may cost
+    left_this_year: Fraction | None  # the same of this year's cap; None without such a cap
+    expected: tuple[str, ...]  # what the table will be good for, as far as public facts tell
     about: tuple[str, ...]  # what is published in the end, and about how many columns of ours
     columns: tuple[str, ...]  # those, and what they may contain
     members: tuple[str, ...]  # who takes part, with how many rows and which identity
@@ -84,6 +88,7 @@ class Review:
             **({"WARNING": self.warnings} if self.warnings else {}),
             "What it is for": self.purpose,
             "What it costs": self.cost_lines(),
+            "What the table will be good for": self.expected,
             "What it is about": (*self.about, *(f"  {line}" for line in self.columns)),
             "Who takes part": self.members,
             "What it asks": [_phase_text(phase, self.currency) for phase in self.phases],
@@ -102,6 +107,12 @@ class Review:
             lines += ["", title, *(f"  {line}" for line in content)]
         return "\n".join(lines) + "\n"
 
+    @property
+    def left_words(self) -> str:
+        """What would be left of our caps."""
+        year = "" if self.left_this_year is None else f"; {short(self.left_this_year)} this year"
+        return f"{short(self.left)} of {short(self.cap)}{year}"
+
     def cost_lines(self) -> list[str]:
         claims = "" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"
         rarely = ", but for a probability of delta" if self.delta else ""
@@ -117,8 +128,8 @@ class Review:
             ),
             *([self.delta_means] if self.delta else []),
             (
-                f"Earlier studies spent {shown(self.spent)} of a {self.unit}; {shown(self.left)} "
-                "would be left."
+                f"Earlier studies spent {shown(self.spent)} of a {self.unit}. Left for later "
+                f"studies: {self.left_words}."
             ),
         ]
 
@@ -148,7 +159,12 @@ def review(
         delta_means=what_delta_means(promise, cost.paid),
         currency=promise.currency,
         spent=spent.paid_by(unit).epsilon,
-        left=policy.epsilon_in_total - max(after.paid_by(each).epsilon for each in after.units),
+        left=_left(policy.epsilon_in_total, after),
+        cap=policy.epsilon_in_total,
+        left_this_year=None
+        if policy.epsilon_per_year is None
+        else _left(policy.epsilon_per_year, circumstances.spent_in_year + totals_of(study, cost)),
+        expected=tuple(_expected(study)),
         about=(*_about(study), *_people(study, circumstances), *_criteria(study), reads),
         columns=tuple(f"{each.name}: {describe(each)}" for each in study.schema.attributes),
         members=tuple(_members(study, circumstances.party)),
@@ -158,6 +174,20 @@ def review(
         limits=tuple(_limits(study, policy, circumstances)),
         reasons_against=tuple(policy.reasons_against(study, circumstances)),
     )
+
+
+def _left(cap: Fraction, after: Totals) -> Fraction:
+    """Return what a cap leaves for the unit that has paid most."""
+    return cap - max(after.paid_by(unit).epsilon for unit in after.units)
+
+
+def _expected(study: Study) -> list[str]:
+    """Say what the method can do with so many rows and so much epsilon."""
+    decisions = method_of(study).decisions(study)
+    return [
+        *(f"{decision.name}: {decision.value}" for decision in decisions),
+        *(decision.caution for decision in decisions if decision.caution),
+    ] or ["The method decides nothing beforehand: `parley plan` forecasts its error."]
 
 
 def _warnings(study: Study, circumstances: Circumstances) -> list[str]:
@@ -193,7 +223,6 @@ def _purpose(study: Study) -> list[str]:
 
 def _about(study: Study) -> list[str]:
     rows = study.output_rows or study.rows
-    decisions = method_of(study).decisions(study)
     formulas = formula_warning(study.schema)
     prior = (
         f"It builds on an earlier release ({study.prior[:16]}): noisy sums are drawn towards the "
@@ -205,8 +234,6 @@ def _about(study: Study) -> list[str]:
             f"It publishes {many(rows, 'synthetic row')} and the model they are drawn from: method "
             f"{study.method}, profile {study.profile}."
         ),
-        *(f"{each.name}: {each.value}" for each in decisions),
-        *(each.caution for each in decisions if each.caution),
         *([prior] if study.prior else []),
         *([] if formulas is None else [formulas]),
     ]

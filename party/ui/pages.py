@@ -65,24 +65,56 @@ def standing(decision: Decision | None, process: str | None) -> list[Markup]:
 
 
 def review_sections(seen: Review) -> list[Markup]:
-    """Show what `parley party review` says."""
+    """Show the rest of what `parley party review` says, below the decision."""
     protections = bullets([_protection(each) for each in seen.protections])
+    columns = element(
+        "details",
+        element("summary", "Show the columns"),
+        bullets(seen.columns),
+    )
     return [
-        *([_note(bullets(seen.warnings))] if seen.warnings else []),
-        section("What it is for", bullets(seen.purpose), identifier="purpose"),
-        section(
-            "What it costs",
-            element("p", seen.price, class_="big"),
-            bullets(seen.cost_lines()),
-            identifier="cost",
-        ),
-        section("What it is about", bullets(seen.about), bullets(seen.columns), identifier="about"),
+        section("What it costs", bullets(seen.cost_lines()), identifier="cost"),
+        section("What it is about", bullets(seen.about), columns, identifier="about"),
         section("Who takes part", bullets(seen.members), identifier="members"),
-        section("What it asks", _phases(seen.phases, seen.currency), identifier="asks"),
         section("What leaves the building", bullets(seen.leaves), identifier="leaves"),
+        section("What it asks", _phases(seen.phases, seen.currency), identifier="asks"),
         section("Who is protected from whom", protections, identifier="protections"),
         section("What is not promised", bullets(seen.limits), identifier="limits"),
+        section(
+            "How to recognise it",
+            element("p", "Digest ", code(seen.digest)),
+            element("p", "Signed by ", code(seen.signer)) if seen.signer else Markup(""),
+            element("p", "Curator ", code(seen.curator)) if seen.curator else Markup(""),
+            identifier="digest",
+        ),
     ]
+
+
+def summary_section(seen: Review) -> Markup:
+    """Show what the decision is about: the purpose, the price, what is left, what comes of it."""
+    signed = [] if seen.signer else ["The study is not signed."]
+    warnings = (*seen.warnings, *signed)
+    return section(
+        "In short",
+        *([_note(bullets(warnings))] if warnings else []),
+        element(
+            "div",
+            _card("It is for", bullets(seen.purpose)),
+            _card("It costs", _figure(seen.price), element("p", f"of every {seen.unit} of ours")),
+            _card("Then is left", _figure(seen.left_words), element("p", "for later studies")),
+            _card("The table will be good for", bullets(seen.expected)),
+            class_="cards",
+        ),
+        identifier="short",
+    )
+
+
+def _card(title: str, *content: Markup) -> Markup:
+    return element("div", element("h3", title), *content, class_="card")
+
+
+def _figure(words: str) -> Markup:
+    return element("p", words, class_="big")
 
 
 def _protection(each: Protection) -> Markup:
@@ -119,9 +151,10 @@ def decision_section(
         heading = element("p", element("strong", "Our policy refuses it"))
         answers = [_note(heading, bullets(seen.reasons_against))]
     else:
-        answers = [element("p", "Our policy allows it."), _yes_form(seen, here, csrf)]
+        answers = [_yes_form(seen, here, csrf)]
     means = "The study ends for every party; the reason stays here."
-    return section("Decide", *answers, _no_form(here, csrf, "Decline", means), identifier="decide")
+    answers.append(_no_form(here, csrf, "Decline", means))
+    return section("Decide", element("div", *answers, class_="columns"), identifier="decide")
 
 
 def _yes_form(seen: Review, here: str, csrf: str) -> Markup:
@@ -132,6 +165,7 @@ def _yes_form(seen: Review, here: str, csrf: str) -> Markup:
     return _form(
         f"{here}/approve",
         element("h3", "Approve"),
+        element("p", "Our policy allows it."),
         _hidden("csrf", csrf),
         _hidden("cost", str(seen.cost)),
         element("label", sure, " ", element("span", means), class_="check", for_="sure"),
@@ -167,14 +201,13 @@ def ledger_section(
             entry.charge.study_name,
             entry.charge.step,
             Unit.of(entry.charge.rows_per_person).value,
-            str(entry.charge.epsilon) if not entry.charge.delta else "",
-            shown(entry.charge.rho) if entry.charge.delta else "",
+            f"rho {shown(entry.charge.rho)}" if entry.charge.delta else shown(entry.charge.epsilon),
             code(entry.digest[:16]),
         )
         for entry in reversed(entries[-MOST_LINES:])
     ]
     caption = f"{many(len(entries), 'charge')}, newest first" + _cut(len(entries))
-    headings = ["No.", "When", "Study", "Step", "Of a", "Epsilon", "Rho", "Digest"]
+    headings = ["No.", "When", "Study", "Step", "Of a", "Epsilon", "Digest"]
     return section(
         "Ledger",
         element("p", f"{spent_words(totals)} spent, our cap is {shown(cap)}", class_="big"),

@@ -21,7 +21,7 @@ from common.errors import InputError, LocalError, ParleyError
 from common.files import pieces_of
 from common.report.page import element
 from common.service.web.exchange import Request, Response, download, see_other, text
-from common.service.web.pages import code, page, section
+from common.service.web.pages import page, section
 from common.service.web.server import WebServer
 from common.service.web.sessions import Session, Sessions
 from common.service.web.site import LOOPBACK, Route, Site
@@ -122,11 +122,7 @@ class OwnerPages:
             f"As {seen.party} sees it. Nothing in this review comes from the curator.",
             _BACK,
             *pages.standing(decision, self._inbox.node()),
-            element("p", "Digest ", code(seen.digest)),
-            element("p", "Signed by ", code(seen.signer))
-            if seen.signer
-            else element("p", "Not signed."),
-            *pages.review_sections(seen),
+            pages.summary_section(seen),
             pages.decision_section(
                 seen,
                 decision,
@@ -136,6 +132,7 @@ class OwnerPages:
                     self._inbox.context.approvals.rows_changed_at(study.digest)
                 ),
             ),
+            *pages.review_sections(seen),
             csrf=session.csrf,
         )
 

@@ -79,7 +79,7 @@ def decide_in_the_browser(browser, consortium, study):
             assert fits(browser, 360)
             browser.find_element(By.CSS_SELECTOR, "td a").click()
             wait(browser, lambda b: "What leaves the building" in text_of(b, "#leaves"))
-            assert "epsilon 16/5" in text_of(browser, "main")
+            assert "epsilon 3.2" in text_of(browser, "main")
             assert fits(browser, 360)
             button = "form[action$='/approve'] button"
             browser.find_element(By.CSS_SELECTOR, button).click()
@@ -127,7 +127,7 @@ def check_the_finished_study(browser, consortium, study):
     phases = text_of(browser, "ol.phases")
     for phase in ("correlations", "initial structure", "structure update", "parameters"):
         assert phase in phases
-    assert text_of(browser, "details.study table").count("= 16/5") == 3
+    assert text_of(browser, "details.study table").count("= 3.2") == 3
     wait(browser, lambda b: picture_of(b).get_property("naturalWidth") > 100)
     assert fits(browser, 360)
     wait(browser, lambda b: b.find_element(By.LINK_TEXT, "Download the release").click() is None)

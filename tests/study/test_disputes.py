@@ -8,7 +8,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from common.crypto.identities.identity import Identity
-from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, Dispute, route_of
+from common.crypto.sums.agreement import seed_statement
+from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, Dispute, Route, route_of
 from common.crypto.sums.shamir import SHARE_BYTES, split
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
@@ -29,7 +30,7 @@ from curator.states import State as CuratorState
 from party.states import ChargeBudget, Send, State
 from tests.harness.roles import party_role
 from tests.harness.small_study import Sums
-from tests.protocol.test_recoverable_sums import plan_of
+from tests.protocol.test_recoverable_sums import members_of, plan_of
 from tests.study.test_missing_parties import NAMES, World
 from tests.study.test_missing_parties import people as people_of_four
 
@@ -55,10 +56,11 @@ class Dishonest(World):
             self.vanished.add(name)
             return
         party = self.parties[name]
-        if isinstance(message, KeysRelayed) and name in self.lies and message.step == 0:
+        keys = isinstance(message, KeysRelayed) and party.state is State.AWAITING_KEYS
+        if keys and name in self.lies and message.step == 0:
             effects = self.lie(name, message)
         elif isinstance(message, BoxDisputed) and (name, message.receiver) in self.bad:
-            secret = party._recoverable._box_secrets[message.receiver]
+            secret = answer_of(party._recoverable, message.receiver)
             effects = [party._send(BoxOpened, receiver=message.receiver, secret=secret)]
         else:
             effects = party.receive(message)
@@ -71,15 +73,16 @@ class Dishonest(World):
             self.take(self.curator.receive(name, sent))
 
     def spoilt(self, name, message):
-        if not isinstance(message, KeysDealt) or message.step > 0:
-            return message
         recoverable = self.parties[name]._recoverable
-        public, rest = message.payload[:KEY_BYTES], message.payload[KEY_BYTES:]
-        boxes = [rest[at : at + BOX_BYTES] for at in range(0, len(rest), BOX_BYTES)]
+        if not isinstance(message, KeysDealt) or message.step > 0 or recoverable is None:
+            return message
+        payload = message.payload
         for place, to in enumerate(recoverable._partners):
+            start = KEY_BYTES + place * BOX_BYTES
+            box, rest = payload[start : start + BOX_BYTES], payload[start + BOX_BYTES :]
             if (name, to) in self.bad:
-                boxes[place] = flipped(recoverable, to, boxes[place])
-        return dataclasses.replace(message, payload=b"".join([public, *boxes]))
+                payload = payload[:start] + flipped(recoverable, to, box) + rest
+        return dataclasses.replace(message, payload=payload)
 
     def lie(self, name, message):
         """Accuse a dealer whose box opens, as a dishonest party can."""
@@ -90,6 +93,13 @@ class Dishonest(World):
         signature = route.accuse(box, recoverable._party.identity)
         party.state = State.AWAITING_VERDICT
         return [party._send(BoxRefused, dealer=dealer, signature=signature)]
+
+
+def answer_of(recoverable, receiver):
+    """Return what opens a party's box, as if the receiver had said that the box does not open."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Route, "require_accused", lambda *_, **__: None)
+        return recoverable.open_box(receiver, bytes(64))
 
 
 def flipped(recoverable, to, box):
@@ -230,7 +240,7 @@ def test_an_opened_box_opens_no_other(people):
         assert (
             route.at_fault(east._dealt_box(name), secret=secret) == "east"
         )  # it fits no other box
-    others = [secret == east._box_secrets[name] for name in ("north", "south")]
+    others = [secret.startswith(east._box_secrets[name]) for name in ("north", "south")]
     assert others == [False, False]
 
 
@@ -301,7 +311,7 @@ def test_a_box_without_its_dealers_signature_is_refused_by_the_curator(people):
         next(m for to, m in world.waiting if to == "west" and isinstance(m, StepOpened))
     )
     dealt = effect.message
-    for place in (0, KEY_BYTES, KEY_BYTES + 40, len(dealt.payload) - 1):
+    for place in (0, KEY_BYTES, KEY_BYTES + 40, KEY_BYTES + 3 * BOX_BYTES - 1):
         changed = bytearray(dealt.payload)
         changed[place] ^= 1
         with pytest.raises(RemoteProtocolError, match="from 'west' to"):
@@ -365,7 +375,7 @@ def test_a_party_that_was_killed_comes_back_to_the_same_accusation(people):
     world = Dishonest(people, bad=[("west", "east")]).run()
     lying = Dishonest(people, lies=[("west", "east")]).run()
     for party_of, name, kind in ((world, "east", BoxRefused), (lying, "west", BoxOpened)):
-        rows, identities = people
+        rows, identities, _ = people
         again = party_role(party_of.study, Sums, name, identities[name], rows[name])
         answers = [
             effect.message
@@ -373,43 +383,107 @@ def test_a_party_that_was_killed_comes_back_to_the_same_accusation(people):
             for effect in again.receive(message)
             if isinstance(effect, Send)
         ]
-        assert answers == party_of.sent[name]
+        seeds = bool(party_of.study.agreement)  # are in envelopes, which differ
+        assert answers[seeds:] == party_of.sent[name][seeds:]
         assert any(isinstance(answer, kind) for answer in answers)
         assert again.state is party_of.parties[name].state
 
 
-def test_the_verdict_is_the_receivers_own_attempt_whichever_byte_is_wrong():
-    """Every byte of a box, changed by a dealer that signs it: both sides agree on every one."""
-    plan = plan_of(("one", "two", "three"), colluders=0)
-    one, two = (Identity.generate(SeededRandomSource(name)) for name in ("one", "two"))
-    roster, source = {"one": one.public, "two": two.public}, SeededRandomSource("boxes")
-    secret = source.random_bytes(32)
-    route = route_of(plan, roster, source.random_bytes(32), dealer="one", receiver="two")
-    shares = split(source.random_bytes(32), holders=2, threshold=2, source=source)
-    good = route.seal(shares, secret=secret, signer=one)
-    assert route.open(good, two) == tuple(shares)
-    low = bytes(KEY_BYTES) + good[KEY_BYTES:_SEALED]
-    wrong = [_flip(good[:_SEALED], at) for at in range(_SEALED)]
-    too_large = X25519PrivateKey.from_private_bytes(secret).exchange(two.public.agreement_key)
-    cipher = route._cipher(good[:KEY_BYTES], too_large)
-    beyond = good[:KEY_BYTES] + cipher.encrypt(bytes(12), b"\xff" * 66, route.public)
-    for sealed in (good[:_SEALED], low, beyond, *wrong):
-        box = sealed + one.sign(route._statement("share box", sealed))
+class Pair:
+    """A dealer, a receiver, and a good box between them."""
+
+    def __init__(self, *, hybrid):
+        self.plan = plan_of(("one", "two", "three"), colluders=0, hybrid=hybrid)
+        people = {name: Identity.generate(SeededRandomSource(name)) for name in self.plan.parties}
+        members = members_of(people, self.plan.parties, hybrid=hybrid)
+        self.dealer, self.receiver = people["one"], people["two"]
+        self.roster, source = members["one"].roster, SeededRandomSource("boxes")
+        self.secret = source.random_bytes(32)
+        self.route = route_of(
+            self.plan, self.roster, source.random_bytes(32), dealer="one", receiver="two"
+        )
+        self.shares = tuple(split(source.random_bytes(32), holders=2, threshold=2, source=source))
+        self.sealing = members["one"].seeds_with("two") if hybrid else None
+        self.opening = members["two"].seeds_with("one") if hybrid else None
+        self.answer = self.secret
+        if self.sealing is not None:
+            self.answer += self.sealing.sealing + self.sealing.signature
+
+    def box(self, seeds=None):
+        """Return a box with good shares, sealed under the seed of the two or another."""
+        seeds = seeds or self.sealing
+        return self.route.seal(self.shares, secret=self.secret, signer=self.dealer, seeds=seeds)
+
+    def opens(self, box):
+        return self.route.open(box, self.receiver, seeds=self.opening) is not None
+
+    def at_fault(self, box, answer=None):
+        """Return who is at fault if the receiver accuses and the dealer answers."""
         dispute = Dispute(
             dealer="one",
             receiver="two",
-            evidence=route.public + box,
-            signature=route.accuse(box, two),
-            secret=secret,
+            evidence=self.route.public + box,
+            signature=self.route.accuse(box, self.receiver),
+            secret=self.answer if answer is None else answer,
         )
-        opens = route.open(box, two) is not None
-        assert opens == (sealed == good[:_SEALED])
-        assert dispute.at_fault(plan, roster) == ("two" if opens else "one")
-    other = dataclasses.replace(dispute, evidence=route.public + good, secret=bytes(range(32)))
+        return dispute.at_fault(self.plan, self.roster)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_the_verdict_is_the_receivers_own_attempt_whichever_byte_is_wrong(hybrid):
+    """Every byte of a box, changed by a dealer that signs it: both sides agree on every one."""
+    pair = Pair(hybrid=hybrid)
+    route, good = pair.route, pair.box()
+    assert route.open(good, pair.receiver, seeds=pair.opening) == pair.shares
+    low = bytes(KEY_BYTES) + good[KEY_BYTES:_SEALED]
+    wrong = [_flip(good[:_SEALED], at) for at in range(_SEALED)]
+    own = X25519PrivateKey.from_private_bytes(pair.secret)
+    agreed = own.exchange(pair.receiver.public.agreement_key)
+    cipher = route._cipher(good[:KEY_BYTES], agreed, pair.answer[32:64])
+    beyond = good[:KEY_BYTES] + cipher.encrypt(bytes(12), b"\xff" * 66, route.public)
+    for sealed in (good[:_SEALED], low, beyond, *wrong):
+        box = sealed + pair.dealer.sign(route._statement("share box", sealed))
+        assert pair.opens(box) == (sealed == good[:_SEALED])
+        assert pair.at_fault(box) == ("two" if pair.opens(box) else "one")
+    # A dealer that does not answer for the box that it dealt is at fault.
+    assert pair.at_fault(good, bytes(range(32)) + pair.answer[32:]) == "one"
+    dispute = Dispute(
+        dealer="one", receiver="two", evidence=route.public + good, signature=bytes(64),
+        secret=pair.answer,
+    )  # fmt: skip
     with pytest.raises(RemoteProtocolError, match="'two' did not sign"):
-        other.at_fault(plan, roster)
-    accused = dataclasses.replace(other, signature=route.accuse(good, two))
-    assert accused.at_fault(plan, roster) == "one"  # it does not answer for the box it dealt
+        dispute.at_fault(pair.plan, pair.roster)
+
+
+def test_no_seed_but_the_receivers_own_is_an_answer():
+    """A dealer seals a box under another seed, or none, and answers with what opens it."""
+    pair = Pair(hybrid=True)
+    seeds, secret, study = pair.sealing, pair.secret, pair.plan.study
+    dealer, receiver = pair.dealer.public, pair.receiver.public
+    invented = bytes(range(32))
+
+    def signed(by, *ends, seed=invented, of=study):
+        return by.sign(seed_statement(of, *ends, seed))
+
+    for signature in (
+        seeds.signature,  # under the right seed
+        signed(pair.dealer, receiver, dealer),
+        signed(pair.dealer, dealer, receiver),
+        signed(pair.receiver, receiver, dealer, of=bytes([1]) * 32),  # of another study
+        signed(pair.receiver, receiver, receiver),  # for another dealer
+        signed(pair.receiver, receiver, dealer, seed=bytes(32)),
+        bytes(64),
+    ):
+        other = dataclasses.replace(seeds, sealing=invented, signature=signature)
+        box = pair.box(other)
+        assert not pair.opens(box)
+        assert pair.at_fault(box, secret + invented + signature) == "one"
+        assert pair.at_fault(box) == "one", "nor with the right seed"
+    plain = dataclasses.replace(seeds, sealing=b"")
+    assert not pair.opens(pair.box(plain))
+    for answer in (secret, secret + seeds.signature, pair.answer, pair.answer[:-1], b""):
+        assert pair.at_fault(pair.box(plain), answer) == "one"
+    assert pair.at_fault(pair.box()) == "two", "who accuses a good box leaves"
 
 
 def _flip(data, at):

@@ -42,30 +42,38 @@ from tests.harness.small_study import SIZES, Sums, make_study
 
 NAMES = ("north", "east", "south", "west")
 MOMENTS = (StepOpened, KeysRelayed, ListPublished, SignaturesRelayed, ResultPublished)
+WITH_SEEDS = pytest.mark.parametrize("people", ["hybrid"], indirect=True)
 LARGE = Fraction(10**6)  # next to no noise: sums must come out right
 
 
-@pytest.fixture(scope="module")
-def people():
+@pytest.fixture(scope="module", params=["", "hybrid"])
+def people(request):
+    """Return tables, identities, and how the parties agree on keys."""
     rng = np.random.default_rng(3)
     tables, identities = {}, {}
     for place, name in enumerate((*NAMES, "far")):
         rows = 20 + 7 * place
         tables[name] = Codes.from_columns([rng.integers(0, size, rows) for size in SIZES], SIZES)
         identities[name] = Identity.generate(SeededRandomSource(name))
-    return tables, identities
+    return tables, identities, request.param
 
 
 class World:
-    """A study in one process. Each party vanishes when it would receive a certain message."""
+    """A study in one process. Each party vanishes when it would receive a certain message.
 
-    def __init__(self, people, names=NAMES, *, gone=None, epsilon=LARGE, **options):
+    `seedless` are parties that vanish before or after they offered seeds: when they would receive a
+    message of this kind.
+    """
+
+    def __init__(self, people, names=NAMES, *, gone=None, epsilon=LARGE, seedless=None, **options):
         self.tables = {name: people[0][name] for name in names}
         identities = {name: people[1][name] for name in names}
         rows = {name: table.rows for name, table in self.tables.items()}
-        fields = {"aggregation": Aggregation.MASKED, "may_miss": 1, "colluders": 1}
-        self.study = make_study(identities, rows, epsilon=epsilon, **{**fields, **options})
-        self.gone = gone or {}
+        fields = {"aggregation": Aggregation.MASKED, "may_miss": 1, "colluders": 1, **options}
+        if fields["aggregation"] is Aggregation.MASKED:
+            fields["agreement"] = people[2]
+        self.study = make_study(identities, rows, epsilon=epsilon, **fields)
+        self.gone, self.seedless = gone or {}, seedless or {}
         self.curator, self.parties = make_roles(self.study, Sums, identities, self.tables)
         self.vanished, self.failed = set(), None
         self.charges = {name: [] for name in names}
@@ -91,8 +99,16 @@ class World:
                 self.waiting.append((effect.to, effect.message))
 
     def vanishes(self, name, message):
+        if self.sets_up(name, message):
+            return type(message) is self.seedless.get(name)
         step, moment = self.gone.get(name, (None, None))
         return type(message) is moment and message.step == step
+
+    def sets_up(self, name, message):
+        """Say whether a message belongs to what precedes the first step."""
+        return isinstance(message, StudyOpened) or (
+            isinstance(message, KeysRelayed) and self.parties[name].state is State.AWAITING_SEED
+        )
 
     def run(self, until=lambda name, message: False):
         """Until nothing moves; the curator gives up whoever it waits for in vain."""
@@ -104,7 +120,7 @@ class World:
                 self.take(self.curator.declare_missing(name))
                 continue
             name, message = self.waiting[0]
-            if until(name, message):
+            if until(name, message) and not self.sets_up(name, message):
                 return self
             self.waiting.popleft()
             if self.vanishes(name, message):
@@ -160,6 +176,49 @@ def test_two_parties_at_any_two_moments_can_go_missing(people, stride):
         gone = {one: first, other: second}
         world = World(people, names, gone=gone, may_miss=2, colluders=0)
         check(world.run(), gone, names)
+
+
+@WITH_SEEDS
+@pytest.mark.parametrize("moment", [StudyOpened, KeysRelayed])
+def test_every_party_can_go_missing_before_or_after_it_offered_seeds(people, moment):
+    for name in NAMES:
+        world = World(people, seedless={name: moment}).run()
+        check(world, {name: (0, StepOpened)}, NAMES)
+        told = world.told[next(each for each in NAMES if each != name)]
+        relayed = next(m for m in told if isinstance(m, KeysRelayed))
+        assert relayed.missing == ((name,) if moment is StudyOpened else ())
+    names = (*NAMES, "far")
+    ways = itertools.product(itertools.permutations(names, 2), range(2), MOMENTS)
+    for (one, other), step, later in list(ways)[::13]:
+        gone = {other: (step, later)}
+        world = World(
+            people, names, gone=gone, seedless={one: moment}, may_miss=2, colluders=0
+        ).run()
+        check(world, {one: (0, StepOpened), **gone}, names)
+
+
+@WITH_SEEDS
+def test_one_more_than_may_miss_before_the_first_step_ends_the_study(people):
+    world = World(people, seedless={"north": StudyOpened, "west": StudyOpened}).run()
+    assert "went missing before. The study can do without 1 (may_miss)" in world.failed
+    assert all(not charges for charges in world.charges.values())
+
+
+@WITH_SEEDS
+def test_a_party_whose_seeds_are_not_there_stays_out(people):
+    """A curator cannot bring it back, nor say so of too many, or of the reader."""
+    world = World(people, seedless={"west": StudyOpened})
+    world.sets_up = lambda name, message: isinstance(message, StudyOpened)
+    honest = at(world, KeysRelayed)
+    north = world.parties["north"]
+    for missing in ((), ("north",), ("east",), ("south", "west"), ("nobody",)):
+        with pytest.raises(RemoteProtocolError):
+            north.receive(dataclasses.replace(honest, missing=missing))
+    north.receive(honest)
+    step = next(m for to, m in world.waiting if to == "north" and isinstance(m, StepOpened))
+    with pytest.raises(RemoteProtocolError, match="stay missing"):
+        north.receive(dataclasses.replace(step, missing=()))
+    assert north.receive(step)
 
 
 def test_a_study_without_missing_parties_sums_all_of_them(people):

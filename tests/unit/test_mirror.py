@@ -25,6 +25,7 @@ protocol/reproductions/test_seats_taken_in_opposite_orders: party/client/context
 integration/test_spark: parley/models/spark_output
 integration/test_streams: party/client/connection
 integration/test_study_over_grpc: curator/server/service
+protocol/test_hybrid_recoverable_sums: common/crypto/sums/missing_lists common/crypto/sums/sum_keys
 protocol/test_recoverable_sums: common/crypto/sums/recovery
 protocol/test_secure_sum: common/crypto/sums/plan common/crypto/sums/ring
   common/crypto/sums/secure_sum common/crypto/sums/words

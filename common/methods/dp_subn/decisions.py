@@ -6,17 +6,18 @@ The settings are the table `[dp-subn]` of study.toml:
 budget = "1:1:1:1"          # correlations : initial structure : structure update : parameters
 theta_tables = "6"          # usefulness of the published tables, for k
 theta_frontier = "2"        # usefulness of the search frontier's tables, for k'
-degree = 2                  # k itself, whatever is useful; binary encoding only
+degree = 2                  # k itself, whatever is useful; binary encoding only, but for 0
 frontier_degree = 3         # k' itself; binary encoding only
 usefulness = "phase"        # of the phase's own part of epsilon; "total": of all of epsilon
-views = "optimal"           # of phase 1; "printed": Algorithm 2 of the paper
+views = "optimal"           # of phase 1; "printed": Algorithm 2 of the paper; "halves": the
+                            # agreement of halves, and no network if it shows no dependence
 consistency = "off"         # "on": the tables are made to agree, non-negative, and sum to the rows
 reuse = "off"               # "on": the tables are combined with the sums of phases 1 and 3
 most_parents = 10           # caps of the search, whatever is useful
 most_cells = 65536
 most_candidate_cells = 8388608
 
-A new study in profile `sound` has `budget`, `consistency` and `reuse` by forecast
+A new study in profile `sound` has `budget`, `views`, `consistency` and `reuse` by forecast
 (`common.methods.dp_subn.forecast`).
 
 The degrees limit the table of an attribute and its parents. On binary data the degree decides: k
@@ -59,6 +60,7 @@ _MOST_PARENT_SETS = 1 << 14
 _CAPS = "most_parents, most_cells or most_candidate_cells"
 _MOST_PARENTS = 16  # caps have caps: a node works on them before an owner can see how long it takes
 SWITCH = one_of(("off", "on"))
+HALVES = "halves"
 _SETTINGS = {
     "budget": parts(len(PHASES)),
     "theta_tables": above_zero,
@@ -66,7 +68,7 @@ _SETTINGS = {
     "degree": between(0, _MOST_PARENTS),
     "frontier_degree": between(0, _MOST_PARENTS),
     "usefulness": one_of(("phase", "total")),
-    "views": one_of(("optimal", "printed")),
+    "views": one_of(("optimal", "printed", HALVES)),
     "consistency": SWITCH,
     "reuse": SWITCH,
     "most_parents": between(1, _MOST_PARENTS),
@@ -109,7 +111,7 @@ class Settings:
         if binary and study.profile == "paper":
             values.setdefault("views", "printed")
         found = cls(**values)
-        if not binary and (found.degree is not None or found.frontier_degree is not None):
+        if not binary and (found.degree or found.frontier_degree is not None):
             raise InputError(
                 "dp-subn.degree: on attributes with domains of their own the cells decide, not a "
                 'degree. Use encoding = "binary", or theta_tables and most_cells'
@@ -118,7 +120,18 @@ class Settings:
             raise InputError(
                 'dp-subn.views: Algorithm 2 is for binary attributes. Use encoding = "binary"'
             )
+        if found.views == HALVES:
+            _check_halves(study)
         return found
+
+
+def _check_halves(study: Study) -> None:
+    """Refuse, with InputError, phase 1 by halves where it is not offered."""
+    if study.encoding == "binary" or study.profile == "paper":
+        raise InputError(
+            "dp-subn.views: halves are those of attributes with domains of their own, and not the "
+            'paper\'s. Use encoding = "own" and profile = "sound", or views = "optimal"'
+        )
 
 
 _DEFAULTS = Settings()
@@ -161,7 +174,7 @@ def network_limit(
     width, theta = len(sizes), settings.theta_tables
     if not is_binary(sizes):
         useful = cell_limit(rows=rows, attributes=width, epsilon=epsilon, theta=theta)
-        return _by_cells(sizes, useful, settings)
+        return _by_cells(sizes, 0 if settings.degree == 0 else useful, settings)
     computed = choose_degree(rows=rows, attributes=width, epsilon=epsilon, theta=theta)
     useful = computed if settings.degree is None else settings.degree
     degree = affordable_degree(
@@ -266,7 +279,7 @@ def decisions(study: Study) -> list[Decision]:
         updates = "noise replacement, party by party"
     return [
         Decision("budget", budget),
-        Decision("views of the correlations", settings.views),
+        Decision("views of the correlations", _views(settings)),
         _limit("k, for the network", plan, plan.network, settings.theta_tables),
         _limit("k', for the frontier", plan, plan.frontier, settings.theta_frontier),
         Decision("structure update", updates),
@@ -282,6 +295,12 @@ def no_network(method: str, *, projected: bool) -> Decision:
         "columns. All of the budget buys single columns, drawn independently of each other."
     )
     return Decision("parents of an attribute (k)", words, caution if projected else None)
+
+
+def _views(settings: Settings) -> str:
+    if settings.views != HALVES:
+        return settings.views
+    return "the agreement of halves; if it shows no dependence, all that is left buys margins"
 
 
 def _estimates(settings: Settings) -> list[Decision]:

@@ -109,9 +109,7 @@ class Budget:
 
 def decide_budget(facts: PublicFacts) -> Budget:
     """Decide which sums are made, and at what cost."""
-    blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
-    if margin_noise(facts, blocks) > BLOCKS_BELOW:
-        blocks = tuple((attribute,) for attribute in range(len(facts.sizes)))
+    blocks = margin_blocks(facts)
     margins_only = Budget(blocks=blocks, margins=facts.budget)
     if len(facts.sizes) == 1:
         return margins_only
@@ -120,6 +118,14 @@ def decide_budget(facts: PublicFacts) -> Budget:
     if len(facts.sizes) > MOST_COLUMNS:
         return _forest(facts, blocks) or margins_only
     return _in_groups(facts, blocks) or margins_only
+
+
+def margin_blocks(facts: PublicFacts) -> tuple[Attributes, ...]:
+    """Return the attributes that are counted together for the margins."""
+    blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
+    if margin_noise(facts, blocks) > BLOCKS_BELOW:
+        return tuple((attribute,) for attribute in range(len(facts.sizes)))
+    return blocks
 
 
 def _views_alone(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Budget | None:

@@ -7,7 +7,9 @@ what their common margin says, and a class that moves one attribute moves the ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -24,6 +26,7 @@ from common.study.requests import Attributes
 
 _FORMAT = "parley latent class model of joined attributes 1"
 _BISECTIONS = 60
+_NEWTON_STEPS = 6  # four are enough for the last digit, wherever the start is
 _MOST_ROUNDS = 1000  # a few do, but for pairs that nearly determine each other
 _CLOSE = 1e-6
 _PRIOR = 1e-3  # share of independence in a joint table: no cell that margins need is empty
@@ -104,6 +107,37 @@ class Joined:
         return None if np.array_equal(places_of_cells, cells) else places_of_cells
 
 
+_start: ContextVar[tuple[Joined, LatentModel] | None] = ContextVar("start", default=None)
+
+
+@contextmanager
+def fitting_near(model: object) -> Iterator[None]:
+    """Let fits of mixtures in this context start from a model of tables like theirs.
+
+    For those who repeat a study on rows of its own model (`common.release.refit`). A model that is
+    not a mixture, or is one of cells, is no start.
+    """
+    start: tuple[Joined, LatentModel] | None
+    match model:
+        case JoinedModel(joined=joined, mixture=mixture):
+            start = (joined, mixture)
+        case LatentModel(columns=columns):
+            start = (Joined.of((), [column.shape[1] for column in columns]), model)
+        case _:
+            start = None
+    before = _start.set(start)
+    try:
+        yield
+    finally:
+        _start.reset(before)
+
+
+def start_of(joined: Joined) -> LatentModel | None:
+    """Return the mixture to start from, if there is one of the same columns."""
+    start = _start.get()
+    return start[1] if start is not None and start[0] == joined else None
+
+
 @dataclass(frozen=True, slots=True)
 class JoinedModel:
     """A mixture whose columns may hold several attributes."""
@@ -165,8 +199,6 @@ def joint_margin(
     the margins' product), then fitted to the margins. As in the mixture, a departure from
     independence must explain more than it costs; where nothing does, the pair is independent.
     """
-    from scipy.special import wrightomega  # slow to load, and few commands fit a model
-
     independent = np.outer(first, second)
     steep = rows * rows / (price * table.variance)
     # The minimum has log x + steep x = log(independent) + steep counts / rows + a constant.
@@ -176,11 +208,25 @@ def joint_margin(
     high = float(np.log(steep) + steep - known.min())
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        if wrightomega(known + middle).sum() > steep:
+        if wright_omega(known + middle).sum() > steep:
             high = middle
         else:
             low = middle
-    return _fitted(wrightomega(known + low) / steep, first, second)
+    return _fitted(wright_omega(known + low) / steep, first, second)
+
+
+def wright_omega(numbers: Floats) -> Floats:
+    """Return the w with w + log w = z, for every z.
+
+    Newton's method for u = log w: u + exp(u) is convex and rising, and the start is not below the
+    root, so the steps go down to it and are soon as small as rounding. Scipy has the function, and
+    takes longer to load than all of a small fit.
+    """
+    logs = np.where(numbers > 1, np.log(np.maximum(numbers, 1)), np.minimum(numbers, 0))
+    for _ in range(_NEWTON_STEPS):
+        roots = np.exp(logs)
+        logs -= (logs + roots - numbers) / (1 + roots)
+    return np.exp(logs)
 
 
 def _fitted(table: Floats, rows: Floats, columns: Floats) -> Floats:

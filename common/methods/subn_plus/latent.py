@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import sqrt
 
 import numpy as np
@@ -33,6 +32,8 @@ from common.methods.subn_plus.losses import (
     Measurement,
     MomentLoss,
     Moments,
+    Scratch,
+    Sights,
     TableLoss,
 )
 from common.methods.subn_plus.strata import stratified
@@ -45,6 +46,7 @@ PENALTY = 30.0
 _STEP = 0.2
 _RISE = 30  # steps, until the step size is whole
 _SPREAD = 0.9  # how far the classes start from the margins, in logits
+_NEARER = 3  # times fewer steps from a start that is nearly there
 _TINY = 1e-12
 _FORMAT = "parley latent class model 1"
 # A start, not a secret: curator and parties get the same model.
@@ -65,6 +67,11 @@ class LatentModel:
         for a in attributes:  # class by class, the flattened outer product
             joint = (joint[:, :, None] * self.columns[a][:, None, :]).reshape(len(joint), -1)
         return np.asarray(joint.sum(axis=0).reshape(shape), dtype=np.float64)
+
+    def fits(self, components: int, margins: Sequence[Floats]) -> bool:
+        """Return whether it has this number of classes, and columns of these sizes."""
+        sizes = [column.shape[1] for column in self.columns]
+        return len(self.weights) == components and sizes == [len(own) for own in margins]
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -113,27 +120,36 @@ def estimated_margins(
 
 
 class _Adam:
-    """Adam on a list of arrays; the step size rises, then falls linearly to zero.
+    """Adam on an array; the step size rises, then falls linearly to zero.
 
-    The first steps go the same way everywhere, and would leave precise margins far behind.
+    The first steps go the same way everywhere, and would leave precise margins far behind. The sums
+    of slopes and of their squares are kept as they are; Adam's means are fractions of them.
     """
 
-    def __init__(self, parameters: list[Floats], iterations: int) -> None:
+    def __init__(self, parameters: Floats, iterations: int) -> None:
         self._parameters = parameters
-        self._mean = [np.zeros_like(p) for p in parameters]
-        self._square = [np.zeros_like(p) for p in parameters]
+        self._sum = np.zeros_like(parameters)
+        self._squares = np.zeros_like(parameters)
         self._iterations = iterations
         self._done = 0
 
-    def step(self, gradients: Sequence[Floats]) -> None:
+    def step(self, slopes: Floats) -> None:
+        """Take a step; the slopes are overwritten."""
         self._done += 1
         left = 1 - (self._done - 1) / self._iterations
         rate = _STEP * min(self._done / _RISE, left)
         scale = rate / (1 - 0.9**self._done) * sqrt(1 - 0.99**self._done)
-        for i, gradient in enumerate(gradients):
-            self._mean[i] += 0.1 * (gradient - self._mean[i])
-            self._square[i] += 0.01 * (gradient * gradient - self._square[i])
-            self._parameters[i] -= scale * self._mean[i] / (np.sqrt(self._square[i]) + _TINY)
+        self._sum *= 0.9
+        self._sum += slopes
+        slopes *= slopes
+        self._squares *= 0.99
+        self._squares += slopes
+        # The means are 0.1 of the sum and 0.01 of the squares: both roots of them have 0.1.
+        root = np.sqrt(self._squares, out=slopes)
+        root += _TINY / 0.1
+        np.divide(self._sum, root, out=root)
+        root *= scale
+        self._parameters -= root
 
 
 class _Atoms:
@@ -166,15 +182,30 @@ class _Atoms:
         )
         return replace(table, groupings=groupings)
 
-    def moments(self, moments: Moments) -> MomentLoss:
+    def moments(self, moments: Moments, sights: Sights) -> MomentLoss:
         """Return the moments' part of the loss."""
         seen = zip(moments.columns, moments.groupings, strict=True)
-        return MomentLoss(moments, [own[self.first[column]] for column, own in seen], self.starts)
+        return MomentLoss(moments, [own[self.first[column]] for column, own in seen], sights)
 
     def margins(self) -> Floats:
         """Return the margins of all atoms, side by side."""
         pairs = zip(self.of, self._margins, strict=True)
         return np.concatenate([np.bincount(atoms, margin) for atoms, margin in pairs])
+
+    def first_logits(self, components: int, rows: int) -> Floats:
+        """Return every class near the margins, no two alike: equal ones would stay equal."""
+        source = KeyedRandomSource(_START, private=False)
+        start = 2 * uniforms(components * self.starts[-1], source) - 1
+        log_margins = np.log(np.maximum(self.margins(), 0.1 / rows))
+        return np.asarray(log_margins[:, None] + _SPREAD * start.reshape(-1, components))
+
+    def logits(self, model: LatentModel) -> Floats:
+        """Return the logarithms of a mixture's columns, as distributions over atoms."""
+        columns = [
+            np.eye(len(first))[atoms].T @ column.T
+            for first, atoms, column in zip(self.first, self.of, model.columns, strict=True)
+        ]
+        return np.log(np.maximum(np.concatenate(columns), _TINY))
 
     def spread(self, columns: Floats) -> tuple[Floats, ...]:
         """Return distributions over atoms (atoms, classes) as distributions over values."""
@@ -216,7 +247,7 @@ class _Loss:
     ) -> None:
         self._starts = atoms.starts
         self._target = atoms.margins()
-        self._log_margins = np.log(np.maximum(self._target, 0.1 / rows))[:, None]
+        self._log_margins = np.log(np.maximum(self._target, 0.1 / rows))
         alone = [table for table in measurements if len(table.attributes) == 1]
         precision = np.zeros(len(atoms.of))
         for table in alone:
@@ -232,48 +263,62 @@ class _Loss:
         )
         sizes = np.concatenate([np.bincount(own) for own in atoms.of])
         self._precision = np.repeat(precision, np.diff(self._starts)) / sizes / largest
+        self._sights = Sights(atoms.starts)
         scaled = [replace(t, variance=t.variance * largest) for t in map(atoms.table, several)]
-        self._tables = TableLoss(scaled, rows) if scaled else None
-        self._moments = [
-            atoms.moments(replace(own, variance=own.variance * largest)) for own in moments
+        self._losses: list[TableLoss | MomentLoss] = [
+            atoms.moments(replace(own, variance=own.variance * largest), self._sights)
+            for own in moments
         ]
+        if scaled:
+            self._losses.append(TableLoss(scaled, rows, self._sights))
         self._penalty = penalty / largest
+        self._scratch = Scratch()
 
-    def gradients(self, weights: Floats, logits: Floats) -> list[Floats]:
+    def gradients(self, weights: Floats, logits: Floats) -> tuple[Floats, Floats]:
         """Return the gradients by the logits of the columns (atoms, classes) and of the weights."""
-        told = _log_distributions(logits, self._starts)
-        columns = np.exp(told)
+        shifted, columns, totals = _distributions(logits, self._starts, self._scratch)
         off = (columns @ weights - self._target) * self._precision
-        told -= self._log_margins
-        told *= self._penalty
-        weight_slopes = off @ columns + np.einsum("dc,dc->c", columns, told)
-        told += off[:, None]
-        slopes = told
-        slopes *= weights
-        for moment in self._moments:
-            moment.add_gradient(weights, columns, slopes, weight_slopes)
+        # What a value tells is `shifted` less the logarithm of its column's total. The slopes are
+        # by distributions: a number for all values of a column and class changes nothing.
+        told = off - self._penalty * self._log_margins
+        weight_slopes = told @ columns - self._penalty * np.log(totals).sum(axis=0)
+        shifted *= self._penalty
+        weight_slopes += np.einsum("dc,dc->c", columns, shifted)
+        slopes = shifted
+        slopes += told[:, None]
+        if self._losses:
+            seen = self._sights.of(columns)
+            seen_slopes = self._sights.flat(len(weights))
+            for loss in self._losses:
+                loss.add_gradient(weights, seen, seen_slopes, weight_slopes)
+            self._sights.pull_back(seen_slopes, slopes)
         slopes *= columns
-        weight_slopes *= weights
-        if self._tables is not None:
-            spans = [slice(*span) for span in pairwise(self._starts)]
-            own = [np.zeros((len(weights), span.stop - span.start)) for span in spans]
-            self._tables.add_gradient(weights, [columns[s].T for s in spans], own, weight_slopes)
-            slopes += np.concatenate(own, axis=1).T
-        columns *= per_value(np.add.reduceat(slopes, self._starts[:-1]), self._starts)
+        columns *= _per_atom(
+            np.add.reduceat(slopes, self._starts[:-1]), self._starts, self._scratch
+        )
         slopes -= columns
-        return [slopes, weight_slopes - weights * weight_slopes.sum()]
+        slopes *= weights
+        weight_slopes *= weights
+        return slopes, weight_slopes - weights * weight_slopes.sum()
 
 
-def per_value(numbers: Floats, starts: Sequence[int]) -> Floats:
-    """Repeat a number of each column (columns, classes) for every value of the column."""
-    return np.repeat(numbers, np.diff(starts), axis=0)
+def _per_atom(numbers: Floats, starts: Sequence[int], scratch: Scratch) -> Floats:
+    """Repeat a number of each column (columns, classes) for every atom of the column."""
+    column_of = np.repeat(np.arange(len(numbers)), np.diff(starts))
+    repeated = scratch("per atom", starts[-1], numbers.shape[1])
+    return np.take(numbers, column_of, axis=0, out=repeated)
 
 
-def _log_distributions(logits: Floats, starts: Sequence[int]) -> Floats:
-    """Return the logarithms of the columns' softmax, one below the other."""
-    shifted: Floats = logits - per_value(np.maximum.reduceat(logits, starts[:-1]), starts)
-    shifted -= per_value(np.log(np.add.reduceat(np.exp(shifted), starts[:-1])), starts)
-    return shifted
+def _distributions(
+    logits: Floats, starts: Sequence[int], scratch: Scratch
+) -> tuple[Floats, Floats, Floats]:
+    """Return logits below zero, their columns' softmax, and what it was divided by."""
+    largest = _per_atom(np.maximum.reduceat(logits, starts[:-1]), starts, scratch)
+    shifted = np.subtract(logits, largest, out=scratch("shifted", *logits.shape))
+    columns = np.exp(shifted, out=scratch("columns", *logits.shape))
+    totals = np.add.reduceat(columns, starts[:-1])
+    columns /= _per_atom(totals, starts, scratch)
+    return shifted, columns, totals
 
 
 @one_thread
@@ -286,6 +331,7 @@ def fit(
     components: int = COMPONENTS,
     iterations: int = ITERATIONS,
     penalty: float = PENALTY,
+    start: LatentModel | None = None,
 ) -> LatentModel:
     """Fit the mixture that explains all noisy tables best; equal tables give equal mixtures.
 
@@ -295,20 +341,24 @@ def fit(
     The classes are drawn towards the margins, every column's distribution: `estimated_margins`.
     Noisy tables of a single column are in the margins already, and say how well these are known.
     The penalty is what a nat of information between class and columns costs, in units of the loss.
+
+    A mixture of the same columns and classes, fitted to tables like these, is a start from which a
+    third of the steps leads to the same place. Another mixture is no start.
     """
     if rows < 1:
         raise LocalError(f"a model of {rows} rows cannot be fitted")
     several = [table for table in measurements if len(table.attributes) > 1]
     atoms = _Atoms(margins, several, moments)
     loss = _Loss(atoms, rows, measurements, moments, penalty)
-    source = KeyedRandomSource(_START, private=False)
-    start = 2 * uniforms(components * atoms.starts[-1], source) - 1
-    # Every class near the margins, no two alike: equal classes would stay equal for ever.
-    log_margins = np.log(np.maximum(atoms.margins(), 0.1 / rows))
-    logits = log_margins[:, None] + _SPREAD * start.reshape(-1, components)
-    weight_logits = np.zeros(components)
-    optimiser = _Adam([logits, weight_logits], iterations)
+    if start is not None and start.fits(components, margins):
+        logits, weight_logits = atoms.logits(start), np.log(np.maximum(start.weights, _TINY))
+        iterations = max(iterations // _NEARER, 1)
+    else:
+        logits, weight_logits = atoms.first_logits(components, rows), np.zeros(components)
+    optimisers = [_Adam(logits, iterations), _Adam(weight_logits, iterations)]
     for _ in range(iterations):
-        optimiser.step(loss.gradients(_softmax(weight_logits), logits))
-    columns = np.exp(_log_distributions(logits, atoms.starts))
+        gradients = loss.gradients(_softmax(weight_logits), logits)
+        for optimiser, gradient in zip(optimisers, gradients, strict=True):
+            optimiser.step(gradient)
+    _, columns, _ = _distributions(logits, atoms.starts, Scratch())
     return LatentModel(_softmax(weight_logits), atoms.spread(columns))

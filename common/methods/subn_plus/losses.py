@@ -2,6 +2,10 @@
 
     sum over tables of |model counts - noisy counts|^2 / (2 variance)
 
+A mixture is an array of columns (atoms, classes), all attributes' values one below the other.
+`Sights` adds up the values of a group, for every grouping that some table or contrast sees; both
+losses are functions of these sums.
+
 `TableLoss`: a wide study has thousands of small tables. One by one they cost some twenty calls of
 numpy each and step; so tables of one shape are put side by side and handled together, in batches
 that fit the processor's cache. A table's attributes are cut into two halves: its model is then one
@@ -13,25 +17,25 @@ is sum_c w_c g_c g_c^T, g_c being the class's mean vector: one matrix product fo
 together, and one for all triples with the same middle attribute, whatever the number of sets.
 Blocks of attributes that share a column of the mixture are left out: given the class they are not
 independent.
+
+Numbers are of double precision throughout. A fit repeats hundreds of steps, and a difference in
+the last digits grows by up to seven digits on the way: doubles leave 1e-9, which lets a reader
+with another processor verify a model; single precision would leave nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property
 from itertools import combinations, pairwise
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.privacy.sensitivity import CONTRAST_UNIT, contrast_shift
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Grouping = NDArray[np.intp]  # the group of each value, groups 0..g-1
@@ -64,142 +68,197 @@ class Measurement:
             raise LocalError(f"a noisy table has a positive variance, not {self.variance}")
 
 
-class TableLoss:
-    """All noisy tables' part of the loss."""
+class Scratch:
+    """Arrays that every step fills again: to ask for fresh memory costs more than to fill it."""
 
-    def __init__(self, measurements: Sequence[Measurement], rows: int) -> None:
-        self._sights = _Sights(measurements)
-        alike: dict[tuple[int, ...], list[Measurement]] = {}
+    def __init__(self) -> None:
+        self._arrays: dict[str, Floats] = {}
+
+    def __call__(self, name: str, *shape: int) -> Floats:
+        """Return the array of this name, with what is left in it, in any shape."""
+        array = self._arrays.get(name)
+        if array is None or array.size < prod(shape):
+            array = self._arrays[name] = np.empty(prod(shape))
+        return array[: prod(shape)].reshape(shape)
+
+
+class Sights:
+    """Columns as tables and contrasts see them: sums over groups of atoms, one below the other.
+
+    Args:
+        starts: where each column's atoms begin, and how many there are in all.
+    """
+
+    def __init__(self, starts: Sequence[int]) -> None:
+        self._spans = [slice(*span) for span in pairwise(starts)]
+        self._rows = 0
+        self._atoms: list[tuple[slice, slice]] = []  # rows that show single atoms, and these
+        self._groups: dict[int, list[tuple[slice, Grouping]]] = {}
+        self._scratch = Scratch()
+
+    def add(self, column: int, grouping: Grouping) -> slice:
+        """Return the rows that will show the groups of the column's atoms."""
+        span = self._spans[column]
+        rows = slice(self._rows, self._rows + int(grouping.max()) + 1)
+        self._rows = rows.stop
+        if np.array_equal(grouping, np.arange(span.stop - span.start)):
+            self._atoms.append((rows, span))
+        else:
+            self._groups.setdefault(column, []).append((rows, grouping))
+        return rows
+
+    @cached_property
+    def _sums(self) -> list[tuple[slice, Grouping, Floats]]:
+        """Of every column with groups: its atoms, the rows of all groups, and who is in them."""
+        return [
+            (
+                self._spans[column],
+                np.concatenate([np.arange(rows.start, rows.stop) for rows, _ in groups]),
+                np.concatenate([np.eye(rows.stop - rows.start)[:, own] for rows, own in groups]),
+            )
+            for column, groups in self._groups.items()
+        ]
+
+    def of(self, columns: Floats) -> Floats:
+        """Return what is seen of columns (atoms, classes)."""
+        classes = columns.shape[1]
+        seen = self._scratch("seen", self._rows, classes)
+        for rows, span in self._atoms:
+            seen[rows] = columns[span]
+        for span, places, members in self._sums:
+            sums = self._scratch("sums", len(places), classes)
+            seen[places] = np.matmul(members, columns[span], out=sums)
+        return seen
+
+    def flat(self, classes: int) -> Floats:
+        """Return zeros for the derivatives by what is seen."""
+        slopes = self._scratch("slopes", self._rows, classes)
+        slopes[:] = 0
+        return slopes
+
+    def pull_back(self, seen_slopes: Floats, slopes: Floats) -> None:
+        """Add the derivatives by what is seen to the derivatives by the columns."""
+        for rows, span in self._atoms:
+            slopes[span] += seen_slopes[rows]
+        for span, places, members in self._sums:
+            taken = self._scratch("sums", len(places), slopes.shape[1])
+            np.take(seen_slopes, places, axis=0, out=taken)
+            shared = self._scratch("shared", *slopes[span].shape)
+            slopes[span] += np.matmul(members.T, taken, out=shared)
+
+
+class TableLoss:
+    """All noisy tables' part of the loss.
+
+    Args:
+        measurements: tables of columns, seen through groupings of their atoms.
+        rows: the number of rows of the table that is modelled.
+        sights: where the loss says what it wants to see.
+    """
+
+    def __init__(self, measurements: Sequence[Measurement], rows: int, sights: Sights) -> None:
+        places: dict[tuple[int, bytes], slice] = {}
+        alike: dict[tuple[int, ...], list[tuple[Measurement, list[int]]]] = {}
         for table in measurements:
-            alike.setdefault(table.counts.shape, []).append(table)
+            begins = []
+            for attribute, grouping in zip(table.attributes, table.groupings, strict=True):
+                if grouping is None:
+                    raise LocalError("a table of the loss is seen through atoms")
+                name = (attribute, grouping.tobytes())
+                if name not in places:
+                    places[name] = sights.add(attribute, grouping)
+                begins.append(places[name].start)
+            alike.setdefault(table.counts.shape, []).append((table, begins))
+        scratch = Scratch()
         self._batches = [
-            _Batch(tables[start : start + room], self._sights, rows)
+            _Batch(tables[start : start + room], rows, scratch)
             for shape, tables in alike.items()
             for room in [max(_BATCH_CELLS // prod(shape[: _half(shape)]), 1)]
             for start in range(0, len(tables), room)
         ]
 
     def add_gradient(
-        self, weights: Floats, columns: Sequence[Floats], slopes: list[Floats], weight_slope: Floats
+        self, weights: Floats, seen: Floats, slopes: Floats, weight_slopes: Floats
     ) -> None:
-        """Add the derivatives by the logarithms of columns and weights."""
-        seen = self._sights.of(columns)
-        seen_slopes = {width: np.zeros_like(stacked) for width, stacked in seen.items()}
+        """Add the derivatives by what is seen, over the weights, and by the weights."""
         for batch in self._batches:
-            batch.add_gradient(weights, seen, seen_slopes, weight_slope)
-        self._sights.pull_back(columns, seen, seen_slopes, slopes)
-
-
-class _Sights:
-    """Every attribute in every grouping that a table shows it in, side by side by width."""
-
-    def __init__(self, measurements: Sequence[Measurement]) -> None:
-        self._places: dict[tuple[int, bytes | None], tuple[int, int]] = {}
-        self._members: dict[int, list[tuple[int, Floats | None]]] = {}
-        for table in measurements:
-            for axis, attribute in enumerate(table.attributes):
-                grouping, width = table.groupings[axis], table.counts.shape[axis]
-                name = _name(attribute, grouping)
-                if name not in self._places:
-                    members = self._members.setdefault(width, [])
-                    self._places[name] = (width, len(members))
-                    members.append(
-                        (attribute, None if grouping is None else np.eye(width)[grouping])
-                    )
-
-    def place(self, attribute: int, grouping: Grouping | None) -> int:
-        """Return the place of the attribute in this grouping among those of its width."""
-        return self._places[_name(attribute, grouping)][1]
-
-    def of(self, columns: Sequence[Floats]) -> dict[int, Floats]:
-        """Return the columns as the tables see them: per width, (sights, classes, width)."""
-        return {
-            width: np.stack(
-                [columns[a] if groups is None else columns[a] @ groups for a, groups in members]
-            )
-            for width, members in self._members.items()
-        }
-
-    def pull_back(
-        self,
-        columns: Sequence[Floats],
-        seen: dict[int, Floats],
-        seen_slopes: dict[int, Floats],
-        slopes: list[Floats],
-    ) -> None:
-        """Add the slopes of what is seen to the slopes of the columns' own values."""
-        for width, members in self._members.items():
-            for place, (attribute, groups) in enumerate(members):
-                own = seen_slopes[width][place]
-                if groups is not None:
-                    share = own / np.maximum(seen[width][place], _TINY)
-                    own = columns[attribute] * (share @ groups.T)
-                slopes[attribute] += own
+            batch.add_gradient(weights, seen, slopes, weight_slopes)
 
 
 class _Batch:
-    """Some tables of the same shape."""
+    """Some tables of the same shape, each with the first row of every attribute's sight."""
 
-    def __init__(self, tables: Sequence[Measurement], sights: _Sights, rows: int) -> None:
-        shape = tables[0].counts.shape
+    def __init__(
+        self, tables: Sequence[tuple[Measurement, list[int]]], rows: int, scratch: Scratch
+    ) -> None:
+        self._scratch = scratch
+        shape = tables[0][0].counts.shape
         half = _half(shape)
-        self._widths, self._halves = shape, (range(half), range(half, len(shape)))
+        self._halves = (range(half), range(half, len(shape)))
         left = prod(shape[:half])
-        self._targets = np.stack([table.counts.reshape(left, -1) / rows for table in tables])
-        self._precision = np.array([rows * rows / table.variance for table in tables])[
+        self._targets = np.stack([table.counts.reshape(left, -1) / rows for table, _ in tables])
+        self._precision = np.array([rows * rows / table.variance for table, _ in tables])[
             :, None, None
         ]
-        self._places = np.array(
-            [
-                [sights.place(*pair) for pair in zip(t.attributes, t.groupings, strict=True)]
-                for t in tables
-            ]
-        )
+        begins = np.array([begins for _, begins in tables])
+        self._places = [begins[:, i, None] + np.arange(width) for i, width in enumerate(shape)]
         # For adding up by place: tables in the order of their places, and where each place begins.
-        self._order = np.argsort(self._places, axis=0, kind="stable")
-        self._starts = [
-            np.unique(self._places[order, axis], return_index=True)
-            for axis, order in enumerate(self._order.T)
+        self._orders = [np.argsort(own, kind="stable") for own in begins.T]
+        self._runs = [
+            np.unique(own[order], return_index=True)[1]
+            for own, order in zip(begins.T, self._orders, strict=True)
         ]
 
     def add_gradient(
-        self,
-        weights: Floats,
-        seen: dict[int, Floats],
-        seen_slopes: dict[int, Floats],
-        weight_slope: Floats,
+        self, weights: Floats, seen: Floats, slopes: Floats, weight_slopes: Floats
     ) -> None:
-        factors = [seen[width][self._places[:, axis]] for axis, width in enumerate(self._widths)]
-        left, right = (self._outer(weights, [factors[i] for i in half]) for half in self._halves)
-        weighted = weights[:, None] * left
-        error = self._precision * (weighted.transpose(0, 2, 1) @ right - self._targets)
-        left_slope = weighted * (right @ error.transpose(0, 2, 1))
-        right_slope = weights[:, None] * right * (left @ error)
-        weight_slope += left_slope.sum(axis=(0, 2))
-        for half, slope in zip(self._halves, (left_slope, right_slope), strict=True):
-            shaped = slope.reshape(*slope.shape[:2], *(self._widths[i] for i in half))
-            for axis, i in enumerate(half):
-                others = tuple(o + 2 for o in range(len(half)) if o != axis)
-                own = shaped.sum(axis=others)[self._order[:, i]]
-                places, starts = self._starts[i]
-                seen_slopes[self._widths[i]][places] += np.add.reduceat(own, starts, axis=0)
+        scratch, classes = self._scratch, len(weights)
+        factors = [
+            np.take(seen, own, axis=0, out=scratch(f"factor {i}", *own.shape, classes))
+            for i, own in enumerate(self._places)
+        ]
+        left, right = (self._outer(half, factors) for half in self._halves)
+        weighted = np.multiply(left, weights, out=scratch("weighted", *left.shape))
+        error = scratch("error", *self._targets.shape)
+        np.matmul(weighted, right.transpose(0, 2, 1), out=error)
+        error -= self._targets
+        error *= self._precision
+        left_slopes = np.matmul(error, right, out=scratch("weighted", *left.shape))
+        weight_slopes += np.einsum("tvc,tvc->c", left_slopes, left)
+        self._add(self._halves[0], factors, left, left_slopes, slopes)
+        right_slopes = scratch("weighted", *right.shape)
+        np.matmul(error.transpose(0, 2, 1), left, out=right_slopes)
+        self._add(self._halves[1], factors, right, right_slopes, slopes)
 
-    def _outer(self, weights: Floats, factors: Sequence[Floats]) -> Floats:
-        """Multiply (tables, classes, a) by (tables, classes, b) to (tables, classes, a*b)."""
-        one = np.ones((len(self._places), len(weights), 1))
-        return reduce(
-            lambda u, v: (u[:, :, :, None] * v[:, :, None, :]).reshape(*u.shape[:2], -1),
-            factors,
-            one,
-        )
+    def _outer(self, half: range, factors: Sequence[Floats]) -> Floats:
+        """Multiply (tables, a, classes) by (tables, b, classes) to (tables, a*b, classes)."""
+        outer = factors[half[0]]
+        for i in half[1:]:
+            tables, values, classes = outer.shape
+            product = self._scratch(f"outer {i}", tables, values, factors[i].shape[1], classes)
+            np.multiply(outer[:, :, None], factors[i][:, None], out=product)
+            outer = product.reshape(tables, -1, classes)
+        return outer
+
+    def _add(
+        self, half: range, factors: Sequence[Floats], outer: Floats, own: Floats, slopes: Floats
+    ) -> None:
+        """Add derivatives by an outer product to those by what is seen; the former are lost."""
+        if len(half) > 1:
+            own *= outer
+        shaped = own.reshape(len(own), *(factors[i].shape[1] for i in half), -1)
+        for axis, i in enumerate(half):
+            part = own
+            if len(half) > 1:
+                part = shaped.sum(axis=tuple(o + 1 for o in range(len(half)) if o != axis))
+                part /= np.maximum(factors[i], _TINY)
+            order, runs = self._orders[i], self._runs[i]
+            ordered = np.take(part, order, axis=0, out=self._scratch("ordered", *part.shape))
+            slopes[self._places[i][order[runs]]] += np.add.reduceat(ordered, runs)
 
 
 def _half(shape: Sequence[int]) -> int:
     return (len(shape) + 1) // 2
-
-
-def _name(attribute: int, grouping: Grouping | None) -> tuple[int, bytes | None]:
-    return attribute, None if grouping is None else grouping.tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,38 +294,36 @@ class MomentLoss:
     Args:
         moments: as measured.
         groupings: of each attribute, the group of each atom of its column.
-        starts: where each column's atoms begin, and how many there are in all.
+        sights: where the loss says what it wants to see.
     """
 
-    def __init__(
-        self, moments: Moments, groupings: Sequence[Grouping], starts: Sequence[int]
-    ) -> None:
+    def __init__(self, moments: Moments, groupings: Sequence[Grouping], sights: Sights) -> None:
         widths = moments.widths
         self._precision = 1 / moments.variance
         self._starts = [0, *np.cumsum(widths).tolist()]
         self._shifts = np.repeat(
             [contrast_shift(width) / CONTRAST_UNIT for width in widths], widths
         )[:, None]
-        self._groups = _membership(moments, groupings, starts, self._starts)
-        self._atoms = self._groups.T.tocsr()
+        rows = [sights.add(*pair) for pair in zip(moments.columns, groupings, strict=True)]
+        self._rows = slice(rows[0].start, rows[-1].stop)
         own = np.repeat(moments.columns, widths)
         if moments.order == 2:
             self._blocks = [self._pair_block(moments, own)]
         else:
             self._blocks = self._triple_blocks(moments, own)
         self._order = moments.order
+        self._scratch = Scratch()
 
     def add_gradient(
-        self, weights: Floats, columns: Floats, slopes: Floats, weight_slopes: Floats
+        self, weights: Floats, seen: Floats, slopes: Floats, weight_slopes: Floats
     ) -> None:
-        """Add the derivatives with respect to all atoms (atoms, classes), and to the weights."""
-        seen = self._groups @ columns - self._shifts
-        own = np.zeros_like(seen)
+        """Add the derivatives by what is seen, over the weights, and by the weights."""
+        seen = seen[self._rows]
+        contrasts = np.subtract(seen, self._shifts, out=self._scratch("contrasts", *seen.shape))
         if self._order == 2:
-            self._add_pairs(weights, seen, own, weight_slopes)
+            self._add_pairs(weights, contrasts, slopes[self._rows], weight_slopes)
         else:
-            self._add_triples(weights, seen, own, weight_slopes)
-        slopes += self._atoms @ (own * weights)
+            self._add_triples(weights, contrasts, slopes[self._rows], weight_slopes)
 
     def _pair_block(self, moments: Moments, own: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Return all pairs as one symmetric matrix, and which of its entries count."""
@@ -283,11 +340,12 @@ class MomentLoss:
         self, weights: Floats, seen: Floats, slopes: Floats, weight_slopes: Floats
     ) -> None:
         ((target, counts),) = self._blocks
-        root = seen * np.sqrt(weights)
-        error = root @ root.T  # half the work of a product of two different matrices
+        root = np.multiply(seen, np.sqrt(weights), out=self._scratch("weighted", *seen.shape))
+        error = self._scratch("error", *target.shape)
+        np.matmul(root, root.T, out=error)  # half the work of a product of two different matrices
         error -= target
         error *= counts
-        slope = error @ seen
+        slope = np.matmul(error, seen, out=root)
         slopes += slope
         weight_slopes += np.einsum("dc,dc->c", slope, seen) / 2
 
@@ -317,29 +375,19 @@ class MomentLoss:
     def _add_triples(
         self, weights: Floats, seen: Floats, slopes: Floats, weight_slopes: Floats
     ) -> None:
+        scratch, classes = self._scratch, len(weights)
+        weighted = np.multiply(seen, weights, out=scratch("weighted", *seen.shape))
         for j, (target, counts) in enumerate(self._blocks, start=1):
             middle, after = slice(*self._starts[j : j + 2]), slice(self._starts[j + 1], None)
             here, there, right = seen[middle], seen[: middle.start], seen[after]
-            both = here[:, None] * there
-            left = both.reshape(-1, len(weights))
-            error = left @ (weights * right).T
+            both = scratch("both", len(here), len(there), classes)
+            left = np.multiply(here[:, None], there, out=both).reshape(-1, classes)
+            error = np.matmul(left, weighted[after].T, out=scratch("error", *target.shape))
             error -= target
             error *= counts
-            slopes[after] += error.T @ left
-            slope = (error @ right).reshape(both.shape)
+            slopes[after] += np.matmul(error.T, left, out=scratch("right", *right.shape))
+            slope = np.matmul(error, right, out=left).reshape(both.shape)
             slopes[: middle.start] += np.einsum("ijc,ic->jc", slope, here)
             own = np.einsum("ijc,jc->ic", slope, there)
             slopes[middle] += own
             weight_slopes += np.einsum("ic,ic->c", own, here)
-
-
-def _membership(
-    moments: Moments, groupings: Sequence[Grouping], starts: Sequence[int], ends: Sequence[int]
-) -> csr_array:
-    """Return which atoms each group of each attribute has, as a matrix (groups, atoms)."""
-    from scipy.sparse import csr_array  # slow to load, and few commands fit a model
-
-    pairs = list(zip(moments.columns, groupings, strict=True))
-    atoms = np.concatenate([starts[column] + np.arange(len(own)) for column, own in pairs])
-    groups = np.concatenate([ends[i] + own for i, (_, own) in enumerate(pairs)])
-    return csr_array((np.ones(len(atoms)), (groups, atoms)), shape=(ends[-1], starts[-1]))

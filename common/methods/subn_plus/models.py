@@ -15,7 +15,13 @@ from common.methods.designs.nocd import Pair, pairs_of
 from common.methods.network_model import NetworkModel, Variables, network_of
 from common.methods.subn_plus.dependence import Departure, spanning_forest
 from common.methods.subn_plus.facts import PublicFacts
-from common.methods.subn_plus.joined import Joined, JoinedModel, independent_blocks, pair_margin
+from common.methods.subn_plus.joined import (
+    Joined,
+    JoinedModel,
+    independent_blocks,
+    pair_margin,
+    start_of,
+)
 from common.methods.subn_plus.latent import (
     COMPONENTS,
     ITERATIONS,
@@ -154,6 +160,7 @@ def mixture_model(
         components=classes,
         iterations=max(ITERATIONS, STEPS_OF_CLASSES // classes) if exact else ITERATIONS,
         penalty=price * max(free, 1.0),
+        start=start_of(joined),
     )
     return JoinedModel(joined, mixture) if pairs else mixture
 
@@ -219,6 +226,7 @@ def moments_model(
         components=classes,
         iterations=(1 + fine) * max(ITERATIONS, STEPS_OF_CLASSES // classes),
         penalty=PRICE * noise_edge(moments[0], margins),
+        start=start_of(joined),
     )
     return JoinedModel(joined, mixture) if pairs else mixture
 

@@ -40,8 +40,6 @@ from itertools import combinations
 
 import numpy as np
 
-from common.bayes.postprocessing import marginal_table
-from common.methods.designs.blocks import margin_sums
 from common.methods.designs.nocd import Pair
 from common.methods.subn_plus.budget import (
     CLEAR_PAIRS,
@@ -62,37 +60,40 @@ from common.methods.subn_plus.dependence import (
 from common.methods.subn_plus.facts import PublicFacts, bearable_cells, pair_groups
 from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import LatentModel
-from common.methods.subn_plus.losses import Measurement, Moments
+from common.methods.subn_plus.losses import Moments
 from common.methods.subn_plus.models import (
-    blocks_model,
-    both,
     columns_model,
     forest_model,
     mixture_model,
     moments_model,
 )
 from common.methods.subn_plus.requests import (
-    Agreements,
     Contrasts,
     GroupedTables,
-    Groups,
-    Weights,
     even_groups,
-    group_weights,
-    halves,
+)
+from common.methods.subn_plus.sums import (
+    Groupings,
+    Tables,
+    agreements,
+    every_value,
+    fit_variance,
+    margins_alone,
+    margins_of,
+    margins_only,
+    one_way,
+    tables_of,
+    weights_of,
 )
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT
-from common.study.requests import Attributes, Counts
-from common.study.script import Fit, Script, added_up, measured
-
-Groupings = tuple[Groups, ...]  # of every attribute
+from common.study.requests import Counts
+from common.study.script import Fit, Script, added_up
 
 PAIR_CELLS = 1 << 11
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
 DETAIL_NOISE = 1.0  # of a pair in detail: margins and sparsity take off most of it
-_LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in the fit
 
 
 def measure(facts: PublicFacts) -> Script[Fit]:
@@ -100,24 +101,24 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     if facts.promise.delta and (plan := plan_contrasts(facts)) is not None:
         return (yield from _contrasts(facts, plan))
     budget = decide_budget(facts)
-    every_value = _every_value(facts)
+    values = every_value(facts)
     if not budget.margins:
-        views = yield from _correlations(facts, budget, every_value)
+        views = yield from _correlations(facts, budget, values)
         seen = views.measurements(facts)
         # The histograms come of the views: a deviation has the noise of both.
-        found = views.departures(facts, _one_way(views), noisy=2)
+        found = views.departures(facts, one_way(views), noisy=2)
         if _nothing_depends(facts, found, budget.pair_noise):
             return partial(columns_model, facts, seen)
         return partial(mixture_model, facts, seen, exact=budget.pair_noise <= PAIRS_AS_EXACT)
-    blocks = GroupedTables(budget.blocks, every_value)
+    blocks = GroupedTables(budget.blocks, values)
     if budget.design:
         return (yield from _views(facts, budget, blocks))
-    margins = yield from _margins(facts, "margins", budget.margins, blocks)
     if not budget.correlations:
-        return partial(blocks_model, facts, margins.measurements(facts))
-    histograms = _one_way(margins)
-    agreed = yield from _agreements(facts, budget.correlations, histograms)
-    found = agreed.departures(facts, _weights(histograms, agreed.request.halves, facts.rows))
+        return (yield from margins_only(facts))
+    margins = yield from margins_of(facts, "margins", budget.margins, blocks)
+    histograms = one_way(margins)
+    agreed = yield from agreements(facts, budget.correlations, histograms)
+    found = agreed.departures(facts, weights_of(histograms, agreed.request.halves, facts.rows))
     if budget.forest:
         return (yield from _forest(facts, budget, margins, histograms, found))
     mixture = partial(mixture_model, facts, (), halves=agreed.moments(facts))
@@ -132,13 +133,13 @@ def _views(facts: PublicFacts, budget: Budget, blocks: GroupedTables) -> Script[
     """
     seen = None
     if budget.look:
-        first = yield from _tables(facts, "first margins", budget.first, blocks)
-        seen = yield from _look(facts, budget.look, _one_way(first), budget.pair_noise)
+        first = yield from tables_of(facts, "first margins", budget.first, blocks)
+        seen = yield from _look(facts, budget.look, one_way(first), budget.pair_noise)
         if seen is None:
             left = facts.budget - budget.first - budget.look
-            return (yield from _margins_alone(facts, "margins", left, first))
-    margins = yield from _margins(facts, "margins", budget.margins, blocks)
-    histograms = _one_way(margins)
+            return (yield from margins_alone(facts, "margins", left, first))
+    margins = yield from margins_of(facts, "margins", budget.margins, blocks)
+    histograms = one_way(margins)
     budget, groups = _in_even_groups(facts, budget, histograms)
     views = yield from _correlations(facts, budget, groups)
     exact = budget.pair_noise <= PAIRS_AS_EXACT
@@ -150,7 +151,7 @@ def _views(facts: PublicFacts, budget: Budget, blocks: GroupedTables) -> Script[
 def _detail(
     facts: PublicFacts,
     budget: Budget,
-    margins: _Tables,
+    margins: Tables,
     found: Mapping[Pair, Departure],
     mixture: Callable[..., LatentModel | JoinedModel],
 ) -> Script[Fit]:
@@ -159,29 +160,25 @@ def _detail(
     bearable = bearable_cells(facts, budget.pairs)
     pairs = strong_pairs(found, facts.sizes, rows=facts.rows, cells=bearable, most=PAIR_CELLS)
     if not pairs:
-        again = yield from _margins(facts, "margins again", budget.pairs, margins.request)
+        again = yield from margins_of(facts, "margins again", budget.pairs, margins.request)
         return partial(mixture, [*measured, *again.measurements(facts)])
-    request = GroupedTables(pairs, _every_value(facts))
-    detail = yield from _tables(facts, "pairs", budget.pairs, request)
+    request = GroupedTables(pairs, every_value(facts))
+    detail = yield from tables_of(facts, "pairs", budget.pairs, request)
     return partial(mixture, measured, detail.measurements(facts))
-
-
-def _every_value(facts: PublicFacts) -> Groupings:
-    return tuple(tuple(range(size)) for size in facts.sizes)
 
 
 def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     """Ask for margins, contrasts of all pairs and of all triples, and the strong pairs."""
     sizes = facts.sizes
-    alone = GroupedTables(tuple((a,) for a in range(len(sizes))), _every_value(facts))
-    margins = yield from _margins(facts, "margins", plan.margins, alone)
-    histograms = _one_way(margins)
+    alone = GroupedTables(tuple((a,) for a in range(len(sizes))), every_value(facts))
+    margins = yield from margins_of(facts, "margins", plan.margins, alone)
+    histograms = one_way(margins)
     moments = []
     if plan.look:
         seen = yield from _look(facts, plan.look, histograms, plan.pair_noise)
         if seen is None:
             left = facts.budget - plan.margins - plan.look
-            return (yield from _margins_alone(facts, "margins again", left, margins))
+            return (yield from margins_alone(facts, "margins again", left, margins))
         moments.append(seen)
     groups = _evenly(histograms, facts.rows, plan.pair_groups)
     pairs = yield from _moments(facts, "correlations", plan.pairs, groups, 2)
@@ -195,12 +192,12 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
     every = len(sizes) * PAIR_CELLS  # groups become coarser where noise asks for it
     strong = strong_pairs(found, sizes, rows=unit, cells=every, most=PAIR_CELLS)
     if not strong:
-        again = yield from _margins(facts, "margins again", plan.detail, alone)
+        again = yield from margins_of(facts, "margins again", plan.detail, alone)
         tables = [*margins.measurements(facts), *again.measurements(facts)]
         return partial(moments_model, facts, tables, (), moments)
     most = pair_groups(facts, plan.detail, len(strong), DETAIL_NOISE)
     request = GroupedTables(strong, _evenly(histograms, facts.rows, most))
-    detail = yield from _tables(facts, "pairs", plan.detail, request)
+    detail = yield from tables_of(facts, "pairs", plan.detail, request)
     measured, joined = margins.measurements(facts), detail.measurements(facts)
     return partial(moments_model, facts, measured, joined, moments)
 
@@ -208,7 +205,7 @@ def _contrasts(facts: PublicFacts, plan: ContrastPlan) -> Script[Fit]:
 def _forest(
     facts: PublicFacts,
     budget: Budget,
-    margins: _Tables,
+    margins: Tables,
     histograms: Sequence[Counts],
     seen: Mapping[Pair, Departure],
 ) -> Script[Fit]:
@@ -224,59 +221,13 @@ def _forest(
     )
     measured = margins.measurements(facts)
     if not pairs:
-        again = yield from _margins(facts, "margins again", budget.pairs, margins.request)
+        again = yield from margins_of(facts, "margins again", budget.pairs, margins.request)
         return partial(forest_model, facts, [*measured, *again.measurements(facts)], known)
     most = pair_groups(facts, budget.pairs, len(pairs))
     request = GroupedTables(pairs, _evenly(histograms, facts.rows, most))
-    detail = yield from _tables(facts, "pairs", budget.pairs, request)
+    detail = yield from tables_of(facts, "pairs", budget.pairs, request)
     found = detail.departures(facts, histograms) | known
     return partial(forest_model, facts, [*measured, *detail.measurements(facts)], found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """Noisy tables of attributes in groups."""
-
-    request: GroupedTables
-    tables: list[Counts]
-    laws: list[NoiseLaw]
-
-    def measurements(self, facts: PublicFacts) -> list[Measurement]:
-        """Return the tables for the fit."""
-        maps = self.request.map_of
-        return [
-            Measurement(
-                own, tuple(map(maps, own)), table.astype(np.float64), _fit_variance(law, facts)
-            )
-            for own, table, law in zip(self.request.sets, self.tables, self.laws, strict=True)
-        ]
-
-    def departures(
-        self, facts: PublicFacts, histograms: Sequence[Counts], noisy: int = 1
-    ) -> dict[Pair, Departure]:
-        """Return how far the tables' pairs are from independence.
-
-        A table's deviation from the histograms has `noisy` times the variance of the table.
-        """
-        weights = _weights(histograms, self.request.groups, facts.rows)
-        variances = [noisy * facts.variance(law) for law in self.laws]
-        return departures(self.request.sets, self.tables, weights, variances, facts.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Halves:
-    """How often pairs agree in halves."""
-
-    request: Agreements
-    agreed: Counts
-    law: NoiseLaw
-
-    def moments(self, facts: PublicFacts) -> Moments:
-        return self.request.moments(self.agreed, _fit_variance(self.law, facts), facts.rows)
-
-    def departures(self, facts: PublicFacts, weights: Weights) -> dict[Pair, Departure]:
-        variance = facts.variance(self.law)
-        return self.request.departures(self.agreed, weights, variance, facts.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +245,7 @@ class _Contrasts:
             attributes,
             tuple(np.array(self.request.groups[a], dtype=np.intp) for a in attributes),
             [own / unit for own in self.sums],
-            _fit_variance(self.law, facts) / unit**2,
+            fit_variance(self.law, facts) / unit**2,
         )
 
     def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
@@ -303,7 +254,7 @@ class _Contrasts:
         A contrast differs from its table by what depends on one attribute alone, which a
         departure leaves out.
         """
-        weights = _weights(histograms, self.request.groups, facts.rows)
+        weights = weights_of(histograms, self.request.groups, facts.rows)
         variances = [facts.variance(self.law)] * len(self.sums)
         rows = CONTRAST_UNIT**2 * facts.rows
         return departures(self.request.sets, self.sums, weights, variances, rows)
@@ -324,27 +275,17 @@ def _moments(
     return _Contrasts(request, request.split(answer), law)
 
 
-def _correlations(facts: PublicFacts, budget: Budget, groups: Groupings) -> Script[_Tables]:
+def _correlations(facts: PublicFacts, budget: Budget, groups: Groupings) -> Script[Tables]:
     views = budget.design.views if budget.design else ()
     request = GroupedTables(views, groups)
-    return (yield from _tables(facts, "correlations", budget.correlations, request))
-
-
-def _agreements(
-    facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts], *, alone: bool = False
-) -> Script[_Halves]:
-    """Count how often pairs agree in halves; a look counts the halves alone, too."""
-    request = Agreements(tuple(halves(own, facts.rows) for own in histograms), alone)
-    name = "look" if alone else "correlations"
-    step = facts.sum_of(request, name=name, cost=cost, moved=request.sensitivity)
-    return _Halves(request, *(yield from added_up(step)))
+    return (yield from tables_of(facts, "correlations", budget.correlations, request))
 
 
 def _look(
     facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts], pair_noise: float
 ) -> Script[Moments | None]:
     """Look at every pair in halves; None if nothing depends."""
-    agreed = yield from _agreements(facts, cost, histograms, alone=True)
+    agreed = yield from agreements(facts, cost, histograms, alone=True)
     weights = agreed.request.weights(agreed.agreed, facts.rows)
     found = agreed.departures(facts, weights)
     return None if _nothing_depends(facts, found, pair_noise) else agreed.moments(facts)
@@ -359,44 +300,6 @@ def _nothing_depends(
     costs little, and less than a dependence that was missed.
     """
     return pair_noise > CLEAR_PAIRS and not depends(found, facts.rows)
-
-
-def _tables(
-    facts: PublicFacts, name: str, cost: Fraction, request: GroupedTables
-) -> Script[_Tables]:
-    moved = sensitivity.histograms(len(request.sets))
-    tables, law = yield from measured(facts.sum_of(request, name=name, cost=cost, moved=moved))
-    return _Tables(request, tables, [law] * len(tables))
-
-
-def _margins(
-    facts: PublicFacts, name: str, cost: Fraction, blocks: GroupedTables
-) -> Script[_Tables]:
-    """Ask for margins in one sum or in two: of small tables, and of large ones at more each."""
-    names = (name, f"{name} of large domains")
-    found = dict[Attributes, tuple[Counts, NoiseLaw]]()
-    sums = margin_sums(facts.sizes, blocks.sets, facts.norm)
-    for each, (own, share) in zip(names, sums, strict=False):
-        part = yield from _tables(facts, each, cost * share, replace(blocks, sets=own))
-        found |= zip(own, zip(part.tables, part.laws, strict=True), strict=True)
-    tables, laws = zip(*(found[own] for own in blocks.sets), strict=True)
-    return _Tables(blocks, list(tables), list(laws))
-
-
-def _margins_alone(facts: PublicFacts, name: str, cost: Fraction, first: _Tables) -> Script[Fit]:
-    """Ask for the margins once more: no pair depends, and they get all that is left."""
-    again = yield from _margins(facts, name, cost, first.request)
-    twice = zip(first.measurements(facts), again.measurements(facts), strict=True)
-    return partial(blocks_model, facts, [both(*own) for own in twice])
-
-
-def _one_way(tables: _Tables) -> list[Counts]:
-    """Return every attribute's noisy histogram: the mean of its tables, rounded down."""
-    found = dict[int, list[Counts]]()
-    for own, table in zip(tables.request.sets, tables.tables, strict=True):
-        for axis, attribute in enumerate(own):
-            found.setdefault(attribute, []).append(marginal_table(table, [axis]))
-    return [np.sum(found[a], axis=0) // len(found[a]) for a in range(len(found))]
 
 
 def _evenly(histograms: Sequence[Counts], rows: int, most: int) -> Groupings:
@@ -414,15 +317,3 @@ def _in_even_groups(
     found = finest_design(facts, budget.correlations, widths) or (budget.groups, budget.design)
     budget = replace(budget, groups=found[0], design=found[1])
     return budget, _evenly(histograms, facts.rows, budget.groups)
-
-
-def _weights(histograms: Sequence[Counts], groups: Groupings, rows: int) -> list[tuple[int, ...]]:
-    return [
-        group_weights(histogram, own, rows)
-        for histogram, own in zip(histograms, groups, strict=True)
-    ]
-
-
-def _fit_variance(law: NoiseLaw, facts: PublicFacts) -> float:
-    """Return the variance of the noise in one count, as the fit weighs it."""
-    return max(law.variance(facts.noise_shares), _LEAST_VARIANCE)

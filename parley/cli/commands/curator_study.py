@@ -150,6 +150,27 @@ def missing(
     console.show(told, f"missing  {owner}", f"state    {_standing(record)}", as_json=json)
 
 
+@app.command()
+def received(study: KnownStudy, *, config: Config = None, json: AsJson = False) -> None:
+    """List the SHA-256 of every message that was received from each owner, in order.
+
+    For an auditor, who compares it with what an owner's node says that it sent: `parley party
+    audit --received FILE`. Digests stay when messages are wiped.
+    """
+    with open_store(curator_settings(config, os.environ).values) as store:
+        record = find_record(store, study)
+        digests = {
+            party: [digest.hex() for digest in store.inbox.digests(record.study, party)]
+            for party in store.members(record.study)
+        }
+    lines = [
+        f"{party} {number:>4}  {digest}"
+        for party, listed in digests.items()
+        for number, digest in enumerate(listed, start=1)
+    ]
+    console.show({"study": record.study.hex(), "parties": digests}, *lines, as_json=json)
+
+
 def _called(at: str | None) -> str:
     return f"last called {moment(at)}" if at else "has not called yet"
 

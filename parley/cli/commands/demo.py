@@ -75,7 +75,7 @@ def demo(
         parts = at_random(people, len(_HOSPITALS), SeededRandomSource(f"{_SEED}/hospitals"))
         owners = dict(zip(_HOSPITALS, parts.values(), strict=True))
         _, refusals = run_in_processes(owners, schema, terms, folder, timeout_s=_TIMEOUT_S)
-        synthetic = read_table(folder / release.table_name("csv"), schema).encode(schema)
+        synthetic = read_table(folder / release.table_name("csv"), schema)
         with console.progress("comparing with the population"):
             found = evaluate(people, synthetic, schema)
     # Beside the release, not in it: a release is what the curator and the owners signed.

@@ -24,6 +24,7 @@ from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.commands.party_decisions import approve, decline, review, withdraw
 from parley.cli.commands.party_records import (
+    audit,
     countersign,
     dialer_of,
     ledger,
@@ -52,7 +53,7 @@ from party.sources.settings import OwnersTable
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
-for command in (review, approve, decline, withdraw, ledger, transcript, countersign):
+for command in (review, approve, decline, withdraw, ledger, transcript, countersign, audit):
     app.command()(command)
 
 _MOST_GB = 1_000_000

@@ -1,4 +1,4 @@
-"""`parley party ledger`, `transcript` and `countersign`: what an owner has on record.
+"""`parley party ledger`, `transcript`, `countersign` and `audit`: what an owner has on record.
 
 `owner_context` opens the files of an owner, for all commands of `parley party`.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from fractions import Fraction
+from json import loads
 from pathlib import Path
 from typing import Annotated
 
@@ -20,10 +21,11 @@ from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import Spending
 from common.privacy.spending import fraction_words as shown
 from common.service.process import software, system_clock
+from common.study.document import Study
 from common.study.ids import StudyId
 from common.wording import many, moment
 from parley.cli import console
-from parley.cli.options import AsJson, Config, Release, passphrase_in
+from parley.cli.options import AsJson, Config, Release, StudyFile, passphrase_in
 from party.app import address_of, party_context
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
@@ -203,3 +205,50 @@ def countersign(
         )
     told = {"release": str(release)} | signature.as_json()
     console.show(told, f"{release} is {signature}", as_json=json)
+
+
+def audit(
+    study: StudyFile,
+    *,
+    received: Annotated[
+        Path | None,
+        typer.Option(help="What `parley curator study received --json` wrote at the curator."),
+    ] = None,
+    wipe: Annotated[
+        bool, typer.Option("--wipe", help="Wipe what is kept of the study, and audit nothing.")
+    ] = False,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """Replay an ended study: do our answers follow from our rows?
+
+    For an auditor who is trusted with our rows. Needs `keep_for_audit` in the policy when the study
+    ended, the table as it was, and the study.toml, which is in the release. Exit code 3 if an
+    answer does not follow.
+    """
+    from party import auditing
+
+    document = Study.load(study)
+    with owner_context(config) as context:
+        if wipe:
+            context.journal.wipe_kept(document.digest)
+            told = {"study": document.digest.hex(), "wiped": True}
+            console.show(told, f"wiped what was kept of {document.name}", as_json=json)
+            return
+        digests = None if received is None else _received_by(received, document, context.name)
+        found = auditing.audit(document, context, received=digests)
+    console.show(found.as_json(), *found.sentences(), as_json=json)
+    if not found.passed:
+        raise InputError(f"study {document.name!r}: the audit failed. The lines above say where")
+
+
+def _received_by(path: Path, study: Study, party: str) -> list[str]:
+    """Read the digests of a party's messages from the curator's record."""
+    try:
+        record = loads(path.read_text("utf-8"))
+        listed = record["parties"][party] if record["study"] == study.digest.hex() else None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not the curator's record of {party!r}: {error}") from None
+    if listed is None:
+        raise InputError(f"{path}: the record is of another study")
+    return [str(digest) for digest in listed]

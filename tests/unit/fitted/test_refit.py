@@ -9,6 +9,8 @@ from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Noise
 from common.fitted.refit import _Answers, refit_study
 from common.methods.registry import run_of
+from common.methods.subn_plus.joined import JoinedModel
+from common.methods.subn_plus.latent import LatentModel
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Codes, Schema
 from common.study.document import Study
@@ -91,3 +93,19 @@ def test_a_sum_counts_the_rows_of_the_parties_that_are_in_it():
     step = run_of(agreed).step()
     answer = _Answers(agreed, rows(), SeededRandomSource(1))(step)
     assert np.array_equal(answer, step.request.answer(RowsInMemory(rows())))
+
+
+def test_a_refit_near_its_model_is_the_refit_from_a_fresh_start():
+    """Much nearer to it than to the model that it started from."""
+    agreed = study(epsilon=Fraction(10))
+    model = refit_study(agreed, rows(), SeededRandomSource("release"))
+    assert isinstance(model, LatentModel | JoinedModel)
+    drawn = model.sample(agreed.rows, SeededRandomSource("rows"))
+    fresh = refit_study(agreed, drawn, SeededRandomSource("noise"))
+    near = refit_study(agreed, drawn, SeededRandomSource("noise"), near=model)
+    assert near.as_json() != fresh.as_json()
+    tables = [
+        np.bincount(own.columns[0] * 2 + own.columns[3].astype(int), minlength=4) / own.rows
+        for own in (m.sample(100_000, SeededRandomSource("s")) for m in (model, fresh, near))
+    ]
+    assert abs(tables[2] - tables[1]).sum() < 0.2 * abs(tables[0] - tables[1]).sum() + 0.004

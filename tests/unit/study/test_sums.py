@@ -82,11 +82,32 @@ def test_seeds_are_exchanged_with_every_mask_partner_of_every_sum(parties, cohor
         assert len(seed_partners(study, names[0])[1]) < parties - 1
 
 
+@pytest.mark.parametrize(("parties", "colluders", "may_miss"), [(7, 1, 2), (50, 1, 3), (60, 8, 4)])
+def test_where_parties_go_missing_seeds_reach_every_later_partner(parties, colluders, may_miss):
+    """Whoever is missing, partners of the sums of the rest have exchanged seeds, both ways."""
+    study = large_study(parties, colluders=colluders, may_miss=may_miss)
+    names = study.parties
+    exchanged = {name: set(seed_partners(study, name)[1]) for name in names}
+    assert all(seed_partners(study, name)[0] == seed_partners(study, name)[1] for name in names)
+    assert all(name in exchanged[other] for name in names for other in exchanged[name])
+    spread = [names[i * (parties // may_miss)] for i in range(may_miss)]
+    for gone in (names[:may_miss], names[3 : 3 + may_miss], tuple(spread)):
+        for missing in range(may_miss + 1):
+            left = [name for name in names if name not in gone[:missing]]
+            for place, name in enumerate(left):
+                terms = {"colluders": colluders, "may_miss": may_miss - missing}
+                places = partners(place, parties=len(left), **terms)
+                assert {left[other] for other in places} <= exchanged[name]
+    if parties == 50:
+        assert len(exchanged[names[0]]) == 32 + 2 * may_miss < parties - 1
+
+
 def test_a_new_study_has_hybrid_masks_if_it_can():
     study = large_study(5)
     assert with_hybrid_masks(study).agreement == "hybrid"
     assert with_hybrid_masks(study).digest != study.digest
-    for without in ({"may_miss": 1}, {"aggregation": Aggregation.CLEAR}):
-        assert with_hybrid_masks(replace(study, **without)).agreement == ""
-        with pytest.raises(InputError, match="agreement: 'hybrid' needs masks, and may_miss = 0"):
-            replace(study, agreement="hybrid", **without)
+    assert with_hybrid_masks(replace(study, may_miss=1)).agreement == "hybrid"
+    clear = {"aggregation": Aggregation.CLEAR}
+    assert with_hybrid_masks(replace(study, **clear)).agreement == ""
+    with pytest.raises(InputError, match="agreement: 'hybrid' needs masks"):
+        replace(study, agreement="hybrid", **clear)

@@ -2,8 +2,16 @@ import json
 
 import numpy as np
 import pytest
+from scipy.special import wrightomega
 
-from common.methods.subn_plus.joined import Joined, JoinedModel, joint_margin
+from common.methods.subn_plus.joined import (
+    Joined,
+    JoinedModel,
+    fitting_near,
+    joint_margin,
+    start_of,
+    wright_omega,
+)
 from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.losses import Measurement
 from common.privacy.randomness import SeededRandomSource
@@ -108,3 +116,23 @@ def test_margins_are_met_where_a_pair_nearly_determines_itself_and_its_table_dis
     joint = joint_margin(table, first, second, rows=300_000, price=10.0)
     assert joint.sum(axis=1) == pytest.approx(first, abs=1e-5)
     assert joint.sum(axis=0) == pytest.approx(second, abs=1e-5)
+
+
+def test_wrights_omega_solves_its_equation_and_is_scipys():
+    numbers = np.concatenate([np.linspace(-700, 60, 5001), np.geomspace(1e-8, 1e12, 2001)])
+    roots = wright_omega(numbers)
+    np.testing.assert_allclose(roots, wrightomega(numbers), rtol=1e-14)
+
+
+def test_a_start_is_a_mixture_of_the_same_columns():
+    mixture = some_mixture()
+    assert start_of(JOINED) is None
+    with fitting_near(JoinedModel(JOINED, mixture)):
+        assert start_of(JOINED) is mixture
+        assert start_of(Joined.of([(0, 1)], SIZES)) is None
+        with fitting_near(None):
+            assert start_of(JOINED) is None
+        assert start_of(JOINED) is mixture
+    assert start_of(JOINED) is None
+    with fitting_near(mixture):
+        assert start_of(Joined.of((), (6, 2, 4))) is mixture

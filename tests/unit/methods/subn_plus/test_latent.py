@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -6,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import LocalError
+from common.methods.subn_plus import latent
 from common.methods.subn_plus.latent import LatentModel, estimated_margins, fit
-from common.methods.subn_plus.losses import Measurement
+from common.methods.subn_plus.losses import Measurement, Moments
 from common.privacy.randomness import SeededRandomSource
+from common.privacy.sensitivity import CONTRAST_UNIT, contrast_shift
 
 SIZES = (3, 2, 4, 2)
 ROWS = 10_000
@@ -121,6 +124,57 @@ def test_without_measurements_everything_is_uniform():
     np.testing.assert_allclose(fit_to((2, 5), 100, []).marginal((1,)), 0.2, atol=0.01)
 
 
+def objective(weights, columns, tables, moments, margins, penalty) -> float:
+    """What the module says it minimises, term by term."""
+    model, total = LatentModel(weights, tuple(columns)), 0.0
+    for table in tables:
+        seen = model.marginal(table.attributes)
+        for axis, grouping in enumerate(table.groupings):
+            if grouping is not None:
+                seen = np.moveaxis(np.tensordot(seen, np.eye(2)[grouping], (axis, 0)), -1, axis)
+        total += float(((ROWS * seen - table.counts) ** 2).sum()) / (2 * table.variance)
+    for (a, b), target in zip(combinations(range(4), 2), moments.contrasts, strict=True):
+        eyes = [np.eye(w) - contrast_shift(w) / CONTRAST_UNIT for w in (SIZES[a], SIZES[b])]
+        seen = eyes[0].T @ model.marginal((a, b)) @ eyes[1]
+        total += float(((seen - target) ** 2).sum()) / (2 * moments.variance)
+    told = sum((c * np.log(c / m)).sum(axis=1) for c, m in zip(columns, margins, strict=True))
+    return total + penalty * float(weights @ told)
+
+
+def test_the_gradient_is_that_of_the_whole_objective():
+    rng, joint = np.random.default_rng(9), dependent_joint()
+    margins = [rng.dirichlet(np.ones(size)) for size in SIZES]
+    alone = [Measurement((a,), (None,), ROWS * margins[a], 50.0) for a in range(4)]
+    halves = Measurement((2, 0), (np.array([0, 0, 1, 1]), None), rng.normal(size=(2, 3)), 9e4)
+    tables = [*alone, *exact(joint, [(0, 1, 2), (1, 3)], variance=7e3), halves]
+    sums = [rng.normal(size=(SIZES[a], SIZES[b])) for a, b in combinations(range(4), 2)]
+    own = tuple(np.arange(size) for size in SIZES)
+    moments = Moments(tuple(range(4)), own, sums, 1e-3)
+    atoms = latent._Atoms(margins, tables[4:], [moments])
+    loss = latent._Loss(atoms, ROWS, tables, [moments], 30.0)
+    logits, weight_logits = rng.normal(size=(sum(SIZES), 5)), rng.normal(size=5)
+    ends = np.cumsum(SIZES)[:-1]
+
+    def at(logits, weight_logits):
+        columns = [latent._softmax(own.T) for own in np.split(logits, ends)]
+        weights = latent._softmax(weight_logits)
+        return objective(weights, columns, tables, moments, margins, 30.0) * 50.0 / ROWS**2
+
+    slopes, weight_slopes = (
+        own.copy() for own in loss.gradients(latent._softmax(weight_logits), logits)
+    )
+    step = 1e-5
+    for place in [(0, 0), (2, 3), (4, 1), (8, 4), (10, 2)]:
+        moved = np.zeros_like(logits)
+        moved[place] = step
+        measured = (at(logits + moved, weight_logits) - at(logits - moved, weight_logits)) / 2
+        assert slopes[place] == pytest.approx(measured / step, rel=1e-5, abs=1e-9)
+    for place in range(5):
+        moved = np.eye(5)[place] * step
+        measured = (at(logits, weight_logits + moved) - at(logits, weight_logits - moved)) / 2
+        assert weight_slopes[place] == pytest.approx(measured / step, rel=1e-5, abs=1e-9)
+
+
 def test_no_rows_cannot_be_modelled():
     with pytest.raises(LocalError, match="0 rows"):
         fit([np.ones(2) / 2], 0, [])
@@ -155,3 +209,32 @@ def test_small_samples_have_the_number_of_rows_asked_for(rows):
 def test_a_malformed_measurement_is_refused(counts, variance, message):
     with pytest.raises(LocalError, match=message):
         Measurement((0,), (None,), counts, variance)
+
+
+def test_a_third_of_the_steps_from_a_near_start_leads_to_the_same_place():
+    noise, joint = np.random.default_rng(4), dependent_joint()
+    pairs = list(combinations(range(4), 2))
+
+    def tables():
+        return [
+            replace(own, counts=own.counts + noise.normal(0, 30, own.counts.shape))
+            for own in exact(joint, pairs, variance=900.0)
+        ]
+
+    first, second = tables(), tables()
+    start = fit_to(SIZES, ROWS, first)
+    fresh, near = fit_to(SIZES, ROWS, second), fit_to(SIZES, ROWS, second, start=start)
+    for pair in pairs:
+        moved = distance(start.marginal(pair), fresh.marginal(pair))
+        assert distance(near.marginal(pair), fresh.marginal(pair)) < 0.35 * moved + 5e-4
+
+
+def test_a_mixture_of_other_columns_or_classes_is_no_start():
+    tables = exact(dependent_joint(), [(0, 1), (2, 3)])
+    fresh = fit_to(SIZES, ROWS, tables, iterations=9, components=5)
+    other = LatentModel(np.ones(5) / 5, tuple(np.full((5, size), 1 / size) for size in (3, 2, 4)))
+    for start in (some_model(components=6), other):
+        again = fit_to(SIZES, ROWS, tables, iterations=9, components=5, start=start)
+        assert again.as_json() == fresh.as_json()
+    near = fit_to(SIZES, ROWS, tables, iterations=9, components=5, start=some_model())
+    assert near.as_json() != fresh.as_json()

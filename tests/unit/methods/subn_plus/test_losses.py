@@ -1,17 +1,29 @@
-"""Gradients of both losses are those of brute-force squared errors."""
+"""Gradients of both losses are those of brute-force squared errors.
+
+A loss gives derivatives by what it sees, over the class weights, as the whole objective wants them.
+"""
 
 from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 
+from common.errors import LocalError
 from common.methods.subn_plus import losses
 from common.methods.subn_plus.latent import LatentModel
-from common.methods.subn_plus.losses import Measurement, MomentLoss, Moments, TableLoss
+from common.methods.subn_plus.losses import (
+    Measurement,
+    MomentLoss,
+    Moments,
+    Scratch,
+    Sights,
+    TableLoss,
+)
 from common.privacy.sensitivity import CONTRAST_UNIT, contrast_shift
 
 SIZES = (3, 2, 4, 2)
 ROWS = 100
+STARTS = [0, *np.cumsum(SIZES).tolist()]
 
 
 def measurement(attributes, *, grouped, seed=1):
@@ -36,10 +48,31 @@ def brute_force(table, weights, columns):
     return np.sum(error**2) / (2 * table.variance)
 
 
-ONE = [[measurement(a, grouped=g)] for a in [(1,), (0, 2), (2, 0, 1), (3, 1, 2, 0)] for g in (0, 1)]
+def through_atoms(table):
+    """The same table with a grouping for every attribute."""
+    maps = tuple(
+        np.arange(SIZES[a]) if m is None else m
+        for a, m in zip(table.attributes, table.groupings, strict=True)
+    )
+    return Measurement(table.attributes, maps, table.counts, table.variance)
+
+
+def derivatives(loss_of, weights, wide):
+    """The derivatives by columns (atoms, classes), over the weights, and by the weights."""
+    sights = Sights(STARTS)
+    loss = loss_of(sights)
+    seen = sights.of(wide)
+    seen_slopes = sights.flat(len(weights))
+    slopes, weight_slopes = np.zeros_like(wide), np.zeros(len(weights))
+    loss.add_gradient(weights, seen, seen_slopes, weight_slopes)
+    sights.pull_back(seen_slopes, slopes)
+    return slopes, weight_slopes
+
+
+ONE = [[measurement(a, grouped=g)] for a in [(0, 2), (2, 0, 1), (3, 1, 2, 0)] for g in (0, 1)]
 MANY = [
     measurement(attributes, grouped=grouped, seed=seed)
-    for seed, attributes in enumerate([(0, 2), (2, 0), (1, 3), (3, 1), (1, 3), (0, 1, 2), (2,)])
+    for seed, attributes in enumerate([(0, 2), (2, 0), (1, 3), (3, 1), (1, 3), (0, 1, 2)])
     for grouped in (False, True)
 ]
 
@@ -55,22 +88,55 @@ def test_the_gradient_is_that_of_the_brute_force_loss(tables, batch_cells, monke
     def loss(weights, columns):
         return sum(brute_force(table, weights, columns) for table in tables)
 
-    slopes, weight_slope = [np.zeros_like(c) for c in own_columns], np.zeros(5)
-    TableLoss(tables, ROWS).add_gradient(own_weights, own_columns, slopes, weight_slope)
+    wide = np.concatenate(own_columns, axis=1).T
+    slopes, weight_slope = derivatives(
+        lambda sights: TableLoss([through_atoms(own) for own in tables], ROWS, sights),
+        own_weights,
+        wide,
+    )
     step = 1e-6
     for attribute in range(4):
         columns = [c.copy() for c in own_columns]
-        columns[attribute][2, 1] *= np.exp(step)
+        columns[attribute][2, 1] += step
         up = loss(own_weights, columns)
-        columns[attribute][2, 1] *= np.exp(-2 * step)
+        columns[attribute][2, 1] -= 2 * step
         numeric = (up - loss(own_weights, columns)) / (2 * step)
-        assert slopes[attribute][2, 1] == pytest.approx(numeric, rel=1e-4, abs=1e-5)
+        slope = own_weights[2] * slopes[STARTS[attribute] + 1, 2]
+        assert slope == pytest.approx(numeric, rel=1e-4, abs=1e-5)
     weights = own_weights.copy()
-    weights[3] *= np.exp(step)
+    weights[3] += step
     up = loss(weights, own_columns)
-    weights[3] *= np.exp(-2 * step)
+    weights[3] -= 2 * step
     numeric = (up - loss(weights, own_columns)) / (2 * step)
     assert weight_slope[3] == pytest.approx(numeric, rel=1e-4)
+
+
+def test_what_is_seen_are_sums_over_groups_and_slopes_go_back():
+    rng = np.random.default_rng(3)
+    wide, sights = rng.normal(size=(STARTS[-1], 6)), Sights(STARTS)
+    groupings = [(2, [0, 1, 0, 1]), (0, [0, 1, 2]), (2, [2, 0, 1, 1]), (1, [1, 0])]
+    rows = [sights.add(column, np.array(own)) for column, own in groupings]
+    members = np.zeros((rows[-1].stop, STARTS[-1]))
+    for place, (column, own) in zip(rows, groupings, strict=True):
+        for atom, group in enumerate(own):
+            members[place.start + group, STARTS[column] + atom] = 1
+    np.testing.assert_allclose(sights.of(wide), members @ wide)
+    seen_slopes, slopes = rng.normal(size=(len(members), 6)), np.ones_like(wide)
+    sights.pull_back(seen_slopes, slopes)
+    np.testing.assert_allclose(slopes, 1 + members.T @ seen_slopes)
+
+
+def test_a_table_of_values_that_are_no_atoms_is_refused():
+    with pytest.raises(LocalError, match="atoms"):
+        TableLoss([measurement((0, 1), grouped=False)], ROWS, Sights(STARTS))
+
+
+def test_scratch_is_the_same_memory_until_it_is_too_small():
+    scratch = Scratch()
+    first = scratch("a", 2, 3)
+    assert np.shares_memory(first, scratch("a", 3, 2))
+    assert not np.shares_memory(first, scratch("b", 2, 3))
+    assert scratch("a", 4, 3).shape == (4, 3)
 
 
 def loss(weights, columns, moments) -> float:
@@ -106,8 +172,13 @@ def test_gradients_are_those_of_the_squared_error(order):
     columns = [rng.dirichlet(np.ones(size), 3) for size in sizes]
     wide = np.concatenate(columns, axis=1).T
     starts = [0, *np.cumsum(sizes).tolist()]
+    sights = Sights(starts)
+    own = MomentLoss(moments, groupings, sights)
+    seen, seen_slopes = sights.of(wide), sights.flat(3)
     slopes, weight_slopes = np.zeros_like(wide), np.zeros(3)
-    MomentLoss(moments, groupings, starts).add_gradient(weights, wide, slopes, weight_slopes)
+    own.add_gradient(weights, seen, seen_slopes, weight_slopes)
+    sights.pull_back(seen_slopes, slopes)
+    slopes *= weights
 
     def at(weights, wide):
         parts = [wide[a:b].T for a, b in pairwise(starts)]

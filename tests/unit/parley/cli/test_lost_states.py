@@ -181,7 +181,7 @@ def test_a_lost_ledger_is_looked_at_and_then_restored(parley, place, written):
     assert parley("party", "ledger", "--verify", *NORTH).code == INPUT
     assert parley("doctor", "party", *NORTH).code == INPUT
     assert parley(*RESTORE).code == 0
-    assert "epsilon 1/2" in parley("party", "ledger", "--verify", *NORTH).out
+    assert "epsilon 0.5" in parley("party", "ledger", "--verify", *NORTH).out
 
 
 def test_a_blank_ledger_that_an_earlier_version_made_does_not_block_a_restore(parley, place):
@@ -193,7 +193,7 @@ def test_a_blank_ledger_that_an_earlier_version_made_does_not_block_a_restore(pa
     ) as blank:
         Ledger(blank)
     assert parley(*RESTORE).code == 0
-    assert "epsilon 1/2" in parley("party", "ledger", "--verify", *NORTH).out
+    assert "epsilon 0.5" in parley("party", "ledger", "--verify", *NORTH).out
 
 
 def test_beginning_anew_is_for_a_lost_ledger_alone(parley, place, written):

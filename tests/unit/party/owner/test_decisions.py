@@ -83,9 +83,7 @@ def test_withdrawing_says_what_has_left_and_stays_charged(books):
     assert told.startswith("Nothing was charged: no answer of ours has left.")
     pay(books)
     told = withdrawal_means(STUDY, journal=books.journal, ledger=books.ledger)
-    assert told.startswith(
-        "Epsilon 1/4 (about 0.25) was charged for what has left, and stays charged"
-    )
+    assert told.startswith("Epsilon 0.25 was charged for what has left, and stays charged")
     decline_it(books)
     assert books.approvals.decision(STUDY).withdrawn_at == LATER
 

@@ -217,7 +217,7 @@ def test_a_cap_of_the_policy_holds_for_each_unit():
     (reason,) = POLICY.reasons_against(study(), around)
     assert reason.startswith("it costs a row epsilon 1, epsilon 7 is spent already")
     (reason,) = POLICY.reasons_against(study(rows_per_person=1), around)
-    assert reason.startswith("it costs a person epsilon 1, epsilon 7/2 (about 3.5) is spent")
+    assert reason.startswith("it costs a person epsilon 1, epsilon 3.5 is spent")
     half = circumstances(cost=Spending.of(Fraction(1, 2)), spent_in_total=spent)
     assert POLICY.reasons_against(study(rows_per_person=1), half) == []
 

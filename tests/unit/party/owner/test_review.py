@@ -96,7 +96,7 @@ def test_a_joint_choice_is_told_apart_from_one_of_our_own(choices, joint):
 def test_criteria_and_their_part_of_the_cost_are_shown_before_approval():
     wanted = read_criteria([{"share": "a = true", "within": "2 %"}])
     told = reviewed(criteria=wanted, criteria_epsilon=Fraction(1, 20)).text()
-    assert "Of the cost, epsilon 1/20 (about 0.05) tells how good the model is:" in told
+    assert "Of the cost, epsilon 0.05 tells how good the model is:" in told
     assert "criterion: share of a = true within 2 %" in told
     assert "It reads 1 column of ours, and no other:\n    a: false, true\n" in told
     assert "criterion" not in reviewed().text()
@@ -113,20 +113,20 @@ def test_steps_are_added_up_by_phase():
 def test_the_text_says_cost_queries_departures_and_verdict():
     text = reviewed().text()
     for part in (
-        "epsilon 3/4 (about 0.75) for each of our rows",
-        "Earlier studies spent 1 of a row; 9/4 (about 2.25) would be left",
+        "epsilon 0.75 for each of our rows",
+        "Earlier studies spent 1 of a row. Left for later studies: 2.25 of ",
         "It publishes 6,000 synthetic rows and the model they are drawn from: method subn+",
         "It reads 1 column of ours, and no other:",
         "a: false, true",
         f"a (us): 2,000 rows, identity {PEOPLE['a'].fingerprint}",
         f"b: 2,000 rows, identity {PEOPLE['b'].fingerprint}",
-        "structure: epsilon 1/2 (about 0.5), 4 tables of 16 cells in all",
-        "edges: epsilon 1/2 (about 0.5), 1 choice of our own",
+        "structure: epsilon 0.5, 4 tables of 16 cells in all",
+        "edges: epsilon 0.5, 1 choice of our own",
         "4 tables of counts (16 integers) with noise in them, encrypted",
         "Never: a row, an exact count",
         "a suspicion of 50 % about a row can become about 68 % at most",
-        "A person with two rows, both ours or one of another owner, pays twice: epsilon 3/2",
-        "a row that was in all of ours will have paid epsilon 7/4 (about 1.75)",
+        "A person with two rows, both ours or one of another owner, pays twice: epsilon 1.5",
+        "a row that was in all of ours will have paid epsilon 1.75",
         "We can withdraw until the study is over",
         "Our policy allows it",
     ):
@@ -136,7 +136,7 @@ def test_the_text_says_cost_queries_departures_and_verdict():
 
 def test_a_cost_above_the_claim_and_a_refusal_stand_out():
     text = reviewed(cost=Fraction(5), profile="paper").text()
-    assert "epsilon 5 for each of our rows; the study claims 3/4" in text
+    assert "epsilon 5 for each of our rows; the study claims 0.75" in text
     assert "Our policy REFUSES it" in text
     assert "epsilon_per_study" in text
     assert "'paper' is not among the profiles" in text
@@ -260,7 +260,7 @@ def test_delta_is_named_and_explained():
     seen = review(proposed, Policy.from_toml(SAMPLE), around, steps)
     text = seen.text()
     for part in (
-        "epsilon 3/4 (about 0.75) and delta 1e-09 for each of our rows",
+        "epsilon 0.75 and delta 1e-09 for each of our rows",
         "but for a probability of delta",
         "at most 1 in 1,000,000,000 for a row",
         "histograms: rho about",
@@ -290,7 +290,7 @@ def test_the_purpose_comes_first_and_its_absence_is_said():
 def test_a_study_of_rows_that_meets_a_source_of_people_is_warned_of():
     seen = reviewed(of_people=True)
     assert "WARNING\n  It protects single rows, and our source says whose row" in seen.text()
-    assert "two rows pays epsilon 3/2 (about 1.5), one with k rows k times" in seen.warnings[0]
+    assert "two rows pays epsilon 1.5, one with k rows k times" in seen.warnings[0]
     assert seen.as_json()["warnings"] == list(seen.warnings)
     delta = Fraction(1, 10**9)
     concentrated = reviewed(of_people=True, cost=rho_of(Fraction(3, 4), delta), delta=delta)
@@ -302,10 +302,10 @@ def test_a_study_of_rows_that_meets_a_source_of_people_is_warned_of():
 def test_a_study_of_people_is_told_in_people():
     text = reviewed(rows_per_person=2).text()
     for part in (
-        "It charges epsilon 3/4 (about 0.75) for each person in our rows",
+        "It charges epsilon 0.75 for each person in our rows",
         "likelier with one person's rows than with any others",
-        "Earlier studies spent 0 of a person; 9/4 (about 2.25) would be left",
-        "a person that was in all of ours will have paid epsilon 3/4 (about 0.75) in studies of",
+        "Earlier studies spent 0 of a person. Left for later studies: 2.25 of ",
+        "a person that was in all of ours will have paid epsilon 0.75 in studies of",
         "of people, and for each of its rows epsilon 1 in studies of rows",
     ):
         assert part in text
@@ -318,3 +318,14 @@ def test_under_a_delta_two_identifiers_cost_more_than_twice():
     concentrated = reviewed(rows_per_person=1, cost=rho_of(Fraction(1), delta), delta=delta)
     (line,) = [each for each in concentrated.limits if "two identifiers" in each]
     assert "pays more than twice: epsilon about 2.06988" in line
+
+
+def test_what_is_left_of_this_year_is_said_where_the_policy_has_such_a_cap():
+    assert "epsilon_per_year" in SAMPLE
+    seen = reviewed()
+    assert seen.left_this_year == Fraction(5, 4), "the year's 2, less the 3/4 of this study"
+    assert "1.25 this year" in seen.text()
+    lines = [line for line in SAMPLE.splitlines() if "epsilon_per_year" not in line]
+    without = reviewed(policy="\n".join(lines))
+    assert without.left_this_year is None
+    assert "this year" not in without.left_words

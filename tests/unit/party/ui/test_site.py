@@ -55,7 +55,7 @@ def test_a_review_says_what_the_command_line_says(opened, context, study):
     shown = page_of(opened([study]), study).body.decode()
     seen = context.review(study, context.open_source(study))
     assert seen.cost == Fraction(7, 3)
-    for words in (seen.digest, "Not signed", "7/3 (about 2.333)", "23/3", *seen.leaves):
+    for words in (seen.digest, "not signed", "7/3 (about 2.333)", "23/3", *seen.leaves):
         assert words in shown
     assert shown.count("protected") >= len(seen.protections)
     assert NASTY not in shown
@@ -171,7 +171,7 @@ def test_the_ledger_is_shown_with_its_exact_sum_and_its_chain(opened, context):
         context.ledger.charge(charge, caps, "2026-01-01T00:00:00+00:00")
     client = opened()
     shown = client.ask("GET", "/").body.decode()
-    assert "epsilon 1/2 (about 0.5) of a row spent, our cap is 10" in shown
+    assert "epsilon 0.5 of a row spent, our cap is 10" in shown
     assert "chain verified" in shown
     assert context.ledger.head() in shown
     assert NASTY not in shown

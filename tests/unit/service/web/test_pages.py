@@ -24,7 +24,7 @@ def test_every_builder_escapes():
 
 def test_a_page_is_filled_in_one_pass():
     body = pages.page(NASTY, NASTY, element("p", NASTY), csrf="the-secret").body.decode()
-    assert "<img" not in body
+    assert "<img src=x" not in body
     # The session's secret is in the logout form and on the body, and not where a value asks for it.
     assert body.count("the-secret") == 2
 
