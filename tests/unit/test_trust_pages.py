@@ -9,8 +9,8 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
-    "docs/audit.md", "docs/commitments.md", "docs/threat-model.md", "docs/theorem.md", "docs/attacks.md",
-    "docs/proofs.md", "SECURITY.md",
+    "docs/audit.md", "docs/commitments.md", "docs/threat-model.md", "docs/theorem.md",
+    "docs/attacks.md", "docs/proofs.md", "SECURITY.md",
 )  # fmt: skip
 PATH = re.compile(
     r"`((?:common|curator|party|parley|tests|benchmarks|deploy)/[\w./-]+)(?:::(\w+))?`"

@@ -114,7 +114,7 @@ _start: ContextVar[tuple[Joined, LatentModel] | None] = ContextVar("start", defa
 def fitting_near(model: object) -> Iterator[None]:
     """Let fits of mixtures in this context start from a model of tables like theirs.
 
-    For those who repeat a study on rows of its own model (`common.release.refit`). A model that is
+    For those who repeat a study on rows of its own model (`common.fitted.refit`). A model that is
     not a mixture, or is one of cells, is no start.
     """
     start: tuple[Joined, LatentModel] | None
