@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from common.bayes.privbayes.model import PrivBayesModel
+from common.bayes.model import Model
 from common.errors import InputError
 from common.fitted.counts import ModelCount, model_count
 from common.fitted.dependences import Dependences
@@ -23,7 +23,6 @@ from common.release.model_file import model_document
 from common.release.synthetic_table import Columns
 from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse, weights_of
-from common.study.steps import Model
 from common.study.transcript import Phases
 from common.wording import many
 
@@ -217,7 +216,7 @@ class DrawnModel(FittedModel):
 
     @property
     @abstractmethod
-    def _drawn_from(self) -> Model | PrivBayesModel:
+    def _drawn_from(self) -> Model:
         """What rows are drawn from, rules aside."""
 
     @cached_property

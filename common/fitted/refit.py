@@ -15,6 +15,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.model import Model
 from common.crypto.sums.plan import Aggregation, Noise, draw_noise
 from common.crypto.sums.replacement import ShareKeeper
 from common.errors import LocalError
@@ -29,7 +30,7 @@ from common.study.history import NO_HISTORY
 from common.study.prior import Prior
 from common.study.requests import RowsInMemory
 from common.study.script import Result
-from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep
+from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
 from common.study.sums import in_the_clear, sum_plan_of
 
 

@@ -36,6 +36,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.model import Model
 from common.crypto.framing import frame
 from common.errors import InputError, LocalError
 from common.marginals import count
@@ -49,7 +50,7 @@ from common.study.criteria import Criterion
 from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, TableShape
 from common.study.script import Fit, Script, added_up
-from common.study.steps import Model, Step, SumStep
+from common.study.steps import Step, SumStep
 from common.study.sums import read_cells
 
 PHASE = "criteria"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from common.bayes.model import Model
 from common.bayes.privbayes.model import PrivBayesModel
 from common.errors import InputError, located
 from common.release import range_file
@@ -17,7 +18,7 @@ from common.release.measured import study_noise
 from common.release.synthetic_table import Columns
 from common.schema import Schema
 from common.study.document import Study
-from common.study.steps import Model, Step
+from common.study.steps import Step
 from common.wavelet import NoisyMatrix
 
 FORMAT = "parley model 1"
@@ -60,7 +61,7 @@ def study_content(study: Study, steps: Sequence[Step], model: Model) -> Content:
 
 
 def privbayes_content(model: PrivBayesModel) -> Content:
-    return {"method": PRIVBAYES.name, "model": model.to_json()}
+    return {"method": PRIVBAYES.name, "model": model.as_json()}
 
 
 def ranges_content(ranges: NoisyMatrix) -> Content:

@@ -24,6 +24,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Protocol, TypeAlias
 
+from common.bayes.model import Model as Model
 from common.crypto.framing import frame
 from common.crypto.sums.plan import framed_law
 from common.crypto.sums.replacement import Group, Marginal, Release
@@ -33,7 +34,6 @@ from common.errors import InputError
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource
 from common.privacy.sensitivity import Sensitivity, histograms
-from common.schema.codes import Codes
 from common.schema.limits import MOST_STEP_CELLS
 from common.study.history import HistoryDigest, StepDigest
 from common.study.requests import (
@@ -333,13 +333,3 @@ def step_digest(history: HistoryDigest, number: int, step: Step) -> StepDigest:
     """
     framed = frame(("parley step 3", history, number, step.canonical))
     return StepDigest(hashlib.sha256(framed).digest())
-
-
-class Model(Protocol):
-    """What a finished script has learnt: everything in it is noisy, so it may be published."""
-
-    def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Draw synthetic rows, in the study's own domains."""
-
-    def as_json(self) -> dict[str, object]:
-        """Return the model as plain values."""
