@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.errors import InputError, ParleyError, PolicyError
-from common.files import make_private_folder
+from common.files import make_private_folder, whole_file
 from common.study.ids import StudyId, short_id
 from common.wire.catalogue import WireError
 from common.wording import Reporter, silent
@@ -110,10 +110,9 @@ def keep_release(
         InputError: it is too large, is not to be relied on, or is of another study.
         OtherVersionError: a later version of parley made it, in a format of its own.
     """
-    from common.release import folder as release
     from common.release.verify import verify
 
-    with release.new_file(target) as scratch:
+    with whole_file(target) as scratch:
         size = 0
         with scratch.open("wb") as stream:
             for piece in pieces:

@@ -96,7 +96,7 @@ def add_signature(path: Path, signature: Signature) -> None:
 
 
 def _write(contents: Contents, target: Path, added: dict[str, bytes]) -> None:
-    with release.new_file(target) as scratch, scratch.open("wb") as stream:
+    with atomic.whole_file(target) as scratch, scratch.open("wb") as stream:
         stream.writelines(zip_pieces(contents, added=added))
 
 

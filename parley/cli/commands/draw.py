@@ -12,10 +12,10 @@ import typer
 
 from common.analysis.replicates import SEED, TABLES, check_tables
 from common.errors import InputError
-from common.files import whole_folder
+from common.files import whole_file, whole_folder
 from common.fitted.drawing import write_stream
 from common.fitted.model import FittedModel
-from common.release.folder import check_file, new_file
+from common.release.folder import check_file
 from common.release.synthetic_table import KEPT_ROWS
 from common.wording import many
 from parley.cli import console
@@ -79,7 +79,7 @@ def draw(
     if out is None:
         _draw_into(None, fitted, wanted, where)
         return
-    with new_file(out) as scratch:
+    with whole_file(out) as scratch:
         _draw_into(scratch, fitted, wanted, where)
     told = {"out": str(out), "rows": wanted, "where": where}
     console.show(told, f"{many(wanted, 'synthetic row')}: {out}", as_json=json)
