@@ -17,7 +17,7 @@ install: .venv/.installed ## .venv with the command .venv/bin/parley
 
 .venv/.installed: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing parley and its pinned dependencies into .venv ..."
-	PIP_CONSTRAINT=constraints.txt $(PIP_INSTALL) -e .
+	PIP_CONSTRAINT=constraints.txt $(PIP_INSTALL) -e '.[all]'
 	@$(BIN)/python -m compileall -q common curator party parley
 	@touch $@
 

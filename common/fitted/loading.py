@@ -57,7 +57,12 @@ def load(path: Path | str) -> Loaded:
     try:
         document = json.loads(target.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{target}: not a model: {error}") from None
+        words = (
+            error.strerror if isinstance(error, OSError) else "it is neither a release nor a model"
+        )
+        raise InputError(
+            f"{target}: {words}. Name a release, or a file that `save` wrote"
+        ) from None
     check_format(document, str(target))
     if document.get("method") != PRIVBAYES.name:
         raise InputError(f"{target}: this only describes a release. Load the folder it is in")

@@ -178,9 +178,13 @@ class FittedModel(ABC):
     def sample_codes(self, rows: int | None = None, *, where: str = "") -> Codes:
         """Draw synthetic rows as codes of the schema; see `sample`."""
         wanted = self.output_rows if rows is None else rows
-        if wanted < 0:
-            raise InputError(f"cannot sample {wanted} rows: give 0 or more")
-        return self.draw_where(where)(wanted, source_of(self.seed, "rows"))
+        try:
+            number = int(wanted)  # 10.0 is ten: numbers of pandas often are floats
+        except (TypeError, ValueError, OverflowError):
+            number = -1
+        if number < 0 or number != wanted:
+            raise InputError(f"cannot sample {wanted!r} rows: give a whole number, 0 or more")
+        return self.draw_where(where)(number, source_of(self.seed, "rows"))
 
     def draw_where(self, where: str) -> Draw:
         """Return what draws rows that satisfy a condition; all rows satisfy an empty one."""

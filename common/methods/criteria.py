@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from common.bayes.model import Model
 from common.crypto.framing import frame
 from common.errors import InputError, LocalError
+from common.exchanges.sums import sum_step
 from common.marginals import count
 from common.methods.conditional import ConditionalModel
 from common.privacy import sensitivity
@@ -49,9 +50,9 @@ from common.schema.conditions import cells_of, parse
 from common.study.criteria import Criterion
 from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, TableShape
+from common.study.results import read_cells
 from common.study.script import Fit, Script, added_up
-from common.study.steps import Step, SumStep
-from common.study.sums import read_cells
+from common.study.steps import Step
 
 PHASE = "criteria"
 UNIT = 1 << 12
@@ -292,11 +293,11 @@ def with_criteria(script: Callable[[Study], Script[Fit]], study: Study) -> Scrip
     return fit
 
 
-def _step(study: Study, fit: Fit) -> SumStep:
+def _step(study: Study, fit: Fit) -> Step:
     reference = cache(partial(_drawn, study, fit, b"reference", REFERENCE_ROWS))
     request = CriteriaRequest(study.criteria, study.schema, reference)
     moved = sensitivity.bounded(request.cells, most=UNIT)
-    return SumStep(
+    return sum_step(
         name=PHASE,
         phase=PHASE,
         parties=study.parties,
@@ -320,7 +321,7 @@ def verdicts(
     if not study.criteria:
         return []
     step = steps[-1]
-    if not isinstance(step, SumStep) or not isinstance(step.request, CriteriaRequest):
+    if not isinstance(step.request, CriteriaRequest):
         raise LocalError("the last step of a study with criteria is their sum")
     rows = [study.rows_of[name] for name in step.parties]
     found = read_cells(results[-1], step.cells) / (UNIT * sum(rows))
@@ -339,12 +340,12 @@ def verdicts(
     return [each.as_json() for each in judged]
 
 
-def noise_bound(study: Study, step: SumStep) -> float:
+def noise_bound(study: Study, step: Step) -> float:
     """Return what the noise in none of the integers passes, 19 times of 20.
 
     The tails of Laplace noise are longer than those of any sum of shares or of Skellam noise.
     """
-    deviation = math.sqrt(step.law.variance(study.noise_shares(len(step.parties))))
+    deviation = math.sqrt(step.noise_law.variance(study.noise_shares(len(step.parties))))
     return deviation * math.log(step.cells / _WRONG) / math.sqrt(2)
 
 

@@ -26,6 +26,7 @@ from common.bayes.privbayes.mechanism import OWNER, fit_privbayes
 from common.bayes.privbayes.model import PrivBayesModel
 from common.crypto.framing import frame
 from common.errors import InputError, RemoteProtocolError
+from common.exchanges.choice import choice_step
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource, uniforms
 from common.schema import Schema
@@ -34,7 +35,6 @@ from common.study.document import Study
 from common.study.method import Method
 from common.study.requests import PartyRows
 from common.study.script import Fit, Script, chosen
-from common.study.steps import ChoiceStep
 
 _MOST_COUNT = 1 << 53  # counts beyond this are no longer whole numbers as doubles
 
@@ -188,7 +188,7 @@ def independent(study: Study) -> Script[Fit]:
             rows=member.rows,
             epsilon=study.epsilon,
         )
-        step = ChoiceStep(
+        step = choice_step(
             name=f"model of {member.name}",
             phase="models",
             party=member.name,

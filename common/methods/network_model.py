@@ -26,6 +26,7 @@ from common.bayes.network import (
 )
 from common.bayes.sampling import Sampler
 from common.bayes.weighting import WeightedNetwork
+from common.exchanges.sums import sum_step
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
 from common.privacy.randomness import RandomSource
@@ -33,7 +34,6 @@ from common.schema.codes import Codes, bit_count
 from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, TableRequest, rows_in_bits
 from common.study.script import Script, summed
-from common.study.steps import SumStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Variables:
         """Ask for noisy tables of the rows of some parties together, at a cost to each."""
         request = self.request(sets)
         moved = sensitivity.histograms(len(request.sets))
-        step = SumStep(
+        step = sum_step(
             name=name,
             phase=phase,
             parties=parties,

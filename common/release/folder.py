@@ -72,7 +72,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         )
     if not overwrite:
         raise InputError(
-            f"{target}: the folder already holds a release. Add --overwrite to replace it"
+            f"{target}: the folder already holds a release. Add overwrite=True to replace it"
         )
 
 
@@ -83,7 +83,7 @@ def check_file(target: Path, *, overwrite: bool) -> None:
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {target.parent}. Make it first")
     if target.exists() and not overwrite:
-        raise InputError(f"{target}: the file exists already. Add --overwrite to replace it")
+        raise InputError(f"{target}: the file exists already. Add overwrite=True to replace it")
 
 
 def check_new(target: Path) -> None:

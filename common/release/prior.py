@@ -161,7 +161,7 @@ class Priors:
             if not self.has(study):
                 raise InputError(
                     f"prior: release {study.prior[:16]}, which study {study.name!r} builds on, is "
-                    "not here. Hand it over with --prior"
+                    "not here. Hand it over with prior=..."
                 )
             self._read[study.prior] = read_prior(self._folder / f"{study.prior}.zip")
         return self._read[study.prior].require(study)

@@ -9,11 +9,11 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
+from common.exchanges.setup import needs_key
 from common.methods.registry import methods, run_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.criteria import read_criteria
 from common.study.document import PROFILES
-from common.study.sums import needs_key
 from curator.context import Outcome
 from curator.publisher import fitted_study
 from curator.store.records import StudyState as CuratorState

@@ -41,7 +41,6 @@ from common.schema.hierarchy import Hierarchy, Node
 from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, Request, TableShape
 from common.study.script import Fit, Script, measured
-from common.study.steps import SumStep
 
 Cells: TypeAlias = tuple[int, ...]
 """The cell of each value of an attribute; cells are numbered from 0 by their first value."""
@@ -327,9 +326,9 @@ def in_cells(script: Script[Fit], parts: Mapping[int, Cells]) -> Script[Fit]:
     try:
         step = next(script)
         while True:
-            if not isinstance(step, SumStep):
+            if not step.counts_all:
                 raise LocalError(f"step {step.name!r}: only sums can be about cells")
-            total = yield replace(step, request=RequestInCells(step.request, parts))
+            total = yield replace(step, request=RequestInCells(step.counted, parts))
             step = script.send(total)
     except StopIteration as end:
         fit: Fit = end.value

@@ -24,7 +24,7 @@ from common.schema import Codes, Schema
 from common.study.accounting import account
 from common.study.criteria import read_criteria
 from common.study.document import Study
-from common.study.sums import encode_result
+from common.study.results import encode_cells
 from parley.cli.main import app
 from parley.simulation.in_process import RowsInMemory
 from tests.harness.run_script import drive, study_of
@@ -104,7 +104,7 @@ def test_numbers_are_those_of_the_rows():
     study = agreed(tables, epsilon=Fraction(10**6), criteria_epsilon=Fraction(10**5))
     driven = drive(run_of(study), study, tables)
     found = criteria.verdicts(
-        study, driven.steps, [encode_result(own) for own in driven.results], driven.model
+        study, driven.steps, [encode_cells(own) for own in driven.results], driven.model
     )
     whole = [np.concatenate([own.columns[a] for own in tables.values()]) for a in range(3)]
     income = np.array([500, 1500, 2500, 3500])[whole[1][whole[1] < 4]].mean()

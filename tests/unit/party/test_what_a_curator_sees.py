@@ -263,7 +263,7 @@ def test_a_study_that_pins_the_curator_that_offers_it_is_approved(tmp_path):
 
 
 def test_a_study_whose_plan_is_too_large_is_declined(tmp_path, monkeypatch):
-    monkeypatch.setattr("common.study.steps.MOST_STEP_CELLS", 3)
+    monkeypatch.setattr("common.exchanges.sums.MOST_STEP_CELLS", 3)
     assert seen_of(tmp_path / "party", study_about(99), automatic=True) == [
         "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
     ]  # fmt: skip
