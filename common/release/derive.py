@@ -28,7 +28,7 @@ from typing import Any
 from common.crypto.identities.identity import PublicIdentity
 from common.errors import InputError, ParleyError
 from common.methods.criteria import verdicts
-from common.methods.registry import method_of, methods
+from common.methods.registry import method_of, methods, run_of
 from common.privacy.statement import ROWS_NOT_AGREED, SEEDED, minor_version, versions
 from common.release import folder as release
 from common.release import range_file
@@ -51,7 +51,7 @@ from common.release.model_file import (
     read_ranges,
     study_content,
 )
-from common.release.prior import bundled_prior
+from common.release.prior import PriorRelease, bundled_prior
 from common.release.replay import replay
 from common.release.stated import (
     adds_up,
@@ -261,22 +261,32 @@ class _Comparison:
         found.results = read_results(self._contents)
         if len(found.results) != len(found.privacy.get("steps", ())):
             found.blame(RESULTS, why=f"has another number of results than {release.STATEMENT}")
-        made_with = method_of_release(self._manifest, study)
-        here = methods().get(study.method)
-        if here is not None and here.version == made_with.version:
-            self._derive(study)
-            return
-        has = f"this one has version {here.version}" if here else "this one does not have it"
-        found.not_derived = (
-            f"whether the model follows from the sums: {made_with} made it, and of parley "
-            f"{versions()['parley']} {has}"
-        )
-        self._check_model(read_json(self._contents, release.MODEL, most=_MOST_MODEL))
+        prior = bundled_prior(self._contents, study)
+        reason = self._reason_not_to_derive(study, prior)
+        if reason:
+            found.not_derived = f"whether the model follows from the sums: {reason}"
+            self._check_model(read_json(self._contents, release.MODEL, most=_MOST_MODEL))
+        else:
+            self._derive(study, prior)
 
-    def _derive(self, study: Study) -> None:
+    def _reason_not_to_derive(self, study: Study, prior: PriorRelease | None) -> str:
+        """Say why this version does not lead from the results to the model; empty if it does."""
+        made_with = method_of_release(self._manifest, study)
+        here, running = methods().get(study.method), versions()["parley"]
+        if here is None:
+            return f"{made_with} made it, and parley {running} does not have that method"
+        if here.version != made_with.version:
+            return f"{made_with} made it, and parley {running} has version {here.version}"
+        if self._found.made_by is not None:  # whose studies this version may refuse to run
+            try:
+                (run_of(study) if prior is None else prior.begin(study)).step()
+            except InputError as error:
+                return f"parley {running} does not run the study ({error})"
+        return ""
+
+    def _derive(self, study: Study, prior: PriorRelease | None) -> None:
         """Derive statement, model and transcript, and compare them with what is there."""
         found = self._found
-        prior = bundled_prior(self._contents, study)
         try:
             gone = stated_missing(found.privacy, study)
             run = replay(study, found.results, gone, prior)

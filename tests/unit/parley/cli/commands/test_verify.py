@@ -14,6 +14,7 @@ import pytest
 
 from common.crypto.identities.identity import Identity
 from common.crypto.key_files import load_identity
+from common.errors import InputError
 from common.methods.registry import method_of
 from common.privacy.randomness import SeededRandomSource
 from common.release.archive import add_signature
@@ -248,6 +249,20 @@ def test_a_version_of_the_method_switches_off_nothing_else(parley, made, copies,
     done = parley("verify", "several", "--unsigned")
     assert done.code == 3
     assert words in done.err
+
+
+def test_a_study_that_this_version_does_not_run_is_checked_and_not_derived(
+    parley, made, copies, monkeypatch
+):
+    def refuse(study, prior=None):
+        raise InputError("criterion: measured by versions up to 0.2 only")
+
+    monkeypatch.setattr("common.release.derive.run_of", refuse)
+    assert parley("verify", "several").out.startswith("verified"), "a release of this version"
+    monkeypatch.setattr("common.release.derive.versions", lambda: {"parley": "7.1.0.dev0"})
+    done = parley("verify", "several")
+    assert (done.code, done.out.split()[0]) == (0, "checked")
+    assert "does not run the study (criterion: measured by versions up to 0.2 only)" in done.err
 
 
 def test_another_method_than_the_studys_is_refused(parley, made, copies):
