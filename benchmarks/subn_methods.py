@@ -62,8 +62,15 @@ METHODS: Mapping[str, Method] = {
     "dp-subn paper": Method("dp-subn", "paper"),
     "dp-subn sound": Method("dp-subn"),
     "dp-subn sound, ten cohorts": Method("dp-subn", cohorts=10),
+    "dp-subn sound, no look": Method("dp-subn", settings=(("views", "optimal"),)),
     "dp-subn sound, as measured": Method(
-        "dp-subn", settings=(("budget", "1:1:1:1"), ("consistency", "off"), ("reuse", "off"))
+        "dp-subn",
+        settings=(
+            ("budget", "1:1:1:1"),
+            ("consistency", "off"),
+            ("reuse", "off"),
+            ("views", "optimal"),
+        ),
     ),
     "subn+": Method("subn+", in_bits=False),
     "subn+, dependence expected": Method(
