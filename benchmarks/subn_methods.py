@@ -19,6 +19,7 @@ import numpy as np
 from benchmarks.peers import MARGINAL_PEERS
 from benchmarks.privbayes import fit
 from benchmarks.subn_data import Setting
+from common.bayes.model import Model
 from common.bayes.privbayes.decisions import Encoding
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan
@@ -30,7 +31,7 @@ from common.study.document import Study
 from common.study.members import Member
 from common.study.prior import Prior
 from common.study.requests import Counts
-from common.study.steps import Model, Step
+from common.study.steps import Step
 from tests.harness.run_script import Driver
 
 
@@ -62,8 +63,15 @@ METHODS: Mapping[str, Method] = {
     "dp-subn paper": Method("dp-subn", "paper"),
     "dp-subn sound": Method("dp-subn"),
     "dp-subn sound, ten cohorts": Method("dp-subn", cohorts=10),
+    "dp-subn sound, no look": Method("dp-subn", settings=(("views", "optimal"),)),
     "dp-subn sound, as measured": Method(
-        "dp-subn", settings=(("budget", "1:1:1:1"), ("consistency", "off"), ("reuse", "off"))
+        "dp-subn",
+        settings=(
+            ("budget", "1:1:1:1"),
+            ("consistency", "off"),
+            ("reuse", "off"),
+            ("views", "optimal"),
+        ),
     ),
     "subn+": Method("subn+", in_bits=False),
     "subn+, dependence expected": Method(

@@ -40,6 +40,7 @@ OF_CURATOR = {
     "curator study renew": (["curator", "study", "renew", "regional", "--out", "next.toml"], INPUT),
     "curator study list": (["curator", "study", "list"], INPUT),
     "curator study status": (["curator", "study", "status", "regional"], INPUT),
+    "curator study received": (["curator", "study", "received", "regional"], INPUT),
     "curator study abort": (["curator", "study", "abort", "regional", "--reason", "x"], INPUT),
     "curator study missing": (["curator", "study", "missing", "regional", "east"], INPUT),
     "curator study received": (["curator", "study", "received", "regional"], INPUT),
