@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from common.bayes.model import Model
 from common.errors import LocalError
 from common.methods.prior import Prior
 from common.methods.registry import run_of
@@ -21,7 +22,7 @@ from common.privacy.randomness import RandomSource
 from common.schema import Codes
 from common.study.document import Study
 from common.study.script import drive
-from common.study.steps import Model, OnePlace, Result, Step
+from common.study.steps import OnePlace, Result, Step
 
 
 def refit_study(

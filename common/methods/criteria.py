@@ -29,6 +29,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.model import Model
 from common.crypto.framing import frame
 from common.errors import InputError, LocalError
 from common.exchanges.sums import sum_step
@@ -44,7 +45,7 @@ from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, TableShape
 from common.study.results import read_cells
 from common.study.script import Fit, Script, added_up
-from common.study.steps import Model, Step
+from common.study.steps import Step
 
 PHASE = "criteria"
 UNIT = 1 << 12

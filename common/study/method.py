@@ -56,6 +56,9 @@ class Method:
     name: str  # as it stands in study.toml
     summary: str  # a line of help
     script: Callable[[Study], Script[Fit]]  # its steps, and the model that comes of them
+    # Of the steps and the model that follow from a study and its results: a change of either is a
+    # new version, and releases of older ones are no longer derived again (`parley verify` says so).
+    version: int = 1
     # Whether the parties' answers are added up; else each publishes a model of its own.
     sums: bool = True
     # Whether it asks single parties for a choice: it cannot do without one.
