@@ -45,7 +45,8 @@ def test_the_command_writes_a_release_with_a_transcript(files, capsys):
     assert told["private"] is True
     assert set(told["files"]) == {
         "manifest.json", "model.json", "network.svg", "pages.json", "privacy.json", "report.html",
-        "results.bin", "schema.toml", "study.toml", "synthetic.csv", "transcript.json", "usage.json",
+        "results.bin", "schema.toml", "study.toml", "synthetic.csv", "transcript.json",
+        "usage.json",
     }  # fmt: skip
     transcript = json.loads((files / "out" / "transcript.json").read_text())
     phases = transcript["phases"]
