@@ -33,7 +33,8 @@ POLICY = """
 epsilon_per_study = "8"
 epsilon_in_total = "20"
 [study]
-min_parties = 3
+min_parties = 2
+min_colluders = 0
 methods = ["dp-subn", "subn+", "floor"]
 signers = ["{signer}"]
 [data]
