@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.methods.subn_plus.requests import Contrasts
+from common.methods.subn_plus.descent import RequestInCells
+from common.methods.subn_plus.requests import Agreements, Contrasts, GroupedTables
 from common.release.measured import Measured, attributes_of_bits, rows_of, tables_of, variance_of
 from common.schema import Codes
 from common.study.document import Study
@@ -39,7 +40,8 @@ def compared_sums(
 
 def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> list[Measured]:
     """Compare the tables of a sum with the synthetic rows, if there are any."""
-    tables = tables_of(study, step)
+    groups = groups_of(step.request)
+    tables = [replace(table, groups=groups) for table in tables_of(study, step)]
     if not synthetic.rows:
         return tables
     published, unit = read_cells(result, step.cells), step.request.unit
@@ -53,6 +55,19 @@ def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> lis
         replace(table, residuals=residuals[part] / unit, deviations=deviations[part] / unit)
         for table, part in zip(tables, parts, strict=True)
     ]
+
+
+def groups_of(request: Request) -> Mapping[int, Sequence[int]]:
+    """Return the group of each value, of every attribute that a request counts in groups."""
+    match request:
+        case RequestInCells(request=inner, parts=parts):
+            coarse = groups_of(inner)
+            return {**coarse, **parts} | {
+                a: [coarse[a][cell] for cell in cells] for a, cells in parts.items() if a in coarse
+            }
+        case GroupedTables(groups=groups) | Agreements(halves=groups):
+            return dict(enumerate(groups))
+    return {}
 
 
 def _residuals(

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields
+from functools import cached_property
 from html import escape
 from pathlib import Path
 
 import pandas as pd
 
 from common.analysis.diagnostics import Diagnostics, diagnose
-from common.analysis.estimates import CONFIDENCE, Estimate, estimate, related, shuffled
-from common.analysis.replicates import SEED, TABLES, Replicates, Replicator
+from common.analysis.estimates import CONFIDENCE, Estimate, estimate, of_mean, related
+from common.analysis.means import known_means
+from common.analysis.replicates import SEED, TABLES, Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable, Statistic, of_table
 from common.fitted import loading
 from common.fitted.model import DrawnModel, FittedModel
@@ -37,7 +39,7 @@ class Answering(FittedModel):
         """Write the report of a release of this model: one page, for a browser, in a new file."""
         write_report(Path(path), self)
 
-    @property
+    @cached_property
     def diagnostics(self) -> Diagnostics:
         """What the release measured, and how well its rows follow."""
         return diagnose(self, self.released)
@@ -46,8 +48,25 @@ class Answering(FittedModel):
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> Replicates:
         """Return the release and its replicates, as codes."""
-        cache = None if self.origin is None else self.origin.cache(seed)
-        return Replicator(self, self.released, seed, cache).run(tables, tell=tell)
+        return self._replicator(seed).run(tables, tell=tell)
+
+    def _replicator(self, seed: int) -> Replicator:
+        """Return what makes the replicates of a seed, and keeps them: in a folder, or in memory."""
+        if seed not in self._replicators:
+            cache = None if self.origin is None else self.origin.cache(seed)
+            self._replicators.clear()  # those of one seed are many rows
+            self._replicators[seed] = Replicator(self, self.released, seed, cache)
+        return self._replicators[seed]
+
+    @cached_property
+    def _replicators(self) -> dict[int, Replicator]:
+        return {}
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave the replicates behind: a worker that makes them needs none."""
+        inherited = super().__getstate__()
+        state = inherited if isinstance(inherited, dict) else vars(self)
+        return {name: state[name] for name in state if name != "_replicators"}
 
     def replicates(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
@@ -65,8 +84,7 @@ class Answering(FittedModel):
         The first has many rows of the released model. The second has the same rows with each column
         shuffled by itself, so that no column depends on another.
         """
-        cache = None if self.origin is None else self.origin.cache(seed)
-        model = Replicator(self, self.released, seed, cache).reference()
+        model = self._replicator(seed).reference()
         source = SeededRandomSource("numbers/0")
         return self.decode(model, source), self.decode(shuffled(model), source)
 
@@ -92,9 +110,15 @@ class Answering(FittedModel):
         """
         if callable(statistic):
             statistic = self._of_table(statistic, uses)
+        for mean in known_means(self) if statistic.mean_of else ():
+            if mean.name == statistic.mean_of:  # the same as in the report
+                return [of_mean(mean, confidence)]
         made = self.replicated(tables, seed=seed, tell=tell)
-        flagged = bool(self.concerns(statistic))
-        return estimate(statistic, made, flagged=flagged, confidence=confidence)
+        found = self.diagnostics
+        concerns = found.concerns(statistic.attributes, pairwise=statistic.pairwise)
+        return estimate(
+            statistic, made, measured=found.measured, flagged=bool(concerns), confidence=confidence
+        )
 
     def concerns(self, statistic: Statistic) -> list[str]:
         """Return the reasons why a statistic is flagged, if any."""

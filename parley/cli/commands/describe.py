@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from common.analysis.conclusions import conclude
 from common.analysis.diagnostics import Diagnostics, Verdict
 from common.release.folder import verdict_lines
 from common.release.registry_entry import registry_entry
@@ -26,12 +27,17 @@ def describe(
         bool,
         typer.Option("--registry", help="Print an entry for registries of deployments, as JSON."),
     ] = False,
+    pairs: Annotated[
+        bool,
+        typer.Option("--pairs", help="List every pair of columns, and every released sum."),
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """Say what a release holds: rows, epsilon, and which pairs of columns may be used together.
+    """Say what a release holds, and what may be concluded from it: columns, pairs, how exactly.
 
-    A pair is safe to use, to be used with care, or not in this release. Every released sum is
-    compared with the synthetic rows, in units of its noise. Nothing but the release is read.
+    With --pairs every pair is listed as safe to use, to be used with care, or not in this release,
+    and every released sum is compared with the synthetic rows, in units of its noise. Nothing but
+    the release is read.
     """
     if registry:
         console.result_json(registry_entry(release))
@@ -41,6 +47,7 @@ def describe(
         loaded = load(release)
         tell(0.3, "comparing the rows with the released sums")
         found = loaded.diagnostics
+        concluded = conclude(loaded, found) if found.direct else None
     privacy = loaded.privacy
     if json:
         console.result_json(
@@ -51,6 +58,7 @@ def describe(
                 "epsilon": privacy["epsilon_delivered"],
                 "private": privacy["private"],
                 "criteria": privacy["criteria"],
+                "conclusions": None if concluded is None else concluded.as_json(),
                 **found.as_json(),
             }
         )
@@ -61,7 +69,10 @@ def describe(
     )
     for line in verdict_lines(privacy):
         console.result(f"criterion: {line}")
-    _print(found)
+    for line in concluded.lines() if concluded else ():
+        console.result(line)
+    if pairs or concluded is None:
+        _print(found)
     warn_unless_private(privacy)
 
 
