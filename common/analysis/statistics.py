@@ -8,7 +8,6 @@ relations it rests on, which the diagnostics compare with what was measured.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,6 +25,7 @@ from common.schema import Attribute, Codes, Schema
 from common.schema.attribute import Listed
 from common.schema.conditions import parse
 from common.schema.decoder import decode_column
+from common.schema.formula import bare_name, parse_formula
 
 Numbers = NDArray[np.float64]
 Group: TypeAlias = str | None
@@ -183,7 +183,7 @@ def _ends(attribute: Attribute) -> tuple[float, float]:
 
 def correlation(schema: Schema, columns: str, by: str | None = None, where: str = "") -> Statistic:
     """Ask for the correlation of two columns, written like "age, income"."""
-    names = tuple(_bare(each) for each in columns.split(","))
+    names = tuple(bare_name(each) for each in columns.split(","))
     if len(names) != 2 or names[0] == names[1] or not all(names):
         raise InputError(f"--correlation {columns!r}: write it like 'age, income'")
     for name in names:
@@ -218,16 +218,9 @@ def regression(
     A formula is written like "income ~ age + sex"; names with other signs are in backticks. The
     family is "linear", "logistic" or "poisson"; None is logistic for yes or no, else linear.
     """
-    left, tilde, right = formula.partition("~")
-    terms = tuple(_bare(each) for each in re.split(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)", right))
-    outcome = _bare(left)
-    if not tilde or not outcome or not all(terms):
-        raise InputError(f"--model {formula!r}: write it like 'income ~ age + sex'")
+    model = parse_formula(formula, schema)
+    outcome, terms = model.outcome, model.terms
     _check_numbers(schema, outcome)
-    for term in terms:
-        _attribute(schema, term)
-    if outcome in terms or len(set(terms)) < len(terms):
-        raise InputError(f"--model {formula!r}: an attribute is there twice. Name it once")
     fit = _fit_of(family, _attribute(schema, outcome))
 
     def of(table: CodedTable) -> OfRows:
@@ -259,10 +252,6 @@ def _fit_of(family: str | None, outcome: Attribute) -> Callable[[Numbers, Number
     if family == "poisson" and _ends(outcome)[0] < 0:
         raise InputError(f"--family poisson: {outcome.name!r} may be below 0. Choose another")
     return FAMILIES[family]
-
-
-def _bare(name: str) -> str:
-    return name.strip().strip("`")
 
 
 def _grouped(
