@@ -48,11 +48,11 @@ from common.crypto.sums.plan import (
 )
 from common.crypto.sums.recovery import RecoverableCurator, RecoverableParty
 from common.crypto.sums.secure_sum import SumCurator, SumParty
+from common.exchanges.setup import with_hybrid_masks
 from common.methods.registry import run_of
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
-from common.study.sums import with_hybrid_masks
 from parley.simulation.in_process import run_roles
 from parley.simulation.population import demo_schema_toml
 from tests.harness.roles import make_roles

@@ -86,6 +86,19 @@ class StudyRecord:
     ended_at: str | None
 
 
+_WORDS = {
+    "EnvelopePosted": "sealed message to another owner",
+    "ShareSubmitted": "counts with noise, encrypted or masked",
+    "KeysDealt": "keys of a sum, sealed",
+    "BoxRefused": "complaint about sealed keys",
+    "BoxOpened": "answer to a complaint",
+    "ListSigned": "signature under the list of missing owners",
+    "MasksRevealed": "shares of masks",
+    "ChoiceSubmitted": "outcome of a private choice",
+    "PartyRefused": "refusal",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
     """A line of the sent log: a message that left, or may have left from `released_at` on."""
@@ -99,6 +112,11 @@ class Departure:
     size: int
     released_at: str
     acknowledged_at: str | None
+
+    @property
+    def words(self) -> str:
+        """What it was, for people."""
+        return _WORDS.get(self.kind, self.kind)
 
 
 class Journal:

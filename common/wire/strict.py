@@ -38,7 +38,8 @@ LIMITS: dict[str, range] = {
         ("study", "digest", "after", "challenge"), range(DIGEST_BYTES, DIGEST_BYTES + 1)
     ),
     **dict.fromkeys(("sender", "recipient", "party", "name", "software"), _NAME),
-    **dict.fromkeys(("dealer", "receiver"), _NAME),
+    **dict.fromkeys(("dealer", "receiver", "round"), _NAME),
+    "peer": range(MOST_NAME + 1),
     **dict.fromkeys(("payload", "envelope", "opening", "result"), _PAYLOAD),
     **dict.fromkeys(("public_key", "identity"), _KEY),
     "reason": range(MOST_TEXT + 1),
@@ -64,6 +65,8 @@ LATER = frozenset(
         # Boxes that do not open: only studies with `may_miss` that 0.3 offered have them.
         "ToCurator.box_refused", "ToCurator.box_opened", "ToParty.box_disputed",
         "ToParty.box_judged",
+        # Rounds of exchanges that 0.2 does not have.
+        "ToCurator.step_message", "ToParty.step_message",
     }
 )  # fmt: skip
 

@@ -20,6 +20,7 @@ from common.analysis.estimates import CONFIDENCE, Estimate, estimate, of_mean, r
 from common.analysis.means import known_means
 from common.analysis.replicates import SEED, TABLES, Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable, Statistic, of_table
+from common.errors import InputError
 from common.fitted import loading
 from common.fitted.model import DrawnModel, FittedModel
 from common.fitted.privbayes import PrivBayesFit
@@ -35,9 +36,9 @@ from common.wording import Reporter, silent
 class Answering(FittedModel):
     """What can be asked of a fitted model besides its rows and counts."""
 
-    def report(self, path: Path | str) -> None:
-        """Write the report of a release of this model: one page, for a browser, in a new file."""
-        write_report(Path(path), self)
+    def report(self, path: Path | str, *, overwrite: bool = False) -> None:
+        """Write the report of a release of this model: one page, for a browser."""
+        write_report(Path(path), self, overwrite=overwrite)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
@@ -47,26 +48,16 @@ class Answering(FittedModel):
     def replicated(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> Replicates:
-        """Return the release and its replicates, as codes."""
-        return self._replicator(seed).run(tables, tell=tell)
-
-    def _replicator(self, seed: int) -> Replicator:
-        """Return what makes the replicates of a seed, and keeps them: in a folder, or in memory."""
-        if seed not in self._replicators:
-            cache = None if self.origin is None else self.origin.cache(seed)
-            self._replicators.clear()  # those of one seed are many rows
-            self._replicators[seed] = Replicator(self, self.released, seed, cache)
-        return self._replicators[seed]
+        """Return the release and its replicates, as codes; they are made once."""
+        cache = None if self.origin is None else self.origin.cache(seed)
+        if (tables, seed) not in self._replicates:
+            made = Replicator(self, self.released, seed, cache).run(tables, tell=tell)
+            self._replicates[tables, seed] = made
+        return self._replicates[tables, seed]
 
     @cached_property
-    def _replicators(self) -> dict[int, Replicator]:
+    def _replicates(self) -> dict[tuple[int, int], Replicates]:
         return {}
-
-    def __getstate__(self) -> dict[str, object]:
-        """Leave the replicates behind: a worker that makes them needs none."""
-        inherited = super().__getstate__()
-        state = inherited if isinstance(inherited, dict) else vars(self)
-        return {name: state[name] for name in state if name != "_replicators"}
 
     def replicates(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
@@ -84,7 +75,8 @@ class Answering(FittedModel):
         The first has many rows of the released model. The second has the same rows with each column
         shuffled by itself, so that no column depends on another.
         """
-        model = self._replicator(seed).reference()
+        cache = None if self.origin is None else self.origin.cache(seed)
+        model = Replicator(self, self.released, seed, cache).reference()
         source = SeededRandomSource("numbers/0")
         return self.decode(model, source), self.decode(shuffled(model), source)
 
@@ -110,6 +102,11 @@ class Answering(FittedModel):
         """
         if callable(statistic):
             statistic = self._of_table(statistic, uses)
+        if not isinstance(statistic, Statistic):
+            raise InputError(
+                f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
+                'lambda table: table["income"].mean()'
+            )
         for mean in known_means(self) if statistic.mean_of else ():
             if mean.name == statistic.mean_of:  # the same as in the report
                 return [of_mean(mean, confidence)]
@@ -152,9 +149,9 @@ class Pictured(Answering, DrawnModel):
 class FittedStudy(Pictured, StudyFit):
     """The outcome of a study of one or several owners."""
 
-    def save(self, path: Path | str) -> None:
-        """Write a new release folder, which `parley.load` reads and `parley verify` checks."""
-        with folder.new_folder(Path(path), overwrite=False) as scratch:
+    def save(self, path: Path | str, *, overwrite: bool = False) -> None:
+        """Write a release folder, which `parley.load` reads and `parley verify` checks."""
+        with folder.new_folder(Path(path), overwrite=overwrite) as scratch:
             write_release(scratch, self)
 
 

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from common.study import messages
 from common.wire import codec, strict
 from common.wire.catalogue import ErrorCode, WireError, classify, received
 from common.wire.frames import Assembler, NumberedMessage, split
 from common.wire.tls import SERVER_OPTIONS, channel_options
 from common.wire.v1 import curator_pb2, curator_pb2_grpc
+from tests.harness.rounds import say
 
 STUDY = bytes(range(32))
 
@@ -66,7 +66,7 @@ def stub(servicer):
 
 
 def share(size, chunk=0):
-    message = messages.ShareSubmitted(study=STUDY, step=1, chunk=chunk, payload=bytes(size))
+    message = say("masked input", chunk, bytes(size), study=STUDY, step=1)
     return codec.TO_CURATOR.encode(message)
 
 

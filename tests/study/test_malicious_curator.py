@@ -14,11 +14,12 @@ import pytest
 from common.crypto.identities.identity import LocalParty
 from common.crypto.sums.masks import PairwiseMasks
 from common.errors import ParleyError, PolicyError, RemoteProtocolError
+from common.exchanges.sums import bounds_of
 from common.methods.registry import method_of
 from common.study.history import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
+from common.study.results import encode_cells
 from common.study.steps import step_digest
-from common.study.sums import encode_result, sum_plan_of
 from party.states import ChargeBudget
 from tests.harness.roles import party_role
 from tests.harness.run_script import identities_of, random_tables, study_of
@@ -55,8 +56,8 @@ class Liar:
             opened = StepOpened(study=self.study.digest, step=number, digest=digest, opening=b"")
             self.words += self._tell(opened)
             self.steps.append(step)
-            total = lie.total(sum_plan_of(self.study, number, step, None, history=history))
-            result = encode_result(total)
+            total = lie.total(bounds_of(self.study, step))
+            result = encode_cells(total)
             self.script.advance(total)
             self._tell(ResultPublished(study=self.study.digest, step=number, result=result))
             self.history.add_result(number, result)
@@ -124,7 +125,7 @@ def test_a_false_sum_is_answered_as_a_true_one_would_be():
     for tables in (TABLES, random_tables(SIZES, ROWS, seed=2)):
         liar = Liar(study_of(tables, method="subn+"), tables).run(Anything(3))
         seen.append(
-            [(each.step, each.chunk, len(each.payload)) for each in liar.words]
+            [(each.step, each.payload[0], len(each.payload[1])) for each in liar.words]
             + [(each.step, each.epsilon) for each in liar.charges]
         )
     assert seen[0] == seen[1]
@@ -182,13 +183,13 @@ def test_what_a_node_can_check_it_refuses_without_a_word(wrong):
     step = liar.script.step()
     digest = step_digest(liar.history.digest, 0, step)
     opened = StepOpened(study=study.digest, step=0, digest=digest, opening=b"")
-    plan = sum_plan_of(study, 0, step, None, history=liar.history.digest)
+    plan = bounds_of(study, step)
     far = np.full(plan.cells, plan.total_bound + 1, dtype=np.int64)
     lies = {
         "digest": [StepOpened(study=study.digest, step=0, digest=bytes(32), opening=b"")],
         "step": [StepOpened(study=study.digest, step=1, digest=digest, opening=b"")],
         "again": [opened, StepOpened(study=study.digest, step=0, digest=digest, opening=b"x")],
-        "result": [opened, ResultPublished(study=study.digest, step=0, result=encode_result(far))],
+        "result": [opened, ResultPublished(study=study.digest, step=0, result=encode_cells(far))],
         "size": [opened, ResultPublished(study=study.digest, step=0, result=b"1")],
         "late": [ResultPublished(study=study.digest, step=0, result=b"1")],
     }[wrong]

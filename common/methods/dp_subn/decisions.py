@@ -1,22 +1,6 @@
 """What DP-SUBN settles before any row is looked at: all of it follows from public values.
 
-The settings are the table `[dp-subn]` of study.toml:
-
-[dp-subn]
-budget = "1:1:1:1"          # correlations : initial structure : structure update : parameters
-theta_tables = "6"          # usefulness of the published tables, for k
-theta_frontier = "2"        # usefulness of the search frontier's tables, for k'
-degree = 2                  # k itself, whatever is useful; binary encoding only, but for 0
-frontier_degree = 3         # k' itself; binary encoding only
-usefulness = "phase"        # of the phase's own part of epsilon; "total": of all of epsilon
-views = "optimal"           # of phase 1; "printed": Algorithm 2 of the paper; "halves": the
-                            # agreement of halves, and no network if it shows no dependence
-consistency = "off"         # "on": the tables are made to agree, non-negative, and sum to the rows
-reuse = "off"               # "on": the tables are combined with the sums of phases 1 and 3
-most_parents = 10           # caps of the search, whatever is useful
-most_cells = 65536
-most_candidate_cells = 8388608
-
+`SETTINGS` are the keys of the table `[dp-subn]` of study.toml; `parley methods` prints them.
 A new study in profile `sound` has `budget`, `views`, `consistency` and `reuse` by forecast
 (`common.methods.dp_subn.forecast`).
 
@@ -49,7 +33,7 @@ from common.methods.network_model import Variables
 from common.privacy.budget import split
 from common.schema.toml import one_of
 from common.study.document import Study
-from common.study.method import Decision, above_zero, between, parts, read_settings
+from common.study.method import Decision, Setting, above_zero, between, parts, read_settings
 from common.study.requests import Attributes
 from common.wording import many
 
@@ -61,20 +45,35 @@ _CAPS = "most_parents, most_cells or most_candidate_cells"
 _MOST_PARENTS = 16  # caps have caps: a node works on them before an owner can see how long it takes
 SWITCH = one_of(("off", "on"))
 HALVES = "halves"
-_SETTINGS = {
-    "budget": parts(len(PHASES)),
-    "theta_tables": above_zero,
-    "theta_frontier": above_zero,
-    "degree": between(0, _MOST_PARENTS),
-    "frontier_degree": between(0, _MOST_PARENTS),
-    "usefulness": one_of(("phase", "total")),
-    "views": one_of(("optimal", "printed", HALVES)),
-    "consistency": SWITCH,
-    "reuse": SWITCH,
-    "most_parents": between(1, _MOST_PARENTS),
-    "most_cells": between(4, 1 << 22),
-    "most_candidate_cells": between(4, 1 << 28),
-}
+SETTINGS = {
+    "budget": Setting(
+        parts(len(PHASES)), "1:1:1:1",
+        "how epsilon is split: correlations : initial structure : structure update : parameters",
+    ),
+    "theta_tables": Setting(above_zero, "6", "usefulness of the published tables, for k"),
+    "theta_frontier": Setting(above_zero, "2", "usefulness of the search frontier, for k'"),
+    "degree": Setting(
+        between(0, _MOST_PARENTS), "by usefulness", "k itself; binary encoding only, but for 0"
+    ),
+    "frontier_degree": Setting(
+        between(0, _MOST_PARENTS), "by usefulness", "k' itself; binary encoding only"
+    ),
+    "usefulness": Setting(
+        one_of(("phase", "total")), "phase", "by the phase's part of epsilon, or by the total"
+    ),
+    "views": Setting(
+        one_of(("optimal", "printed", HALVES)), "optimal",
+        "of phase 1; printed: the paper's Algorithm 2; halves: the agreement of halves, and no "
+        "network if it shows no dependence",
+    ),
+    "consistency": Setting(SWITCH, "off", "on: tables agree, are not negative, sum to the rows"),
+    "reuse": Setting(SWITCH, "off", "on: tables are combined with the sums of phases 1 and 3"),
+    "most_parents": Setting(between(1, _MOST_PARENTS), "10", "cap on the parents of an attribute"),
+    "most_cells": Setting(between(4, 1 << 22), str(1 << 16), "cap on the cells of a table"),
+    "most_candidate_cells": Setting(
+        between(4, 1 << 28), str(1 << 23), "cap on the cells of all candidates together"
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +106,7 @@ class Settings:
     def of(cls, study: Study) -> Settings:
         """Read the settings; profile `paper` has the views of Algorithm 2 on binary data."""
         binary = study.encoding == "binary" or max(study.schema.sizes) <= 2
-        values = read_settings(study, _SETTINGS)
+        values = read_settings(study, SETTINGS)
         if binary and study.profile == "paper":
             values.setdefault("views", "printed")
         found = cls(**values)

@@ -14,8 +14,8 @@ budget.
 **The split.** Phases 2 and 3 improve a structure, phase 4 fills it. How much a structure can hold
 is public: usefulness limits the cells of a table, by the part of epsilon that the tables get. While
 tables hold few attributes there is little to choose, and budget for choosing is lost; once they
-hold four, a better structure is worth more than larger tables. With two parts for the other phases
-together (after a look 2/3 for phase 2 and 4/3 for phase 3), the tables get the least of
+hold four, a better structure is worth more than larger tables. With one part each for the other
+phases, the tables get the least of
 
 * one, the printed split, if a table of 1/4 of the budget holds four attributes of median size,
 * 3, if one of 1/2 does so,
@@ -64,7 +64,6 @@ _OF_SAVED = 0.75  # the rest of what blocks save pays for looks that take chance
 _SHOWS = 0.08  # a dependence that a look is to show
 _SHOWS_NOTHING_BELOW = 0.2
 _TOGETHER = 2  # deviations of a pair, over the fourth root of their number: see `depends`
-_CHOICE = Fraction(2, 3)  # of two parts for phases 2 and 3: what a look shows need not be chosen
 _FEW_CHOOSE = Fraction(1, 40)
 
 
@@ -123,11 +122,9 @@ def saved(facts: PublicFacts) -> float:
 
 def _with_look(study: Study, share: Fraction, parts: Fraction) -> str:
     """Return a budget in whole parts: the look's, and the rest."""
-    rest = (1 - share) / (2 + parts)
-    choice = _CHOICE * rest
+    update = choice = (1 - share) / (2 + parts)
     if len(study.members) > len(study.schema.sizes) - 1:
         choice = min(choice, _FEW_CHOOSE)
-    update = (2 - _CHOICE) * rest
     phases = (share, choice, update, 1 - share - choice - update)
     unit = lcm(*(phase.denominator for phase in phases))
     return ":".join(str(int(phase * unit)) for phase in phases)

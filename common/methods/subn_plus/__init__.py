@@ -4,7 +4,7 @@ from functools import partial
 
 from common.methods.subn_plus.budget import delta_advice
 from common.methods.subn_plus.descent import descending
-from common.methods.subn_plus.facts import decisions
+from common.methods.subn_plus.facts import SETTINGS, decisions
 from common.methods.subn_plus.script import measure
 from common.study.method import Method
 
@@ -13,6 +13,7 @@ METHOD = Method(
     summary="few noisy sums, and one model",
     script=partial(descending, measure),
     encodings=("own",),
+    settings=SETTINGS,
     decisions=decisions,
     advice=delta_advice,
     only_sums=True,

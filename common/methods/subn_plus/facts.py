@@ -14,6 +14,7 @@ from itertools import combinations
 from math import comb, inf, isqrt, sqrt
 
 from common.errors import LocalError
+from common.exchanges.sums import sum_step
 from common.methods.designs.blocks import margin_error, margin_sums
 from common.methods.designs.nocd import Design
 from common.privacy import sensitivity
@@ -23,9 +24,9 @@ from common.privacy.sensitivity import Sensitivity
 from common.schema.attribute import Attribute
 from common.schema.toml import one_of
 from common.study.document import Study
-from common.study.method import Decision, read_settings
+from common.study.method import Decision, Setting, read_settings
 from common.study.requests import Attributes, Request
-from common.study.steps import SumStep
+from common.study.steps import Step
 
 UNKNOWN, EXPECTED = "unknown", "expected"  # whether columns depend
 PAIR_NOISE = 0.1  # forecast noise of a table of two attributes, as a total variation distance
@@ -109,9 +110,9 @@ class PublicFacts:
         cost: Fraction,
         moved: Sensitivity,
         phase: str | None = None,
-    ) -> SumStep:
+    ) -> Step:
         """Return the step that sums a request over all parties at a cost."""
-        return SumStep(
+        return sum_step(
             name=name,
             phase=phase or name,
             parties=self.parties,
@@ -126,9 +127,17 @@ def ordered_values(attribute: Attribute) -> int:
     return attribute.value_count if attribute.ordered else 0
 
 
+SETTINGS = {
+    "dependence": Setting(
+        one_of((UNKNOWN, EXPECTED)), UNKNOWN,
+        "expected: columns are known to depend on each other, so no sum is spent on finding out",
+    ),
+}  # fmt: skip
+
+
 def expects_dependence(study: Study) -> bool:
     """Read the only setting; InputError if there is another one, or another value."""
-    found = read_settings(study, {"dependence": one_of((UNKNOWN, EXPECTED))})
+    found = read_settings(study, SETTINGS)
     return bool(found.get("dependence") == EXPECTED)
 
 

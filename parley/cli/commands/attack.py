@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -19,11 +21,34 @@ from common.schema import Schema
 from common.tables import read_table
 from parley.cli import console, options
 from parley.cli.commands import new_app
+from parley.cli.result import Result, command
 
 app = new_app()
 
 
-@app.command()
+@dataclass(frozen=True)
+class Attacked(Result):
+    """What the attacks showed, beside what epsilon allows."""
+
+    found: AttackReport
+
+    def as_json(self) -> object:
+        return self.found.as_json()
+
+    def lines(self) -> Iterator[str]:
+        yield self.found.summary()
+        yield from self.found.sentences()
+        yield (
+            f"For any attack, {self.found.guarantee.words()} allows a difference of "
+            f"{self.found.guarantee.advantage:.1%}; these attacks prove an epsilon of at least "
+            f"{self.found.epsilon_shown:.2f}."
+        )
+
+    def warnings(self) -> list[str]:
+        return ["NOT PRIVATE: computed from real rows without noise. Do not publish this."]
+
+
+@command(app)
 def attack(
     release_path: Annotated[
         Path, typer.Argument(metavar="RELEASE", help="The release: a folder or a .zip.")
@@ -36,17 +61,9 @@ def attack(
     html: Annotated[
         Path | None, typer.Option(help="Write a page with the figures here. Not for publication.")
     ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            help="The character between the cells of your CSV files, or `tab`.",
-            show_default=False,
-        ),
-    ] = None,
-    sheet: options.Sheet = "",
+    reading: options.Reading,
     overwrite: options.Overwrite = False,
-    json: options.AsJson = False,
-) -> None:
+) -> Attacked:
     """Attack a release: membership, attribute inference, singling out, equal rows.
 
     Every attack is made on your rows and on rows that were held back, and stands beside what the
@@ -59,22 +76,14 @@ def attack(
     with console.progress("attacking") as report:
         report(0.0, "reading the tables")
         domains, guarantee = _stated(release_path)
-        separator = options.delimiter_of(delimiter)
-        ours, others = (
-            read_table(path, domains, delimiter=separator, sheet=sheet).encode(domains)
-            for path in (rows, held_back)
-        )
+        ours, others = (reading.table(path, domains).encode(domains) for path in (rows, held_back))
         with synthetic_table(release_path) as file:
             synthetic = read_table(file, domains).encode(domains)
         found = attacked(synthetic, ours, others, domains, guarantee, tell=report)
     if html is not None:
         release.write_file(html, attack_page(found))
         console.note(f"report: {html}")
-    if json:
-        console.result_json(found.as_json())
-    else:
-        _print(found)
-    console.warn("NOT PRIVATE: computed from real rows without noise. Do not publish this.")
+    return Attacked(found)
 
 
 def _stated(path: Path) -> tuple[Schema, Guarantee]:
@@ -89,14 +98,3 @@ def _stated(path: Path) -> tuple[Schema, Guarantee]:
         return schema, Guarantee(epsilon=epsilon, delta=float(str(statement["delta"])))
     except (KeyError, ValueError):
         raise InputError(f"{path}: privacy.json states no epsilon. Check it with verify") from None
-
-
-def _print(found: AttackReport) -> None:
-    console.result(found.summary())
-    for sentence in found.sentences():
-        console.result(sentence)
-    console.result(
-        f"For any attack, {found.guarantee.words()} allows a difference of "
-        f"{found.guarantee.advantage:.1%}; these attacks prove an epsilon of at least "
-        f"{found.epsilon_shown:.2f}."
-    )

@@ -1,4 +1,4 @@
-"""What a method refuses before its first step: settings, parties, encodings, priors."""
+"""What a method refuses before its first step: settings, parties, encodings."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -9,6 +9,7 @@ from common.errors import InputError
 from common.methods.floor import METHOD as FLOOR
 from common.study.method import (
     Decision,
+    Setting,
     above_zero,
     between,
     no_decisions,
@@ -27,18 +28,11 @@ STUDY = study_of(random_tables((2, 3), [20, 20, 20, 20]), method="floor")
         ({"parties": 2}, {}, "floor is for 2 parties, not 4. Use another method"),
         ({"single_turns": True}, {"may_miss": 1}, "asks single parties for a turn"),
         ({}, {"settings": (("degree", 1),)}, "the method has no settings"),
-        ({}, {"prior": "ab" * 32}, "release abababababababab is not here"),
-        ({"only_sums": False}, {"prior": "ab" * 32}, "cannot build on an earlier release"),
     ],
 )
 def test_a_method_refuses_what_it_cannot_do(method, study, words):
     with pytest.raises(InputError, match=words):
         replace(FLOOR, **method).run(replace(STUDY, **study))
-
-
-def test_a_prior_that_the_study_does_not_name_is_refused():
-    with pytest.raises(InputError, match="prior: the study names none"):
-        FLOOR.run(STUDY, prior=object())
 
 
 def test_a_run_begins_anew_each_time_and_a_method_for_as_many_parties_takes_them():
@@ -57,12 +51,16 @@ def test_a_method_that_says_nothing_decides_nothing():
 
 
 TABLES = random_tables((2, 2), [5])
-PARSERS = {"k": between(2, 5), "theta": above_zero, "budget": parts(3)}
+SETTINGS = {
+    "k": Setting(between(2, 5), "2", "a number"),
+    "theta": Setting(above_zero, "1", "a fraction"),
+    "budget": Setting(parts(3), "1:1:1", "parts"),
+}
 
 
-def read(parsers=PARSERS, required=(), **settings):
+def read(known=SETTINGS, required=(), **settings):
     study = study_of(TABLES, settings=tuple(sorted(settings.items())))
-    return read_settings(study, parsers, required=required)
+    return read_settings(study, known, required=required)
 
 
 def test_what_is_there_is_read_and_what_is_not_is_left_out():

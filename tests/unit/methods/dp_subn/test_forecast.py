@@ -17,7 +17,6 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
 from common.study.accounting import account
 from common.study.document import Study
-from common.study.steps import ChoiceStep
 from tests.harness.run_script import chain_tables, drive, random_tables, study_of, with_settings
 
 MIXED = (2, 3, 4, 2, 5)
@@ -66,7 +65,7 @@ def test_owners_pay_the_printed_epsilon_to_the_last_fraction(sizes, epsilon):
     new = with_forecast(study_of(tables, epsilon=Fraction(epsilon)))
     driven = drive(run_of(new), new, tables)
     accountant = account(new, driven.steps)
-    choosers = {step.party for step in driven.steps if isinstance(step, ChoiceStep)}
+    choosers = {step.exchange.chooser for step in driven.steps if step.choices}
     for name in tables:
         kept = 0 if name in choosers or not choosers else Plan.of(new).epsilons[1]
         assert accountant.spent(name) == new.epsilon - kept

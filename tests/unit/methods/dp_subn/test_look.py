@@ -17,7 +17,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes, concatenate
 from common.study.accounting import account
 from common.study.dry_run import costs_without_rows, steps_without_rows
-from common.study.steps import ChoiceStep, step_digest
+from common.study.steps import step_digest
 from parley.simulation.in_process import RowsInMemory
 from tests.harness.run_script import chain_tables, drive, random_tables, study_of, with_settings
 
@@ -122,7 +122,7 @@ def test_either_way_costs_the_budget_to_the_last_fraction(parties, epsilon, budg
     spent, told = account(study, driven.steps), costs_without_rows(study, run_of(study))
     choice = Plan.of(study).epsilons[1] if Plan.of(study).network.parents else 0
     choices = len(tables["p0"].sizes) - 1
-    choosers = {step.party for step in driven.steps if isinstance(step, ChoiceStep)}
+    choosers = {step.exchange.chooser for step in driven.steps if step.choices}
     network = bool(choosers)
     for name in tables:
         kept = choice if parties > choices and not (network and name in choosers) else 0
@@ -165,7 +165,7 @@ def test_a_replaced_row_moves_no_sum_by_more_than_it_says(kind):
             column[7] = rng.integers(size)
         after = Codes(tuple(columns), before.sizes)
         for step in driven.steps:
-            if isinstance(step, ChoiceStep):
+            if step.choices:
                 continue
             one, other = (step.request.answer(RowsInMemory(each)) for each in (before, after))
             assert np.abs(one - other).sum() <= step.sensitivity.l1

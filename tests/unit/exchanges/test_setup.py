@@ -1,52 +1,20 @@
-"""Sums as they are published: every cell comes back, in the fewest bytes, and in no other form."""
+"""What precedes the first step: who exchanges seeds of masks with whom."""
 
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.masks import partners
 from common.crypto.sums.plan import Aggregation
-from common.errors import InputError, RemoteProtocolError
+from common.errors import InputError
+from common.exchanges.setup import seed_partners, with_hybrid_masks
 from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
 from common.study.members import Member
-from common.study.sums import encode_result, read_cells, seed_partners, with_hybrid_masks
 from tests.harness.run_script import schema_of
-
-CELLS = st.lists(
-    st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-300, 300)), min_size=1, max_size=40
-)
-
-
-@given(CELLS)
-def test_every_cell_comes_back(cells):
-    data = encode_result(np.array(cells, np.int64))
-    assert read_cells(data, len(cells)).tolist() == cells
-
-
-@pytest.mark.parametrize("width", range(1, 9))
-def test_cells_are_as_wide_as_the_largest_needs(width):
-    low, high = -(1 << 8 * width - 1), (1 << 8 * width - 1) - 1
-    for cell, beyond in ((low, low - 1), (high, high + 1)):
-        assert len(encode_result(np.array([0, cell, 1]))) == 3 * width
-        if width < 8:
-            assert len(encode_result(np.array([0, beyond, 1]))) == 3 * (width + 1)
-
-
-@pytest.mark.parametrize("data", [b"", b"\1\0\2", bytes(18), bytes(4), b"\1\0\2\0"])
-def test_what_is_no_shortest_form_of_two_cells_is_refused(data):
-    with pytest.raises(RemoteProtocolError, match="a sum of 2 cells"):
-        read_cells(data, 2)
-
-
-def test_what_a_party_chose_is_published_as_it_is():
-    assert encode_result(b"[1,2]") == b"[1,2]"
 
 
 def large_study(parties, **terms):
