@@ -50,18 +50,21 @@ _HIDDEN = 1.5  # over the number of groups, of what they can hide
 _MOST_ROWS = 20_000  # of the weighted table
 _APART = 0.01  # the weight of a row of independent columns: every cell has some rows
 _RAKED = 12  # times that all tables are met one after the other
+_MOST_DRAWN = 1_000_000  # real rows that are drawn again; more scatter as little
+_ENDS_OF = 4  # replicates whose single columns tell what is possible
+_NO_ENDS = (-math.inf, math.inf)
 _MOST_VALUES = 24  # of a column without an order, that are each put first
 
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """A direct estimate and its interval: no value outside is compatible with what was measured."""
+    """A direct estimate, its spread, and the range of what groups hide."""
 
     centre: float
     spread: float  # by noise and sampling
     least: float  # of the arrangements of what groups hide
     greatest: float
-    ends: tuple[float, float] = (-math.inf, math.inf)  # the range that single columns allow
+    ends: tuple[float, float] = _NO_ENDS  # what the single columns of two allow at all
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +102,11 @@ class PairTable:
         drawn = _drawn(self.noise, source)
         noise = _joined(_of_pair(self.noise, self.pair, drawn), self.joined) / self.noise.rows
         flat = np.maximum(self.table, 0).ravel()
-        places = np.searchsorted(
-            np.cumsum(flat / flat.sum()), uniforms(self.noise.rows, source), side="right"
-        )
+        rows = min(self.noise.rows, _MOST_DRAWN)
+        ladder = np.cumsum(flat / flat.sum())
+        places = np.searchsorted(ladder, uniforms(rows, source), side="right")
         counts = np.bincount(np.minimum(places, flat.size - 1), minlength=flat.size)
-        sampled = (counts / self.noise.rows - flat / flat.sum()).reshape(self.table.shape)
+        sampled = (counts / rows - flat / flat.sum()).reshape(self.table.shape)
         return self.table + noise + _centred(sampled)
 
 
@@ -163,18 +166,38 @@ class DirectIntervals:
             drawn = weighted(_thinned(replicate), tables, [each.again(source) for each in tables])
             again.append(statistic.of(CodedTable(self.schema, drawn, str(number))))
         low, high = self._hidden(statistic, rows, tables, centres)
-        ends = low, high
-        if len(tables) == 1:
-            ends = self._hidden(statistic, rows, [self._unknown(tables[0].pair)], centres)
+        ends = self._ends(statistic, tables)
         found = {}
         for key, centre in centres.items():
             values = np.array([own.get(key, np.nan) for own in again])
             values = values[np.isfinite(values)]
             if math.isfinite(centre) and len(values) > 1:
                 spread = float(values.std(ddof=1)) * math.sqrt(1 + 1 / len(values))
-                reach = (centre - ends[0][key], centre + ends[1][key])
-                limits = reach if len(tables) == 1 else (-math.inf, math.inf)
-                found[key] = Direct(centre, spread, centre - low[key], centre + high[key], limits)
+                reach = centre - low[key], centre + high[key]
+                found[key] = Direct(centre, spread, *reach, ends.get(key, _NO_ENDS))
+        return found
+
+    def _ends(
+        self, statistic: Statistic, tables: Sequence[PairTable]
+    ) -> dict[Key, tuple[float, float]]:
+        """Return the extremes of a statistic of two columns that has no known bounds.
+
+        They are values of tables, so that a correlation is never beyond 1.
+        """
+        if len(tables) > 1 or math.isfinite(statistic.bounds[0]):
+            return {}
+        unknown = self._unknown(tables[0].pair)
+        values = [
+            statistic.of(CodedTable(self.schema, arrangement, "1"))
+            for rows in (self.made.reference, *self.made.tables[:_ENDS_OF])
+            for arrangement in self._arrangements(_thinned(rows), unknown, alone=True)
+        ]
+        found = {}
+        for key in {key for each in values for key in each}:
+            numbers = np.array([each.get(key, np.nan) for each in values])
+            numbers = numbers[np.isfinite(numbers)]
+            if numbers.size:
+                found[key] = float(numbers.min()), float(numbers.max())
         return found
 
     def _hidden(

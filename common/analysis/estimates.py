@@ -156,15 +156,15 @@ def _both(
     """Return an estimate whose interval covers the model's and the direct one, and is possible."""
     if model.estimate is None or model.low is None or model.high is None:
         return model
-    value, low, high = model.estimate, model.low, model.high
+    value, error, low, high = model.estimate, model.standard_error, model.low, model.high
     if direct is not None:
         half = quantile * direct.spread
-        bounds = max(bounds[0], direct.ends[0] - half), min(bounds[1], direct.ends[1] + half)
+        bounds = max(bounds[0], direct.ends[0]), min(bounds[1], direct.ends[1])
         if not direct.least - half <= value <= direct.greatest + half:
-            value = direct.centre
+            value, error = direct.centre, direct.spread
         low, high = min(low, direct.least - half), max(high, direct.greatest + half)
     value, low, high = (min(max(each, bounds[0]), bounds[1]) for each in (value, low, high))
-    return replace(model, estimate=value, low=low, high=high)
+    return replace(model, estimate=value, standard_error=error, low=low, high=high)
 
 
 def _corrected(
