@@ -53,6 +53,8 @@ unit/party/sources/kinds/test_files: common/tables/files
 unit/party/test_what_a_curator_sees: party/client/session party/client/watches
 unit/party/ui/test_site: party/ui/pages
 unit/fitted/test_study: common/release/replay
+unit/privacy/test_noise_law: common/privacy/laws/discrete_laplace common/privacy/laws/limits
+  common/privacy/laws/skellam
 unit/release/test_archive: common/release/contents common/release/integrity
 unit/schema/test_conditions: common/schema/domains
 unit/tables/test_table_file: common/tables/csv_file
