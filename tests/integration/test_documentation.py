@@ -42,9 +42,9 @@ REASONS = (
 SAID = {  # words that a page's commands must have printed
     "README.md": ["report.html", "countersigned by party 'south'", "verified over-grpc"],
     "docs/release-bundle.md": ["countersigned by party 'north'", '"verified": true'],
+    "docs/first-table.md": ["fits the schema", "safe to use", "2-way marginals"],
     "docs/dashboard.md": ["dashboard on http://127.0.0.1:", "/login#token="],
     "docs/planning.md": ["Expected average distance", "no noise"],
-    "docs/quickstart-owner.md": ["countersigned by party 'north'", "approved"],
     "docs/running-a-study.md": [
         "What leaves the building", "approved by the owner", "synthetic.csv", "report.html",
         "study.toml", "verified", "Our policy allows it",
@@ -52,8 +52,7 @@ SAID = {  # words that a page's commands must have printed
 }  # fmt: skip
 
 PASTED = (  # pages that a reader can paste as they are rendered, into an empty folder
-    "README.md", "docs/quickstart-analyst.md", "docs/quickstart-operator.md",
-    "docs/quickstart-owner.md", "docs/running-a-study.md",
+    "README.md", "docs/first-table.md", "docs/quickstart-analyst.md", "docs/running-a-study.md",
 )  # fmt: skip
 
 COMMENT = re.compile(
