@@ -47,7 +47,7 @@ SAID = {  # words that a page's commands must have printed
     "docs/planning.md": ["Expected average distance", "no noise"],
     "docs/running-a-study.md": [
         "What leaves the building", "approved by the owner", "synthetic.csv", "report.html",
-        "study.toml", "verified", "Our policy allows it",
+        "study.toml", "verified", "Our policy allows it", "countersigned by party 'north'",
     ],
 }  # fmt: skip
 
@@ -224,6 +224,21 @@ def test_links_between_pages_lead_somewhere():
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
             if "://" not in target:
                 assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
+
+
+def anchors(path):
+    """The anchors of a page: its headings as a browser names them, and those written by hand."""
+    text = path.read_text()
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r'<a id="([^"]+)">', text))
+
+
+def test_links_into_a_page_lead_to_a_heading():
+    for page in pages():
+        for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)]+)\)", (ROOT / page).read_text()):
+            path = (ROOT / page).parent / target if target else ROOT / page
+            assert anchor in anchors(path), f"{page}: {target}#{anchor}"
 
 
 def test_the_index_names_every_page():
