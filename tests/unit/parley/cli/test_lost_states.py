@@ -43,6 +43,9 @@ OF_CURATOR = {
     "curator study received": (["curator", "study", "received", "regional"], INPUT),
     "curator study abort": (["curator", "study", "abort", "regional", "--reason", "x"], INPUT),
     "curator study missing": (["curator", "study", "missing", "regional", "east"], INPUT),
+    # Whoever listens on any port cannot say which one to dial.
+    "consortium invite": (["consortium", "invite", "west"], INPUT),
+    "consortium approve": (["consortium", "approve", "west.application.toml"], INPUT),
     "doctor": (["doctor", "curator"], INPUT),
     "config show": (["config", "show", "curator"], DONE),
     "backup": (["backup", "curator", "--out", "the.backup"], INPUT),
