@@ -20,7 +20,7 @@ from common.crypto.sums.replacement import ShareKeeper
 from common.errors import LocalError
 from common.methods.criteria import CriteriaRequest
 from common.methods.registry import run_of
-from common.methods.subn_plus.joined import fitting_near
+from common.methods.subn_plus.latent import fitting_near
 from common.privacy.randomness import RandomSource
 from common.schema import Codes
 from common.schema.codes import concatenate

@@ -160,11 +160,16 @@ def _of_bits(net: WeightedNetwork, sizes: Sequence[int], *, gray: bool = False) 
 def _of_mixture(
     mixture: LatentModel, sets: Sequence[Sequence[int]], sizes: tuple[int, ...]
 ) -> NetworkForm:
-    """Return a mixture's form: the class is the first variable, each column depends on it alone."""
-    network = Network.from_parents({0: (), **{at + 1: (0,) for at in range(len(sets))}})
+    """Return a mixture's form: the class is the first variable; columns depend on it, and trees."""
+    parents: dict[int, tuple[int, ...]] = {at + 1: (0,) for at in range(len(sets))}
+    parents |= {link.child + 1: (0, link.parent + 1) for link in mixture.links}
+    network = Network.from_parents({0: (), **parents})
     weights = mixture.weights / mixture.weights.sum()
     domain = Domain.flat([len(weights), *(column.shape[1] for column in mixture.columns)])
     by_child = {0: weights[None, :], **{at + 1: c for at, c in enumerate(mixture.columns)}}
+    for link in mixture.links:
+        law = link.conditionals()[:, link.groups[0]]
+        by_child[link.child + 1] = law.reshape(-1, law.shape[2])
     conditionals = tuple(by_child[pair.child] for pair in network.pairs)
     place = {a: (at + 1, axis) for at, own in enumerate(sets) for axis, a in enumerate(own)}
     readings = []

@@ -71,6 +71,12 @@ _EQUIVALENT_BITS = 64
 _VARIANCE_DIGITS = 12
 _ROOT_BITS = 128
 _NEARLY_NORMAL = 1e8
+_NORMAL_ABSOLUTE = 0.7978845608  # sqrt(2 / pi)
+# P(|X| > t) = 2^-1, 2^-2, ... for standard normal X, t rounded up.
+_NORMAL_DEVIATIONS = (
+    0.68, 1.16, 1.54, 1.87, 2.16, 2.42, 2.67, 2.89, 3.1, 3.3, 3.49, 3.67, 3.85, 4.01, 4.17, 4.33,
+    4.48, 4.63, 4.77, 4.91, 5.04, 5.17, 5.3, 5.42, 5.55, 5.67, 5.79, 5.9, 6.01, 6.13, 6.24, 6.34,
+)  # fmt: skip
 
 
 class NoiseLaw(Protocol):
@@ -107,6 +113,13 @@ class NoiseLaw(Protocol):
     @property
     def nominal_variance(self) -> Fraction:
         """The variance of the continuous law of this scale, for decisions on exact fractions."""
+
+    @property
+    def nominal_absolute(self) -> float:
+        """The mean absolute value of the continuous law of this scale, for forecasts."""
+
+    def deviations(self, bits: int) -> float:
+        """Return how many deviations a draw passes with a chance of 2^-bits, or a little less."""
 
     def variance(self, copies: Fraction = ONE) -> float:
         """Return the variance of the noise in one cell."""
@@ -154,6 +167,15 @@ class DiscreteLaplace:
     def nominal_variance(self) -> Fraction:
         """The variance of continuous Laplace noise: 2 scale^2."""
         return 2 * self.scale**2
+
+    @property
+    def nominal_absolute(self) -> float:
+        """That of continuous Laplace noise: the scale."""
+        return float(self.scale)
+
+    def deviations(self, bits: int) -> float:
+        """P(|X| > t) = exp(-t / scale), and the deviation is sqrt(2) times the scale."""
+        return bits * float(_LN_2_FROM_ABOVE) / math.sqrt(2)
 
     def variance(self, copies: Fraction = ONE) -> float:
         return float(copies) * discrete_laplace_variance(self.scale)
@@ -240,6 +262,15 @@ class Skellam:
     @property
     def nominal_variance(self) -> Fraction:
         return self.scale
+
+    @property
+    def nominal_absolute(self) -> float:
+        """That of normal noise of this variance."""
+        return _NORMAL_ABSOLUTE * math.sqrt(self.scale)
+
+    def deviations(self, bits: int) -> float:
+        """Those of normal noise, from a table: a sum of many draws is nearly that."""
+        return _NORMAL_DEVIATIONS[min(bits, len(_NORMAL_DEVIATIONS)) - 1]
 
     def variance(self, copies: Fraction = ONE) -> float:
         return float(copies * self.scale)

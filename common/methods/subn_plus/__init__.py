@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from common.methods.subn_plus.budget import delta_advice
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import decisions
+from common.methods.subn_plus.plans import clearest
 from common.methods.subn_plus.script import measure
 from common.study.method import Method
 
@@ -14,7 +14,7 @@ METHOD = Method(
     script=partial(descending, measure),
     encodings=("own",),
     decisions=decisions,
-    advice=delta_advice,
+    clearest=clearest,
     only_sums=True,
     place=1,
 )
