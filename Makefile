@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-SOURCES := common curator party parley benchmarks tests protos docs
+SOURCES := common curator party parley benchmarks tests protos docs deploy
 
-.PHONY: help install dev demo test test-spark test-all chaos soak year check format protos docs wheelhouse clean
+.PHONY: help install dev demo test test-spark test-all chaos soak year check format protos docs wheel sbom wheelhouse clean
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
@@ -17,7 +17,7 @@ install: .venv/.installed ## .venv with the command .venv/bin/parley
 
 .venv/.installed: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing parley and its pinned dependencies into .venv ..."
-	PIP_CONSTRAINT=constraints.txt $(PIP_INSTALL) -e .
+	PIP_CONSTRAINT=constraints.txt $(PIP_INSTALL) -e '.[all]'
 	@$(BIN)/python -m compileall -q common curator party parley
 	@touch $@
 
@@ -68,6 +68,12 @@ format: .venv/.dev ## let ruff format and fix
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
+wheel: .venv/.dev ## the wheel of the last commit in dist/, the same bytes on every machine
+	sh deploy/make-wheel.sh $(BIN)/python dist
+
+sbom: .venv/.dev ## the bill of materials of what is installed with parley: dist/parley.cdx.json
+	$(BIN)/python deploy/sbom.py dist/parley.cdx.json
+
 wheelhouse: .venv/bin/python ## everything for a machine without a network, as one archive in dist/
 	sh deploy/offline/make-wheelhouse.sh $(BIN)/python
 
@@ -77,7 +83,7 @@ clean: ## remove what make made
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
 	bench-subn bench-scale bench-transport bench-wide bench-parties bench-forecast bench-polls \
-	bench-coverage bench-descent bench-tails bench-rules bench-papers bench-prior
+	bench-coverage bench-type1 bench-descent bench-tails bench-rules bench-papers bench-prior
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -116,5 +122,7 @@ bench-prior: .venv/.dev ## what last year's release is worth as a prior
 	$(BIN)/python -m benchmarks.prior
 bench-coverage: .venv/.dev ## do 95 % intervals of estimates hold the truth in 95 % of studies
 	$(BIN)/python -m benchmarks.coverage
+bench-type1: .venv/.dev ## how often do 95 % intervals show a difference where there is none
+	$(BIN)/python -m benchmarks.type1
 bench-forecast: .venv/.dev ## what error at which epsilon: the tables of docs/choosing-epsilon.md
 	$(BIN)/python -m benchmarks.forecast --write docs/choosing-epsilon.md

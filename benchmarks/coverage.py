@@ -22,6 +22,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from itertools import product
 
+import pandas as pd
+
 import parley
 from benchmarks.measuring import Row, keep, show, spending
 from common.analysis.estimates import Estimate, estimate
@@ -107,6 +109,11 @@ class Setting:
 def study(schema: Schema, setting: Setting, seed: int) -> FittedStudy:
     """Run one study on fresh people."""
     people = make_population(setting.rows, seed=1000 + seed)[list(ATTRIBUTES)]
+    return fitted_to(people, schema, setting, seed)
+
+
+def fitted_to(people: pd.DataFrame, schema: Schema, setting: Setting, seed: int) -> FittedStudy:
+    """Run one study on these people."""
     owners = [people.iloc[place::_OWNERS] for place in range(_OWNERS)]
     return parley.simulate(
         owners,

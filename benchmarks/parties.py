@@ -11,7 +11,8 @@ after the other; who would be busy when is worked out from what each call took a
 latency, as every party has a machine of its own.
 
 Third, what the agreement of mask keys costs for one partner, once in a study: X25519 alone, and
-with a seed under ML-KEM-768. `--agreement` measures this alone.
+with seeds under ML-KEM-768; and the keys of one sum where parties may go missing. `--agreement`
+measures this alone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import heapq
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -31,10 +32,11 @@ import numpy as np
 
 from benchmarks.measuring import demo_population, keep, show
 from benchmarks.subn_methods import agreed, identities_of
+from common.crypto.framing import frame
 from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import PrivateKey, generate_key_pair
-from common.crypto.sums.agreement import SeedExchange
+from common.crypto.sums.agreement import SeedExchange, envelopes_in
 from common.crypto.sums.masks import LEAST_CONNECTIVITY, PairwiseMasks
 from common.crypto.sums.plan import (
     Aggregation,
@@ -44,12 +46,13 @@ from common.crypto.sums.plan import (
     SumMessage,
     SumPlan,
 )
+from common.crypto.sums.recovery import RecoverableCurator, RecoverableParty
 from common.crypto.sums.secure_sum import SumCurator, SumParty
+from common.exchanges.setup import with_hybrid_masks
 from common.methods.registry import run_of
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
-from common.study.sums import with_hybrid_masks
 from parley.simulation.in_process import run_roles
 from parley.simulation.population import demo_schema_toml
 from tests.harness.roles import make_roles
@@ -161,6 +164,70 @@ def agreement_cost(partners: int = LEAST_CONNECTIVITY) -> list[dict[str, object]
         {"agreement": "hybrid", "ms": 1e3 * (hybrid - classical) / partners,
          "bytes": len(sent) / half},
     ]  # fmt: skip
+
+
+def keys_cost(partners: int = LEAST_CONNECTIVITY) -> list[dict[str, object]]:
+    """Measure what may_miss = 1 adds for one partner: seeds in a study, then keys of every sum."""
+    names = tuple(f"party {number}" for number in range(partners + 1))
+    source = OsRandomSource()
+    identities = {name: Identity.generate(source) for name in names}
+    roster = {name: identity.public for name, identity in identities.items()}
+    members = {n: LocalParty(name=n, identity=identities[n], roster=roster) for n in names}
+    others = {name: [other for other in names if other != name] for name in names}
+    halves = {n: SeedExchange(members[n], bytes(32), others[n], others[n]) for n in names}
+    begun = time.process_time()
+    offers = {name: half.offer(source) for name, half in halves.items()}
+    sealed = {
+        (name, to): envelope
+        for name in names
+        for to, envelope in zip(
+            others[name], envelopes_in(offers[name], count=partners, what=name), strict=True
+        )
+    }
+    seeded = {
+        name: half.secrets(frame(sealed[other, name] for other in others[name]))
+        for name, half in halves.items()
+    }
+    exchanged = time.process_time() - begun
+    pairs = len(names) * partners
+    return [
+        {"what": "seeds, once in a study", "ms": 1e3 * exchanged / pairs,
+         "bytes": len(offers[names[0]]) / partners},
+        *(_keys_of_a_sum(names, parties, hybrid=hybrid)
+          for hybrid, parties in ((False, members), (True, seeded))),
+    ]  # fmt: skip
+
+
+def _keys_of_a_sum(
+    names: tuple[str, ...], members: Mapping[str, LocalParty], *, hybrid: bool
+) -> dict[str, object]:
+    """Time keys, boxes and masks of a sum of one cell."""
+    plan = SumPlan(
+        study=bytes(32), step=0, cells=1, noise=Noise.DISTRIBUTED, may_miss=1, hybrid=hybrid,
+        law=DiscreteLaplace(Fraction(1)), aggregation=Aggregation.MASKED, parties=names,
+        limits=(1,) * len(names),
+    )  # fmt: skip
+    curator = RecoverableCurator(plan, members[names[0]].roster)
+    source, spent, sent = OsRandomSource(), 0.0, 0
+    parties = {}
+    for name in names:
+        begun = time.process_time()
+        parties[name] = RecoverableParty(plan, members[name], source=source)
+        offer = parties[name].offer()
+        spent += time.process_time() - begun
+        sent = len(offer)
+        curator.take_offer(name, offer)
+    relayed = curator.relay(())
+    for name in names:
+        begun = time.process_time()
+        parties[name].contribute(np.ones(1, np.int64), relayed[name], (), source=source)
+        spent += time.process_time() - begun
+    partners = len(names) - 1
+    what = "hybrid" if hybrid else "X25519"
+    return {
+        "what": f"keys of a sum, {what}", "ms": 1e3 * spent / len(names) / partners,
+        "bytes": sent / partners,
+    }  # fmt: skip
 
 
 def ring_time(key: PrivateKey, parties: int, latency_s: float) -> RingTime:
@@ -299,6 +366,8 @@ def main() -> None:
     options = parser.parse_args()
     agreement = agreement_cost()
     show(agreement, "Agreement of mask keys, for one partner and a whole study")
+    may_miss = keys_cost()
+    show(may_miss, "Where parties may go missing, for one partner")
     if options.agreement:
         return
     _, codes = demo_population(ROWS)
@@ -309,7 +378,8 @@ def main() -> None:
     rings = [ring_time(key, k, latency) for k in _RING_PARTIES for latency in _LATENCIES_S]
     tables(costs, recoverable, rings)
     print(f"Up to {LEAST_CONNECTIVITY} partners share masks with a party.")
-    keep("parties", {"studies": [*costs, *recoverable], "rings": rings, "agreement": agreement})
+    keep("parties", {"studies": [*costs, *recoverable], "rings": rings, "agreement": agreement,
+                     "may_miss": may_miss})  # fmt: skip
     if options.plot:
         plot(costs, options.plot)
 

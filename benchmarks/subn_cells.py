@@ -69,10 +69,7 @@ CHOSEN_ON = ("adult", "br2000", "nltcs", POPULATION)
 TABLES = (*CHOSEN_ON, "acs", "salary", "titanic", RAW)
 SAMPLES = (2_000, 5_000, 15_000)
 FEW, FEW_ROWS, FEW_COLUMNS = "few", 5_000, 6
-VARIANTS = {
-    "adult": ("widened", "shuffled", BY_STATUS, ONE_SMALL),
-    "br2000": ("widened", "shuffled"),
-}
+VARIANTS = {"adult": ("widened", BY_STATUS, ONE_SMALL), "br2000": ("widened",)}
 EPSILONS = ("0.1", "0.4", "1", "4", "10", "100")
 DELTAS = ("0", "1e-9")
 COMPARED = (FLOOR, CENTRAL, "subn+")
@@ -109,7 +106,7 @@ def variants(table: str) -> list[str]:
     """Return the forms in which a table is tried."""
     rows = whole(table).rows
     samples = (str(size) for size in SAMPLES if size < rows)
-    return ["whole", *samples, FEW, *VARIANTS.get(table, ())]
+    return ["whole", *samples, FEW, "shuffled", *VARIANTS.get(table, ())]
 
 
 def rows_of(table: str, variant: str, run: int) -> Codes:
@@ -296,7 +293,8 @@ def _words(cell: Cell, name: str, kept: Kept) -> str:
     if not values:
         return ""
     floor = kept.values(replace(cell, method=FLOOR), name)
-    return f"{np.mean(values):.4f}" + (" !" if worse(values, floor, name) else "")
+    spread = f" ±{np.std(values, ddof=1) / np.sqrt(len(values)):.4f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.4f}{spread}" + (" !" if worse(values, floor, name) else "")
 
 
 def worse(values: Sequence[float], floor: Sequence[float], name: str) -> bool:

@@ -19,9 +19,10 @@ import numpy as np
 from benchmarks.peers import MARGINAL_PEERS
 from benchmarks.privbayes import fit
 from benchmarks.subn_data import Setting
+from common.bayes.model import Model
 from common.bayes.privbayes.decisions import Encoding
 from common.crypto.identities.identity import Identity
-from common.crypto.sums.plan import Aggregation, Noise
+from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.methods.registry import methods, run_of, with_forecast
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema import Schema
@@ -30,7 +31,7 @@ from common.study.document import Study
 from common.study.members import Member
 from common.study.prior import Prior
 from common.study.requests import Counts
-from common.study.steps import Model, SumStep
+from common.study.steps import Step
 from tests.harness.run_script import Driver
 
 
@@ -62,8 +63,15 @@ METHODS: Mapping[str, Method] = {
     "dp-subn paper": Method("dp-subn", "paper"),
     "dp-subn sound": Method("dp-subn"),
     "dp-subn sound, ten cohorts": Method("dp-subn", cohorts=10),
+    "dp-subn sound, no look": Method("dp-subn", settings=(("views", "optimal"),)),
     "dp-subn sound, as measured": Method(
-        "dp-subn", settings=(("budget", "1:1:1:1"), ("consistency", "off"), ("reuse", "off"))
+        "dp-subn",
+        settings=(
+            ("budget", "1:1:1:1"),
+            ("consistency", "off"),
+            ("reuse", "off"),
+            ("views", "optimal"),
+        ),
     ),
     "subn+": Method("subn+", in_bits=False),
     "subn+, dependence expected": Method(
@@ -146,15 +154,15 @@ class OneCopy(Driver):
         learnt: Model = self.run(run_of(self.study, self._prior)).model
         return learnt
 
-    def noise(self, step: SumStep) -> Counts:
+    def noise(self, step: Step, plan: SumPlan) -> Counts:
         """Draw one share, or a distributed share of every party."""
         parties, cells = len(step.parties), step.cells
         if self.study.noise is Noise.ONE_SHARE:
-            return step.law.draw(cells, self.source)
+            return step.noise_law.draw(cells, self.source)
         makers = max(1, parties - min(self.study.colluders, parties - 1))
         total = np.zeros(cells, np.int64)
         for _ in range(parties):
-            total += step.law.draw_share(cells, makers=makers, source=self.source)
+            total += step.noise_law.draw_share(cells, makers=makers, source=self.source)
         return total
 
 
@@ -165,9 +173,9 @@ class QuickCopy(OneCopy):
     def _quick(self) -> np.random.Generator:
         return np.random.default_rng(list(self.source.random_bytes(16)))
 
-    def noise(self, step: SumStep) -> Counts:
+    def noise(self, step: Step, plan: SumPlan) -> Counts:
         """Draw the sum of all shares: a Skellam or a difference of two negative binomial draws."""
-        shares, law = float(self.study.noise_shares(len(step.parties))), step.law
+        shares, law = float(self.study.noise_shares(len(step.parties))), step.noise_law
         if law.norm == 2:
             mean = law.variance() * shares / 2
             return self._quick.poisson(mean, step.cells) - self._quick.poisson(mean, step.cells)

@@ -38,6 +38,10 @@ class NotCountersignedError(PolicyError):
     """An owner does not vouch for a release. The release itself stays where it is."""
 
 
+class PrivacyWarning(UserWarning):
+    """What is asked for, or was made, promises less than its user may expect."""
+
+
 @contextmanager
 def located(where: str) -> Iterator[None]:
     """Put a place before the text of an InputError: the file, the table or the key."""

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from common.crypto.paillier.keys import generate_key_pair
+from common.exchanges.setup import SET_UP_STEP, needs_key
 from common.privacy.randomness import KeyedRandomSource, SourceOfStep
 from common.service.durable import DurableRole, Received
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
-from common.study.messages import BoxJudged
-from common.study.sums import needs_key
+from common.study.messages import StepMessage
 from common.wire import codec
 from curator.context import StudyContext
 from curator.role import CuratorRole
-from curator.states import Effect, Leave, Send
+from curator.states import Effect, Leave, Send, Warn
 from curator.store.store import Store
 
 DECLARED = ""
 """The sender, in the store, of the curator's own note that a party is missing; no party's name."""
-
-_KEY_STEP = -1  # the randomness of what precedes the first step: the Paillier key
 
 
 def live_role(
@@ -59,7 +57,7 @@ def live_role(
 def make_key(study: Study, store: Store) -> None:
     """Make the study's Paillier key, once, if it needs one."""
     if needs_key(study) and store.paillier_key(study.digest) is None:
-        key = store.keys.key(study.digest, _KEY_STEP)
+        key = store.keys.key(study.digest, SET_UP_STEP)
         source = KeyedRandomSource(key.reveal(), private=store.keys.private)
         store.keep_paillier_key(study.digest, generate_key_pair(study.key_bits, source))
 
@@ -70,24 +68,18 @@ def declaration(body: bytes) -> tuple[str, str]:
     return party, why
 
 
-def told_dispute(judged: tuple[BoxJudged, str]) -> dict[str, object]:
+def told_dispute(judged: tuple[Mapping[str, object], StepMessage]) -> dict[str, object]:
     """Return a dispute as the privacy statement has it; parties know the digest of its message."""
-    message, party = judged
-    return {
-        "step": message.step,
-        "dealer": message.dealer,
-        "receiver": message.receiver,
-        "left": party,
-        "evidence": hashlib.sha256(codec.TO_PARTY.encode(message)).hexdigest(),
-    }
+    facts, proof = judged
+    return {**facts, "evidence": hashlib.sha256(codec.TO_PARTY.encode(proof)).hexdigest()}
 
 
 def effect_names(effects: list[Effect]) -> list[str]:
     """Name the effects for a comparison after a replay: their kinds, not their bytes."""
     return [
-        f"send {type(effect.message).__name__} to {effect.to}"
+        f"send {codec.TO_PARTY.name_of(effect.message)} to {effect.to}"
         if isinstance(effect, Send)
         else type(effect).__name__
         for effect in effects
-        if not isinstance(effect, Leave)  # a note of what the messages say anyway
+        if not isinstance(effect, Leave | Warn)  # notes of what the messages say anyway
     ]

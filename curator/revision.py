@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 
+from common.exchanges.setup import with_hybrid_masks
 from common.schema import Schema
 from common.study.document import Study
 from common.study.members import Member
-from common.study.sums import with_hybrid_masks
 
 _YEAR = re.compile(r"(?<!\d)(20\d\d)(?!\d)")
 

@@ -1,43 +1,28 @@
 """The curator's half of a study, as a state machine without I/O.
 
-It opens one step after the other, relays sealed envelopes it cannot read, takes what is submitted
-to it, and publishes each step's noisy result to every party. It learns noisy sums and nothing else:
-the only thing it ever decrypts is the full product of a sum. Its shell, `curator.session`, carries
-out the effects that it returns, in their order.
+It opens one step after the other, gives what the parties send to the curator's side of the step's
+exchange, and publishes each step's noisy result to every party. It learns noisy sums and nothing
+else: what it relays between parties is sealed, and the only thing it ever decrypts is the full
+product of a sum. Its shell, `curator.session`, carries out the effects that it returns, in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any, assert_never
+from collections.abc import Iterable, Mapping
+from typing import assert_never
 
 from common.crypto.paillier.keys import PrivateKey
-from common.crypto.sums.plan import ContributionSubmitted, Noise, SumPlan
-from common.crypto.sums.recovery import RecoverableCurator
-from common.crypto.sums.secure_sum import SumCurator
 from common.errors import LocalError, RemoteProtocolError
+from common.exchanges.setup import curator_set_up
 from common.privacy.randomness import SourceOfStep
 from common.study.document import Study
 from common.study.history import History
 from common.study.messages import (
     MOST_TEXT,
-    BoxDisputed,
-    BoxJudged,
-    BoxOpened,
-    BoxRefused,
-    ChoiceSubmitted,
-    EnvelopePosted,
-    EnvelopeRelayed,
-    KeysDealt,
-    KeysRelayed,
-    ListPublished,
-    ListSigned,
-    MasksRevealed,
+    Message,
     PartyRefused,
     ResultPublished,
-    ShareSubmitted,
-    SignaturesRelayed,
+    StepMessage,
     StepOpened,
     StudyAborted,
     StudyFinished,
@@ -45,13 +30,13 @@ from common.study.messages import (
     ToCurator,
     ToParty,
     message_digest,
+    name_of,
 )
 from common.study.script import ScriptRun
-from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep, step_digest
-from common.study.sums import encode_result, needs_key, sum_plan_of
-from curator.disputes import Disputes, why_at_fault
-from curator.seeds import SeedRelay
-from curator.states import ALLOWED, IN_A_STEP, ROUNDS, Effect, Fail, Finish, Leave, Send, State
+from common.study.sides import BeginAgain, CuratorSide, Expel, Move, Notice, Post
+from common.study.states import State, following
+from common.study.steps import Model, Step, StepAtCurator
+from curator.states import Effect, Fail, Finish, Leave, Send, Warn
 
 
 class CuratorRole:
@@ -65,28 +50,16 @@ class CuratorRole:
         private_key: PrivateKey | None,
         source_of: SourceOfStep,
     ) -> None:
-        if needs_key(study) != (private_key is not None):
-            raise LocalError("a Paillier key is needed for aggregation 'paillier', and only there")
-        if private_key is not None and private_key.public_key.bits != study.key_bits:
-            raise LocalError(f"the study asks for a key of {study.key_bits} bits")
         self._study, self._run = study, run
         self._private_key, self._source_of = private_key, source_of
         self._history = History(study.digest)
-        self.state = State.AWAITING_START
+        self.state = State.NOT_OPEN
+        self.side: CuratorSide = curator_set_up(study, private_key)  # of the open exchange
         self._number = 0
         self._results: list[bytes] = []
-        self._sum: SumCurator | None = None
-        self._recoverable: RecoverableCurator | None = None
-        self._disputes = Disputes()  # of the open sum
-        self.judged: list[tuple[BoxJudged, str]] = []  # of the study, each with the party at fault
+        # The disputes of the study: their facts, and the message that proves who was at fault.
+        self.judged: list[tuple[Mapping[str, object], StepMessage]] = []
         self._missing: set[str] = set()  # declared missing: out for the rest of the study
-        self._listed: tuple[str, ...] = ()  # missing in the newest sum
-        self._pending: set[str] = set()  # whose word a round of a recoverable sum waits for
-        self._open_plan: SumPlan
-        self._awaited_chunks: set[tuple[str, int]] = set()
-        self._awaited_relays: dict[str, int] = {}
-        self._awaited_seeds: set[str] = set()
-        self._seeds = SeedRelay(study)
         self._seen: set[tuple[str, bytes]] = set()
 
     @property
@@ -102,7 +75,7 @@ class CuratorRole:
     @property
     def current_step(self) -> Step | None:
         """The step that is open now, for progress reports."""
-        return self._run.step() if self.state in IN_A_STEP else None
+        return self._run.step() if self.state is State.IN_STEP else None
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -127,20 +100,16 @@ class CuratorRole:
     @property
     def waiting_for(self) -> tuple[str, ...]:
         """The parties whose message the study waits for."""
-        if self.state is State.AWAITING_SEEDS:
-            waits = self._study.agreement  # for everyone, or for the first to propose a permutation
-            return tuple(sorted(self._pending)) if waits else self._study.parties[:1]
-        step = self.current_step
-        if isinstance(step, ChoiceStep):
-            return step.parties
-        if step is None:
-            return ()
-        if self.state in ROUNDS:
-            return tuple(sorted(self._pending))
-        for name, awaited in self._awaited_relays.items():
-            if awaited:
-                return (name,)  # nothing reaches the parties after it in the ring
-        return tuple(sorted({name for name, _ in self._awaited_chunks}))
+        return self.side.waiting_for if self._is_open else ()
+
+    @property
+    def collects(self) -> bool:
+        """Whether the study waits for what holds rows."""
+        return self._is_open and self.side.collects
+
+    @property
+    def _is_open(self) -> bool:
+        return self.state in (State.SETTING_UP, State.IN_STEP)
 
     def model(self) -> Model:
         """Return what was learnt; only after `Finish`."""
@@ -150,20 +119,11 @@ class CuratorRole:
 
     def start(self) -> list[Effect]:
         """Open the study: every party has approved."""
-        if self.state is not State.AWAITING_START:
+        if self.state is not State.NOT_OPEN:
             raise LocalError("the study was started before")
-        key = b"" if self._private_key is None else self._private_key.public_key.to_bytes()
-        self._history.add_key(key)
-        effects = self._to_all(StudyOpened(study=self._study.digest, public_key=key))
-        others = self._study.parties[1:]
-        if self._study.agreement:
-            self._await(State.AWAITING_SEEDS)
-            return effects
-        if self._private_key is not None and self._study.noise is Noise.ONE_SHARE and others:
-            self._awaited_seeds = set(others)
-            self.state = State.AWAITING_SEEDS
-            return effects
-        return effects + self._open_next()
+        self._history.add_key(self.side.opening)
+        opened = StudyOpened(study=self._study.digest, public_key=self.side.opening)
+        return [*self._tell(opened), *self._go_on()]
 
     def receive(self, sender: str, message: ToCurator) -> list[Effect]:
         """Consume one message; return effects in the order they must happen."""
@@ -172,44 +132,31 @@ class CuratorRole:
         if sender in self._missing:
             raise RemoteProtocolError(
                 f"{sender!r} was declared missing and is out for the rest of the study: its "
-                f"{type(message).__name__} is refused"
+                f"{name_of(message)} is refused"
             )
         if message.study != self._study.digest:
             raise RemoteProtocolError(f"the message of {sender!r} belongs to another study")
         fingerprint = (sender, message_digest(message))
         if fingerprint in self._seen:
             return []
-        if not isinstance(message, ALLOWED[self.state]):
-            raise RemoteProtocolError(
-                f"{type(message).__name__} of {sender!r} is not expected: the curator is waiting "
-                f"for {self.state.value}"
-            )
-        # A refusal counts whenever it comes: it may be of what was published with the last step.
-        if message.step != self._number and not isinstance(message, PartyRefused):
-            raise RemoteProtocolError(
-                f"{sender!r} speaks of step {message.step}; step {self._number} is open"
-            )
+        self._follow(message, sender)
         effects = self._handle(sender, message)
         self._seen.add(fingerprint)
         return effects
 
     def _handle(self, sender: str, message: ToCurator) -> list[Effect]:
         match message:
-            case EnvelopePosted():
-                return self._relay(sender, message)
-            case ShareSubmitted():
-                return self._collect(sender, message)
-            case KeysDealt() if self.state is State.AWAITING_SEEDS:
-                return self._take_seeds(sender, message)
-            case KeysDealt() | ListSigned() | MasksRevealed():
-                return self._take_word(sender, message)
-            case BoxRefused():
-                return self._take_accusation(sender, message)
-            case BoxOpened():
-                return self._take_answer(sender, message)
-            case ChoiceSubmitted():
-                return self._take_choice(sender, message)
-            case PartyRefused():
+            case StepMessage():
+                if message.step != self._number:
+                    raise RemoteProtocolError(
+                        f"{sender!r} speaks of step {message.step}; step {self._number} is open"
+                    )
+                if message.peer and message.peer not in set(self._study.parties) - {sender}:
+                    raise RemoteProtocolError(
+                        f"{sender}: message to unknown party {message.peer!r}"
+                    )
+                return self._carry_out(self.side.receive(sender, message))
+            case PartyRefused():  # counts whenever it comes: it may be of what was published last
                 reason = f"party {sender!r} refused step {message.step}: {message.reason}"
                 may_miss = self._study.may_miss
                 return self._do_without(sender, reason) if may_miss else self.abort(reason)
@@ -219,17 +166,15 @@ class CuratorRole:
     def abort(self, reason: str) -> list[Effect]:
         """End the study without a release."""
         reason = reason[:MOST_TEXT]  # a party's own reason may be as long as a message's can be
-        self.state = State.FAILED
-        self._sum = self._recoverable = None
-        told = self._to_all(StudyAborted(study=self._study.digest, reason=reason))
-        return [*told, Fail(reason=reason)]
+        aborted = StudyAborted(study=self._study.digest, reason=reason)
+        return [*self._tell(aborted), Fail(reason=reason)]
 
     def declare_missing(self, party: str, *, why: str = "") -> list[Effect]:
         """Go on without a party for the rest of the study, or end a study that cannot.
 
         A party that was declared missing before changes nothing. `why` says that it withdrew.
         """
-        if party not in self._study.parties or self.state not in IN_A_STEP:
+        if party not in self._study.parties or not self._is_open:
             raise LocalError(f"{party!r} cannot be declared missing: no step is open for it")
         if party in self._missing:
             return []
@@ -237,7 +182,10 @@ class CuratorRole:
         return self._do_without(party, f"party {party!r} {word}")
 
     def _do_without(self, party: str, reason: str) -> list[Effect]:
-        return [*self._leave(party, reason), *self._next_round()]
+        effects = self._leave(party, reason)
+        if self.state is State.ABORTED:
+            return effects
+        return [*effects, *self._carry_out(self.side.without(party))]
 
     def _leave(self, party: str, reason: str) -> list[Effect]:
         """Take a party out for the rest of the study, or end a study that cannot do without it."""
@@ -250,250 +198,104 @@ class CuratorRole:
             f"the study; what it sent stays charged. The curator's reason: {reason}"
         )
         self._missing.add(party)
-        self._pending.discard(party)
-        self._awaited_chunks = {each for each in self._awaited_chunks if each[0] != party}
         out = StudyAborted(study=self._study.digest, reason=told[:MOST_TEXT])
         return [Leave(party=party, step=self._number, reason=reason), Send(to=party, message=out)]
 
-    def _take_accusation(self, sender: str, message: BoxRefused) -> list[Effect]:
-        """Take in that a party cannot open a partner's box; it sends no words before a verdict."""
-        chunks = {each for each in self._awaited_chunks if each[0] == sender}
-        if self._recoverable is None or len(chunks) < self._open_plan.chunks:
-            raise RemoteProtocolError(f"a BoxRefused of {sender!r} is not expected here")
-        self._disputes.accuse(
-            self._recoverable,
-            dealer=message.dealer,
-            receiver=sender,
-            signature=message.signature,
-        )
-        self._awaited_chunks -= chunks
-        return self._next_round()
-
-    def _take_answer(self, sender: str, message: BoxOpened) -> list[Effect]:
-        self._disputes.answer(dealer=sender, receiver=message.receiver, secret=message.secret)
-        if any(dealer == sender for dealer, _ in self._disputes.unanswered(self.left)):
-            return []
-        self._pending.discard(sender)
-        return self._next_round()
-
-    def _take_seeds(self, sender: str, message: KeysDealt) -> list[Effect]:
-        """Take a party's sealed seeds of masks; relay all of them when the last party's are in."""
-        if sender not in self._pending:
-            raise RemoteProtocolError(f"{sender!r} dealt the seeds of this study before")
-        self._seeds.take(sender, message.payload)
-        self._pending.discard(sender)
-        if self._pending:
-            return []
-        effects: list[Effect] = [
-            self._send(name, KeysRelayed, missing=(), payload=payload)
-            for name, payload in self._seeds.relayed().items()
-        ]
-        return effects + self._open_next()
-
-    def _take_word(
-        self, sender: str, message: KeysDealt | ListSigned | MasksRevealed
-    ) -> list[Effect]:
-        """Take one party's message in a round of a recoverable sum."""
-        if sender not in self._pending or self._recoverable is None:
-            raise RemoteProtocolError(
-                f"a {type(message).__name__} of {sender!r} is not expected in step {message.step}"
-            )
-        match message:
-            case KeysDealt():
-                self._recoverable.take_offer(sender, message.payload)
-            case ListSigned():
-                self._recoverable.take_signature(sender, message.signature)
-            case MasksRevealed():
-                self._recoverable.take_revealed(sender, message.payload)
-        self._pending.discard(sender)
-        return self._next_round()
-
-    def _next_round(self) -> list[Effect]:
-        """Begin the next round of a recoverable sum, unless it waits for a party."""
-        if self._recoverable is None or self._pending or self._awaited_chunks:
-            return []
-        match self.state:
-            case State.AWAITING_KEYS:
-                return self._relay_keys(self._recoverable)
-            case State.COLLECTING:
-                return self._dispute(self._recoverable)
-            case State.AWAITING_OPENINGS:
-                return self._judge(self._recoverable)
-            case State.AWAITING_SIGNATURES:
-                return self._relay_signatures(self._recoverable)
-            case State.AWAITING_MASKS:
-                return self._finish_sum(self._recoverable)
-            case _:
-                return []
-
-    def _relay_keys(self, recoverable: RecoverableCurator) -> list[Effect]:
-        plan = self._open_plan
-        absent = tuple(name for name in plan.parties if name in self._missing)
-        relayed = recoverable.relay(absent)
-        self._awaited_chunks = {(name, chunk) for name in relayed for chunk in range(plan.chunks)}
-        self.state = State.COLLECTING
-        return [
-            self._send(name, KeysRelayed, missing=absent, payload=payload)
-            for name, payload in relayed.items()
-        ]
-
-    def _dispute(self, recoverable: RecoverableCurator) -> list[Effect]:
-        """Ask the dealers of boxes that do not open; go on if there is none."""
-        unanswered = self._disputes.unanswered(self.left)
-        if not unanswered:
-            return self._judge(recoverable)
-        self.state, self._pending = State.AWAITING_OPENINGS, {dealer for dealer, _ in unanswered}
-        return [
-            self._send(
-                dealer,
-                BoxDisputed,
-                receiver=receiver,
-                signature=self._disputes.accusations[dealer, receiver],
-            )
-            for dealer, receiver in unanswered
-        ]
-
-    def _judge(self, recoverable: RecoverableCurator) -> list[Effect]:
-        """Leave out who is at fault; then publish the list, or begin the sum again."""
+    def _carry_out(self, moves: Iterable[Move]) -> list[Effect]:
+        """Do what the exchange's side asks for; go on to the next step if it is done."""
         effects: list[Effect] = []
-        verdicts = self._disputes.verdicts(recoverable, self._open_plan, self._study.roster)
-        for dispute, party in verdicts:
-            if party in self._missing:
-                continue
-            shown = asdict(dispute)
-            message = BoxJudged(study=self._study.digest, step=self._number, **shown)
-            self.judged.append((message, party))
-            effects += self._to_all(message)
-            effects += self._leave(party, why_at_fault(dispute, party, step=self._number))
-            if self.state is State.FAILED:
-                return effects
-        again = self._disputes.left_a_gap(self.left)
-        return effects + (self._open_next() if again else self._publish_list(recoverable))
+        for move in moves:
+            match move:
+                case Post():
+                    effects.append(Send(to=move.to, message=self._message(move)))
+                case Notice():
+                    effects.append(Warn(words=move.words))
+                case Expel():
+                    effects += self._expel(move)
+                    if self.state is State.ABORTED:
+                        return effects
+                case BeginAgain():
+                    return effects + self._open_step()
+                case _:
+                    assert_never(move)
+        return effects + self._go_on()
 
-    def _publish_list(self, recoverable: RecoverableCurator) -> list[Effect]:
-        missing = recoverable.close()
-        self._run.leave_out(missing)
-        step = self._run.step()
-        there = () if step is None else step.parties
-        self._listed = tuple(name for name in self._study.parties if name not in there)
-        self._await(State.AWAITING_SIGNATURES)
-        return self._to_all(
-            ListPublished(study=self._study.digest, step=self._number, missing=missing)
+    def _expel(self, move: Expel) -> list[Effect]:
+        proof = self._message(Post(round=move.round, payload=move.payload))
+        facts = {"step": self._number, **move.facts, "left": move.party}
+        self.judged.append((facts, proof))
+        return [*self._to_all(proof), *self._leave(move.party, move.reason)]
+
+    def _message(self, post: Post) -> StepMessage:
+        return StepMessage(
+            study=self._study.digest,
+            step=self._number,
+            round=post.round,
+            peer=post.sender,
+            payload=post.payload,
         )
 
-    def _relay_signatures(self, recoverable: RecoverableCurator) -> list[Effect]:
-        self._await(State.AWAITING_MASKS)
-        return [
-            self._send(name, SignaturesRelayed, payload=recoverable.signatures_for(name))
-            for name in self.left
-        ]
+    def _go_on(self) -> list[Effect]:
+        """Publish the result of an exchange that is done, and open the next step."""
+        if not self.side.done:
+            return []
+        return self._open_step() if self.state is State.SETTING_UP else self._publish()
 
-    def _finish_sum(self, taker: SumCurator | RecoverableCurator) -> list[Effect]:
+    def _publish(self) -> list[Effect]:
+        step = self._run.step()
+        if step is None:
+            raise LocalError("no step is open")
         try:
-            total = taker.total()
+            data = self.side.result()
+            result = step.read(self._study, data)
         except RemoteProtocolError as error:
             return self.abort(f"step {self._number} cannot be decoded: {error}")
-        self._run.advance(total)
-        return self._publish(encode_result(total))
-
-    def _await(self, state: State) -> None:
-        self.state, self._pending = state, set(self.left)
-
-    def _relay(self, sender: str, message: EnvelopePosted) -> list[Effect]:
-        if message.recipient not in self._study.parties or message.recipient == sender:
-            raise RemoteProtocolError(f"{sender}: message to unknown party {message.recipient!r}")
-        early = self.state is State.AWAITING_SEEDS
-        if early and (self._study.agreement or sender != self._study.parties[0]):
-            raise RemoteProtocolError(
-                f"only {self._study.parties[0]!r} proposes a permutation seed"
-            )
-        relayed = EnvelopeRelayed(
-            study=message.study, step=message.step, sender=sender, envelope=message.envelope
-        )
-        effects: list[Effect] = [Send(to=message.recipient, message=relayed)]
-        if self._awaited_relays.get(sender):
-            self._awaited_relays[sender] -= 1
-        if self.state is State.AWAITING_SEEDS:
-            self._awaited_seeds.discard(message.recipient)
-            if not self._awaited_seeds:
-                effects += self._open_next()
-        return effects
-
-    def _collect(self, sender: str, message: ShareSubmitted) -> list[Effect]:
-        taker = self._sum or self._recoverable
-        if (sender, message.chunk) not in self._awaited_chunks or taker is None:
-            raise RemoteProtocolError(
-                f"chunk {message.chunk} of {sender!r} is not expected in step {message.step}"
-            )
-        taker.accept(
-            ContributionSubmitted(sender=sender, chunk=message.chunk, payload=message.payload)
-        )
-        self._awaited_chunks.discard((sender, message.chunk))
-        if self._awaited_chunks:
-            return []
-        if self._sum is None:
-            return self._next_round()
-        return self._finish_sum(self._sum)
-
-    def _take_choice(self, sender: str, message: ChoiceSubmitted) -> list[Effect]:
-        step = self._run.step()
-        if not isinstance(step, ChoiceStep) or step.party != sender:
-            raise RemoteProtocolError(f"it is not the turn of {sender!r} to choose")
-        self._run.advance(message.payload)
-        return self._publish(message.payload)
-
-    def _publish(self, result: bytes) -> list[Effect]:
-        published = ResultPublished(study=self._study.digest, step=self._number, result=result)
-        self._history.add_result(self._number, result)
-        if self._study.may_miss:
-            self._history.add_missing(self._number, self._listed)
-        self._results.append(result)
-        self._sum = self._recoverable = None
+        self._run.leave_out(self.side.absent)
+        there = self._run.step()
+        self._run.advance(result)
+        published = ResultPublished(study=self._study.digest, step=self._number, result=data)
+        self._history.add_result(self._number, data)
+        if self._study.may_miss and there is not None:
+            absent = [name for name in self._study.parties if name not in there.parties]
+            self._history.add_missing(self._number, absent)
+        self._results.append(data)
+        effects = self._tell(published)
         self._number += 1
-        return self._to_all(published) + self._open_next()
+        return effects + self._open_step()
 
-    def _open_next(self) -> list[Effect]:
+    def _open_step(self) -> list[Effect]:
         self._run.leave_out(self._missing)
         step = self._run.step()
         if step is None:
-            self.state = State.FINISHED
-            return [*self._to_all(self.finished), Finish()]
-        self.state = State.COLLECTING
-        opening = b"" if isinstance(step, ChoiceStep) else self._begin_sum(step)
+            return [*self._tell(self.finished), Finish()]
+        context = StepAtCurator(
+            study=self._study,
+            number=self._number,
+            step=step,
+            history=self._history.digest,
+            private_key=self._private_key,
+            source_of=self._source_of,
+        )
+        side = step.exchange.curator(context)
         opened = StepOpened(
             study=self._study.digest,
             step=self._number,
-            digest=step_digest(self._history.digest, self._number, step),
-            opening=opening,
+            digest=context.digest,
+            opening=side.opening,
             missing=self.missing,
         )
-        return self._to_all(opened)
+        effects = self._tell(opened)
+        self.side = side
+        return effects
 
-    def _begin_sum(self, step: SumStep | ReplaceStep) -> bytes:
-        key = None if self._private_key is None else self._private_key.public_key
-        plan = sum_plan_of(self._study, self._number, step, key, history=self._history.digest)
-        self._open_plan, self._listed = plan, self.missing
-        self._recoverable, self._disputes = None, Disputes()
-        if plan.may_miss:
-            self._recoverable = RecoverableCurator(plan, self._study.roster)
-            self._await(State.AWAITING_KEYS)
-            return b""
-        self._sum = SumCurator(
-            plan, private_key=self._private_key, source=self._source_of(self._number)
-        )
-        submitters = [name for name in plan.parties if plan.successor(name) is None]
-        self._awaited_chunks = {
-            (name, chunk) for name in submitters for chunk in range(plan.chunks)
-        }
-        self._awaited_relays = {
-            name: plan.chunks for name in plan.parties if name not in submitters
-        }
-        return self._sum.selector or b""
+    def _tell(self, message: ToParty) -> list[Effect]:
+        """Move on by a message to all parties that are left."""
+        self._follow(message)
+        return self._to_all(message)
 
-    def _send(self, to: str, kind: Callable[..., ToParty], **content: Any) -> Send:  # noqa: ANN401  # fields of the message
-        """Send a party a message of the open step."""
-        message = kind(study=self._study.digest, step=self._number, **content)
-        return Send(to=to, message=message)
+    def _follow(self, message: Message, sender: str = "") -> None:
+        side = self.side if self._is_open else None
+        self.state = following(self.state, message, side, who="the curator", sender=sender)
 
     def _to_all(self, message: ToParty) -> list[Effect]:
         return [Send(to=name, message=message) for name in self.left]

@@ -37,7 +37,6 @@ from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.messages import (
     MOST_TEXT,
-    BoxRefused,
     PartyRefused,
     StepOpened,
     StudyAborted,
@@ -51,9 +50,9 @@ from common.wire.catalogue import ErrorCode, WireError
 from curator.context import Outcome, StudyContext
 from curator.live_role import DECLARED, effect_names, live_role, make_key, told_dispute
 from curator.role import CuratorRole
-from curator.states import Effect, Fail, Finish, Leave, Send
-from curator.steps import StepOpening, chosen_links
-from curator.store.records import Record, StudyState, Word
+from curator.states import Effect, Fail, Finish, Leave, Send, Warn
+from curator.steps import StepOpening, published_links
+from curator.store.records import Links, Record, StudyState, Word
 from curator.waiting import Lasting, Pause, Waiting
 
 logger = logging.getLogger(__name__)
@@ -307,23 +306,16 @@ class StudySession:
             ending = StudyState.REFUSED if refused else StudyState.FAILED
             with self._executing(role, effects, ending=ending):
                 self._keep(party, sequence, body, effects)
-                if isinstance(message, BoxRefused):
-                    self._note_accusation(party, message)
-                if links := chosen_links(self.study, step, message) if effects else ():
-                    self._store.note_links(self.digest, number, links)
+                if step is not None and role.step_number > number:
+                    self._note_links(number, published_links(self.study, step, role.results[-1]))
                 self._store.traffic.note(
                     message, len(body), party=party, sent=True, phase="", at=self._context.clock()
                 )
         return effects
 
-    def _note_accusation(self, party: str, message: BoxRefused) -> None:
-        """Tell the log and the operator who could not open whose key shares."""
-        words = (
-            f"{party} cannot open the key shares of {message.dealer} in step {message.step + 1}; "
-            f"{message.dealer} is asked to open them"
-        )
-        logger.warning("study %s: %s", short_id(self.digest), words)
-        self._store.add_alert(self.digest, "dispute", words=words, at=self._context.now())
+    def _note_links(self, number: int, links: Links) -> None:
+        if links:
+            self._store.note_links(self.digest, number, links)
 
     def _keep(self, sender: str, sequence: int, body: bytes, effects: list[Effect]) -> None:
         self._store.inbox.add(
@@ -366,6 +358,9 @@ class StudySession:
             yield
             waiting = self._execute(role, effects, ending)
         self._waiting = waiting
+        # A party may have called between the look at who is online and this line: its call did not
+        # see yet that a step is held. Whoever calls from here on does.
+        self.open_step()
         if self.record.state is StudyState.PUBLISHING:
             self._publish_later()
 
@@ -392,6 +387,9 @@ class StudySession:
                     at = self._context.now()
                     self._store.note_absence(digest, party, number, reason, at=at)
                     logger.warning("study %s: %s; it goes on", short_id(digest), reason)
+                case Warn(words=words):
+                    logger.warning("study %s: %s", short_id(digest), words)
+                    self._store.add_alert(digest, "dispute", words=words, at=self._context.now())
                 case Fail():
                     self._store.end(
                         digest, ending, cause=effect.reason, place="", at=self._context.now()

@@ -13,8 +13,7 @@ from itertools import combinations
 from common.schema.codes import bit_count
 from common.study.document import Study
 from common.study.ids import short_id
-from common.study.messages import ChoiceSubmitted, ToCurator
-from common.study.steps import ChoiceStep, Step
+from common.study.steps import Step
 from common.wire import codec
 from curator.context import StudyContext
 from curator.role import CuratorRole
@@ -79,12 +78,9 @@ def step_record(study: Study, number: int, step: Step, *, at: str) -> StepRecord
     )
 
 
-def chosen_links(study: Study, step: Step | None, message: ToCurator) -> Links:
-    """Return the pairs that a party's published choice puts together."""
-    match step, message:
-        case ChoiceStep(choice=choice), ChoiceSubmitted():
-            return _links(study, choice.links(message.payload))
-    return ()
+def published_links(study: Study, step: Step, result: bytes) -> Links:
+    """Return the pairs that the published result of a step puts together."""
+    return _links(study, step.exchange.links_in(result))
 
 
 def _links(study: Study, sets: Iterable[Sequence[int]]) -> Links:

@@ -4,15 +4,14 @@
     python docs/generate.py --check    exit 1 if what is committed is not what would be generated
 
 The command line describes itself (`--help`), settings are described by the docstrings of their
-dataclasses, the policy by its sample, and refusals and metrics by their own tables. Nothing
-here knows any of them by name, so a new command or key is in the reference after `make docs`.
+dataclasses, the policy by its sample, and refusals and metrics by their own tables. A new command
+or key is in the reference after `make docs`. Names of the Python page are listed here.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
 import inspect
 import io
 import os
@@ -28,8 +27,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a script, this file's own folder would be there alone
 
 import parley  # noqa: E402
+from common.methods.registry import methods  # noqa: E402
 from common.schema import declaration  # noqa: E402
 from common.study.document import Study  # noqa: E402
+from common.study.terms import DOCUMENT_TERMS, TERMS  # noqa: E402
 from common.wire.catalogue import ErrorCode  # noqa: E402
 from curator import settings as curator_settings  # noqa: E402
 from parley.cli import main as cli  # noqa: E402
@@ -60,10 +61,102 @@ _STUDY = """\
 Then a `[[party]]` for every owner (`name`, `rows`, `identity`), in the order of the ring, and the
 schema's `[[attribute]]`s.
 """
+_METHODS = """\
+Keys of the table of study.toml that has the method's name, and of `--set`. `parley methods` prints
+the same. dp-subn and dp-ccbn choose `budget`, `consistency` and `reuse` by forecast where a new
+study in profile sound leaves them out.
+"""
 _PYTHON = """\
-What `import parley` offers. `Subn`, `PrivBayes` and `Privelet` fit a model to the table of one
-owner, `simulate` runs a study of several; what they return draws rows, counts, estimates with
-intervals, and is written to files.
+What `import parley` offers, with an example each. They go on from one to the next, and begin with
+tables of simulated people: `parley demo --tables .` writes people.csv, north.csv, east.csv,
+south.csv and schema.toml. A table is a pandas, Polars or Arrow table, or the path of a file.
+
+```python
+import pandas as pd
+
+import parley
+
+people = pd.read_csv("people.csv")
+```
+"""
+# By heading: a name, and an example of it.
+_NAMES = {
+    "A schema: what the columns may hold": {
+        "Schema": 'schema = parley.Schema.load("schema.toml")\nschema.names',
+        "Schema.of": """\
+small = parley.Schema.of(
+    {
+        "age": {"kind": "integer", "min": 0, "max": 99, "bins": 20},
+        "sex": ["Female", "Male"],
+        "smoker": bool,
+        "visits": range(0, 30),
+    }
+)""",
+        "Schema.infer": "draft = parley.Schema.infer(people)\nprint(draft)  # review it",
+        "Schema.to_toml": "text = schema.to_toml()",
+        "read_table": 'table = parley.read_table("people.csv", schema)',
+    },
+    "One owner": {
+        "Subn": "maker = parley.Subn(epsilon=1)\nmaker.get_params()",
+        "Subn.fit": 'fitted = maker.fit(people, schema)  # or .fit("people.csv", "schema.toml")',
+        "PrivBayes": 'parley.PrivBayes(epsilon=1, score="R").fit(people, schema)',
+        "Privelet": """\
+ranges = parley.Privelet(epsilon=1).fit(people, small)
+ranges.count("age in 20..39 and sex = Female")""",
+    },
+    "Several owners": {
+        "simulate": """\
+fitted = parley.simulate(
+    {"north": "north.csv", "east": "east.csv", "south": "south.csv"},
+    schema,
+    epsilon=0.8,
+    aggregation="masked",
+)""",
+    },
+    "What is fitted, simulated or loaded": {
+        "FittedStudy.sample": """\
+rows = fitted.sample(1000)
+older = fitted.sample(100, where="age >= 65 and sex = Female")""",
+        "FittedStudy.count": 'fitted.count("age in 20..39 and sex = Female").share',
+        "FittedStudy.estimate": """\
+(mean,) = fitted.estimate(lambda table: table["age"].mean(), uses=["age"])
+mean.low, mean.high, mean.flagged""",
+        "Estimate": "mean.estimate, mean.standard_error",
+        "FittedStudy.replicates": "tables = fitted.replicates(5)",
+        "pool": """\
+parley.pool(
+    [table["age"].mean() for table in tables],
+    [table["age"].var() / len(table) for table in tables],
+)""",
+        "FittedStudy.diagnostics": "fitted.diagnostics.related",
+        "FittedStudy.privacy": 'fitted.privacy["epsilon_delivered"]',
+        "FittedStudy.save": 'fitted.save("release")',
+        "FittedStudy.report": 'fitted.report("report.html")',
+        "load": 'fitted = parley.load("release")  # or release.zip',
+        "evaluate": "parley.evaluate(people, fitted.sample(), schema)  # NOT for publication",
+    },
+    "When something is wrong": {
+        "ParleyError": """\
+try:
+    fitted.sample(where="age > 200")
+except parley.ParleyError as error:
+    print(error)""",
+        "PrivacyWarning": """\
+import warnings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("error", parley.PrivacyWarning)  # refuse what promises little
+    maker.fit(people, schema)""",
+    },
+}
+_FITTED = """\
+`Subn.fit` returns a `FittedStudy`, `PrivBayes.fit` a `FittedPrivBayes`, `Privelet.fit` a
+`FittedPrivelet`. All of them draw, count, estimate, save and report in the same words.
+"""
+_TERMS_OF_SIMULATE = """\
+Its `**terms` are those of a study: [`epsilon`, `delta`, `method`, `aggregation`, `colluders`,
+`may_miss`, `settings`, `criteria` and the others](configuration.md#studytoml), under the names of
+this list.
 """
 _REFUSALS = """\
 A service that refuses a call sends a code and no details; the details are in its own log. The words
@@ -145,16 +238,38 @@ def configuration_page() -> str:
         "## study.toml\n",
         "Written by `parley curator study new`; its digest is what owners approve.\n",
         table(
-            ["key", "default", "meaning"],
+            ["key", "option", "default", "meaning"],
             [
-                [f"`{field.name}`", _default(field), words]
-                for field, words in described(Study)
-                if field.name not in ("schema", "members")
+                [f"`{key}`", option and f"`{option}`", _term_default(name), meaning]
+                for name, key, option, meaning in _terms()
             ],
         ),
         _STUDY,
+        "### Settings of methods\n",
+        _METHODS,
+        table(
+            ["method", "key", "default", "meaning"],
+            [
+                [method.name, f"`{key}`", setting.default, setting.meaning]
+                for method in methods().values()
+                for key, setting in method.settings.items()
+            ],
+        ),
     ]
     return "\n".join(parts)
+
+
+def _terms() -> Iterator[tuple[str, str, str, str]]:
+    """The terms of a study: name, key of study.toml, option, meaning without its default."""
+    keys = {"settings": "[METHOD]", "criteria": "[[criterion]]"}
+    for name, term in DOCUMENT_TERMS.items():
+        option = f"--{term.key.replace('_', '-')}" if name in TERMS else ""
+        yield name, keys.get(name, name), option, term.meaning.partition(" [default:")[0]
+
+
+def _term_default(name: str) -> str:
+    said = DOCUMENT_TERMS[name].meaning.partition("[default: ")[2].rstrip("]")
+    return said or _default(next(each for each in dataclasses.fields(Study) if each.name == name))
 
 
 def errors_page() -> str:
@@ -171,43 +286,30 @@ def errors_page() -> str:
 
 
 def python_page() -> str:
-    """Every public name of `import parley`: its signature, and what its docstring says."""
+    """The names of `import parley` that people use: an example, the signature, the docstring."""
     parts = [NOTICE, "# Python\n", _PYTHON]
-    for name in parley.__all__:
-        item = getattr(parley, name)
-        parts.append(f"## parley.{name}\n\n{_signed(name, item)}")
-        if inspect.isclass(item):
-            parts += [
-                f"### {name}.{member}\n\n{_signed(member, getattr(item, member))}"
-                for member in _members(item)
-            ]
+    for heading, names in _NAMES.items():
+        parts.append(f"## {heading}\n")
+        for name, example in names.items():
+            parts += [f"### {name}\n", f"```python\n{example}\n```\n", _signed(name)]
+            parts += [_TERMS_OF_SIMULATE] if name == "simulate" else []
+            parts += [_FITTED] if name == "Privelet" else []
     return "\n".join(parts)
 
 
-def _members(kind: type) -> list[str]:
-    """The public methods and properties that a class, or one of ours that it extends, has."""
-    ours = [each for each in kind.__mro__ if each.__module__.split(".")[0] in ("common", "parley")]
-    names = {name: None for each in reversed(ours) for name in vars(each)}
-    return [
-        name
-        for name in names
-        if not name.startswith("_")
-        and (inspect.isroutine(getattr(kind, name)) or _is_property(kind, name))
-    ]
-
-
-def _is_property(kind: type, name: str) -> bool:
-    return isinstance(inspect.getattr_static(kind, name), property | functools.cached_property)
-
-
-def _signed(name: str, item: Any) -> str:  # noqa: ANN401
+def _signed(dotted: str) -> str:
     """A signature, if there is one, and a docstring."""
+    *above, name = dotted.split(".")
+    owner = getattr(parley, above[0]) if above else parley
+    item = getattr(owner, name, None)
+    if item is None:  # a field of a dataclass
+        return ""
     text = inspect.cleandoc(item.__doc__ or "").rstrip()
     if not callable(item) or _is_error(item):
         return f"```text\n{text}\n```\n"
     signature = f"{name}{inspect.signature(item)}".replace("'", "")
     signature = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", signature)
-    return f"```python\n{signature}\n```\n\n```text\n{text}\n```\n"
+    return f"```text\n{signature}\n\n{text}\n```\n"
 
 
 def _is_error(item: Any) -> bool:  # noqa: ANN401

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from common.analysis.estimates import pool as pool
     from common.analysis.evaluation import evaluate as evaluate
     from common.errors import ParleyError as ParleyError
+    from common.errors import PrivacyWarning as PrivacyWarning
     from common.schema import Schema as Schema
+    from common.tables import read_table as read_table
     from parley.models.single_owner import PrivBayes as PrivBayes
     from parley.models.single_owner import Privelet as Privelet
     from parley.models.single_owner import Subn as Subn
@@ -46,6 +48,7 @@ _HOMES = {
     "FittedPrivelet": "parley.reader.fitted",
     "FittedStudy": "parley.reader.fitted",
     "ParleyError": "common.errors",
+    "PrivacyWarning": "common.errors",
     "PrivBayes": "parley.models.single_owner",
     "Privelet": "parley.models.single_owner",
     "Schema": "common.schema",
@@ -53,6 +56,7 @@ _HOMES = {
     "evaluate": "common.analysis.evaluation",
     "load": "parley.reader.fitted",
     "pool": "common.analysis.estimates",
+    "read_table": "common.tables",
     "simulate": "parley.simulation.study",
 }
 

@@ -42,6 +42,7 @@ from party.owner.decisions import Approvals
 from party.owner.dry_run import dry_run
 from party.owner.policy_file import PolicyFile
 from party.releases import Collector
+from party.retention import Retention
 from party.settings import (
     PartySettings,
     open_file,
@@ -152,15 +153,17 @@ def party_context(
         ledger = Ledger(database)
         ledger.verify()  # before anything is decided or charged on the strength of it
         name = subject_of(certificate).name
+        identity = load_identity(
+            settings.keys / "identity.key",
+            passphrase=passphrase or asking(settings.passphrase_file, {}),
+        )
+        retention = Retention(database, identity, lambda: policies.current.keep_for_audit)
         yield PartyContext(
             name=name,
-            identity=load_identity(
-                settings.keys / "identity.key",
-                passphrase=passphrase or asking(settings.passphrase_file, {}),
-            ),
+            identity=identity,
             policies=policies,
             approvals=Approvals(database),
-            journal=Journal(database, OsRandomSource()),
+            journal=Journal(database, OsRandomSource(), retention),
             ledger=ledger,
             notes=Notes(database),
             collection=Collection(database),

@@ -24,7 +24,7 @@ from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.credentials import CredentialFiles
 from common.wording import many
 from party import app as party_app
-from party.client.connection import OPEN, Greeting
+from party.client.connection import Greeting
 from party.client.context import require_no_rollback
 from party.client.dialer import Dialer
 from party.journal import Journal
@@ -242,7 +242,7 @@ def _reached(
         studies = [
             Study.from_toml(connection.fetch_study(each.study), where=f"study {each.name!r}")
             for each in greeting.studies
-            if each.state in OPEN
+            if not each.state.over
         ]
     met.append(_Meeting(greeting, before + took / 2, took, studies))
     return f"{address.words}: reached; studies that list us: {len(greeting.studies)}"

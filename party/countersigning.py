@@ -23,6 +23,7 @@ from typing import Any
 from common.crypto.identities.identity import Identity
 from common.crypto.key_files import AskPassphrase, load_identity
 from common.errors import InputError, NotCountersignedError
+from common.exchanges.recoverable import Round
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.release.archive import add_signature
@@ -32,10 +33,9 @@ from common.release.prior import bundled_prior
 from common.release.verify import Verified, verify
 from common.study.document import Study
 from common.study.history import History, HistoryDigest
-from common.study.messages import ListPublished, ResultPublished, StepOpened, StudyFinished, ToParty
+from common.study.messages import ResultPublished, StepMessage, StepOpened, StudyFinished, ToParty
 from common.study.script import ScriptRun
-from common.study.steps import SumStep, step_digest
-from common.study.sums import decode_total, sum_plan_of
+from common.study.steps import StepContext
 from common.wire import codec
 from common.wording import Reporter, silent
 from party.client.context import PartyContext
@@ -76,7 +76,7 @@ def countersign(
     identity = load_identity(settings.keys / "identity.key", passphrase=passphrase)
     if found is None:  # it may be unsigned: our own records say whether it is ours
         found = verify(release, unsigned=True, tell=tell)
-    found.require(allow_other_version=True)
+    found.require()
     study = _study_of(release, found)
     with open_file(settings) as file:
         records = Records(Approvals(file), Journal(file, OsRandomSource()), Ledger(file))
@@ -170,7 +170,11 @@ def reasons_against(
         kinds = Counter(
             each.kind for each in records.journal.sent_log() if each.study == study.digest
         )
-        counted = Counted(sums, words=kinds["ShareSubmitted"], lists=kinds["ListSigned"])
+        words, lists = (
+            kinds[codec.TO_CURATOR.name_of_round(each)]
+            for each in (Round.MASKED_INPUT, Round.CONSISTENCY_CHECK)
+        )
+        counted = Counted(sums, words=words, lists=lists)
     else:
         return ["we did not take part in this study to its end"]
     received = records.journal.received_digests(study.digest)
@@ -264,14 +268,14 @@ def told_missing(
             return False
         run.leave_out(missing_now)
         step = run.step()
-        if not isinstance(step, SumStep):
+        if step is None:
             return False
-        plan = sum_plan_of(study, number, step, None, history=history.digest)
-        run.advance(decode_total(plan, result))
+        context = StepContext(study=study, number=number, step=step, history=history.digest)
+        run.advance(step.read(study, result))
         history.add_result(number, result)
         history.add_missing(number, missing_now)
         before = missing_now
-        words, lists = words + plan.chunks, lists + 1
+        words, lists = words + step.exchange.answers(context)[Round.MASKED_INPUT], lists + 1
     return counted.words is None or counted.words >= words
 
 
@@ -317,18 +321,16 @@ def _told_in_step(
         for early in combinations(new, size):
             out = _in_order(study, {*before, *early})
             step = run.step_without(out)
-            if not isinstance(step, SumStep):
+            if step is None:
                 return False
+            context = StepContext(study=study, number=number, step=step, history=history)
             opened = StepOpened(
-                study=study.digest,
-                step=number,
-                digest=step_digest(history, number, step),
-                opening=b"",
-                missing=out,
+                study=study.digest, step=number, digest=context.digest, opening=b"", missing=out
             )
             late = tuple(name for name in new if name not in early)
-            listed = ListPublished(study=study.digest, step=number, missing=late)
-            recoverable = sum_plan_of(study, number, step, None, history=history).may_miss > 0
+            check = Round.CONSISTENCY_CHECK
+            listed = StepMessage(study=study.digest, step=number, round=check, payload=(late,))
+            recoverable = step.exchange.answers(context)[check] > 0
             on_list = _digest_of(listed) in came if recoverable else not late
             on_list = on_list or (recoverable and in_the_dark)
             if on_list and _digest_of(opened) in came:

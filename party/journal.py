@@ -6,7 +6,8 @@ messages again, with the randomness of the same per-step keys, and what was jour
 acknowledged is sent again, byte for byte: nothing is ever drawn, encrypted or charged a second
 time. `common.service.durable` does that, for both services.
 
-When the study ends its keys and messages are wiped. What stays is the sent log: for every message
+When the study ends its keys and messages are wiped, unless the owner keeps them for an audit for a
+while (`party.retention`). What stays is the sent log: for every message
 that left, to whom it went, when, how large it was, and its SHA-256.
 
 `Notes` are beside it: what the running node last said about each study, for `party status`.
@@ -29,6 +30,7 @@ from common.service.durable import Inbox, Outbox, Received, StepKeys
 from common.service.traffic import TrafficLog
 from common.study.ids import StudyId, short_id
 from common.wire.frames import NumberedMessage
+from party.retention import Retention
 
 _CURATOR = "curator"  # the one peer of a party
 _TABLES = """
@@ -84,6 +86,19 @@ class StudyRecord:
     ended_at: str | None
 
 
+_WORDS = {
+    "EnvelopePosted": "sealed message to another owner",
+    "ShareSubmitted": "counts with noise, encrypted or masked",
+    "KeysDealt": "keys of a sum, sealed",
+    "BoxRefused": "complaint about sealed keys",
+    "BoxOpened": "answer to a complaint",
+    "ListSigned": "signature under the list of missing owners",
+    "MasksRevealed": "shares of masks",
+    "ChoiceSubmitted": "outcome of a private choice",
+    "PartyRefused": "refusal",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
     """A line of the sent log: a message that left, or may have left from `released_at` on."""
@@ -98,12 +113,19 @@ class Departure:
     released_at: str
     acknowledged_at: str | None
 
+    @property
+    def words(self) -> str:
+        """What it was, for people."""
+        return _WORDS.get(self.kind, self.kind)
+
 
 class Journal:
     """The journal of all studies of a party, in the same file as its ledger."""
 
-    def __init__(self, database: Database, source: RandomSource) -> None:
-        self._file = database
+    def __init__(
+        self, database: Database, source: RandomSource, retention: Retention | None = None
+    ) -> None:
+        self._file, self._retention = database, retention
         database.add_tables(_TABLES)
         self.traffic = TrafficLog(database)
         self._inbox, self._outbox = Inbox(database), Outbox(database)
@@ -249,7 +271,7 @@ class Journal:
             )
 
     def end(self, study: StudyId, state: StudyState, *, reason: str, at: str) -> None:
-        """Close a study and wipe its secrets.
+        """Close a study and wipe its secrets, or seal them for an audit.
 
         What is not acknowledged stays to be sent, unless the curator ended the study: it takes
         nothing more then.
@@ -259,10 +281,37 @@ class Journal:
                 "UPDATE study SET state = ?, reason = ?, ended_at = ? WHERE study = ?",
                 (state.value, reason, at, study),
             )
+            keys, retention = self._keys.all(study), self._retention
+            if retention is None or not retention.keep(study, keys, at=at):
+                self._inbox.wipe(study)
             self._keys.wipe(study)
-            self._inbox.wipe(study)
             if state is StudyState.ABORTED:
                 self._outbox.drop(study)
+
+    def kept_until(self, study: StudyId) -> str | None:
+        """Return how long an ended study is kept for an audit; None if it is not."""
+        return None if self._retention is None else self._retention.until(study)
+
+    def kept_keys(self, study: StudyId) -> dict[int, Secret[bytes]]:
+        """Return the keys of an ended study by step, for an audit."""
+        return {} if self._retention is None else self._retention.keys(study)
+
+    def kept_messages(self, study: StudyId) -> list[bytes]:
+        """List the messages of an ended study that is kept for an audit, in order."""
+        return self._inbox.bodies(study, _CURATOR)
+
+    def wipe_expired(self, *, at: str) -> None:
+        """Wipe what was kept for an audit for as long as the owner wanted."""
+        due = [] if self._retention is None else self._retention.due(at=at)
+        for study in due:
+            self.wipe_kept(study)
+
+    def wipe_kept(self, study: StudyId) -> None:
+        """Wipe what is kept of an ended study, now."""
+        if self._retention is not None:
+            with self._file.transaction():
+                self._retention.forget(study)
+                self._inbox.wipe(study)
 
     def leave(self, study: StudyId) -> None:
         """Note that a study that was aborted for us was finished; nothing else changes."""

@@ -24,9 +24,9 @@ from common.service.durable import DurableRole, Received
 from common.service.process import Clock, stamp
 from common.study.ids import StudyId
 from common.study.messages import (
-    EnvelopePosted,
     Message,
     PartyRefused,
+    StepMessage,
     StudyAborted,
     StudyFinished,
     ToCurator,
@@ -233,12 +233,12 @@ class PartyNode:
 
     def _journal_outgoing(self, message: ToCurator, done: _Done) -> None:
         body = codec.TO_CURATOR.encode(message)
-        sealed_to = message.recipient if isinstance(message, EnvelopePosted) else None
+        sealed_to = message.peer if isinstance(message, StepMessage) else ""
         outgoing = self._journal.add_outgoing(
             self._ticket.digest,
             body,
-            kind=type(message).__name__,
-            recipient="curator" if sealed_to is None else f"party {sealed_to}, sealed",
+            kind=codec.TO_CURATOR.name_of(message),
+            recipient="curator" if not sealed_to else f"party {sealed_to}, sealed",
             at=self._now(),
         )
         self._note(message, len(body), sent=True, phase="")
@@ -281,4 +281,4 @@ def effect_name(effect: Effect) -> str:
     """Name what a replay must come to again: the kind of an effect, not its bytes."""
     if isinstance(effect, ChargeBudget):
         return f"charge {effect.step}: {effect.rho or effect.epsilon}"
-    return f"send {type(effect.message).__name__}"
+    return f"send {codec.TO_CURATOR.name_of(effect.message)}"

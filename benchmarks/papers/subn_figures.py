@@ -22,7 +22,8 @@ from benchmarks.papers.privbayes_figures import table
 from benchmarks.research_tables import Target
 from benchmarks.subn_data import IN_BITS, ORDERS, RANDOM, Setting, split_rows
 from benchmarks.subn_methods import Method, OneCopy, identities_of, study_of
-from common.crypto.sums.plan import Aggregation
+from common.bayes.model import Model
+from common.crypto.sums.plan import Aggregation, SumPlan
 from common.methods.designs.nocd import Design, optimal_design, printed_design
 from common.methods.distdiffgen.divisions import SCORES
 from common.methods.distdiffgen.script import IN_TURN, TOGETHER
@@ -32,7 +33,7 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes, binarise
 from common.study.requests import Counts
-from common.study.steps import Model, SumStep
+from common.study.steps import Step
 from parley.simulation.in_process import run_study
 
 PARTIES = 3
@@ -136,20 +137,20 @@ def by_parties(options: Options, *, judge: Judge) -> list[Row]:
 class OneShare(OneCopy):
     """A study whose every sum carries one share of noise, whatever its profile."""
 
-    def noise(self, step: SumStep) -> Counts:
+    def noise(self, step: Step, plan: SumPlan) -> Counts:
         """Draw one share."""
-        return step.law.draw(step.cells, self.source)
+        return step.noise_law.draw(step.cells, self.source)
 
 
 class Distributed(OneCopy):
     """A study whose every sum carries distributed shares; noise replacement keeps one share."""
 
-    def noise(self, step: SumStep) -> Counts:
+    def noise(self, step: Step, plan: SumPlan) -> Counts:
         """Draw a share of every party, enough without one of them."""
         parties = len(step.parties)
         makers = max(1, parties - 1)
         shares = (
-            step.law.draw_share(step.cells, makers=makers, source=self.source)
+            step.noise_law.draw_share(step.cells, makers=makers, source=self.source)
             for _ in range(parties)
         )
         return np.asarray(np.sum(list(shares), axis=0), dtype=np.int64)
@@ -167,9 +168,9 @@ class WithoutConsistency(OneCopy):
 class ExactTables(OneCopy):
     """A study whose last sum, the tables of the network, has no noise: only structure can err."""
 
-    def noise(self, step: SumStep) -> Counts:
+    def noise(self, step: Step, plan: SumPlan) -> Counts:
         """Draw noise in every other phase."""
-        drawn = super().noise(step)
+        drawn = super().noise(step, plan)
         return np.zeros_like(drawn) if step.phase == "parameters" else drawn
 
 

@@ -1,1 +1,1 @@
-"""Numbers from a release or from rows: estimates, replicates, diagnostics, evaluation."""
+"""Numbers from a release or from rows: estimates, diagnostics, evaluation, attacks."""

@@ -135,14 +135,21 @@ def _corrected(
 
     The value in the released model (`centre`) or for independent columns (`apart`) may be NaN.
     """
-    mean, spread = float(replicated.mean()), float(replicated.std(ddof=1))
-    bias = mean - centre if math.isfinite(centre) else 0.0
-    kept, corrected = 1.0, value - bias
-    if abs(centre - apart) > _CLEAR * spread and (mean - apart) / (centre - apart) < 1:
-        kept = max((mean - apart) / (centre - apart), _LEAST_KEPT)
-        corrected = apart + (value - apart) / kept
+    corrected, kept = _without_bias(value, centre, apart, replicated)
+    spread = float(replicated.std(ddof=1))
     noise = spread / kept * math.sqrt(1 + 1 / len(replicated))
     return corrected, math.hypot(noise, corrected - value)
+
+
+def _without_bias(
+    value: float, centre: float, apart: float, replicated: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return a value without its bias, and which part of a relation was kept; 1 without one."""
+    mean, spread = float(replicated.mean()), float(replicated.std(ddof=1))
+    if abs(centre - apart) > _CLEAR * spread and (mean - apart) / (centre - apart) < 1:
+        kept = max((mean - apart) / (centre - apart), _LEAST_KEPT)
+        return apart + (value - apart) / kept, kept
+    return value - (mean - centre if math.isfinite(centre) else 0.0), 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +175,8 @@ def pool(
     estimates: Iterable[float],
     variances: Iterable[float] | None = None,
     *,
+    model: float | None = None,
+    independent: float | None = None,
     confidence: float = CONFIDENCE,
 ) -> Pooled:
     """Combine the estimates of m replicate tables by the rules for synthetic data.
@@ -179,9 +188,15 @@ def pool(
     never less than u, the sampling of as many real rows. Without variances nothing is subtracted,
     and the interval is a little wide.
 
+    Given the estimate of a large table of the released model, the result is corrected as that of
+    `estimate` is: the tables are off from the model by what the model is off from the population.
+
     Args:
         estimates: one for each table.
         variances: for each table the square of the ordinary standard error, as any software has it.
+        model: the estimate of a large table of the released model; None corrects nothing.
+        independent: the estimate of that table with each column shuffled by itself, for statistics
+            that rest on relations; they are weakened by a part, not by an amount.
         confidence: of the interval.
 
     Raises:
@@ -200,6 +215,10 @@ def pool(
     kept = (between - within) / between if between > within else 1.0
     freedom = max((tables - 1) * (kept**2 if variance > within else 1.0), 1.0)
     error, centre = math.sqrt(variance), float(values.mean())
+    if model is not None:
+        apart = math.nan if independent is None else independent
+        centre, part = _without_bias(model, model, apart, values)
+        error = math.hypot(error / part, centre - model)
     half = t_quantile(freedom, confidence=confidence) * error
     return Pooled(centre, error, freedom, centre - half, centre + half)
 

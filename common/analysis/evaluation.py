@@ -17,14 +17,13 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import combinations
 from math import comb
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.analysis.relations import dependence
 from common.errors import InputError
-from common.fitted.single_owner import Table, as_arrow, as_schema, encode
+from common.fitted.single_owner import AnySchema, AnyTable, as_arrow, as_schema, encode
 from common.marginals import count
 from common.marginals.threads import map_in_threads, worker_count
 from common.privacy.randomness import SeededRandomSource
@@ -178,9 +177,9 @@ class Evaluation:
 
 
 def evaluate(
-    real: Codes | Table,
-    synthetic: Codes | Table,
-    schema: Schema | Path | str,
+    real: Codes | AnyTable,
+    synthetic: Codes | AnyTable,
+    schema: AnySchema,
     targets: Sequence[str] | None = None,
     *,
     loss: str = LOSSES[0],
@@ -197,7 +196,7 @@ def evaluate(
         majority_epsilon: report the noisy majority at this epsilon, too.
     """
     if loss not in LOSSES:
-        raise InputError(f"--loss {loss!r}: choose one of {', '.join(LOSSES)}")
+        raise InputError(f"loss {loss!r}: choose one of {', '.join(LOSSES)}")
     schema = as_schema(schema)
     ours = real if isinstance(real, Codes) else encode(real, schema)[0]
     theirs = synthetic if isinstance(synthetic, Codes) else encode(synthetic, schema)[0]
@@ -340,7 +339,9 @@ def _one_hot(codes: Codes, without: int) -> NDArray[np.float32]:
     return np.hstack(blocks)
 
 
-def compare_numbers(real: Table, synthetic: Table, schema: Schema) -> tuple[NumberComparison, ...]:
+def compare_numbers(
+    real: AnyTable, synthetic: AnyTable, schema: Schema
+) -> tuple[NumberComparison, ...]:
     """Compare every column of numbers that has some in both tables."""
     found = []
     for attribute in schema.attributes:
@@ -363,7 +364,7 @@ def far_off(compared: Sequence[NumberComparison]) -> list[NumberComparison]:
     )
 
 
-def _numbers(table: Table, name: str) -> NDArray[np.float64]:
+def _numbers(table: AnyTable, name: str) -> NDArray[np.float64]:
     numbers, _, wrong = real_numbers(arrow_column(as_arrow(table)[name]).drop_null(), None)
     numbers = numbers if wrong is None else numbers[~wrong]
     return numbers[np.isfinite(numbers)]

@@ -95,16 +95,22 @@ class Replicator:
             tables=tuple(self._kept[number] for number in numbers[1:]),
         )
 
+    def reference(self) -> Codes:
+        """Return many rows of the released model: what the replicates scatter around."""
+        self._read(0)
+        if 0 not in self._kept:
+            self._kept[0] = self.table(0)
+        return self._kept[0]
+
     def table(self, number: int) -> Codes:
         """Make one replicate in this process; 0 is the reference."""
         source = SeededRandomSource(f"replicate/{self.seed}/{number}")
         if number == 0:
             rows = max(self.released.rows, min(_PER_ROW * self.fitted.rows, _REFERENCE_ROWS))
             return self.fitted.draw(rows, source)
-        if 0 not in self._kept:
-            self._kept[0] = self.table(0)
-        places = (uniforms(self.fitted.rows, source) * self._kept[0].rows).astype(np.intp)
-        repeated = self.fitted.refit(self._kept[0].take(places), source)
+        reference = self.reference()
+        places = (uniforms(self.fitted.rows, source) * reference.rows).astype(np.intp)
+        repeated = self.fitted.refit(reference.take(places), source)
         return repeated.draw(self.released.rows, source)
 
     def _make(self, numbers: Sequence[int]) -> Iterator[int]:

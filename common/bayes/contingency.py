@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.postprocessing import mutual_information
+from common.privacy.special import chi_square_tail
 
 _FALSE_ALARMS = 1e-3  # the probability of one among all pairs of independent attributes
 _ROOM = 1.25
@@ -25,11 +26,9 @@ def significant(counts: NDArray[np.int64], *, among: int) -> bool:
     rows, columns = (int((counts.sum(axis=axis) > 0).sum()) for axis in (1, 0))
     if min(rows, columns) < 2:
         return False
-    from scipy import special  # slow to load, and few commands write a release
-
     statistic = 2 * math.log(2) * int(counts.sum()) * mutual_information(counts.astype(np.float64))
-    likely = special.chdtri((rows - 1) * (columns - 1), _FALSE_ALARMS / among)
-    return statistic > _ROOM * float(likely)
+    by_chance = chi_square_tail(statistic / _ROOM, (rows - 1) * (columns - 1))
+    return by_chance < _FALSE_ALARMS / among
 
 
 def cramers_v(counts: NDArray[np.int64]) -> float:

@@ -6,19 +6,27 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.methods.subn_plus.requests import Contrasts
 from common.release.measured import Measured, attributes_of_bits, rows_of, tables_of, variance_of
 from common.schema import Codes
 from common.study.document import Study
-from common.study.requests import Request, RowsInMemory
-from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep
-from common.study.sums import read_cells
+from common.study.requests import Counts, PartyRows, Request, RowsInMemory
+from common.study.results import read_cells
+from common.study.steps import Step
 
 Numbers = NDArray[np.float64]
+
+
+@runtime_checkable
+class Products(Protocol):
+    """A request for sums of products, which are no counts: it knows the sums of their squares."""
+
+    def squares(self, data: PartyRows) -> Counts:
+        """Return the sum over the rows of each number's square."""
 
 
 def compared_sums(
@@ -27,24 +35,23 @@ def compared_sums(
     """Compare every published sum of a study with the synthetic rows."""
     found: list[Measured] = []
     for step, result in zip(steps, results, strict=True):
-        match step:
-            case SumStep():
-                found += _of_sum(study, step, result, synthetic)
-            case ReplaceStep():
-                found += _of_replacement(study, step)
-            case ChoiceStep():
-                continue  # what a party chose to look at is measured by other steps
+        # What a party chose to look at is measured by other steps.
+        found += (
+            _of_sum(study, step, result, synthetic)
+            if step.counts_all
+            else _of_running_sum(study, step)
+        )
     return found
 
 
-def _of_sum(study: Study, step: SumStep, result: bytes, synthetic: Codes) -> list[Measured]:
+def _of_sum(study: Study, step: Step, result: bytes, synthetic: Codes) -> list[Measured]:
     """Compare the tables of a sum with the synthetic rows, if there are any."""
     tables = tables_of(study, step)
     if not synthetic.rows:
         return tables
-    published, unit = read_cells(result, step.cells), step.request.unit
+    published, unit = read_cells(result, step.cells), step.counted.unit
     residuals, deviations = _residuals(
-        step.request, published, synthetic, rows_of(study, step.parties), variance_of(study, step)
+        step.counted, published, synthetic, rows_of(study, step.parties), variance_of(study, step)
     )
     whole = len(published) == sum(table.cells for table in tables)  # else a number for each table
     ends = np.cumsum([table.cells if whole else 1 for table in tables])
@@ -65,7 +72,7 @@ def _residuals(
     """Return the residuals of a sum, in its own units, and their deviations."""
     drawn = RowsInMemory(synthetic)
     expected = request.answer(drawn)
-    if not isinstance(request, Contrasts):
+    if not isinstance(request, Products):
         return compare_counts(published, expected, rows=rows, drawn=drawn.rows, variance=variance)
     scale = rows / drawn.rows
     drawing = (request.squares(drawn) - expected.astype(np.float64) ** 2 / drawn.rows) * scale**2
@@ -87,16 +94,15 @@ def compare_counts(
     return published - scaled, np.sqrt(variance + drawing)
 
 
-def _of_replacement(study: Study, step: ReplaceStep) -> Iterator[Measured]:
+def _of_running_sum(study: Study, step: Step) -> Iterator[Measured]:
     """Yield running sums: the last of them counts the rows of all parties that had a turn."""
-    coverage = step.release.coverages.by_marginal
-    own = attributes_of_bits(study.schema.sizes) if step.request.in_bits else None
     for shape in step.tables:
+        own = attributes_of_bits(study.schema.sizes) if shape.in_bits else None
         yield Measured(
             name=step.name,
             attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
             shape=shape.shape,
-            deviation=math.sqrt(step.law.variance()),
-            rows=rows_of(study, coverage[tuple(shape.variables)].parties),
-            grouped=(step.request.in_bits,) * len(shape.variables),
+            deviation=math.sqrt(step.noise_law.variance()),
+            rows=rows_of(study, step.exchange.covered(step, shape)),
+            grouped=(shape.in_bits,) * len(shape.variables),
         )

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pandas as pd
 
-from common.bayes.privbayes.model import PrivBayesModel
+from common.bayes.model import Model
 from common.errors import InputError
 from common.fitted.counts import ModelCount, model_count
 from common.fitted.dependences import Dependences
 from common.methods.conditional import ConditionalModel, Draw
 from common.privacy.randomness import RandomSource, source_of
+from common.release.manifest import MethodVersion
 from common.release.measured import ExpectedError, Measured, Shares, expected_errors
 from common.release.model_file import model_document
 from common.release.synthetic_table import Columns
 from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse, weights_of
-from common.study.steps import Model
 from common.study.transcript import Phases
 from common.wording import many
 
@@ -140,6 +140,11 @@ class FittedModel(ABC):
 
     @property
     @abstractmethod
+    def made_with(self) -> MethodVersion:
+        """Which version of which method made it."""
+
+    @property
+    @abstractmethod
     def rows(self) -> int:
         """The public number of real rows, of all owners together."""
 
@@ -173,9 +178,13 @@ class FittedModel(ABC):
     def sample_codes(self, rows: int | None = None, *, where: str = "") -> Codes:
         """Draw synthetic rows as codes of the schema; see `sample`."""
         wanted = self.output_rows if rows is None else rows
-        if wanted < 0:
-            raise InputError(f"cannot sample {wanted} rows: give 0 or more")
-        return self.draw_where(where)(wanted, source_of(self.seed, "rows"))
+        try:
+            number = int(wanted)  # 10.0 is ten: numbers of pandas often are floats
+        except (TypeError, ValueError, OverflowError):
+            number = -1
+        if number < 0 or number != wanted:
+            raise InputError(f"cannot sample {wanted!r} rows: give a whole number, 0 or more")
+        return self.draw_where(where)(number, source_of(self.seed, "rows"))
 
     def draw_where(self, where: str) -> Draw:
         """Return what draws rows that satisfy a condition; all rows satisfy an empty one."""
@@ -211,7 +220,7 @@ class DrawnModel(FittedModel):
 
     @property
     @abstractmethod
-    def _drawn_from(self) -> Model | PrivBayesModel:
+    def _drawn_from(self) -> Model:
         """What rows are drawn from, rules aside."""
 
     @cached_property

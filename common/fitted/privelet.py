@@ -19,8 +19,9 @@ from common.privacy.randomness import RandomSource, uniforms
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.release import folder as release
 from common.release import range_file
+from common.release.manifest import MethodVersion
 from common.release.measured import ExpectedError, Measured, Shares, noise_distance
-from common.release.model_file import ranges_content, read_range_file
+from common.release.model_file import PRIVELET, ranges_content, read_range_file
 from common.schema import Codes
 from common.schema.conditions import CellWeights
 from common.wavelet import NoisyMatrix, RangeCount, RangeCounts
@@ -132,6 +133,10 @@ class PriveletFit(FittedModel):
             ("noise scale", f"{float(plan.scale):,.4g} on weighted coefficients"),
             ("range counts", f"{release.RANGES}: ask it with `parley query`"),
         ]
+
+    @property
+    def made_with(self) -> MethodVersion:
+        return PRIVELET
 
     def write_own_files(self, folder: Path) -> None:
         """Write the range counts."""

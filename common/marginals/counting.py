@@ -28,7 +28,7 @@ from common.marginals.kernels import add_block, add_small
 from common.marginals.tables import CACHED_CELLS, AttributeSet, cell_count, cover, project
 from common.marginals.threads import map_in_threads, run_in_threads, worker_count
 from common.schema.codes import NO_GROUPS, CodeColumn, Codes, Groups, code_dtype, grouped_sizes
-from common.schema.compilation import compiled
+from common.schema.compilation import can_compile, compiled
 
 Counts = NDArray[np.int64]
 Stream = Callable[[], Iterable[Codes]]  # a part of a table that one thread can produce alone
@@ -62,7 +62,7 @@ def count(
     codes = codes.in_groups(groups)
     sets = checked_sets(attribute_sets, codes.sizes)
     exact_weights = None if weights is None else checked_weights(weights, codes.rows)
-    if codes.rows * len(sets) < _COMPILED_FROM:
+    if codes.rows * len(sets) < _COMPILED_FROM or not can_compile():
         return [_one_table(codes, each, exact_weights) for each in sets]
     if exact_weights is None and _bits_are_fewer(codes, sets):
         return _binary_tables(codes, sets, threads)
@@ -261,6 +261,9 @@ class _Layout:
         """Count some rows into `totals`."""
         if not self._sets:
             return
+        if not can_compile():
+            self._add_plainly(codes, weights, rows, totals)
+            return
         layout = (self._members, self._radices, self._bounds, self._offsets, totals)
         small, large = self._small, self._large
         if weights is not None:
@@ -279,6 +282,16 @@ class _Layout:
             if len(large):
                 each = _ONE_EACH if weights is None else weights[low:high]
                 compiled(add_block)(block, each, large, *layout)
+
+    def _add_plainly(
+        self, codes: Codes, weights: Counts | None, rows: range, totals: Counts
+    ) -> None:
+        """Count without a compiler, table by table."""
+        part = slice(rows.start, min(rows.stop, codes.rows))
+        block, of_block = codes.take(part), None if weights is None else weights[part]
+        for attributes in self._sets:
+            low, high = self.span(attributes)
+            totals[low:high] += _one_table(block, attributes, of_block).ravel()
 
 
 def count_streams(

@@ -47,16 +47,24 @@ from common.privacy import sensitivity
 from common.privacy.budget import split
 from common.privacy.noise_law import pure_equivalent
 from common.study.document import Study
-from common.study.method import Decision, Method, above_zero, between, parts, read_settings
+from common.study.method import (
+    Decision,
+    Method,
+    Setting,
+    above_zero,
+    between,
+    parts,
+    read_settings,
+)
 from common.study.requests import Attributes
 from common.study.script import Fit, Script
 
 MOST_CELLS = 1 << 19
-_SETTINGS = {
-    "budget": parts(2),
-    "theta": above_zero,
-    "most_cells": between(4, 1 << 26),
-    "consistency": SWITCH,
+SETTINGS = {
+    "budget": Setting(parts(2), "1:1", "how epsilon is split: structure : tables"),
+    "theta": Setting(above_zero, "6", "how far the average cell must stand above its noise"),
+    "most_cells": Setting(between(4, 1 << 26), str(MOST_CELLS), "cap on the cells of an iteration"),
+    "consistency": Setting(SWITCH, "off", "on: tables agree, are not negative, sum to the rows"),
 }
 
 
@@ -72,7 +80,7 @@ class Settings:
     @classmethod
     def of(cls, study: Study) -> Settings:
         """Read the settings of a study; InputError if a value is not allowed."""
-        return cls(**read_settings(study, _SETTINGS))
+        return cls(**read_settings(study, SETTINGS))
 
 
 def _limits(study: Study, sizes: tuple[int, ...]) -> tuple[FamilyLimit, FamilyLimit]:
@@ -186,6 +194,7 @@ METHOD = Method(
     name="dp-ccbn",
     summary="a network, all candidates summed",
     script=dp_ccbn,
+    settings=SETTINGS,
     decisions=decisions,
     tables=candidate_tables,
     forecast=forecast,

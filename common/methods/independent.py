@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from math import prod
@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from common.bayes.domain import Domain
+from common.bayes.form import NetworkForm
+from common.bayes.model import Model
 from common.bayes.network import Network, needed_families
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions, make_plan
 from common.bayes.privbayes.decisions import Plan as PrivBayesPlan
@@ -24,6 +26,7 @@ from common.bayes.privbayes.mechanism import OWNER, fit_privbayes
 from common.bayes.privbayes.model import PrivBayesModel
 from common.crypto.framing import frame
 from common.errors import InputError, RemoteProtocolError
+from common.exchanges.choice import choice_step
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource, uniforms
 from common.schema import Schema
@@ -32,7 +35,6 @@ from common.study.document import Study
 from common.study.method import Method
 from common.study.requests import PartyRows
 from common.study.script import Fit, Script, chosen
-from common.study.steps import ChoiceStep
 
 _MOST_COUNT = 1 << 53  # counts beyond this are no longer whole numbers as doubles
 
@@ -144,7 +146,7 @@ class ModelChoice:
 
 
 @dataclass(frozen=True, eq=False)
-class StackedModels:
+class StackedModels(Model):
     """The parties' models; rows are drawn from each in proportion to the rows behind it."""
 
     models: tuple[PrivBayesModel, ...]
@@ -158,10 +160,18 @@ class StackedModels:
         ]
         return concatenate(parts).take(np.argsort(uniforms(rows, source)))
 
+    def form(self) -> list[NetworkForm]:
+        """Return every party's network, with the rows behind it."""
+        return [
+            replace(form, rows=float(model.plan.rows))
+            for model in self.models
+            for form in model.form()
+        ]
+
     def as_json(self) -> dict[str, object]:
         return {
             "format": "parley stacked models 1",
-            "models": [model.to_json() for model in self.models],
+            "models": [model.as_json() for model in self.models],
         }
 
 
@@ -178,7 +188,7 @@ def independent(study: Study) -> Script[Fit]:
             rows=member.rows,
             epsilon=study.epsilon,
         )
-        step = ChoiceStep(
+        step = choice_step(
             name=f"model of {member.name}",
             phase="models",
             party=member.name,

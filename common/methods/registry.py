@@ -17,6 +17,7 @@ from importlib import import_module
 
 import common.methods
 from common.errors import InputError
+from common.exchanges.setup import with_hybrid_masks
 from common.methods.criteria import with_criteria
 from common.schema import Schema
 from common.study.document import Study
@@ -24,7 +25,6 @@ from common.study.members import Member
 from common.study.method import Method
 from common.study.prior import Prior
 from common.study.script import ScriptRun
-from common.study.sums import with_hybrid_masks
 
 _HERE = "registry"
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import metadata
 
-from common.errors import LocalError
+from common.errors import InputError, LocalError
 from common.privacy.accountant import Accountant, Charge
-from common.privacy.budget import shown
+from common.privacy.budget import Written, parse_epsilon, shown
 from common.privacy.promise import Promise
 from common.privacy.spending import epsilon_of
 from common.wording import many
@@ -35,6 +35,7 @@ SAMPLER_WITH_DELTA = (
     "exact: integer noise follows its stated law without rounding, so epsilon and delta are those "
     "of the law itself"
 )
+LARGE_EPSILON = 8  # above, the probability of being found out is near 1
 SEEDED = "the random numbers came from a seed and can be repeated"
 CLEAR_AGGREGATION = "the parties' exact counts were added up in the clear"
 ROWS_NOT_AGREED = (
@@ -89,6 +90,20 @@ def suspicion(epsilon: float, delta: float = 0) -> str:
     most = f"about {sure:.0f} % at most" if sure < _NEARLY_SURE else "all but certain"
     but = f", except with a chance of about {chance(delta)}" if delta else ""
     return f"a suspicion of 50 % about a row can become {most}{but}"
+
+
+def large_epsilon(written: Written) -> str:
+    """Return the warning of an epsilon that promises little; empty if there is none to give."""
+    try:
+        epsilon = float(parse_epsilon(written))
+    except InputError:  # refused where it is used
+        return ""
+    if epsilon <= LARGE_EPSILON:
+        return ""
+    return (
+        f"epsilon {written} promises next to nothing about one row: {suspicion(epsilon)}. "
+        f"Values up to a few are usual; above {LARGE_EPSILON} an auditor will ask why."
+    )
 
 
 def chance(delta: float) -> str:

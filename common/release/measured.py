@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import prod
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 from common.schema.codes import bit_positions
 from common.study.document import Study
 from common.study.requests import split_tables
-from common.study.steps import Step, SumStep
-from common.study.sums import read_cells
+from common.study.results import read_cells
+from common.study.steps import Step
 
 GROUPS = 8  # of an attribute, from which on they are as good as its values
 _MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|x| of a standard normal x: a sum of many draws
@@ -162,19 +161,19 @@ def _within(table: Measured, order: int) -> Iterator[ExpectedError]:
 
 def study_tables(study: Study, steps: Sequence[Step]) -> list[Measured]:
     """Return every table that a published sum of a study tells, with the noise in its cells."""
-    sums = [step for step in steps if isinstance(step, SumStep)]
+    sums = [step for step in steps if step.counts_all]
     return [table for step in sums for table in tables_of(study, step)]
 
 
-def tables_of(study: Study, step: SumStep) -> list[Measured]:
-    shown = step.request.shown
+def tables_of(study: Study, step: Step) -> list[Measured]:
+    shown = step.counted.shown
     own = attributes_of_bits(study.schema.sizes) if any(t.in_bits for t in shown) else None
     return [
         Measured(
             name=step.name,
             attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
             shape=shape.shape,
-            deviation=math.sqrt(variance_of(study, step)) / step.request.unit,
+            deviation=math.sqrt(variance_of(study, step)) / step.counted.unit,
             rows=rows_of(study, step.parties),
             grouped=tuple(own is not None or each for each in shape.grouped),
             summable=bool(step.tables),
@@ -184,8 +183,8 @@ def tables_of(study: Study, step: SumStep) -> list[Measured]:
     ]
 
 
-def variance_of(study: Study, step: SumStep) -> float:
-    return step.law.variance(study.noise_shares(len(step.parties)))
+def variance_of(study: Study, step: Step) -> float:
+    return step.noise_law.variance(study.noise_shares(len(step.parties)))
 
 
 def rows_of(study: Study, parties: Collection[str]) -> int:
@@ -214,7 +213,7 @@ def study_shares(
         tables = split_tables(shapes, read_cells(result, step.cells))
         for shape, counts in zip(shapes, tables, strict=True):
             for axis, attribute in enumerate(shape.variables):
-                summed = step.law.variance() * shape.cells / counts.shape[axis]
+                summed = step.noise_law.variance() * shape.cells / counts.shape[axis]
                 if not shape.grouped[axis] and summed < noise[attribute]:
                     others = tuple(each for each in range(counts.ndim) if each != axis)
                     best[attribute] = counts.sum(axis=others) / rows
@@ -228,6 +227,6 @@ def study_noise(study: Study, steps: Sequence[Step]) -> dict[str, float]:
     return noise_by_name(tables, study.schema.names)
 
 
-def _of_all(step: Step, study: Study) -> TypeGuard[SumStep]:
+def _of_all(step: Step, study: Study) -> bool:
     """Return whether a step is a sum over all parties, but for missing parties."""
-    return isinstance(step, SumStep) and len(step.parties) >= len(study.members) - study.may_miss
+    return step.counts_all and len(step.parties) >= len(study.members) - study.may_miss

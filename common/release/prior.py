@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 
 from common.errors import InputError
-from common.files import make_private_folder
+from common.files import make_private_folder, replace
 from common.methods.registry import run_of
 from common.release import folder as release
 from common.release.archive import zip_pieces
@@ -161,7 +161,7 @@ class Priors:
             if not self.has(study):
                 raise InputError(
                     f"prior: release {study.prior[:16]}, which study {study.name!r} builds on, is "
-                    "not here. Hand it over with --prior"
+                    "not here. Hand it over with prior=..."
                 )
             self._read[study.prior] = read_prior(self._folder / f"{study.prior}.zip")
         return self._read[study.prior].require(study)
@@ -173,5 +173,4 @@ class Priors:
 
     def _write(self, found: PriorRelease) -> None:
         make_private_folder(self._folder)
-        with release.new_file(self._folder / f"{found.digest}.zip") as scratch:
-            scratch.write_bytes(found.data)
+        replace(self._folder / f"{found.digest}.zip", found.data)

@@ -9,10 +9,8 @@ from common.errors import InputError, RemoteProtocolError
 from common.methods.registry import run_of
 from common.release.prior import PriorRelease
 from common.study.document import Study
-from common.study.history import NO_HISTORY
-from common.study.script import ScriptRun
-from common.study.steps import ChoiceStep
-from common.study.sums import decode_total, in_the_clear, sum_plan_of
+from common.study.script import ScriptRun, drive
+from common.study.steps import Result, Step
 from common.wording import many
 
 
@@ -39,22 +37,17 @@ def _replay(
     missing: Mapping[str, int],
     prior: PriorRelease | None,
 ) -> ScriptRun:
-    # The bounds of a sum do not depend on how it is added up; in the clear it needs no key. That
-    # variant of the study has no signature.
-    bounds = in_the_clear(study)
     run = run_of(study) if prior is None else prior.begin(study)
-    for number, result in enumerate(results):
-        run.leave_out([name for name, first in missing.items() if first <= number])
-        step = run.step()
-        if step is None:
-            raise InputError(
-                f"expected the results of {many(number, 'step')}, found {len(results)}"
-            )
-        if isinstance(step, ChoiceStep):
-            run.advance(result)
-        else:
-            plan = sum_plan_of(bounds, number, step, None, history=NO_HISTORY)
-            run.advance(decode_total(plan, result))
-    if run.step() is not None:
-        raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
+    left = iter(results)
+
+    def published(step: Step) -> Result:
+        data = next(left, None)
+        if data is None:
+            raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
+        return step.read(study, data)
+
+    drive(run, published, missing)
+    if next(left, None) is not None:
+        number = len(run.made)
+        raise InputError(f"expected the results of {many(number, 'step')}, found {len(results)}")
     return run

@@ -24,7 +24,8 @@ _MORE, _LESS = "#e69f00", "#0072b2"
 _WIDTH, _LABELS, _NUMBERS = 372.0, 140.0, 56.0
 _MOST_LABEL = 22  # characters
 _ROW = 18.0
-_MOST_ROWS = 16  # an attribute with more values is shown in so many groups, or by its largest ones
+_MOST_ROWS = 16  # an attribute with more unordered values is shown by its most frequent ones
+_MOST_BINS = 40  # an attribute with more ordered values is shown in groups of equally many values
 _TWO_SIDED_95 = 1.96
 _NUMBERED = 20.0  # the least width of a cell that has room for its number
 
@@ -213,11 +214,13 @@ def _groups(
 ) -> list[tuple[str, NDArray[np.intp]]]:
     """Return what is drawn as one row: a value, neighbours, or all values with few rows."""
     labels = attribute.labels
-    if len(labels) <= _MOST_ROWS:
+    values = attribute.value_count
+    if len(labels) <= _MOST_ROWS or (attribute.ordered and values <= _MOST_BINS):
         return [(label, np.array([place])) for place, label in enumerate(labels)]
     if attribute.ordered:
-        values = attribute.value_count
-        pieces = np.array_split(np.arange(values), _MOST_ROWS - (len(labels) - values))
+        # Groups of unequally many values would show modes that are not there.
+        together = -(-values // _MOST_BINS)
+        pieces = np.split(np.arange(values), range(together, values, together))
         special = [(labels[place], np.array([place])) for place in range(values, len(labels))]
         return [*((_range(labels, own), own) for own in pieces), *special]
     order = np.argsort(-shares, kind="stable")

@@ -27,6 +27,14 @@ _VERDICTS = (
     (0.1, "Fair: good for large groups only"),
     (1.0, "Poor: good for exploring and testing software only"),
 )
+_PRIVATE = (
+    "NOT FOR PUBLICATION. These figures were computed from the real rows without noise. They are "
+    "for the owner of the rows and are not covered by the release's privacy guarantee. Keep this "
+    "page apart from the release."
+)
+_DEPENDENCE = (
+    "Cramér's V of every pair: 0 for independent columns, 1 where one determines the other."
+)
 
 
 def evaluation_page(found: Evaluation) -> str:
@@ -50,20 +58,12 @@ def evaluation_page(found: Evaluation) -> str:
     ]
     sections = [
         Section(
-            "NOT FOR PUBLICATION",
-            warning(
-                "These figures were computed from the real rows without noise. They are for the "
-                "owner of the rows and are not covered by the release's privacy guarantee. Keep "
-                "this page apart from the release."
-            ),
-        ),
-        Section(
-            "Marginals",
+            "Distances of counts",
             joined([paragraph(MEANING), _distances(found)]),
         ),
-        Section("One attribute at a time", grid(bars)),
+        Section("One column at a time", grid(bars)),
         Section("Numbers", _numbers(found)),
-        Section("Pairwise dependence (Cramér's V)", grid(heat)),
+        Section("Pairs of columns", joined([paragraph(_DEPENDENCE), grid(heat)])),
         Section(
             "Misclassification on held-out real rows",
             table(
@@ -78,8 +78,8 @@ def evaluation_page(found: Evaluation) -> str:
     lead = (
         f"{many(found.rows_synthetic, 'synthetic row')} against {many(found.rows_real, 'real row')}"
     )
-    summary = cards([_card(each) for each in found.distances])
-    return page("How close is the synthetic table?", lead, sections, summary=[summary])
+    summary = [warning(_PRIVATE), cards([_card(each) for each in found.distances])]
+    return page("How close is the synthetic table?", lead, sections, summary=summary)
 
 
 def _card(found: Distances) -> Markup:

@@ -62,7 +62,8 @@ def page(
         element("li", element("a", section.title, href=f"#section-{number}"))
         for number, section in enumerate(sections, start=1)
     ]
-    header = element("header", element("h1", title), element("p", lead, class_="lead"), *summary)
+    named = element("div", _mark(), element("h1", title), class_="named")
+    header = element("header", named, element("p", lead, class_="lead"), *summary)
     navigation = element("nav", element("ol", *contents), aria_label="Contents")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -75,7 +76,17 @@ def page(
 
 @cache
 def _style() -> str:
-    return resources.files("common.report").joinpath("static", "report.css").read_text()
+    return _static("report.css")
+
+
+@cache
+def _mark() -> Markup:
+    """Return the mark of the program, a picture that says nothing."""
+    return Markup(_static("mark.svg").replace("<svg ", '<svg class="mark" aria-hidden="true" ', 1))
+
+
+def _static(name: str) -> str:
+    return resources.files("common.report").joinpath("static", name).read_text().strip()
 
 
 def heading(words: str) -> Markup:

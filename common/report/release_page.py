@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from common.analysis.diagnostics import Diagnostics, noise_caution
+from common.analysis.diagnostics import Diagnostics, Verdict, noise_caution
 from common.analysis.means import Mean
 from common.analysis.relations import Relations, relations
 from common.fitted.dependences import Dependences
@@ -162,12 +162,20 @@ def _pairs_card(facts: ReleaseFacts) -> Markup:
     if facts.synthetic.rows == 0 or facts.synthetic.width < 2:
         return card("Pairs of columns", "There are no pairs to show.", figure="none")
     found = facts.relations
+    safe, care = (
+        len(facts.diagnostics.listed(verdict)) for verdict in (Verdict.SAFE, Verdict.CARE)
+    )
     return card(
         "Pairs of columns",
-        "These pairs are significantly dependent in the synthetic rows.",
-        *([f"Related to nothing: {', '.join(found.alone)}."] if found.alone else []),
-        figure=f"{found.related:,} of {found.pairs:,} related",
+        f"{many(care, 'other pair')} to be used with care. The synthetic rows relate "
+        f"{many(found.related, 'pair')}: act on what is safe to use.",
+        *([f"Related to nothing: {_named(found.alone, facts)}."] if found.alone else []),
+        figure=f"{safe:,} of {found.pairs:,} safe to use",
     )
+
+
+def _named(columns: Sequence[str], facts: ReleaseFacts) -> str:
+    return "every column" if len(columns) == facts.synthetic.width else ", ".join(columns)
 
 
 def _limits_card(facts: ReleaseFacts) -> Markup:
@@ -366,8 +374,7 @@ def _criteria(privacy: Mapping[str, Any]) -> list[Section]:
     words = (
         "The owners agreed on these criteria beforehand. Each was measured in their rows, with "
         "noise, after the model was fitted. All verdicts together are right with a probability of "
-        "95 %. A distance is the mean over the owners. It includes differences by chance: compare "
-        "it with the distance of rows drawn from the model."
+        "95 %."
     )
     lines = [list(verdict_words(each)) for each in privacy["criteria"]]
     shown = table(["criterion", "", "measured"], lines)

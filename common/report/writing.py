@@ -60,7 +60,7 @@ def write_release(
     for name, text in pages_of(fitted, wanted, synthetic, date=date).items():
         (folder / name).write_bytes(text.encode())
     tell(0.9, "making the manifest")
-    finish(folder, study=fitted.study_digest, date=date, signer=signer)
+    finish(folder, study=fitted.study_digest, method=fitted.made_with, date=date, signer=signer)
     tell(1.0, "flushing to disk")
     names = tuple(sorted(file.name for file in folder.iterdir()))
     return Written(names, wanted, synthetic)
@@ -131,9 +131,9 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
     )
 
 
-def write_report(path: Path, fitted: FittedModel) -> None:
-    """Write the report of a release of this model: one page, for a browser, in a new file."""
-    release.check_file(path, overwrite=False)
+def write_report(path: Path, fitted: FittedModel, *, overwrite: bool = False) -> None:
+    """Write the report of a release of this model: one page, for a browser."""
+    release.check_file(path, overwrite=overwrite)
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
         write_release(Path(scratch), fitted)
         text = (Path(scratch) / release.REPORT).read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,13 @@ _NOT_AN_ARRAY = (
     UnicodeEncodeError, OverflowError, TypeError, ValueError,
 )  # fmt: skip
 _ONE_TYPE = (bool, int, float)  # Python's, which Arrow holds as they are
+
+
+class SupportsArrow(Protocol):
+    """A table that hands its columns over, whatever library made it, as Polars' tables do."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return its columns, see the Arrow PyCapsule interface."""
 
 
 def named_columns(table: pd.DataFrame | pa.Table | pa.RecordBatch) -> list[tuple[str, object]]:

@@ -33,7 +33,7 @@ from common.errors import InputError, located
 from common.schema import declaration
 from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
-from common.schema.columns import arrow_column, named_columns
+from common.schema.columns import SupportsArrow, arrow_column, named_columns
 from common.schema.encoder import RowNumbers, encode_column, numbers_after
 from common.schema.rules import Possible, Rule
 from common.schema.toml import suggest, text_of
@@ -94,9 +94,22 @@ class Schema:
         """Read a schema file; an InputError names the file, the attribute and the problem."""
         return cls.from_toml(text_of(Path(path)), where=str(path))
 
+    @classmethod
+    def of(cls, columns: Mapping[str, Any]) -> Schema:
+        """Make a schema in Python, from the domain of each column.
+
+            Schema.of({"sex": ["F", "M"], "smokes": bool, "age": range(0, 100),
+                       "income": {"kind": "real", "min": 0, "max": 90_000, "bins": 18}})
+
+        A list holds the values of a category, a range whole numbers; a dict has the keys of an
+        [[attribute]] of schema.toml.
+        """
+        entries = [{"name": name, **_domain(name, domain)} for name, domain in columns.items()]
+        return cls.from_document({"attribute": entries})
+
     @staticmethod
     def infer(
-        table: pd.DataFrame | pa.Table,
+        table: pd.DataFrame | pa.Table | SupportsArrow,
         *,
         missing: Sequence[str] = (),
         labels: Mapping[str, Mapping[bytes, str]] | None = None,
@@ -112,6 +125,13 @@ class Schema:
         """
         from common.schema.infer import draft
 
+        if isinstance(table, str | Path):
+            raise InputError(
+                "Schema.infer: expected a table, not a path. Read it first: "
+                "parley.read_table(path).data"
+            )
+        if not hasattr(table, "iloc") and not isinstance(table, pa.Table):
+            table = pa.table(table)
         attributes, notes = draft(table, missing=missing, labels=labels, public=public)
         return Proposal(Schema(attributes), notes)
 
@@ -237,7 +257,7 @@ class Schema:
         return decode_to_pandas(self, codes, source)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Proposal:
     """A draft, what its owner should review, and whether it was made without any row."""
 
@@ -246,6 +266,13 @@ class Proposal:
     public: bool = False
     # Rules that do not fit the proposed bins yet, as tables of [[rule]].
     unfit: tuple[Mapping[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        """Return a few lines for a notebook."""
+        private = "" if self.public else ", NOT PRIVATE YET"
+        notes = "".join(f"\n  * {note}" for note in self.notes[:_SHOWN])
+        more = f"\n  ... {len(self.notes)} notes in all" if len(self.notes) > _SHOWN else ""
+        return f"Draft{private}: {self.schema!r}{notes}{more}"
 
     def to_toml(self) -> str:
         """Write the draft as a file, with the warning and the notes as comments at its head."""
@@ -259,6 +286,22 @@ class Proposal:
             for line in ("", "[[rule]]", *(f"{key} = {json.dumps(rule[key])}" for key in rule))
         ]
         return "\n".join([*head, "", self.schema.to_toml(), *rules])
+
+
+def _domain(name: str, domain: object) -> dict[str, Any]:
+    """Return the keys of an [[attribute]] for a domain as Python writes it."""
+    if isinstance(domain, Mapping):
+        return dict(domain)
+    if domain is bool:
+        return {"kind": "boolean"}
+    if isinstance(domain, range) and domain.step == 1:
+        return {"kind": "integer", "min": domain.start, "max": domain.stop - 1}
+    if isinstance(domain, Sequence) and not isinstance(domain, str | range):
+        return {"kind": "categorical", "values": [str(value) for value in domain]}
+    raise InputError(
+        f"{name}: expected a list of values, a range of whole numbers, bool, or a dict with the "
+        f"keys of an [[attribute]], not {domain!r:.100}"
+    )
 
 
 def is_draft(text: str) -> bool:

@@ -91,7 +91,8 @@ def suggest(word: object, known: Iterable[str]) -> str:
     if not isinstance(word, str) or len(word) > _MOST_SUGGESTED:
         return ""
     by_lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), by_lower, n=1)
+    longer = [name for name in by_lower if len(word) > 2 and name.startswith(word.lower())]
+    near = longer or difflib.get_close_matches(word.lower(), by_lower, n=1)
     return f" (did you mean {by_lower[near[0]]!r}?)" if near else ""
 
 

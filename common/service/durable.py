@@ -280,6 +280,11 @@ class StepKeys:
             self._file.write("INSERT INTO step_key VALUES (?, ?, ?)", (study, step, key))
         return Secret(key)
 
+    def all(self, study: StudyId) -> dict[int, Secret[bytes]]:
+        """Return the keys of a study that were drawn so far, by step."""
+        rows = self._file.rows("SELECT step, key FROM step_key WHERE study = ?", (study,))
+        return {int(step): Secret(bytes(key)) for step, key in rows}
+
     def wipe(self, study: StudyId) -> None:
         """Forget the keys of a study, in the caller's transaction."""
         self._file.write("DELETE FROM step_key WHERE study = ?", (study,))

@@ -39,7 +39,7 @@ from common.crypto.identities.identity import Identity, PublicIdentity, normal_f
 from common.crypto.paillier.keys import KEY_BITS
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError, located
-from common.privacy.budget import check_delta, parse_delta, parse_epsilon, shown
+from common.privacy.budget import check_delta, shown
 from common.privacy.promise import Promise
 from common.schema import Schema
 from common.schema.limits import (
@@ -52,9 +52,6 @@ from common.schema.limits import (
     check_text,
 )
 from common.schema.toml import (
-    Parser,
-    date,
-    member_of,
     parse_toml,
     read_table,
     refuse_unknown,
@@ -62,13 +59,12 @@ from common.schema.toml import (
     text_of,
     toml,
     toml_lines,
-    whole,
-    yes_or_no,
 )
 from common.study.criteria import Criterion, check_criteria, read_criteria
 from common.study.ids import StudyId
 from common.study.members import Member, member_in
 from common.study.signatures import StudySignature
+from common.study.terms import PARSERS
 from common.wording import many
 
 PROFILES = ("sound", "paper")
@@ -88,41 +84,13 @@ _VERSION = 1
 class Study:
     """The agreed document.
 
+    Its terms are those of `common.study.terms`, read and checked.
+
     Attributes:
-        name: for people; the digest is what counts.
         schema: the public domains.
         members: the parties, in the order of the ring and of the cohorts.
-        method: how the synthetic table is made: a name that `common.methods` knows.
-        epsilon: what each party's rows may cost, by the method's own account.
-        delta: the probability outside of which epsilon holds; 0 for pure epsilon.
-        profile: `sound`: the epsilon printed is the epsilon delivered; `paper`: the paper's noise,
-            with its true cost printed and charged beside its claim.
-        noise: `distributed` or `one-share`.
-        aggregation: `paillier`, `masked`, or `clear` (experiments only, not private).
-        colluders: up to how many other parties may pool what they know, for distributed noise.
-        may_miss: up to how many parties may go missing for good; the others finish. Masked sums
-            only; the noise is made for it, so it costs accuracy even if no party is missing.
-        cohorts: in how many releases the structure update of `dp-subn` is made, sound profile.
-        key_bits: of the curator's Paillier key.
-        encoding: `own`: attributes keep their domains; `binary`: bits, as in the paper.
-        output_rows: how many synthetic rows; as many as there are real ones when 0.
         settings: of the method, as in the table of study.toml that has the method's name, sorted by
             key; the method knows what they mean.
-        purpose: what the table is for, in a sentence or two. Owners read it first.
-        recipient: who gets the table.
-        contact: whom to ask about the study.
-        ethics: the reference of an ethics vote, a contract or a law that it rests on.
-        expires: the last day (UTC) on which a party may approve; a node refuses it afterwards, and
-            the curator ends it if approvals are missing. A study that runs by then goes on.
-        rows_per_person: what is promised, is promised to a person with up to so many rows at each
-            owner; 0 if it is promised to a row.
-        owners_per_person: the most owners that have rows of one person.
-        criteria: what the model must be good for: [[criterion]] tables.
-        criteria_epsilon: the part of epsilon that they cost; 0 if there are none.
-        prior: the SHA-256 of the manifest of an earlier release to build on; empty for none.
-        curator: the fingerprint of the identity that signs the release; empty if none is pinned.
-        agreement: `hybrid`: masks rest on X25519 and ML-KEM-768; on X25519 alone if it is empty.
-        seeded: whether the random numbers come from a seed: NOT PRIVATE, for simulations only.
         signature: the proposer's; not part of the digest. A wrong one is refused.
     """
 
@@ -256,7 +224,7 @@ class Study:
 
     def _check_may_miss(self) -> None:
         if self.agreement and not self.can_agree:
-            raise InputError("agreement: 'hybrid' needs masks, and may_miss = 0")
+            raise InputError("agreement: 'hybrid' needs masks")
         if self.may_miss == 0:
             return
         needed = self.colluders + 2 * self.may_miss + 1
@@ -281,8 +249,7 @@ class Study:
     @property
     def can_agree(self) -> bool:
         """Whether its masks can rest on a hybrid agreement of keys."""
-        masked = self.aggregation is not Aggregation.CLEAR and self.noise is not Noise.ONE_SHARE
-        return masked and not self.may_miss
+        return self.aggregation is not Aggregation.CLEAR and self.noise is not Noise.ONE_SHARE
 
     def signed_by(self, identity: Identity) -> Study:
         """Return the study with this identity's signature in place of any other."""
@@ -362,7 +329,7 @@ class Study:
     def canonical(self) -> bytes:
         """The one byte string that stands for this study."""
         document = {
-            **{key: toml(getattr(self, key)) for key in _TERMS if key not in {"expires", *_LATER}},
+            **{key: toml(getattr(self, key)) for key in PARSERS if key not in {"expires", *_LATER}},
             "parley_study": _VERSION,
             "schema": self.schema.digest(),
             "members": [[m.name, m.rows, m.identity.text] for m in self.members],
@@ -381,7 +348,7 @@ class Study:
     def to_toml(self) -> str:
         left_out = [key for key in _LATER if not getattr(self, key)]
         left_out += [] if self.criteria else ["criteria_epsilon"]
-        said = {key: getattr(self, key) for key in _TERMS if key not in left_out}
+        said = {key: getattr(self, key) for key in PARSERS if key not in left_out}
         if not self.rows_per_person:
             del said["rows_per_person"], said["owners_per_person"]
         lines = toml_lines({key: it for key, it in said.items() if it is not None and it != ""})
@@ -422,15 +389,15 @@ class Study:
     ) -> Study:
         """Make the study of these terms, in plain values.
 
-        Terms are the keys of study.toml, and `settings`, those of the method. None stands for a key
-        that is left out; noise that is left out is what the profile calls for.
+        They have the names of `common.study.terms`. None stands for a term that is left out; noise
+        that is left out is what the profile calls for.
 
         Raises:
             InputError: naming the key and what would do.
         """
         given = {key: value for key, value in terms.items() if value is not None}
-        settings, criteria = given.pop("settings", {}), given.pop("criterion", [])
-        found = read_table(given, _TERMS, required=("name", "epsilon"))
+        settings, criteria = given.pop("settings", {}), given.pop("criteria", [])
+        found = read_table(given, PARSERS, required=("name", "epsilon"))
         paper = found.get("profile") == "paper"
         found.setdefault("noise", Noise.ONE_SHARE if paper else Noise.DISTRIBUTED)
         where = f"[{found.get('method', DEFAULT_METHOD)}]"
@@ -444,18 +411,6 @@ class Study:
         )
 
 
-_COUNT = whole(least=0)
-_TERMS: Mapping[str, Parser] = {
-    "name": text, "method": text, "epsilon": parse_epsilon, "delta": parse_delta, "profile": text,
-    "noise": member_of(Noise), "aggregation": member_of(Aggregation),
-    "colluders": _COUNT, "may_miss": _COUNT, "cohorts": _COUNT, "key_bits": _COUNT,
-    "encoding": text, "output_rows": _COUNT,
-    "rows_per_person": _COUNT, "owners_per_person": _COUNT,
-    "criteria_epsilon": parse_epsilon,
-    **dict.fromkeys(TEXTS, text), "expires": date, "prior": text,
-    "curator": lambda value: normal_fingerprint(text(value)),
-    "agreement": text, "seeded": yes_or_no,
-}  # fmt: skip
 # Where they are not set, text and canonical bytes lack them: digests of parley 0.2 stay the same.
 _LATER = ("curator", "agreement", "seeded")
 
@@ -463,8 +418,8 @@ _LATER = ("curator", "agreement", "seeded")
 def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:
     with located("method"):
         method = text(document.get("method", DEFAULT_METHOD))
-    tables = ("party", "attribute", "rule", "signature", method)
-    refuse_unknown(document, [*_TERMS, "criterion", *tables])
+    tables = ("party", "attribute", "rule", "criterion", "signature", method)
+    refuse_unknown(document, [*PARSERS, *tables])
     for key in ("party", "attribute"):
         if key not in document:
             raise InputError(f"{key} is missing")
@@ -474,7 +429,7 @@ def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Stud
     terms = {key: value for key, value in document.items() if key not in tables}
     signature = document.get("signature")
     return Study.of(
-        {**terms, "settings": document.get(method)},
+        {**terms, "settings": document.get(method), "criteria": document.get("criterion")},
         schema=Schema.from_document(
             {key: floats[key] for key in ("attribute", "rule") if key in floats}
         ),

@@ -20,13 +20,11 @@ from collections import deque
 from collections.abc import Iterator
 from fractions import Fraction
 
-import numpy as np
-
 from common.privacy.randomness import KeyedRandomSource
 from common.schema.limits import MOST_PLAN_CELLS, MOST_PLAN_TABLES, check_most
 from common.study.document import Study
 from common.study.script import ScriptRun
-from common.study.steps import ChoiceStep, Step
+from common.study.steps import Step
 
 _TABLES = "the tables that all its steps ask for"
 
@@ -57,14 +55,10 @@ def steps_without_rows(study: Study, run: ScriptRun, *, party: str | None = None
         tables += len(step.links)
         check_most(_TABLES, tables, most=MOST_PLAN_TABLES)
         yield step
-        if isinstance(step, ChoiceStep) and not step.shapes_steps and party not in step.parties:
+        if not step.exchange.shapes_steps and party not in step.parties:
             run.pass_over()
             continue
-        result = (
-            step.choice.without_rows(source)
-            if isinstance(step, ChoiceStep)
-            else np.zeros(step.cells, np.int64)
-        )
+        result = step.exchange.without_rows(step, source)
         cells += len(result)
         check_most("the integers that all its steps ask for", cells, most=MOST_PLAN_CELLS)
         run.advance(result)

@@ -4,7 +4,7 @@ A curator could tell each party another story: another key, another result, anot
 Each party would then follow its own plan, and the sum of their answers would be nothing that an
 owner approved. So the hash of all that was published, the history, is in the digest of the next
 step. That digest is in the keys, masks and envelopes of the step's sum
-(`common.study.sums.sum_plan_of`): parties that were told different things cannot finish a sum
+(`common.exchanges.sums`): parties that were told different things cannot finish a sum
 together, and nothing is learnt from the attempt.
 """
 

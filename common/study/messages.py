@@ -4,15 +4,17 @@ Messages are frozen values that check themselves. Each names its study by digest
 one study can never be taken for an answer to another, and its step by number. Who sent a message is
 not a field of it: in a deployment the sender is the holder of the certificate.
 
-The payloads are bytes whose meaning the step gives: a chunk of the encrypted sum, a masked vector,
-a party's own differentially private choice. What a step asks is not in any message: curator and
-party each derive it from the study and the results published so far, and compare digests.
+What a step asks is not in any message: curator and party each derive it from the study and the
+results published so far, and compare digests. How the answer comes about is the exchange's affair
+(`common.exchanges`): all of its messages are `StepMessage`s, whose round says how to read them.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from typing import Any
 
 from common.crypto.framing import frame
 from common.errors import RemoteProtocolError
@@ -20,6 +22,9 @@ from common.study.ids import StudyId
 
 DIGEST_BYTES = 32
 MOST_TEXT = 2_000
+
+Part = bytes | str | int | tuple[str, ...]
+"""A field of a step's message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +59,27 @@ class StepOpened(_OfStep):
     """Curator to party: answer this step. `digest` is the step as the curator derived it."""
 
     digest: bytes
-    opening: bytes  # what the aggregation needs from the curator: E(u) for one-share noise
+    opening: bytes  # what the exchange needs from the curator: E(u) for one-share noise
     missing: tuple[str, ...] = ()  # the parties that are out for the rest of the study, in order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnvelopeRelayed(_OfStep):
-    """Curator to party: a sealed envelope from another party."""
+class StepMessage(_OfStep):
+    """In either direction: one message of the exchange of a step, or of the set-up before step 0.
 
-    sender: str
-    envelope: bytes
+    A party that names a `peer` asks the curator to pass the payload on to that party; the curator
+    names the party that it came from.
+    """
+
+    round: str  # of the exchange
+    peer: str = ""  # the other party of a relayed message; empty between party and curator
+    payload: tuple[Part, ...] = ()  # the fields of the round
+
+    def parts(self, *kinds: type) -> tuple[Any, ...]:
+        """Return the payload; RemoteProtocolError unless its fields are of these kinds."""
+        if tuple(map(type, self.payload)) != kinds:
+            raise RemoteProtocolError(f"a message of round {self.round!r} has other fields")
+        return self.payload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,51 +87,6 @@ class ResultPublished(_OfStep):
     """Curator to party: the noisy result of a step, the same to every party."""
 
     result: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeysRelayed(_OfStep):
-    """Curator to party: partners' keys and key shares of this sum; contribute to it.
-
-    `missing` are the parties that dealt no keys, in the order of the study. Before the first step
-    of a study with hybrid masks: earlier partners' sealed seeds, of all parties.
-    """
-
-    missing: tuple[str, ...]
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListPublished(_OfStep):
-    """Curator to party: the contributions are in, but for those of the missing; sign this list."""
-
-    missing: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignaturesRelayed(_OfStep):
-    """Curator to party: partners' signatures under the list; reveal the mask shares it names."""
-
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoxDisputed(_OfStep):
-    """Curator to party: a partner signed that it cannot open this party's box; answer for it."""
-
-    receiver: str
-    signature: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoxJudged(_OfStep):
-    """Curator to party: a dispute about a box, with all that is needed to see who is at fault."""
-
-    dealer: str
-    receiver: str
-    evidence: bytes
-    signature: bytes
-    secret: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,69 +104,6 @@ class StudyAborted(_OfStudy):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnvelopePosted(_OfStep):
-    """Party to curator: pass this sealed envelope on."""
-
-    recipient: str
-    envelope: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareSubmitted(_OfStep):
-    """Party to curator: a chunk of the aggregate, safe for the curator's eyes."""
-
-    chunk: int
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeysDealt(_OfStep):
-    """Party to curator: its key of this sum, and a sealed box of key shares for each partner.
-
-    Before the first step of a study with hybrid masks: a sealed seed for each later partner.
-    """
-
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoxRefused(_OfStep):
-    """Party to curator: a partner's box of key shares does not open; signed."""
-
-    dealer: str
-    signature: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoxOpened(_OfStep):
-    """Party to curator: the secret of its own box for a partner that cannot open it."""
-
-    receiver: str
-    secret: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListSigned(_OfStep):
-    """Party to curator: its signature under the list of who is missing."""
-
-    signature: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MasksRevealed(_OfStep):
-    """Party to curator: for each partner one share, of its own mask or of its key; never both."""
-
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoiceSubmitted(_OfStep):
-    """Party to curator: the outcome of a mechanism the party ran on its own rows."""
-
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PartyRefused(_OfStep):
     """Party to curator: no. The study cannot go on."""
 
@@ -207,45 +115,38 @@ class PartyRefused(_OfStep):
             raise RemoteProtocolError(f"a reason has at most {MOST_TEXT} characters")
 
 
-ToParty = (
-    StudyOpened
-    | StepOpened
-    | EnvelopeRelayed
-    | KeysRelayed
-    | BoxDisputed
-    | BoxJudged
-    | ListPublished
-    | SignaturesRelayed
-    | ResultPublished
-    | StudyFinished
-    | StudyAborted
-)
-ToCurator = (
-    EnvelopePosted
-    | KeysDealt
-    | BoxRefused
-    | BoxOpened
-    | ShareSubmitted
-    | ListSigned
-    | MasksRevealed
-    | ChoiceSubmitted
-    | PartyRefused
-)
+ToParty = StudyOpened | StepOpened | StepMessage | ResultPublished | StudyFinished | StudyAborted
+ToCurator = StepMessage | PartyRefused
 Message = ToParty | ToCurator
+
+
+def name_of(message: Message) -> str:
+    """Name a message for people: the round of an exchange, or the kind of any other message."""
+    return message.round if isinstance(message, StepMessage) else type(message).__name__
 
 
 def message_digest(message: Message) -> bytes:
     """Return the SHA-256 of a message, by which a duplicate is recognised."""
     values = (getattr(message, field.name) for field in fields(message))
-    framed = (frame(value) if isinstance(value, tuple) else value for value in values)
-    return hashlib.sha256(frame((type(message).__name__, *framed))).digest()
+    return hashlib.sha256(_framed((type(message).__name__, *values))).digest()
+
+
+def _framed(values: Iterable[Any]) -> bytes:
+    return frame(_framed(value) if isinstance(value, tuple) else value for value in values)
 
 
 def message_bytes(message: Message) -> int:
     """Return how many bytes of content a message carries."""
-    values = (getattr(message, field.name) for field in fields(message))
-    return sum(
-        sum(map(len, value)) if isinstance(value, tuple) else len(value)
-        for value in values
-        if isinstance(value, bytes | str | tuple)
+    return _content(
+        getattr(message, field.name) for field in fields(message) if field.name != "round"
     )
+
+
+def _content(values: Iterable[object]) -> int:
+    size = 0
+    for value in values:
+        if isinstance(value, tuple):
+            size += _content(value)
+        elif isinstance(value, bytes | str):
+            size += len(value)
+    return size

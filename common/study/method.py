@@ -1,7 +1,7 @@
 """A method of a study as one object, and the settings that a study gives it.
 
-Settings are the table of study.toml that has the method's name. Every method with settings names a
-parser for each (see `common.schema.toml`) and puts what is read into a frozen dataclass of its own,
+Settings are the table of study.toml that has the method's name. Every method with settings has a
+`Setting` for each and puts what is read into a frozen dataclass of its own,
 so that a new method with new settings is one file. Values are texts and whole numbers; they are in
 the study's canonical bytes as they were written.
 """
@@ -9,7 +9,7 @@ the study's canonical bytes as they were written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +30,15 @@ class Decision:
     caution: str | None = None  # what a user has to know: that a cap made it smaller
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What may be chosen about a method: a key of its table in study.toml, and of --set."""
+
+    read: Parser
+    default: str  # as it is written; in words where a method finds it out
+    meaning: str
+
+
 def no_decisions(study: Study) -> Sequence[Decision]:
     """Refuse settings; there is nothing to tell."""
     read_settings(study, {})
@@ -48,6 +57,9 @@ class Method:
     name: str  # as it stands in study.toml
     summary: str  # a line of help
     script: Callable[[Study], Script[Fit]]  # its steps, and the model that comes of them
+    # Of the steps and the model that follow from a study and its results: a change of either is a
+    # new version, and releases of older ones are no longer derived again (`parley verify` says so).
+    version: int = 1
     # Whether the parties' answers are added up; else each publishes a model of its own.
     sums: bool = True
     # Whether it asks single parties for a choice: it cannot do without one.
@@ -55,6 +67,7 @@ class Method:
     replaces_noise: bool = False  # whether profile `paper` lets one party's noise replace another's
     encodings: Sequence[str] = ENCODINGS  # how it can take attributes
     parties: int | None = None  # how many parties it is for; None for any number
+    settings: Mapping[str, Setting] = field(default_factory=dict)
     # Its settings and what follows from them; refuses settings that it does not have.
     decisions: Callable[[Study], Sequence[Decision]] = no_decisions
     # At most how many tables its steps ask for, where one step may have too many to be made.
@@ -112,22 +125,23 @@ class Method:
             )
         if bool(study.prior) != (prior is not None):
             raise InputError(
-                f"prior: release {study.prior[:16]} is not here. Hand it over with --prior"
+                f"prior: release {study.prior[:16]} is not here. Hand it over with prior=..."
                 if study.prior
                 else "prior: the study names none"
             )
 
 
 def read_settings(
-    study: Study, parsers: Mapping[str, Parser], *, required: Iterable[str] = ()
+    study: Study, settings: Mapping[str, Setting], *, required: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Return the settings that a study has; InputError names the key and what would do."""
-    if study.settings and not parsers:
+    if study.settings and not settings:
         given = ", ".join(key for key, _ in study.settings)
         raise InputError(
             f"[{study.method}]: the method has no settings, and the study gives {given}. "
             "Leave the table out"
         )
+    parsers = {key: setting.read for key, setting in settings.items()}
     return read_table(dict(study.settings), parsers, inside=study.method, required=required)
 
 

@@ -6,20 +6,19 @@ steps. What a party chose is checked before the generator sees it, because a gen
 raised cannot go on, and a refused message must change nothing.
 
     def script(study: Study) -> Script[Fit]:
-        tables = yield from summed(SumStep(...))
+        tables = yield from summed(sum_step(...))
         return partial(NetworkModel, ..., tables)
 
-    run = ScriptRun(script(study))
-    while (step := run.step()) is not None:
-        run.advance(answer(step))
+    run = drive(ScriptRun(script(study)), answer)
     model = run.model()
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -31,7 +30,7 @@ from common.privacy.noise_law import NoiseLaw
 from common.schema.rules import Possible
 from common.study.prior import Prior, drawn_towards, scaled
 from common.study.requests import Counts, split_tables
-from common.study.steps import ChoiceStep, Model, ReplaceStep, Step, SumStep, check_size
+from common.study.steps import Model, Result, Step
 
 _T = TypeVar("_T")
 _ROOT_BITS = 20
@@ -59,8 +58,6 @@ class Total:
         return law.times(root_from_below(self.variance_ratio, _ROOT_BITS))
 
 
-Result: TypeAlias = Counts | bytes
-"""Of a step, as it is published: a noisy vector, or the payload of a party's choice."""
 Fit: TypeAlias = Callable[[], Model]
 """Makes the model of what was measured; a party, which needs no model, never calls it."""
 Script: TypeAlias = Generator[Step, Total | bytes, _T]
@@ -123,28 +120,24 @@ class ScriptRun:
         Raises:
             RemoteProtocolError: the choice is not one that the step allows; nothing has changed.
         """
-        answer: Total | bytes
-        match self._step, result:
-            case ChoiceStep(choice=choice) as step, bytes():
-                choice.check(result)
-                answer = result
-            case (SumStep() | ReplaceStep()) as step, np.ndarray():
-                if result.shape != (step.cells,):
-                    raise LocalError(
-                        f"step {step.name!r} has {step.cells} cells, its result {result.shape}"
-                    )
-                noisy = self._noisy_cells(step)
-                counts = result if noisy is None else result * noisy
-                answer = self._near_prior(self._total(step, counts), noisy)
-            case _:
-                raise LocalError("this is not a result of the script's current step")
+        step = self._step
+        if step is None:
+            raise LocalError("this is not a result of the script's current step")
+        step.exchange.check(step, result)
+        answer = result if isinstance(result, bytes) else self._scaled(step, result)
         self._made.append(step)
         self._asked = self._next(answer)
         self._step = _without(self._asked, self._missing)
 
+    def _scaled(self, step: Step, result: Counts) -> Total:
+        """Return a sum as the script sees it."""
+        noisy = self._noisy_cells(step)
+        counts = result if noisy is None else result * noisy
+        return self._near_prior(self._total(step, counts), noisy)
+
     def pass_over(self) -> None:
         """Go on, in a dry run, without the outcome of a choice on which no later step depends."""
-        if not isinstance(self._step, ChoiceStep) or self._step.shapes_steps:
+        if self._step is None or self._step.exchange.shapes_steps:
             raise LocalError("later steps depend on the outcome of the script's current step")
         self._asked = self._next(b"")
         self._step = _without(self._asked, self._missing)
@@ -153,7 +146,7 @@ class ScriptRun:
         """Drop the steps that have their results, which a dry run does not need."""
         self._made.clear()
 
-    def _total(self, step: SumStep | ReplaceStep, counts: Counts) -> Total:
+    def _total(self, step: Step, counts: Counts) -> Total:
         asked = self._asked
         if asked is None or step.parties == asked.parties:
             return Total(counts)
@@ -161,10 +154,10 @@ class ScriptRun:
         shares = Fraction(len(step.parties), len(asked.parties))
         return Total(scaled(counts, top=every, bottom=there), shares * Fraction(every, there) ** 2)
 
-    def _noisy_cells(self, step: SumStep | ReplaceStep) -> NDArray[np.bool_] | None:
+    def _noisy_cells(self, step: Step) -> NDArray[np.bool_] | None:
         """Return the cells that no rule makes impossible; the others hold nothing but noise."""
         possible = self._possible
-        if possible is None or not possible.rules or not isinstance(step, SumStep):
+        if possible is None or not possible.rules or not step.counts_all:
             return None
         cells = np.ones(step.cells, dtype=np.int64)
         for shape, part in zip(step.tables, split_tables(step.tables, cells), strict=True):
@@ -176,12 +169,14 @@ class ScriptRun:
     def _near_prior(self, total: Total, noisy: NDArray[np.bool_] | None) -> Total:
         """Draw the total towards the prior's answer; its variance falls."""
         asked = self._asked
-        if self._prior is None or not isinstance(asked, SumStep) or not asked.request.shown:
-            return total  # criteria show no table: they are about a model, not about rows
-        expected = self._prior.answer(asked.request, sum(self._rows[p] for p in asked.parties))
+        if self._prior is None or asked is None or not asked.counts_all:
+            return total
+        if not asked.counted.shown:  # criteria are about a model, not about rows
+            return total
+        expected = self._prior.answer(asked.counted, sum(self._rows[p] for p in asked.parties))
         shares = self._noise_shares(len(asked.parties)) * total.variance_ratio
-        variance = asked.law.nominal_variance * shares
-        tables = [table.cells for table in asked.request.shown]
+        variance = asked.noise_law.nominal_variance * shares
+        tables = [table.cells for table in asked.counted.shown]
         counts, kept = drawn_towards(expected, total.counts, variance, tables, noisy)
         return Total(counts, total.variance_ratio * kept)
 
@@ -199,49 +194,55 @@ class ScriptRun:
         except StopIteration as end:
             self._fit = end.value
             return None
-        check_size(step)
-        return self._per_person(step)
+        step.exchange.check_size(step)
+        return step if self._protected_rows == 1 else step.of_people(self._protected_rows)
 
-    def _per_person(self, step: Step) -> Step:
-        """Return the step with the sensitivity of all rows of a person, like its law's."""
-        if self._protected_rows == 1:
-            return step
-        if not isinstance(step, SumStep):
-            raise LocalError(f"step {step.name!r}: only sums are calibrated to several rows")
-        return replace(step, sensitivity=step.sensitivity.of_rows(self._protected_rows))
+
+def drive(
+    run: ScriptRun,
+    answer: Callable[[Step], Result],
+    missing: Mapping[str, int] = MappingProxyType({}),
+) -> ScriptRun:
+    """Take a script through all of its steps; return it, with its model.
+
+    `missing` has, for each party that goes missing, the first step without it.
+    """
+    number = 0
+    while True:
+        run.leave_out([name for name, first in missing.items() if first <= number])
+        if (step := run.step()) is None:
+            return run
+        run.advance(answer(step))
+        number += 1
 
 
 def _without(step: Step | None, missing: Collection[str]) -> Step | None:
-    if isinstance(step, SumStep) and not set(step.parties).isdisjoint(missing):
-        left = tuple(name for name in step.parties if name not in missing)
-        return replace(step, parties=left)
-    return step
+    return None if step is None else step.without(missing)
 
 
-def summed(step: SumStep) -> Script[list[Counts]]:
+def summed(step: Step) -> Script[list[Counts]]:
     """Ask for a noisy sum; its tables come back."""
     return (yield from measured(step))[0]
 
 
-def measured(step: SumStep) -> Script[tuple[list[Counts], NoiseLaw]]:
+def measured(step: Step) -> Script[tuple[list[Counts], NoiseLaw]]:
     """Ask for a noisy sum; its tables come back, and the law of the noise in them."""
     total, law = yield from added_up(step)
     return split_tables(step.tables, total), law
 
 
-def added_up(step: SumStep) -> Script[tuple[Counts, NoiseLaw]]:
+def added_up(step: Step) -> Script[tuple[Counts, NoiseLaw]]:
     """Ask for a noisy sum; its counts come back, and the law of the noise in them."""
-    total = yield step
-    law = total.law(step.law) if isinstance(total, Total) else step.law
-    return np.asarray(total), law
+    law, total = step.noise_law, (yield step)
+    return np.asarray(total), total.law(law) if isinstance(total, Total) else law
 
 
-def replaced(step: ReplaceStep) -> Script[Counts]:
+def replaced(step: Step) -> Script[Counts]:
     """Ask for one group of a release of noise replacement; its vector comes back."""
     return np.asarray((yield step))
 
 
-def chosen(step: ChoiceStep) -> Script[bytes]:
+def chosen(step: Step) -> Script[bytes]:
     """Ask one party for its choice; the payload comes back, checked."""
     payload = yield step
     if not isinstance(payload, bytes):

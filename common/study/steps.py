@@ -4,326 +4,273 @@ Curator and parties each derive the steps from the study and the results publish
 compare digests, so that a curator cannot ask for a marginal, a noise scale or a repetition that the
 study does not imply.
 
-A step is one of three things. In a `SumStep` several parties add up integer vectors under the noise
-of a mechanism. In a `ReplaceStep` one party's rows come into running statistics and its share of
-noise replaces an older one. In a `ChoiceStep` one party publishes what a mechanism chose, on its
-own rows or, in a `JointChoiceStep`, on those of two parties.
+A `Step` says of itself: who takes part, the tables it asks for and their shapes, its noise law, its
+sensitivity, what it costs each party, and its canonical bytes. Reviews, progress pages, forecasts,
+reports and the accounting read these properties.
 
-Every step says of itself: the tables it asks for and their shapes, its noise law, its sensitivity,
-what it costs each party, and its canonical bytes. Reviews, progress pages, forecasts, reports and
-the accounting read these properties; only the roles tell the three kinds apart.
+A step brings its own `Exchange`: how its answer comes about. There is one module for each in
+`common.exchanges`, and no other place tells steps apart. An exchange has two sides without I/O
+(`common.study.sides`), and says how a result is read, checked and stood in for.
 """
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from common.bayes.model import Model as Model
 from common.crypto.framing import frame
-from common.crypto.sums.plan import framed_law
-from common.crypto.sums.replacement import Group, Marginal, Release
-from common.crypto.two_party.computation import Circuit, message_bytes
-from common.crypto.two_party.gates import Bits
-from common.errors import InputError
+from common.crypto.paillier.keys import PrivateKey
+from common.crypto.sums.plan import Noise, SumPlan, draw_noise
+from common.errors import LocalError
 from common.privacy.noise_law import NoiseLaw
-from common.privacy.randomness import RandomSource
-from common.privacy.sensitivity import Sensitivity, histograms
-from common.schema.codes import Codes
-from common.schema.limits import MOST_STEP_CELLS
+from common.privacy.randomness import RandomSource, SourceOfStep
+from common.privacy.sensitivity import Sensitivity
+from common.schema.codes import Codes, concatenate
+from common.study.document import Study
 from common.study.history import HistoryDigest, StepDigest
-from common.study.requests import (
-    Attributes,
-    Counts,
-    PartyRows,
-    Request,
-    TableRequest,
-    TableShape,
-    rows_in_bits,
-)
+from common.study.requests import Attributes, Counts, PartyRows, Request, RowsInMemory, TableShape
+from common.study.sides import CuratorSide, Kept, Memory, PartySide
 
-_MOST_CIRCUIT_BYTES = 1 << 27
+Result: TypeAlias = Counts | bytes
+"""Of a step, as it is published: a noisy vector, or the payload of a party's choice."""
 
 
-class _Sum:
-    """The properties that the two kinds of sums take from their requests."""
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One request of a script. The modules of `common.exchanges` make them."""
 
-    request: Request
-    choices: ClassVar[int] = 0
+    name: str  # unique in the script; what the ledger is charged under
+    phase: str  # what the step belongs to, for people
+    parties: tuple[str, ...]  # who takes part, in the order of their messages
+    exchange: Exchange  # how the answer comes about
+    mechanism: str  # its name in the statement
+    request: Request | None = None  # what each of the parties counts, if they count
+    law: NoiseLaw | None = None  # of the noise in the result
+    sensitivity: Sensitivity | None = None  # of the result when one row is replaced
+    epsilon: Fraction | None = None  # the cost of a mechanism that is not a noise law
+    payers: tuple[str, ...] | None = None  # whose rows can be in the result, if not its parties'
+    claimed: Mapping[str, Fraction] | None = None  # the cost by a paper's count
+    realised: Mapping[str, Fraction] | None = None  # the cost in this run; no bound
+
+    @property
+    def noise_law(self) -> NoiseLaw:
+        """The law of the noise in a sum."""
+        if self.law is None:
+            raise LocalError(f"step {self.name!r}: only a sum is under the noise of a law")
+        return self.law
+
+    @property
+    def counted(self) -> Request:
+        """What each of the parties of a sum counts."""
+        if self.request is None:
+            raise LocalError(f"step {self.name!r}: only in a sum do parties count")
+        return self.request
 
     @property
     def tables(self) -> Sequence[TableShape]:
-        return self.request.tables
+        return () if self.request is None else self.request.tables
 
     @property
     def links(self) -> Sequence[Attributes]:
         """The sets of variables that are counted together."""
-        return self.request.links
+        return () if self.request is None else self.request.links
 
     @property
     def cells(self) -> int:
-        return self.request.cells
-
-
-@dataclass(frozen=True, kw_only=True)
-class SumStep(_Sum):
-    """A noisy sum over some parties."""
-
-    name: str  # unique in the script; what the ledger is charged under
-    phase: str  # what the step belongs to, for people
-    parties: tuple[str, ...]  # who contributes, in ring order
-    request: Request  # what each of them answers
-    sensitivity: Sensitivity  # of the whole vector when one row is replaced
-    law: NoiseLaw  # of the noise in the sum
-
-    claimed = None
-    realised = None
+        """The number of integers in the result."""
+        return 0 if self.request is None else self.request.cells
 
     @property
-    def mechanism(self) -> str:
-        """Its name in the statement."""
-        return f"{self.law.name} on a secure sum"
+    def choices(self) -> int:
+        """The number of outcomes of a mechanism that the result publishes."""
+        return int(self.request is None)
 
     @property
     def sensitivities(self) -> Mapping[str, Sensitivity]:
-        """For each party, how far one of its replaced rows moves the sum."""
-        return dict.fromkeys(self.parties, self.sensitivity)
+        """For each party whose rows can be in the result, how far one replaced row moves it."""
+        if self.sensitivity is None:
+            return {}
+        return dict.fromkeys(self._payers, self.sensitivity)
 
     @property
     def costs(self) -> Mapping[str, Fraction]:
-        """The cost for each party whose rows are in the sum."""
-        return dict.fromkeys(self.parties, self.law.cost(self.sensitivity))
+        """The cost for each party whose rows can be in the result; it depends on no result."""
+        if self.law is not None and self.sensitivity is not None:
+            return dict.fromkeys(self._payers, self.law.cost(self.sensitivity))
+        return dict.fromkeys(self._payers, self.epsilon or Fraction(0))
 
-    def owners_with(self, party: str) -> int:
-        """Return how many owners' rows are added up with those of a party that contributes."""
-        return len(self.parties)
+    @property
+    def _payers(self) -> tuple[str, ...]:
+        return self.parties if self.payers is None else self.payers
 
     @cached_property
     def canonical(self) -> bytes:
         """Everything that matters about the step."""
-        return frame(
-            (
-                "sum",
-                self.name,
-                frame(self.parties),
-                self.request.canonical,
-                frame(self.sensitivity.l1.as_integer_ratio()),
-                frame(self.sensitivity.l2_squared.as_integer_ratio()),
-                framed_law(self.law),
-            )
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReplaceStep(_Sum):
-    """One group of a release of noise replacement [Su16, section VI-A].
-
-    The holder of the older shares takes them out, the party whose turn it is puts its counts and
-    its own shares in; both vectors carry their noise, so the sum itself adds none. The cost falls
-    on every party whose rows the marginals can cover, not only on those who contribute.
-
-    Which parties a marginal covers depends on earlier results, and a sum of costs that depend on
-    results bounds nothing. So the step costs every party that had a turn as much as if all its
-    marginals covered that party; `realised` has what the marginals of this run make of it.
-    """
-
-    name: str
-    phase: str
-    release: Release  # the whole release, one party's turn
-    group: Group  # the marginals that are summed in this step
-    request: TableRequest  # for their tables
-    turns: tuple[str, ...]  # the parties that had a turn, this one last
+        return self.exchange.canonical(self)
 
     @property
-    def mechanism(self) -> str:
-        return f"{self.law.name} with noise replacement"
-
-    @property
-    def law(self) -> NoiseLaw:
-        return self.release.law
-
-    @property
-    def parties(self) -> tuple[str, ...]:
-        """The contributors: the holder of older shares, then the party whose turn it is."""
-        return tuple(self.release.limits(self.group))
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        """The sensitivity of all marginals of the group."""
-        return histograms(len(self.group.marginals))
-
-    @property
-    def sensitivities(self) -> Mapping[str, Sensitivity]:
-        """For each party that had a turn, the sensitivity of all marginals of the group."""
-        return dict.fromkeys(self.turns, self.sensitivity)
-
-    @property
-    def costs(self) -> Mapping[str, Fraction]:
-        """The cost for each party that had a turn; it depends on no result."""
-        return dict.fromkeys(self.turns, self.law.cost(self.sensitivity))
-
-    @property
-    def realised(self) -> Mapping[str, Fraction]:
-        """For each party, the cost of the marginals that cover its rows in this run; no bound."""
-        covering = Counter(
-            party
-            for marginal in self.group.marginals
-            for party in self.release.coverages.by_marginal[marginal].parties
-        )
-        return {party: self.law.cost(histograms(count)) for party, count in covering.items()}
+    def counts_all(self) -> bool:
+        """Whether the result is the request, counted over the rows of all parties of the step."""
+        return self.exchange.counts_all
 
     def owners_with(self, party: str) -> int:
-        """Return 1 for the party whose turn it is: the holder of older shares adds noise only."""
-        return int(party == self.release.party)
+        """Return how many owners' rows are added up with those of a party that takes part."""
+        return self.exchange.owners_with(self, party)
 
-    @property
-    def claimed(self) -> Mapping[str, Fraction]:
-        """The count of [Su16, Theorem 5]: a release costs the party whose turn it is, no other."""
-        return {self.release.party: self.law.cost(self.sensitivity)}
+    def without(self, missing: Collection[str]) -> Step:
+        """Return the step that the other parties can do without these."""
+        return self.exchange.without(self, missing)
 
-    def counts(self, data: PartyRows) -> dict[Marginal, Counts]:
-        """Count the tables of the whole release, exactly, for the party whose turn it is."""
-        marginals = [marginal for group in self.release.groups for marginal in group.marginals]
-        rows = rows_in_bits(data) if self.request.in_bits else data
-        return dict(zip(marginals, rows.count(marginals), strict=True))
+    def of_people(self, rows: int) -> Step:
+        """Return the step with the sensitivity of all rows of a person, like its law's."""
+        return self.exchange.of_people(self, rows)
 
-    @cached_property
-    def canonical(self) -> bytes:
-        return frame(
-            (
-                "replacement",
-                self.name,
-                frame(self.parties),
-                self.request.canonical,
-                framed_law(self.law),
-            )
-        )
+    def read(self, study: Study, data: bytes) -> Result:
+        """Read the published result; RemoteProtocolError if it can be none of this step."""
+        return self.exchange.read(self, study, data)
 
 
-class Choice(Protocol):
-    """A mechanism that one party runs on its own rows."""
+class Exchange(ABC):
+    """How the answer of a step comes about."""
 
-    @property
-    def canonical(self) -> bytes:
-        """The mechanism in full, as unambiguous bytes."""
-
-    def run(self, data: PartyRows, source: RandomSource) -> bytes:
-        """Choose; the outcome is published."""
-
-    def without_rows(self, source: RandomSource) -> bytes:
-        """Return an outcome that the mechanism can have, for a dry run to go on with."""
-
-    def check(self, payload: bytes) -> None:
-        """Refuse a payload that is no outcome of the mechanism, with RemoteProtocolError."""
-
-    def links(self, payload: bytes) -> Sequence[Attributes]:
-        """Return the sets of variables that the outcome puts together."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChoiceStep:
-    """One party's own differentially private choice."""
-
-    name: str
-    phase: str
-    party: str  # who chooses
-    choice: Choice
-    epsilon: Fraction  # what it costs that party's rows
-    mechanism: str  # its name, for the statement
-    # Whether later steps depend on the outcome; if not, a dry run goes through our choices only.
+    counts_all: ClassVar[bool] = False
+    # Whether later steps depend on the result; if not, a dry run goes through our own only.
     shapes_steps: bool = True
 
-    choices = 1
-    cells = 0
-    tables: ClassVar[Sequence[TableShape]] = ()
-    links: ClassVar[Sequence[Attributes]] = ()
-    law = None
-    sensitivity = None
-    claimed = None
-    realised = None
+    @abstractmethod
+    def canonical(self, step: Step) -> bytes:
+        """Return everything that matters about the step, as unambiguous bytes."""
 
-    @property
-    def parties(self) -> tuple[str, ...]:
-        return (self.party,)
+    @abstractmethod
+    def party(self, context: StepAtParty) -> PartySide:
+        """Return the side of a party of the step."""
 
-    @property
-    def sensitivities(self) -> Mapping[str, Sensitivity]:
-        """Nothing: no noise is calibrated to it."""
-        return {}
+    @abstractmethod
+    def curator(self, context: StepAtCurator) -> CuratorSide: ...
 
-    @property
-    def costs(self) -> Mapping[str, Fraction]:
-        """Only the chooser's rows are looked at."""
-        return {self.party: self.epsilon}
+    @abstractmethod
+    def without_rows(self, step: Step, source: RandomSource) -> Result:
+        """Return a result that no row is behind, for a dry run to go on with."""
 
-    def owners_with(self, party: str) -> int:
-        """Return 0: nothing is added up."""
-        return 0
+    @abstractmethod
+    def in_one_place(self, step: Step, place: OnePlace) -> Result:
+        """Return the result on rows that are all in this process, without cryptography."""
 
-    @cached_property
-    def canonical(self) -> bytes:
-        ratio = frame(self.epsilon.as_integer_ratio())
-        return frame(("choice", self.name, self.party, self.choice.canonical, ratio))
+    @abstractmethod
+    def read(self, step: Step, study: Study, data: bytes) -> Result: ...
 
+    @abstractmethod
+    def check(self, step: Step, result: Result) -> None:
+        """Refuse what is no result of the step; with RemoteProtocolError if a peer may send it."""
 
-class JointChoice(Choice, Circuit, Protocol):
-    """A mechanism that two parties run on their rows together, as a two-party computation.
+    @abstractmethod
+    def owners_with(self, step: Step, party: str) -> int: ...
 
-    Its circuit is given what `inputs` makes of each party's rows; `run`, on the rows of both, has
-    the same law.
-    """
+    def check_size(self, step: Step) -> None:  # noqa: B027  # most are small
+        """Refuse, with InputError, a step that asks for more than one message can hold."""
 
-    def inputs(self, data: PartyRows, source: RandomSource) -> Bits:
-        """Return what one party puts into the computation: its rows and its noise."""
+    def without(self, step: Step, missing: Collection[str]) -> Step:
+        """Return the step itself: it cannot do without a party."""
+        return step
 
-    def outcome(self, bits: Bits) -> bytes:
-        """Return what is published of the computation's result, or raise RemoteProtocolError."""
+    def of_people(self, step: Step, rows: int) -> Step:
+        raise LocalError(f"step {step.name!r}: only sums are calibrated to several rows")
+
+    def links_in(self, result: bytes) -> Sequence[Attributes]:
+        """Return the sets of variables that a published result puts together."""
+        return ()
+
+    def covered(self, step: Step, table: TableShape) -> Collection[str]:
+        """Return the parties whose rows a table of the step counts once it is published."""
+        return step.parties
+
+    def answers(self, context: StepContext) -> Counter[str]:
+        """Count the messages of each round from a party that stays to the end of the step."""
+        return Counter()
 
 
 @dataclass(frozen=True, kw_only=True)
-class JointChoiceStep(ChoiceStep):
-    """A choice of two parties on their rows together; `party` computes and publishes it."""
+class StepContext:
+    """Where an exchange takes place; both sides derive it."""
 
-    choice: JointChoice
-    partner: str  # the other party
+    study: Study
+    number: int
+    step: Step
+    history: HistoryDigest  # of all that was published before, as this side knows it
+
+    @cached_property
+    def digest(self) -> StepDigest:
+        return step_digest(self.history, self.number, self.step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepAtParty(StepContext):
+    """What a party's side works with."""
+
+    memory: Memory
+    data: PartyRows
+    source_of: SourceOfStep
+    opening: bytes  # the curator's word, from outside
+    again: bool = False  # whether the step was open before
 
     @property
-    def parties(self) -> tuple[str, ...]:
-        """Both, in the order of their messages."""
-        return (self.partner, self.party)
+    def name(self) -> str:
+        return self.memory.member.name
 
     @property
-    def costs(self) -> Mapping[str, Fraction]:
-        """Both parties' rows are in the choice."""
-        return dict.fromkeys(self.parties, self.epsilon)
+    def source(self) -> RandomSource:
+        """The randomness of the step, which goes on where it was."""
+        return self.source_of(self.number)
 
-    def owners_with(self, party: str) -> int:
-        return len(self.parties)
+
+@dataclass(frozen=True, kw_only=True)
+class StepAtCurator(StepContext):
+    """What the curator's side works with."""
+
+    private_key: PrivateKey | None
+    source_of: SourceOfStep
 
     @property
-    def canonical(self) -> bytes:
-        return frame(("joint", self.partner, super().canonical))
+    def source(self) -> RandomSource:
+        return self.source_of(self.number)
 
 
-Step: TypeAlias = SumStep | ReplaceStep | ChoiceStep
+@dataclass
+class OnePlace:
+    """All rows of a study in one process, to answer its steps without cryptography."""
 
+    study: Study
+    tables: Mapping[str, Codes]
+    source: RandomSource
+    kept: dict[str, Kept] = field(default_factory=dict)  # by party
 
-def check_size(step: Step) -> None:
-    """Refuse, with InputError, a step that asks for more than one message can hold."""
-    if isinstance(step, JointChoiceStep) and max(message_bytes(step.choice)) > _MOST_CIRCUIT_BYTES:
-        raise InputError(
-            f"step {step.name!r}: its two-party computation needs a message of more than "
-            f"{_MOST_CIRCUIT_BYTES:,} bytes. Give attributes fewer values, or choose in turn"
+    def rows(self, *parties: str) -> RowsInMemory:
+        """Return the rows of some parties together."""
+        return RowsInMemory(concatenate([self.tables[party] for party in parties]))
+
+    def noise(self, step: Step, plan: SumPlan) -> NDArray[np.int64]:
+        """Draw the noise in the sum of a step: the shares of all of its parties."""
+        shares = 1 if plan.noise is Noise.ONE_SHARE else len(plan.parties)
+        return sum(
+            (draw_noise(plan, self.source) for _ in range(shares)), np.zeros(plan.cells, np.int64)
         )
-    if not isinstance(step, ChoiceStep) and step.cells > MOST_STEP_CELLS:
-        raise InputError(
-            f"step {step.name!r}: it asks for {step.cells:,} integers at once, at most "
-            f"{MOST_STEP_CELLS:,} can be sent. Give attributes fewer values, or use method subn+"
-        )
+
+    def choose(self, step: Step, run: Callable[[PartyRows, RandomSource], bytes]) -> bytes:
+        """Run the mechanism of a choice on the rows of its parties."""
+        return run(self.rows(*step.parties), self.source)
+
+    def answer(self, step: Step) -> Result:
+        return step.exchange.in_one_place(step, self)
 
 
 def step_digest(history: HistoryDigest, number: int, step: Step) -> StepDigest:
@@ -333,13 +280,3 @@ def step_digest(history: HistoryDigest, number: int, step: Step) -> StepDigest:
     """
     framed = frame(("parley step 3", history, number, step.canonical))
     return StepDigest(hashlib.sha256(framed).digest())
-
-
-class Model(Protocol):
-    """What a finished script has learnt: everything in it is noisy, so it may be published."""
-
-    def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Draw synthetic rows, in the study's own domains."""
-
-    def as_json(self) -> dict[str, object]:
-        """Return the model as plain values."""

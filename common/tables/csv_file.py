@@ -195,7 +195,7 @@ def _check_delimiter(path: Path, header: str, delimiter: str, schema: Schema | N
             given = _DELIMITERS.get(delimiter, delimiter)
             raise InputError(f"{single}. The delimiter seems to be a {word}, not a {given}")
     if schema is not None and all(name in header for name in schema.names):
-        raise InputError(f"{single}. Name the character between its cells with --delimiter")
+        raise InputError(f"{single}. Name the character between its cells with delimiter=...")
 
 
 def _first_record(path: Path, delimiter: str) -> list[str]:

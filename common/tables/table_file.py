@@ -81,7 +81,9 @@ def _reader(path: Path, schema: Schema | None, delimiter: str | None, sheet: str
         absent = f"no such file{suggest(path.name, beside)}"
         raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else absent}")
     if sheet and kind != "excel":
-        raise InputError(f"{path}: has no sheet {sheet!r}: it is no Excel file. Leave --sheet out")
+        raise InputError(
+            f"{path}: has no sheet {sheet!r}: it is no Excel file. Leave sheet=... out"
+        )
     if ending in _SPREADSHEETS:
         raise InputError(f"{path}: a spreadsheet of another kind. Save it as .xlsx or as CSV")
     if ending in _PARQUET:

@@ -26,6 +26,7 @@ MOST_NAME = 100
 MOST_LISTED = 1_000  # studies in one answer to a party
 SIGNATURE_BYTES = 64
 SECRET_BYTES = 32
+MOST_ANSWER_BYTES = 128  # of a dispute: a secret, and in a hybrid study a seed with its signature
 MOST_EVIDENCE_BYTES = 1024  # of a dispute: a key and a box
 
 _NAME = range(1, MOST_NAME + 1)
@@ -37,13 +38,14 @@ LIMITS: dict[str, range] = {
         ("study", "digest", "after", "challenge"), range(DIGEST_BYTES, DIGEST_BYTES + 1)
     ),
     **dict.fromkeys(("sender", "recipient", "party", "name", "software"), _NAME),
-    **dict.fromkeys(("dealer", "receiver"), _NAME),
+    **dict.fromkeys(("dealer", "receiver", "round"), _NAME),
+    "peer": range(MOST_NAME + 1),
     **dict.fromkeys(("payload", "envelope", "opening", "result"), _PAYLOAD),
     **dict.fromkeys(("public_key", "identity"), _KEY),
     "reason": range(MOST_TEXT + 1),
     "studies": range(MOST_LISTED + 1),
     "evidence": range(MOST_EVIDENCE_BYTES + 1),
-    "secret": range(SECRET_BYTES, SECRET_BYTES + 1),
+    "secret": range(SECRET_BYTES, MOST_ANSWER_BYTES + 1),
     "missing": range(MOST_PARTIES + 1),
     "signature": range(SIGNATURE_BYTES, SIGNATURE_BYTES + 1),
     "document": range(MOST_STUDY_BYTES + 1),
@@ -63,6 +65,8 @@ LATER = frozenset(
         # Boxes that do not open: only studies with `may_miss` that 0.3 offered have them.
         "ToCurator.box_refused", "ToCurator.box_opened", "ToParty.box_disputed",
         "ToParty.box_judged",
+        # Rounds of exchanges that 0.2 does not have.
+        "ToCurator.step_message", "ToParty.step_message",
     }
 )  # fmt: skip
 

@@ -36,6 +36,9 @@ _KEEPALIVE: Options = (  # idle streams survive firewalls, and a dead peer is no
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
 )
+# gRPC would send a call again by itself that a stopping server did not take. Some of these calls
+# wait for ever, on no connection. A node tries again anyway, with what is on disk by then.
+_NO_RETRIES: Options = (("grpc.enable_retries", 0),)
 _FILES_OF_OUR_OWN = 256  # the store, releases, the dashboard: never taken by connections
 SERVER_OPTIONS: Options = (
     *_LIMITS,
@@ -118,7 +121,7 @@ def channel_options(*, proxy: str | None) -> Options:
     way: Options = (
         (("grpc.enable_http_proxy", 0),) if proxy is None else (("grpc.http_proxy", proxy),)
     )
-    return (*_LIMITS, *_KEEPALIVE, *way)
+    return (*_LIMITS, *_KEEPALIVE, *_NO_RETRIES, *way)
 
 
 def proxy_from(environment: Mapping[str, str], *, host: str) -> str | None:

@@ -19,11 +19,10 @@ from pathlib import Path
 import grpc
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.wrappers_pb2 import Int32Value, StringValue
-from grpc_reflection.v1alpha.reflection import SERVICE_NAME, ReflectionServicer
-from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
+from common.extras import naming_extras
 from common.service.process import raise_open_files
 from common.wire import strict
 from common.wire.pki.credentials import CredentialFiles
@@ -149,6 +148,10 @@ def _curator_handler(front: Front, servicer: CuratorServicer) -> grpc.GenericRpc
 
 
 def _reflection_handler(front: Front) -> grpc.GenericRpcHandler:
+    with naming_extras("reflection = true"):
+        from grpc_reflection.v1alpha.reflection import SERVICE_NAME, ReflectionServicer
+        from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
+
     reflection = ReflectionServicer((_SERVICE.full_name, SERVICE_NAME))
     name = "ServerReflectionInfo"
     read = each(functools.partial(strict.decode, ServerReflectionRequest))

@@ -26,6 +26,7 @@ from common.wire import strict
 from common.wire.catalogue import PROTOCOL, ErrorCode, WireError
 from common.wire.frames import Assembler, split
 from common.wire.pki.peers import Peer, Revocations, identify
+from common.wire.study_states import TO_WIRE
 from common.wire.v1 import curator_pb2 as pb
 from curator.server.admission import Admission, AdmittedCall
 from curator.session import StudySession
@@ -35,14 +36,6 @@ from curator.studies import Studies
 logger = logging.getLogger(__name__)
 
 _LOOK_EVERY_S = 20.0  # a party that vanished is noticed, at the latest, after so long
-_STATES = {
-    StudyState.WAITING: pb.STUDY_STATE_WAITING_FOR_PARTIES,
-    StudyState.RUNNING: pb.STUDY_STATE_RUNNING,
-    StudyState.PUBLISHING: pb.STUDY_STATE_RUNNING,
-    StudyState.DONE: pb.STUDY_STATE_DONE,
-    StudyState.REFUSED: pb.STUDY_STATE_REFUSED,
-    StudyState.FAILED: pb.STUDY_STATE_FAILED,
-}
 
 
 class CuratorServicer:
@@ -94,13 +87,13 @@ class CuratorServicer:
         session, party = self._session(request.study, call), call.peer.name
         state = session.approve(party, request.signature)
         logger.info("party %s approved study %s", party, short_id(session.digest))
-        return pb.ApproveResponse(state=_STATES[state])
+        return pb.ApproveResponse(state=TO_WIRE[state])
 
     def Decline(self, request: pb.DeclineRequest, call: AdmittedCall) -> pb.DeclineResponse:
         """Take the owner's refusal of a study."""
         session = self._session(request.study, call)
         state = session.decline(call.peer.name, reason=request.reason)
-        return pb.DeclineResponse(state=_STATES[state])
+        return pb.DeclineResponse(state=TO_WIRE[state])
 
     def Work(self, request: pb.WorkRequest, call: AdmittedCall) -> Iterator[pb.WorkResponse]:
         """Stream the messages to this party until the study is over."""
@@ -248,7 +241,7 @@ def _summary(study: Summary) -> pb.StudySummary:
     return pb.StudySummary(
         study=study.study,
         name=study.name,
-        state=_STATES[study.state],
+        state=TO_WIRE[study.state],
         approved=study.approved,
         submitted=study.submitted,
         acknowledged=study.acknowledged,

@@ -9,27 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 
 from common.study.ids import StudyId
+from common.study.progress import StudyState as StudyState
 from common.wording import many
 
 UNREADABLE = "this version of parley cannot read its text"
 
 Links = tuple[tuple[int, int], ...]
-
-
-class StudyState(enum.StrEnum):
-    """The state of a study."""
-
-    WAITING = "waiting for parties"
-    RUNNING = "running"
-    PUBLISHING = "making the release"
-    DONE = "done"
-    REFUSED = "refused"
-    FAILED = "failed"
-
-    @property
-    def over(self) -> bool:
-        """Whether the study has ended."""
-        return self in (StudyState.DONE, StudyState.REFUSED, StudyState.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ house=dist/wheelhouse
 rm -rf "$house"
 mkdir -p "$house/wheels"
 PIP_CONSTRAINT=constraints.txt "$python" -m pip wheel --quiet --disable-pip-version-check \
-  -c constraints.txt --wheel-dir "$house/wheels" .
+  -c constraints.txt --wheel-dir "$house/wheels" ".[all]"
 rm -rf build
 cp -r deploy/samples deploy/systemd "$house/"
 cp deploy/offline/install.sh constraints.txt LICENSE "$house/"

@@ -6,7 +6,7 @@ that a terminal would obey escaped.
 
 from __future__ import annotations
 
-import json
+import re
 import sys
 import threading
 import time
@@ -21,25 +21,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _QUIET_S = 2.0
+_KEYWORD = re.compile(r"\b([a-z_]+)=(?:True\b|\.\.\.)")  # overwrite=True, sheet=...
 
 
 def result(words: str) -> None:
     """Print a line of the result."""
     sys.stdout.write(harmless(words) + "\n")
-
-
-def result_json(value: object) -> None:
-    """Print the result for a script."""
-    sys.stdout.write(harmless(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
-
-
-def show(value: object, *lines: str, as_json: bool) -> None:
-    """Print the result: a value for a script, or lines for people."""
-    if as_json:
-        result_json(value)
-        return
-    for line in lines:
-        result(line)
 
 
 @cache
@@ -50,6 +37,11 @@ def _messages() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
+def in_options(words: str) -> str:
+    """Name options as the command line does, where a message names them as Python does."""
+    return _KEYWORD.sub(lambda found: f"--{found[1].replace('_', '-')}", words)
+
+
 def note(words: str) -> None:
     """Tell the user what may be of use."""
     _messages().print(harmless(words), markup=False, emoji=False)
@@ -57,12 +49,14 @@ def note(words: str) -> None:
 
 def warn(words: str) -> None:
     """Tell the user what must not be overlooked."""
-    _messages().print(harmless(words), markup=False, emoji=False, style="bold yellow")
+    _messages().print(harmless(in_options(words)), markup=False, emoji=False, style="bold yellow")
 
 
 def fail(words: str) -> None:
     """Tell the user why the command failed."""
-    _messages().print(f"error: {harmless(words)}", markup=False, emoji=False, style="bold red")
+    _messages().print(
+        f"error: {harmless(in_options(words))}", markup=False, emoji=False, style="bold red"
+    )
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from common.errors import ParleyError
+from common.extras import naming_extras
 from parley.cli import console, interrupts
 from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
 
@@ -29,10 +30,12 @@ COMMANDS: dict[str, dict[str, str]] = {
         "schema": "Propose a schema from a table, or check one.",
         "synthesize": "Publish a synthetic table of one owner's rows.",
         "evaluate": "Compare a synthetic table with the real one.",
+        "attack": "See what a release gives away about your rows.",
     },
     "Several owners, on one machine": {
         "plan": "Forecast the accuracy, cost and duration of a study.",
         "simulate": "Run a study of several owners on one machine.",
+        "methods": "List the methods of studies, and the settings of each.",
     },
     "Several owners, each on their own": {
         "keys": "Create keys and certificates of a consortium.",
@@ -170,7 +173,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = get_command(app)
     try:
         # In this mode typer prints usage errors itself and says by SystemExit how it went.
-        command.main(args=None if arguments is None else list(arguments), prog_name="parley")
+        with naming_extras("this command"):
+            command.main(args=None if arguments is None else list(arguments), prog_name="parley")
     except SystemExit as leaving:
         code = _code(leaving)
         if code == ExitCode.INTERRUPTED:

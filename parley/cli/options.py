@@ -6,37 +6,24 @@ ask a person at a terminal.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
-from decimal import Decimal
-from fractions import Fraction
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import typer
 
 from common.crypto.key_files import AskPassphrase, load_identity
 from common.errors import InputError
-from common.methods.registry import cautions_of, method_of, methods, run_of
-from common.privacy.budget import parse_epsilon
-from common.privacy.statement import suspicion
 from common.release import folder
 from common.release.manifest import Signer, SignerRole
 from common.schema import Schema
 from common.schema.schema import is_draft
-from common.schema.toml import parse_toml
 from common.service.settings import asking, given_passphrase
-from common.study.document import DEFAULT_METHOD, Study
-from common.study.dry_run import costs_without_rows
+from common.tables import TableFile, read_table
 from parley.cli import console
-
-_MANY_TURNS = 100  # of owners, one after the other; in one process that takes more than a minute
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]
 
@@ -56,14 +43,6 @@ LogLevel = Annotated[str | None, typer.Option(help="debug, info, warning, error.
 Metrics = Annotated[str | None, typer.Option(help="Address and port of the metrics.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not ask the curator.")]
 
-AllowOtherVersion = Annotated[
-    bool,
-    typer.Option(
-        "--allow-other-version",
-        help="Accept a release of another version of parley, which cannot be derived here.",
-    ),
-]
-
 StopWithStdin = Annotated[
     bool,
     typer.Option(
@@ -73,38 +52,10 @@ StopWithStdin = Annotated[
 ]
 
 
-LARGE_EPSILON = 8
-
-
-def warned_of_large_epsilon(value: str | None) -> str | None:
-    """Say where it is typed that an epsilon promises little; what is no number is refused later."""
-    try:
-        large = 0.0 if value is None else float(parse_epsilon(value))
-    except InputError:
-        return value
-    if large > LARGE_EPSILON:
-        console.warn(
-            f"epsilon {value} promises next to nothing about one row: {suspicion(large)}. "
-            f"Values up to a few are usual; above {LARGE_EPSILON} an auditor will ask why."
-        )
-    return value
-
-
-def one_of(choices: Mapping[str, str], *, default: str) -> Any:  # noqa: ANN401  (typer's own)
-    """Return an option whose help has a line for each choice."""
-    lines = [
-        f"{choice} (default): {words}" if choice == default else f"{choice}: {words}"
-        for choice, words in choices.items()
-    ]
-    unfilled = "\b"  # keeps the lines from being joined
-    return typer.Option(help="\n".join([unfilled, *lines]), show_default=False)
-
-
 SchemaFile = Annotated[
     Path, typer.Option("--schema", help="The schema (schema.toml): the public domains.")
 ]
 
-# Of a release.
 ReleaseFolder = Annotated[Path, typer.Option(help="The folder that will be the release.")]
 OutputRows = Annotated[
     int | None, typer.Option(help="How many synthetic rows. [default: as many as real ones]")
@@ -112,106 +63,6 @@ OutputRows = Annotated[
 Format = Literal["csv", "parquet"]
 OutputFormat = Annotated[Format, typer.Option(help="The format of the synthetic rows.")]
 Seed = Annotated[int | None, typer.Option(help="Repeatable and NOT PRIVATE: for experiments only.")]
-
-OwnersEpsilon = Annotated[
-    str,
-    typer.Option(
-        help="What each owner's rows may cost: 0.8 or 4/5.", callback=warned_of_large_epsilon
-    ),
-]
-OwnersDelta = Annotated[
-    str, typer.Option(help="The chance that epsilon may fail with, like 1e-9; 0 is pure epsilon.")
-]
-StudyMethod = Annotated[
-    str,
-    one_of({method.name: method.summary for method in methods().values()}, default=DEFAULT_METHOD),
-]
-Aggregation = Annotated[str, typer.Option(help="paillier, masked, or clear (NOT PRIVATE).")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What may be chosen about a study of several owners: the options of a command."""
-
-    epsilon: OwnersEpsilon
-    delta: OwnersDelta = "0"
-    method: StudyMethod = DEFAULT_METHOD
-    profile: Annotated[
-        str, typer.Option(help="sound: epsilon as printed. paper: its noise, true cost printed.")
-    ] = "sound"
-    noise: Annotated[
-        str | None, typer.Option(help="distributed or one-share. [default: by profile]")
-    ] = None
-    aggregation: Aggregation = "paillier"
-    colluders: Annotated[int, typer.Option(help="Owners that may pool what they know.")] = 1
-    may_miss: Annotated[
-        int, typer.Option(help="Owners that may go missing: the others finish. Masked sums only.")
-    ] = 0
-    cohorts: Annotated[int, typer.Option(help="dp-subn: releases of the structure update.")] = 1
-    rows_per_person: Annotated[
-        int, typer.Option(help="Protect a person with up to so many rows at an owner, not a row.")
-    ] = 0
-    owners_per_person: Annotated[
-        int, typer.Option(help="The most owners that have rows of a person.")
-    ] = 1
-    key_bits: Annotated[int, typer.Option(help="The size of the curator's Paillier key.")] = 2048
-    encoding: Annotated[str, typer.Option(help="own, or binary as in the paper.")] = "own"
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="KEY=VALUE: a setting of the method, as in its table of study.toml. Repeatable.",
-        ),
-    ] = None
-    criterion: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What the model must be good for, in the keys of [[criterion]]: 'mean = "
-            '"income", within = "3 %"\', \'share = "age > 60", within = 0.01\', '
-            "'distance = 0.08, pairs = \"most\"'. Repeatable.",
-        ),
-    ] = None
-    criteria_epsilon: Annotated[
-        str | None,
-        typer.Option(help="The part of epsilon that measuring the criteria costs, like 0.05."),
-    ] = None
-    rows: OutputRows = None
-
-    def chosen(self) -> dict[str, object]:
-        """Return the terms in the words of `Study.of`, where no rows stand for the default."""
-        if self.rows is not None and self.rows < 1:
-            raise InputError(f"--rows {self.rows}: ask for at least one row")
-        terms = {field.name: getattr(self, field.name) for field in fields(self)}
-        read = {"settings": settings_of(self.settings), "criterion": criteria_of(self.criterion)}
-        return {"output_rows": terms.pop("rows"), **terms, **read}
-
-
-def taking_terms(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command with a parameter `terms` take the fields of `Terms` as options of its own."""
-    own = inspect.signature(command, eval_str=True).parameters
-    hints = get_type_hints(Terms, include_extras=True)
-    options = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            annotation=hints[field.name],
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-        )
-        for field in fields(Terms)
-    ]
-
-    @functools.wraps(command)
-    def run(**given: Any) -> None:  # noqa: ANN401  (each as its option says)
-        terms = Terms(**{option.name: given.pop(option.name) for option in options})
-        command(terms=terms, **given)
-
-    parameters = [
-        each for name, one in own.items() for each in (options if name == "terms" else [one])
-    ]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
-
 
 PriorFile = Annotated[
     Path | None,
@@ -239,6 +90,28 @@ Delimiter = Annotated[
         show_default=False,
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the file of a table is read."""
+
+    delimiter: Delimiter = None
+    sheet: Sheet = ""
+
+    def table(self, path: Path, schema: Schema | None = None) -> TableFile:
+        """Read a table."""
+        return read_table(path, schema, delimiter=self.character, sheet=self.sheet)
+
+    @property
+    def character(self) -> str | None:
+        """The delimiter that was meant."""
+        written = self.delimiter
+        if written is None or len(written) == 1:
+            return written
+        if written.lower() in ("tab", "\\t"):
+            return "\t"
+        raise InputError(f"--delimiter {written!r}: it is not one character. Write `tab` for a tab")
 
 
 def load_schema(path: Path) -> Schema:
@@ -310,70 +183,17 @@ def signer_of(sign_with: Path | None, sign_as: str, role: SignerRole) -> Signer 
     )
 
 
-def settings_of(written: list[str] | None) -> dict[str, str | int]:
-    """Read the settings of a method, written as KEY=VALUE; digits are whole numbers."""
-    found: dict[str, str | int] = {}
-    for words in written or ():
-        key, equals, value = (part.strip() for part in words.partition("="))
-        if not (key and equals and value) or key in found:
-            raise InputError(f"--set {words!r}: write each setting once, like budget=1:1:2:4")
-        found[key] = int(value) if value.isascii() and value.isdigit() else value
-    return found
-
-
-def criteria_of(written: list[str] | None) -> list[dict[str, object]]:
-    """Read criteria, each written as the keys of a table."""
-    found = []
-    for words in written or ():
-        try:
-            found.append(parse_toml(f"criterion = {{ {words} }}", parse_float=Decimal)["criterion"])
-        except InputError:
-            raise InputError(
-                f'--criterion {words!r}: write keys and values, like mean = "income", within = '
-                '"3 %"'
-            ) from None
-    return found
-
-
-def tell_decisions(study: Study) -> None:
-    """Warn, before anything runs, of binding caps, an epsilon above the claim."""
-    method = method_of(study)
-    for caution in cautions_of(study):
-        console.warn(caution)
-    if study.profile == "paper" and method.replaces_noise:
-        _tell_turns(len(study.members))
-        _tell_above_claim(study, costs_without_rows(study, run_of(study)))
-
-
-def _tell_turns(parties: int) -> None:
-    if parties > _MANY_TURNS:
-        console.warn(
-            f"profile paper: {parties} owners take a turn each, and every owner follows every "
-            "turn, so the time grows with the square of their number. Here that takes minutes; "
-            "profile sound takes seconds"
-        )
-
-
-def _tell_above_claim(study: Study, costs: Mapping[str, Fraction]) -> None:
-    most = max(costs.values())
-    if most > study.epsilon:
-        parties = ", ".join(f"{name} {float(cost):g}" for name, cost in costs.items())
-        console.warn(
-            f"profile paper: the paper claims an epsilon of {float(study.epsilon):g}; the "
-            f"mechanism's bound is {float(most):g}, and that is charged ({parties})"
-        )
-
-
 def promise_words(privacy: Mapping[str, Any]) -> str:
     """Return what a release promises, as `epsilon 1 and delta 1e-09`."""
     delta = f" and delta {privacy['delta']:g}" if privacy["delta"] else ""
     return f"epsilon {privacy['epsilon_delivered']:g}{delta}"
 
 
-def warn_unless_private(privacy: Mapping[str, Any]) -> None:
-    """Warn the user of a release that it promises nothing."""
-    if not privacy["private"]:
-        console.warn(f"this release is NOT PRIVATE: {'; '.join(privacy['not_private_because'])}")
+def not_private(privacy: Mapping[str, Any]) -> list[str]:
+    """Return the warning for users of a release that promises nothing."""
+    if privacy["private"]:
+        return []
+    return [f"this release is NOT PRIVATE: {'; '.join(privacy['not_private_because'])}"]
 
 
 def tell_of_release(release: Path, privacy: Mapping[str, Any]) -> None:
@@ -386,12 +206,3 @@ def tell_of_release(release: Path, privacy: Mapping[str, Any]) -> None:
         console.warn(caution)
     for line in folder.verdict_lines(privacy):
         console.note(f"criterion: {line}")
-
-
-def delimiter_of(written: str | None) -> str | None:
-    """Return the character that was meant."""
-    if written is None or len(written) == 1:
-        return written
-    if written.lower() in ("tab", "\\t"):
-        return "\t"
-    raise InputError(f"--delimiter {written!r}: it is not one character. Write `tab` for a tab")

@@ -15,7 +15,7 @@ from common.errors import InputError
 from common.privacy.noise_law import NoiseLaw
 from common.schema import Codes
 from common.study.document import Study
-from common.study.steps import Step, SumStep
+from common.study.steps import Step
 from common.wording import Reporter, silent
 from parley.forecast.trial import Distances, Trial
 
@@ -175,8 +175,8 @@ def _phase(study: Study, steps: Sequence[Step], law: NoiseLaw | None) -> PhaseFo
     tables = [table for step in steps for table in step.tables]
     first = steps[0]
     copies, unit = Fraction(1), 1
-    if isinstance(first, SumStep):
-        copies, unit = study.noise_shares(len(first.parties)), first.request.unit
+    if first.counts_all:
+        copies, unit = study.noise_shares(len(first.parties)), first.counted.unit
     return PhaseForecast(
         phase=first.phase,
         steps=len(steps),

@@ -37,6 +37,7 @@ from common.analysis.evaluation import marginal_sets, total_variation
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
+from common.exchanges.sums import in_the_clear
 from common.marginals import count
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
@@ -44,7 +45,6 @@ from common.schema import Codes, Schema
 from common.schema.attribute import Attribute
 from common.schema.codes import NO_GROUPS, Groups
 from common.study.document import Study
-from common.study.sums import in_the_clear
 from common.tables import read_table
 from common.wording import many
 from parley.simulation.in_process import Run, run_study

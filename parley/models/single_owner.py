@@ -12,11 +12,11 @@ deviation: every cell of the domain gets noise, so the domain must fit into memo
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from common.bayes.network import Network
 from common.bayes.privbayes.decisions import (
@@ -31,15 +31,18 @@ from common.bayes.privbayes.scores import Score
 from common.errors import InputError
 from common.fitted.single_owner import (
     OWNER,
-    Table,
+    AnySchema,
+    AnyTable,
     TellingAccountant,
     as_schema,
     encode,
     statement_of,
+    warn_of_large,
 )
 from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import source_of
 from common.schema import Schema
+from common.schema.toml import refuse_unknown
 from common.wavelet import plan_privelet, privelet
 from common.wavelet.decisions import METHODS
 from common.wording import Reporter, silent
@@ -47,8 +50,23 @@ from parley.reader.fitted import FittedPrivBayes, FittedPrivelet, FittedStudy
 from parley.simulation.study import run_in_process
 
 
-@dataclass(frozen=True, kw_only=True)
-class Subn:
+class Maker:
+    """How to make a model, in the way of scikit-learn: its parameters can be read and changed."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: FBT001, FBT002  (sklearn's)
+        """Return the parameters by name, for `sklearn.base.clone`."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Self:  # noqa: ANN401  (as the fields are typed)
+        """Change parameters; InputError if one is unknown."""
+        refuse_unknown(params, self.get_params())
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+
+@dataclass(kw_only=True)
+class Subn(Maker):
     """How to make a model; `fit` makes it.
 
     Args:
@@ -63,9 +81,7 @@ class Subn:
     seed: int | None = None
     signer: str | None = None
 
-    def fit(
-        self, table: Table, schema: Schema | Path | str, *, tell: Reporter = silent
-    ) -> FittedStudy:
+    def fit(self, table: AnyTable, schema: AnySchema, *, tell: Reporter = silent) -> FittedStudy:
         """Learn a model of the rows at a cost of exactly `epsilon`.
 
         The schema is the public domains, or the file that holds them; `tell` is told how far the
@@ -74,6 +90,7 @@ class Subn:
         Raises:
             InputError: a table that does not fit the schema, or an option that cannot be had.
         """
+        warn_of_large(self.epsilon)
         terms = {
             "epsilon": self.epsilon, "delta": self.delta, "aggregation": "masked",
             "curator": self.signer,
@@ -81,8 +98,8 @@ class Subn:
         return run_in_process({OWNER: table}, schema, terms, seed=self.seed, tell=tell)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrivBayes:
+@dataclass(kw_only=True)
+class PrivBayes(Maker):
     """How to make a model; `fit` makes it.
 
     Args:
@@ -119,7 +136,7 @@ class PrivBayes:
     seed: int | None = None
 
     def fit(
-        self, table: Table, schema: Schema | Path | str, *, tell: Reporter = silent
+        self, table: AnyTable, schema: AnySchema, *, tell: Reporter = silent
     ) -> FittedPrivBayes:
         """Learn a model of the rows at a cost of exactly `epsilon`.
 
@@ -129,6 +146,7 @@ class PrivBayes:
         Raises:
             InputError: a table that does not fit the schema, or an option that cannot be had.
         """
+        warn_of_large(self.epsilon)
         domains = as_schema(schema)
         epsilon = parse_epsilon(self.epsilon)
         options = self._options(domains)
@@ -193,8 +211,8 @@ def _choice(kind: Any, written: str) -> Any:  # noqa: ANN401  (one of two enumer
         ) from None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Privelet:
+@dataclass(kw_only=True)
+class Privelet(Maker):
     """How to make a range release; `fit` makes it.
 
     Args:
@@ -210,9 +228,7 @@ class Privelet:
     untransformed: str | Sequence[str] = "exact"
     seed: int | None = None
 
-    def fit(
-        self, table: Table, schema: Schema | Path | str, *, tell: Reporter = silent
-    ) -> FittedPrivelet:
+    def fit(self, table: AnyTable, schema: AnySchema, *, tell: Reporter = silent) -> FittedPrivelet:
         """Count every cell under noise, at a cost of exactly `epsilon`.
 
         Raises:
@@ -221,6 +237,7 @@ class Privelet:
         """
         if self.method not in METHODS:
             raise InputError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")
+        warn_of_large(self.epsilon)
         domains = as_schema(schema)
         epsilon = parse_epsilon(self.epsilon)
         choices: dict[str, Any] = {"method": self.method, "untransformed": self.untransformed}

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields
+from functools import cached_property
 from html import escape
 from pathlib import Path
 
 import pandas as pd
 
 from common.analysis.diagnostics import Diagnostics, diagnose
-from common.analysis.estimates import CONFIDENCE, Estimate, estimate, related
+from common.analysis.estimates import CONFIDENCE, Estimate, estimate, related, shuffled
 from common.analysis.replicates import SEED, TABLES, Replicates, Replicator
 from common.analysis.statistics import CodedTable, Statistic, of_table
+from common.errors import InputError
 from common.fitted import loading
 from common.fitted.model import DrawnModel, FittedModel
 from common.fitted.privbayes import PrivBayesFit
@@ -33,9 +35,9 @@ from common.wording import Reporter, silent
 class Answering(FittedModel):
     """What can be asked of a fitted model besides its rows and counts."""
 
-    def report(self, path: Path | str) -> None:
-        """Write the report of a release of this model: one page, for a browser, in a new file."""
-        write_report(Path(path), self)
+    def report(self, path: Path | str, *, overwrite: bool = False) -> None:
+        """Write the report of a release of this model: one page, for a browser."""
+        write_report(Path(path), self, overwrite=overwrite)
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -45,9 +47,16 @@ class Answering(FittedModel):
     def replicated(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> Replicates:
-        """Return the release and its replicates, as codes."""
+        """Return the release and its replicates, as codes; they are made once."""
         cache = None if self.origin is None else self.origin.cache(seed)
-        return Replicator(self, self.released, seed, cache).run(tables, tell=tell)
+        if (tables, seed) not in self._replicates:
+            made = Replicator(self, self.released, seed, cache).run(tables, tell=tell)
+            self._replicates[tables, seed] = made
+        return self._replicates[tables, seed]
+
+    @cached_property
+    def _replicates(self) -> dict[tuple[int, int], Replicates]:
+        return {}
 
     def replicates(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
@@ -58,6 +67,17 @@ class Answering(FittedModel):
             self.decode(codes, SeededRandomSource(f"numbers/{number}"))
             for number, codes in enumerate(made.tables, start=1)
         ]
+
+    def references(self, *, seed: int = SEED) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return two large tables that `parley.pool` corrects by.
+
+        The first has many rows of the released model. The second has the same rows with each column
+        shuffled by itself, so that no column depends on another.
+        """
+        cache = None if self.origin is None else self.origin.cache(seed)
+        model = Replicator(self, self.released, seed, cache).reference()
+        source = SeededRandomSource("numbers/0")
+        return self.decode(model, source), self.decode(shuffled(model), source)
 
     def estimate(
         self,
@@ -81,6 +101,11 @@ class Answering(FittedModel):
         """
         if callable(statistic):
             statistic = self._of_table(statistic, uses)
+        if not isinstance(statistic, Statistic):
+            raise InputError(
+                f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
+                'lambda table: table["income"].mean()'
+            )
         made = self.replicated(tables, seed=seed, tell=tell)
         flagged = bool(self.concerns(statistic))
         return estimate(statistic, made, flagged=flagged, confidence=confidence)
@@ -117,9 +142,9 @@ class Pictured(Answering, DrawnModel):
 class FittedStudy(Pictured, StudyFit):
     """The outcome of a study of one or several owners."""
 
-    def save(self, path: Path | str) -> None:
-        """Write a new release folder, which `parley.load` reads and `parley verify` checks."""
-        with folder.new_folder(Path(path), overwrite=False) as scratch:
+    def save(self, path: Path | str, *, overwrite: bool = False) -> None:
+        """Write a release folder, which `parley.load` reads and `parley verify` checks."""
+        with folder.new_folder(Path(path), overwrite=overwrite) as scratch:
             write_release(scratch, self)
 
 

@@ -15,20 +15,20 @@ from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import Blinder, PublicKey, generate_key_pair
 from common.errors import InputError, RemoteProtocolError
+from common.exchanges.setup import needs_key
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
 from common.study.document import Study
-from common.study.messages import KeysRelayed, StepOpened, ToCurator, ToParty, message_bytes
+from common.study.messages import StepMessage, StepOpened, ToCurator, ToParty, message_bytes
 from common.study.requests import PartyRows
 from common.study.requests import RowsInMemory as RowsInMemory
 from common.study.script import ScriptRun
 from common.study.steps import Model, Step
-from common.study.sums import needs_key
 from common.study.transcript import SETTING_UP, PhaseTraffic
 from common.wording import Reporter, silent
 from curator.role import CuratorRole
 from curator.states import Effect as CuratorEffect
-from curator.states import Fail, State
+from curator.states import Fail
 from curator.states import Send as SendToParty
 from party.role import PartyRole
 from party.states import ChargeBudget
@@ -144,9 +144,9 @@ def run_roles(
 
 def _vanishes(request: ToParty, drop: int | None, curator: CuratorRole) -> bool:
     """Return whether a party that drops out in a step vanishes before it answers this message."""
-    if drop is None or not isinstance(request, KeysRelayed | StepOpened):
+    if drop is None or not isinstance(request, StepMessage | StepOpened):
         return False
-    return request.step >= drop and curator.state is State.COLLECTING
+    return request.step >= drop and curator.collects
 
 
 def _curator(

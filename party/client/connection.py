@@ -21,11 +21,13 @@ from common.crypto.identities.identity import PublicIdentity
 from common.errors import InputError, LocalError
 from common.study.ids import StudyId
 from common.study.messages import DIGEST_BYTES
+from common.study.progress import StudyState
 from common.study.signatures import proof_statement
 from common.wire import strict, tls
 from common.wire.catalogue import PROTOCOL, ErrorCode, WireError
 from common.wire.frames import Assembler, NumberedMessage, split
 from common.wire.pki.credentials import Credentials
+from common.wire.study_states import FROM_WIRE
 from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceStub
 
@@ -35,17 +37,6 @@ _MOST_PAGES = 1_000  # of studies that list us
 _SUBMIT_S = 3600.0  # the curator may learn a whole structure from the last answer of a step
 
 _OF_OUR_CERTIFICATE = (ErrorCode.CERTIFICATE_EXPIRED, ErrorCode.CERTIFICATE_REVOKED)
-
-DONE = "done"
-STATES = {
-    pb.STUDY_STATE_WAITING_FOR_PARTIES: "waiting for parties",
-    pb.STUDY_STATE_RUNNING: "running",
-    pb.STUDY_STATE_DONE: DONE,
-    pb.STUDY_STATE_REFUSED: "refused",
-    pb.STUDY_STATE_FAILED: "failed",
-}
-OPEN = ("waiting for parties", "running")
-ENDED = ("refused", "failed")
 
 
 class HungUpError(LocalError):
@@ -61,7 +52,7 @@ class Summary:
 
     study: StudyId
     name: str  # for people; the curator's word
-    state: str
+    state: StudyState
     approved: bool  # whether the curator has our approval
     submitted: int  # the newest message of ours that is on the curator's disk
     acknowledged: int  # the newest message to us that the curator knows to be on our disk
@@ -241,7 +232,7 @@ class Connection:
 
 def _summary(study: pb.StudySummary) -> Summary:
     return Summary(
-        study=StudyId(study.study), name=study.name, state=STATES[study.state],
+        study=StudyId(study.study), name=study.name, state=FROM_WIRE[study.state],
         approved=study.approved, submitted=study.submitted, acknowledged=study.acknowledged,
         queued=study.queued,
     )  # fmt: skip

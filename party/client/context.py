@@ -15,6 +15,7 @@ from typing import Protocol
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.errors import LocalError, PolicyError
+from common.exchanges.setup import BlinderOfKey
 from common.privacy.spending import Spending
 from common.release.prior import Priors
 from common.service.alerts import Hook
@@ -23,7 +24,7 @@ from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.requests import PartyRows
 from common.study.script import ScriptRun
-from party.client.connection import OPEN, Connection, Summary
+from party.client.connection import Connection, Summary
 from party.collection import Collection
 from party.journal import Journal, Notes
 from party.ledger import Ledger
@@ -32,7 +33,6 @@ from party.owner.dry_run import PlannedStep, fewest_owners
 from party.owner.policy import Circumstances, Policy
 from party.owner.policy_file import PolicySource
 from party.owner.review import Review, review
-from party.role import BlinderOfKey
 from party.sources.source import Snapshot
 
 logger = logging.getLogger(__name__)
@@ -155,7 +155,7 @@ def require_open(study: Study, party: PartyContext, connection: Connection) -> N
     """Refuse a study that the curator knows to be over; one that it does not know may come."""
     identity = party.identity.public.encoded
     for summary in connection.enrol(party.name, identity, with_ended=True):
-        if summary.study == study.digest and summary.state not in OPEN:
+        if summary.study == study.digest and summary.state.over:
             raise PolicyError(
                 f"study {study.name!r}: it is over, at the curator it is {summary.state}. Nothing "
                 "was decided. Ask for a new study"

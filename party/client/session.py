@@ -20,10 +20,11 @@ from common.privacy.randomness import SourceOfStep
 from common.service.process import software
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
+from common.study.progress import StudyState as CuratorState
 from common.study.signatures import approval_statement
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import NumberedMessage
-from party.client.connection import DONE, OPEN, Connection, Summary
+from party.client.connection import Connection, Summary
 from party.client.context import PartyContext, PinnedRows
 from party.client.turn import Turn
 from party.journal import StudyState
@@ -86,14 +87,14 @@ class StudySession:
         journal = self._context.journal
         record = journal.record(self._digest)
         if record is None:
-            if summary.state not in OPEN:
+            if summary.state.over:
                 return Need.OVER
             if self._context.approvals.decision(self._digest) is not None:
                 return Need.WORK
             # A policy that approves by itself since then decides about it after all.
             waits = self._waits_for_owner and not self._context.policy.automatic
             return Need.NOTHING if waits else Need.REVIEW
-        running, is_open = record.state is StudyState.RUNNING, summary.state in OPEN
+        running, is_open = record.state is StudyState.RUNNING, not summary.state.over
         if not running and not is_open:
             return Need.OVER
         has_more = (
@@ -130,10 +131,10 @@ class StudySession:
             # Whatever the curator says it has: nothing works around an owner's no.
             word = "declined" if decision.withdrawn_at is None else "withdrawn"
             self._refuse(connection, f"study {short_id(self._digest)} was {word} by its owner")
-        if summary.state not in OPEN and self._queue_is_gone(connection):
+        if summary.state.over and self._queue_is_gone(connection):
             return self._close(summary)
         study = self._fetched(connection)
-        if decision is None or (not summary.approved and summary.state in OPEN):
+        if decision is None or (not summary.approved and not summary.state.over):
             self._node = self._approve(connection, study)
         elif self._node is None:
             self._context.take_prior(study, connection)
@@ -170,7 +171,7 @@ class StudySession:
         journal, released = self._context.journal, self._context.journal.newest_released
         sent, at = released(self._digest), self._context.now()
         ending = StudyState.ABORTED
-        if summary.state == DONE and 0 < sent == summary.submitted:
+        if summary.state is CuratorState.DONE and 0 < sent == summary.submitted:
             journal.acknowledge(self._digest, sent, at=at)
             ending = StudyState.FINISHED
         reason = f"at the curator the study is {summary.state}, and its last messages are gone"

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 from common.errors import InputError, LocalError, ParleyError
 from common.study.ids import StudyId, short_id
+from common.study.progress import StudyState as CuratorState
 from common.wire.catalogue import ErrorCode, WireError
-from party.client.connection import DONE, OPEN, Connection, HungUpError, Summary
+from party.client.connection import Connection, HungUpError, Summary
 from party.client.context import PartyContext, require_no_rollback
 from party.client.dialer import Backoff, Dialer
 from party.client.session import Need, StudySession, decline
@@ -178,7 +179,7 @@ class SessionManager:
             if each.state is StudyState.RUNNING
         }
         for each in listed:
-            if each.study not in self._places and (each.state in OPEN or each.study in begun):
+            if each.study not in self._places and (not each.state.over or each.study in begun):
                 session = StudySession(each.study, self._context)
                 self._places[each.study] = _Place(session, self._backoff())
                 free.add(each.study)
@@ -228,6 +229,8 @@ class SessionManager:
     def _tidy(self, connection: Connection, invited: Iterable[Summary]) -> None:
         """End studies that the owner withdrew from; have the queues of ended ones dropped.
 
+        What was kept of ended studies for an audit is wiped when its time is over.
+
         A study that ended for us and was finished without us is noted: our rows may be in its sums,
         and then we can countersign.
 
@@ -235,12 +238,13 @@ class SessionManager:
         between the end of a study and its last acknowledgement, without which the curator keeps
         what it has for us.
         """
+        self._context.journal.wipe_expired(at=self._context.now())
         for each in invited:
-            if each.state in OPEN:
+            if not each.state.over:
                 if self._context.withdrew(each.study):
                     decline(connection, each.study)
                 continue
-            if each.state == DONE and self._has_ended(each.study):
+            if each.state is CuratorState.DONE and self._has_ended(each.study):
                 self._context.journal.leave(each.study)
             if each.acknowledged < each.queued and self._has_ended(each.study):
                 with contextlib.suppress(WireError):  # the next look tries again

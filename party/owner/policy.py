@@ -84,6 +84,8 @@ not_after = 2030-12-31          # or newer
 
 columns_allowed = []            # the only columns that a study may name; [] is every one
 columns_never = ["name"]        # columns that no study may name
+keep_for_audit = 0              # days for which the keys of our answers are kept, sealed, after a
+                                # study, so that an auditor can replay them; see docs/commitments.md
 
 [approval]
 automatic = false               # true: what this policy allows is approved without asking; needs
@@ -164,6 +166,7 @@ class Policy:
     not_after: Annotated[dt.date | None, _Key("data", date)] = None
     columns_allowed: Annotated[tuple[str, ...], _Key("data", texts())] = ()
     columns_never: Annotated[tuple[str, ...], _Key("data", texts())] = ()
+    keep_for_audit: Annotated[int, _Key("data", whole(least=0))] = 0
     automatic: Annotated[bool, _Key("approval", yes_or_no)] = False
 
     @property

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from common.errors import InputError, ParleyError, PolicyError, RemoteProtocolError
 from common.study.document import Study
 from common.study.ids import StudyId
-from party.client.connection import ENDED, Connection
+from party.client.connection import Connection
 from party.client.context import PartyContext, require_open
 from party.owner import decisions
 from party.owner.decisions import Decision
@@ -74,7 +74,7 @@ class OwnerInbox:
     def _take(self, connection: Connection) -> None:
         invited = connection.enrol(self.context.name, self.context.identity.public.encoded)
         for summary in invited[:MOST_STUDIES]:
-            if summary.state in ENDED and self.context.approvals.decision(summary.study) is None:
+            if summary.state.failed and self.context.approvals.decision(summary.study) is None:
                 with self._lock:  # there is nothing left to decide about
                     self._studies.pop(summary.study, None)
                 continue

@@ -12,7 +12,7 @@ from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
 from common.service.process import system_clock
-from common.study.sums import encode_result
+from common.study.results import encode_cells
 from common.study.transcript import SETTING_UP, PhaseTraffic
 from curator.app import serve
 from curator.context import Outcome
@@ -96,7 +96,7 @@ def outcome_of(study):
     while (step := plan.step()) is not None:
         steps.append(step)
         zeros = np.zeros(step.request.cells, np.int64)
-        results.append(encode_result(zeros))
+        results.append(encode_cells(zeros))
         plan.advance(zeros)
     traffic = {SETTING_UP: PhaseTraffic()}
     for step in steps:

@@ -20,6 +20,7 @@ import numpy as np
 
 from common.crypto.key_files import load_identity
 from common.crypto.sums.plan import Aggregation
+from common.exchanges.setup import with_hybrid_masks
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.schema import Schema
@@ -28,7 +29,6 @@ from common.service.database import Database
 from common.service.process import log_to, stopping_on_signals, system_clock
 from common.study.document import Study
 from common.study.members import Member
-from common.study.sums import with_hybrid_masks
 from curator import app as curator_app
 from curator.app import propose
 from curator.settings import CuratorSettings, curator_settings, open_store

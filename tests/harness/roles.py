@@ -18,8 +18,8 @@ from common.crypto.paillier.keys import Blinder, PrivateKey
 from common.crypto.sums.one_share import Selection, propose_seed, receive_seed
 from common.crypto.sums.plan import ContributionSubmitted, PartialForwarded, SumMessage, SumPlan
 from common.crypto.sums.secure_sum import SumCurator, SumParty, default_blinder
+from common.exchanges.setup import needs_key
 from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, RandomSource, SeededRandomSource
-from common.study.sums import needs_key
 from curator.role import CuratorRole
 from parley.simulation.in_process import RowsInMemory, run_roles
 from party.role import PartyRole

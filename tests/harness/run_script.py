@@ -8,15 +8,13 @@ import numpy as np
 
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
-from common.crypto.sums.replacement import ShareKeeper
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
-from common.schema.codes import Codes, concatenate
+from common.schema.codes import Codes
+from common.study import script
 from common.study.document import Study
 from common.study.members import Member
-from common.study.requests import Counts
-from common.study.script import Result
-from common.study.steps import ChoiceStep, ReplaceStep, Step, SumStep, step_digest
+from common.study.steps import OnePlace, Result, Step, step_digest
 from parley.simulation.in_process import RowsInMemory
 
 _IDENTITIES = {
@@ -94,62 +92,39 @@ class Driven:
         return sum((step.costs.get(party, Fraction(0)) for step in self.steps), Fraction(0))
 
 
-class Driver:
+class Driver(OnePlace):
     """Answers the steps of plans as the roles would publish them, in one copy of the script.
 
     Sums are exact counts of all rows together, under one share of noise.
     """
 
     def __init__(self, study, tables, source) -> None:
-        self.study, self.tables, self.source = study, tables, source
+        super().__init__(study, tables, source)
         self.steps, self.results = list[Step](), list[Result]()
-        self._keepers = {name: ShareKeeper(name) for name in tables}
-        self._vectors = list[Counts]()
         self._pooled = dict[tuple[str, ...], RowsInMemory]()
 
     def run(self, plan) -> Driven:
         """Take a plan to its end."""
         self.steps, self.results, digests = [], [], []
-        while (step := plan.step()) is not None:
+
+        def answer(step):
             result = self.answer(step)
             digests.append(step_digest(self.study.digest, len(self.steps), step))
             self.steps.append(step)
             self.results.append(result)
-            plan.advance(result)
+            return result
+
+        script.drive(plan, answer)
         return Driven(self.steps, self.results, digests, plan.model())
 
-    def answer(self, step):
-        match step:
-            case ChoiceStep():
-                return self.choose(step)
-            case SumStep():
-                return step.request.answer(self.rows(step.parties)) + self.noise(step)
-            case ReplaceStep():
-                return self._replaced(step)
-
-    def choose(self, step):
-        """Answer with one party's choice."""
-        return step.choice.run(self.rows(step.parties), self.source)
-
-    def rows(self, parties):
-        """Return the rows of some owners together."""
+    def rows(self, *parties):
         if parties not in self._pooled:
-            self._pooled[parties] = RowsInMemory(concatenate([self.tables[p] for p in parties]))
+            self._pooled[parties] = super().rows(*parties)
         return self._pooled[parties]
 
-    def noise(self, step):
+    def noise(self, step, plan):
         """Draw one share."""
         return step.law.draw(step.cells, self.source)
-
-    def _replaced(self, step):
-        release, group = step.release, step.group
-        if group is release.groups[0]:
-            counts = step.counts(self.rows((release.party,)))
-            self._vectors = self._keepers[release.party].answer(release, counts, self.source)
-        total = self._vectors.pop(0)
-        if group.holder is None:
-            return total
-        return total + self._keepers[group.holder].hand_over(group)
 
 
 def drive(plan, study, tables, seed="drive"):
@@ -159,8 +134,11 @@ def drive(plan, study, tables, seed="drive"):
 def feed(plan, table, source):
     """Feed a plan of sums the noisy sums of a table; return the names of its steps."""
     names = []
-    while (step := plan.step()) is not None:
-        exact = step.request.answer(RowsInMemory(table))
-        plan.advance(exact + step.law.draw(len(exact), source))
+
+    def answer(step):
         names.append(step.name)
+        exact = step.request.answer(RowsInMemory(table))
+        return exact + step.law.draw(len(exact), source)
+
+    script.drive(plan, answer)
     return names

@@ -11,6 +11,9 @@ from common.crypto.paillier.keys import generate_key_pair
 from common.crypto.sums.plan import Aggregation, Noise
 from common.crypto.sums.replacement import Coverages, Statistics
 from common.errors import RemoteProtocolError
+from common.exchanges.choice import choice_step
+from common.exchanges.replacement import replacement_step
+from common.exchanges.sums import sum_step
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.privacy.sensitivity import Sensitivity
@@ -19,7 +22,6 @@ from common.schema.codes import Codes
 from common.study.document import Study
 from common.study.members import Member
 from common.study.requests import TableRequest
-from common.study.steps import ChoiceStep, ReplaceStep, SumStep
 
 SCHEMA = Schema.from_toml(
     """
@@ -40,6 +42,13 @@ class LargestOfB:
         return b"chosen"
 
     canonical = b"a fixed word"
+
+    def without_rows(self, source):
+        return b"chosen"
+
+    def check(self, payload):
+        if payload != b"chosen":
+            raise RemoteProtocolError("not a choice")
 
     def links(self, payload):
         return ()
@@ -64,7 +73,7 @@ class EveryKindOfStep:
 
     def step(self):
         if not self.results:
-            return SumStep(
+            return sum_step(
                 name="tables",
                 phase="counting",
                 parties=self.names,
@@ -73,7 +82,7 @@ class EveryKindOfStep:
                 law=DiscreteLaplace(Fraction(8, self.study.epsilon)),  # half of the budget
             )
         if len(self.results) == 1:
-            return ChoiceStep(
+            return choice_step(
                 name="choice",
                 phase="choosing",
                 party=self.names[-1],
@@ -93,7 +102,7 @@ class EveryKindOfStep:
                 law=DiscreteLaplace(Fraction(16)),
             )
         group = self.release.groups[len(self.totals)]
-        return ReplaceStep(
+        return replacement_step(
             name=f"turn {self.turn} group {len(self.totals)}",
             phase="replacing",
             release=self.release,
@@ -143,7 +152,7 @@ class Sums:
         if len(self.results) == self.steps:
             return None
         names = [name for name in self.study.parties if name not in self.missing.union(missing)]
-        return SumStep(
+        return sum_step(
             name=f"tables {len(self.results)}",
             phase="counting",
             parties=tuple(names),

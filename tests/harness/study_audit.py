@@ -29,7 +29,7 @@ from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema.codes import Codes, concatenate
 from common.study.requests import RowsInMemory
-from common.study.sums import read_cells
+from common.study.results import read_cells
 from parley.simulation.in_process import run_study
 from tests.harness.run_script import identities_of, study_of
 

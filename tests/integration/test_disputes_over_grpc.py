@@ -104,7 +104,7 @@ FALSE = (
 def test_an_owner_that_deals_a_bad_box_leaves_and_everyone_is_told(
     started, tmp_path, bad_box, caplog
 ):
-    consortium = started()
+    consortium = started(agreement="hybrid")
     ended = attend_all(consortium)
     assert ended.pop("west") in (StudyState.ABORTED, StudyState.LEFT)
     assert set(ended.values()) == {StudyState.FINISHED}
@@ -128,11 +128,11 @@ def test_an_owner_that_accuses_falsely_leaves_and_everyone_is_told(
     check(consortium, tmp_path, left="east", words=FALSE)
 
 
-@pytest.mark.slow  # and once in many runs it does not come to its end
+@pytest.mark.parametrize("agreement", ["", "hybrid"])
 def test_a_dispute_goes_on_after_every_message_kills_a_party_and_the_curator_restarts(
-    started, tmp_path, bad_box
+    started, tmp_path, bad_box, agreement
 ):
-    consortium = started()
+    consortium = started(agreement=agreement)
     stop, restarts = threading.Event(), []
 
     def restart_now_and_then():

@@ -24,13 +24,13 @@ import pytest
 from common.crypto.key_files import load_identity
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError
+from common.exchanges.replacement import Replacement
+from common.exchanges.setup import needs_key
 from common.methods.registry import methods, run_of
 from common.release.manifest import Signer, SignerRole
 from common.release.verify import verify
 from common.study.document import PROFILES
 from common.study.dry_run import steps_without_rows
-from common.study.steps import ReplaceStep
-from common.study.sums import needs_key
 from curator.publisher import publish
 from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
@@ -210,7 +210,8 @@ def test_the_usual_cells_have_every_value_and_the_papers_own_mode_replaces_noise
         if methods()[cell.method].replaces_noise and cell.profile == "paper":
             study = study_of_cell(cell)
             assert any(
-                isinstance(step, ReplaceStep) for step in steps_without_rows(study, run_of(study))
+                isinstance(step.exchange, Replacement)
+                for step in steps_without_rows(study, run_of(study))
             )
 
 

@@ -30,8 +30,9 @@ LEFT = ("north", "east", "west")
 
 
 @pytest.fixture
-def consortium(tmp_path):
-    made = Consortium(tmp_path, NAMES, aggregation=Aggregation.MASKED, may_miss=1, colluders=1)
+def consortium(tmp_path, request):
+    terms = {"aggregation": Aggregation.MASKED, "may_miss": 1, "colluders": 1}
+    made = Consortium(tmp_path, NAMES, agreement=getattr(request, "param", ""), **terms)
     made.curator.begin = Sums
     for party in made.parties.values():
         party.begin = Sums
@@ -125,6 +126,43 @@ def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_
         record = context.journal.record(consortium.study.digest)
         assert "declared missing" in record.reason
         assert list(context.journal.outbox(consortium.study.digest)) == []
+
+
+@pytest.mark.parametrize("consortium", ["hybrid"], indirect=True)
+@pytest.mark.parametrize(("after", "in_sums"), [(1, 0), (2, 0), (3, 1)])
+def test_the_others_finish_under_a_hybrid_agreement(consortium, after, in_sums):
+    """South vanishes after its seeds, its keys or its words."""
+    ended = run_without_south(consortium, after)
+    assert set(ended.values()) == {StudyState.FINISHED}
+    steps = consortium.curator.outcomes[-1].steps
+    assert [("south" in step.parties) for step in steps] == [n < in_sums for n in range(3)]
+    for name in LEFT:
+        assert spent(consortium.parties[name]) == ["tables 0", "tables 1", "tables 2"]
+
+
+@pytest.mark.parametrize("consortium", ["hybrid"], indirect=True)
+def test_the_others_finish_without_an_owner_that_offered_no_seeds(consortium):
+    """South approved and is gone; the curator restarts before it goes on without south."""
+    parties, study = consortium.parties, consortium.study
+    statement = approval_statement(study=study.digest, party="south")
+    south = parties["south"]
+    with south.dial() as connection:
+        connection.enrol("south", south.identity.public.encoded)
+        connection.approve(study.digest, south.identity.sign(statement))
+    with ThreadPoolExecutor(3) as threads:
+        others = {name: threads.submit(parties[name].attend, study) for name in LEFT}
+        for _ in range(600):
+            if set(consortium.curator.studies.known(study.digest).waiting_for) == {"south"}:
+                break
+            threading.Event().wait(0.05)
+        consortium.curator.restart()
+        declare_south_missing(consortium)
+        assert {each.result(timeout=60) for each in others.values()} == {StudyState.FINISHED}
+    steps = consortium.curator.outcomes[-1].steps
+    assert {step.parties for step in steps} == {LEFT}
+    south.stopping.clear()
+    with south.context() as context:
+        assert list(context.ledger.entries()) == []
 
 
 def declare_south_missing(consortium):

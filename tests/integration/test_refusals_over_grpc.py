@@ -11,7 +11,6 @@ import pytest
 from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError, RemoteProtocolError
 from common.service.process import system_clock
-from common.study.messages import ShareSubmitted
 from common.study.requests import TableRequest
 from common.study.signatures import approval_statement
 from common.wire import codec
@@ -29,6 +28,7 @@ from tests.harness.consortium import (
     finish,
     wrapping,
 )
+from tests.harness.rounds import say
 from tests.harness.small_study import SIZES, EveryKindOfStep
 
 
@@ -154,7 +154,7 @@ def test_a_dead_curator_is_given_up_on_after_a_bounded_number_of_attempts(gather
 
 
 def share(study, step=0, chunk=0):
-    message = ShareSubmitted(study=study.digest, step=step, chunk=chunk, payload=b"x")
+    message = say("masked input", chunk, b"x", study=study.digest, step=step)
     return codec.TO_CURATOR.encode(message)
 
 

@@ -1,16 +1,17 @@
 """Large messages over real gRPC streams, in both directions, cut and resumed."""
 
+import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
 
-from common.study import messages
 from common.wire import codec, strict
 from common.wire.catalogue import ErrorCode, WireError, classify, received
 from common.wire.frames import Assembler, NumberedMessage, split
 from common.wire.tls import SERVER_OPTIONS, channel_options
 from common.wire.v1 import curator_pb2, curator_pb2_grpc
+from tests.harness.rounds import say
 
 STUDY = bytes(range(32))
 
@@ -65,7 +66,7 @@ def stub(servicer):
 
 
 def share(size, chunk=0):
-    message = messages.ShareSubmitted(study=STUDY, step=1, chunk=chunk, payload=bytes(size))
+    message = say("masked input", chunk, bytes(size), study=STUDY, step=1)
     return codec.TO_CURATOR.encode(message)
 
 
@@ -112,3 +113,41 @@ def test_a_gap_is_refused_and_work_goes_on_after_what_was_received(stub, service
         stub.Submit(requests(share(number), number), timeout=60)
     work = stub.Work(curator_pb2.WorkRequest(study=STUDY, received=2), timeout=60)
     assert [response.frame.sequence for response in work] == [3]
+
+
+def http2_frame(kind, payload=b"", *, flags=0):
+    """Return an HTTP/2 frame of the whole connection."""
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + bytes(4) + payload
+
+
+def refuse_streams(listener, refused):
+    """Answer every stream of every connection as a server that stops: it was not looked at."""
+    headers, settings, goaway = 1, 4, 7
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:  # closed: the test is over
+            return
+        with connection, connection.makefile("rb") as stream:
+            stream.read(len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+            connection.sendall(http2_frame(settings))
+            while head := stream.read(9):
+                stream.read(int.from_bytes(head[:3], "big"))
+                if head[3] == headers:
+                    refused.append(head)
+                    connection.sendall(http2_frame(goaway, bytes(8)))  # last stream 0, no error
+                    break
+
+
+def test_a_call_that_a_stopping_server_did_not_take_fails_and_is_not_sent_again():
+    """A call that gRPC sends again by itself may wait for ever; the node tries again anyway."""
+    refused = []
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
+        threads.submit(refuse_streams, listener, refused)
+        target = f"127.0.0.1:{listener.getsockname()[1]}"
+        with grpc.insecure_channel(target, options=channel_options(proxy=None)) as channel:
+            stub = curator_pb2_grpc.CuratorServiceStub(channel)
+            work = stub.Work(curator_pb2.WorkRequest(study=STUDY, received=0), timeout=30)
+            assert refusal_of(lambda: next(work)) is ErrorCode.UNAVAILABLE
+        listener.shutdown(socket.SHUT_RDWR)
+    assert len(refused) == 1

@@ -6,14 +6,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from common.crypto.framing import frame, unframe
 from common.crypto.identities.identity import Identity, LocalParty
+from common.crypto.sums.agreement import SeedExchange
 from common.crypto.sums.masks import PairwiseMasks, partners
+from common.crypto.sums.missing_lists import in_order
 from common.crypto.sums.plan import Aggregation, ContributionSubmitted, Noise, SumPlan
 from common.crypto.sums.recovery import (
     RecoverableCurator,
     RecoverableParty,
     holders_of,
-    in_order,
     threshold_of,
 )
 from common.errors import InputError, RemoteProtocolError
@@ -34,7 +36,7 @@ class NoNoise:
         return 0
 
 
-def plan_of(names, *, may_miss=1, colluders=1, cells=5, law=None, step=0):
+def plan_of(names, *, may_miss=1, colluders=1, cells=5, law=None, step=0, hybrid=False):
     return SumPlan(
         study=bytes(32),
         step=step,
@@ -45,6 +47,7 @@ def plan_of(names, *, may_miss=1, colluders=1, cells=5, law=None, step=0):
         law=law or NoNoise(),
         colluders=colluders,
         may_miss=may_miss,
+        hybrid=hybrid,
         aggregation=Aggregation.MASKED,
     )
 
@@ -82,9 +85,22 @@ def run_recoverable_sum(plan, vectors, members, *, gone, source):
     return curator.total()
 
 
-def members_of(identities, names):
+def members_of(identities, names, *, hybrid=False):
+    """Return each party with its keys; `hybrid` parties exchanged seeds with all others."""
     roster = {name: identities[name].public for name in names}
-    return {name: LocalParty(name=name, identity=identities[name], roster=roster) for name in names}
+    members = {n: LocalParty(name=n, identity=identities[n], roster=roster) for n in names}
+    if not hybrid:
+        return members
+    halves, sealed = {}, {}
+    for name, member in members.items():
+        others = [other for other in names if other != name]
+        halves[name] = SeedExchange(member, bytes(32), others, others)
+        offered = unframe(halves[name].offer(SeededRandomSource(f"seeds of {name}")))
+        sealed |= {(name, other): each for other, each in zip(others, offered, strict=True)}
+    return {
+        name: half.secrets(frame(sealed[other, name] for other in names if other != name))
+        for name, half in halves.items()
+    }
 
 
 def vectors_of(names, cells=5):
@@ -96,7 +112,7 @@ class Table:
 
     def __init__(self, identities, names, **options):
         self.plan, self.names = plan_of(names, **options), tuple(names)
-        self.members = members_of(identities, names)
+        self.members = members_of(identities, names, hybrid=self.plan.hybrid)
         self.source = SeededRandomSource("table")
         self.parties = {
             name: RecoverableParty(self.plan, self.members[name], source=self.source)
@@ -133,13 +149,16 @@ def every_way_to_go(names, most):
                 yield dict(zip(gone, rounds, strict=True))
 
 
+@pytest.mark.parametrize("hybrid", [False, True])
 @pytest.mark.parametrize(
     ("parties", "may_miss", "colluders"), [(3, 1, 0), (4, 1, 1), (5, 2, 0), (6, 2, 1)]
 )
-def test_whoever_is_missing_whenever_the_rest_adds_up(identities, parties, may_miss, colluders):
+def test_whoever_is_missing_whenever_the_rest_adds_up(
+    identities, parties, may_miss, colluders, hybrid
+):
     names = [f"party-{number}" for number in range(parties)]
-    plan = plan_of(names, may_miss=may_miss, colluders=colluders)
-    members, vectors = members_of(identities, names), vectors_of(names)
+    plan = plan_of(names, may_miss=may_miss, colluders=colluders, hybrid=hybrid)
+    members, vectors = members_of(identities, names, hybrid=hybrid), vectors_of(names)
     ways = list(every_way_to_go(names, may_miss))
     for gone in ways[:: 1 if parties < 5 else 5]:
         total = run_recoverable_sum(

@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from common.exchanges.replacement import Replacement
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.study.accounting import account
-from common.study.steps import ReplaceStep, SumStep
 from tests.harness.audit import audit, laplace_log_likelihood_ratio
 from tests.harness.run_script import Driver, study_of
 
@@ -36,11 +36,11 @@ def releases_of(driven):
     running = np.zeros(4, dtype=np.int64)
     seen = []
     for step, result in zip(driven.steps, driven.results, strict=True):
-        if isinstance(step, ReplaceStep):
-            assert step.group.marginals == (PAIR,)
+        if isinstance(step.exchange, Replacement):
+            assert step.exchange.group.marginals == (PAIR,)
             running = running + result
-            seen.append((running, step.release.law.scale))
-        elif isinstance(step, SumStep) and step.phase == "structure update":
+            seen.append((running, step.law.scale))
+        elif step.counts_all and step.phase == "structure update":
             assert step.request.sets == (PAIR,)
             running = running + result  # the curator's total, and what it is made of
             seen.append((result, step.law.scale))

@@ -17,7 +17,7 @@ from common.errors import InputError, PolicyError, RemoteProtocolError
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
-from common.study.steps import ChoiceStep
+from common.study.messages import name_of
 from curator.role import CuratorRole
 from curator.states import Send as SendToParty
 from parley.simulation.in_process import RowsInMemory
@@ -141,8 +141,8 @@ def other_values(value, rng):
 
 
 def test_every_kind_of_message_was_on_its_way(deliveries):
-    kinds = {type(each.message).__name__ for each in deliveries}
-    assert {"StudyOpened", "StepOpened", "ResultPublished", "ShareSubmitted"} <= kinds
+    kinds = {name_of(each.message) for each in deliveries}
+    assert {"StudyOpened", "StepOpened", "ResultPublished", "masked input"} <= kinds
 
 
 def test_every_field_of_every_message_damaged_is_refused_or_means_something(deliveries):
@@ -174,10 +174,11 @@ def choices():
     for method in ("dp-subn", "independent"):
         study = study_of(tables, method=method, epsilon=Fraction(8))
         plan = run_of(study)
-        while not isinstance(step := plan.step(), ChoiceStep):
+        while not (step := plan.step()).choices:
             plan.advance(np.zeros(step.request.cells, np.int64))
-        data = RowsInMemory(tables[step.party])
-        found.append((step.choice, step.choice.run(data, SeededRandomSource(method))))
+        data = RowsInMemory(tables[step.exchange.chooser])
+        choice = step.exchange.choice
+        found.append((choice, choice.run(data, SeededRandomSource(method))))
     return found
 
 

@@ -8,28 +8,24 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from common.crypto.identities.identity import Identity
-from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, Dispute, route_of
+from common.crypto.sums.agreement import seed_statement
+from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, Dispute, Route, route_of
 from common.crypto.sums.shamir import SHARE_BYTES, split
 from common.errors import RemoteProtocolError
+from common.exchanges.recoverable import At, RecoveringParty, Round
 from common.privacy.randomness import SeededRandomSource
 from common.study.messages import (
-    BoxDisputed,
-    BoxJudged,
-    BoxOpened,
-    BoxRefused,
-    KeysDealt,
-    KeysRelayed,
-    ListPublished,
-    ShareSubmitted,
     StepOpened,
     StudyAborted,
 )
-from common.study.sums import read_cells
-from curator.states import State as CuratorState
-from party.states import ChargeBudget, Send, State
+from common.study.results import read_cells
+from common.study.sides import Post
+from common.study.states import State
+from party.states import ChargeBudget, Send
 from tests.harness.roles import party_role
+from tests.harness.rounds import of_round, say
 from tests.harness.small_study import Sums
-from tests.protocol.test_recoverable_sums import plan_of
+from tests.protocol.test_recoverable_sums import members_of, plan_of
 from tests.study.test_missing_parties import NAMES, World
 from tests.study.test_missing_parties import people as people_of_four
 
@@ -51,15 +47,16 @@ class Dishonest(World):
 
     def deliver(self, name, message):
         self.told[name].append(message)
-        if isinstance(message, BoxDisputed) and name in self.silent:
+        if of_round(message, Round.OPEN_BOX) and name in self.silent:
             self.vanished.add(name)
             return
         party = self.parties[name]
-        if isinstance(message, KeysRelayed) and name in self.lies and message.step == 0:
+        keys = of_round(message, Round.SHARE_KEYS) and party.state is State.IN_STEP
+        if keys and name in self.lies and message.step == 0:
             effects = self.lie(name, message)
-        elif isinstance(message, BoxDisputed) and (name, message.receiver) in self.bad:
-            secret = party._recoverable._box_secrets[message.receiver]
-            effects = [party._send(BoxOpened, receiver=message.receiver, secret=secret)]
+        elif of_round(message, Round.OPEN_BOX) and (name, message.payload[0]) in self.bad:
+            receiver = message.payload[0]
+            effects = [said(party, Round.OPEN_BOX, receiver, answer_of(sum_of(party), receiver))]
         else:
             effects = party.receive(message)
         for effect in effects:
@@ -71,25 +68,44 @@ class Dishonest(World):
             self.take(self.curator.receive(name, sent))
 
     def spoilt(self, name, message):
-        if not isinstance(message, KeysDealt) or message.step > 0:
+        side = self.parties[name].side
+        in_a_sum = message.step == 0 and isinstance(side, RecoveringParty)
+        if not of_round(message, Round.SHARE_KEYS) or not in_a_sum:
             return message
-        recoverable = self.parties[name]._recoverable
-        public, rest = message.payload[:KEY_BYTES], message.payload[KEY_BYTES:]
-        boxes = [rest[at : at + BOX_BYTES] for at in range(0, len(rest), BOX_BYTES)]
+        recoverable, (payload,) = side._sum, message.payload
         for place, to in enumerate(recoverable._partners):
+            start = KEY_BYTES + place * BOX_BYTES
+            box, rest = payload[start : start + BOX_BYTES], payload[start + BOX_BYTES :]
             if (name, to) in self.bad:
-                boxes[place] = flipped(recoverable, to, boxes[place])
-        return dataclasses.replace(message, payload=b"".join([public, *boxes]))
+                payload = payload[:start] + flipped(recoverable, to, box) + rest
+        return dataclasses.replace(message, payload=(payload,))
 
     def lie(self, name, message):
         """Accuse a dealer whose box opens, as a dishonest party can."""
         party, dealer = self.parties[name], self.lies[name]
-        recoverable = party._recoverable
-        public, box = recoverable._cut_boxes(message.payload, message.missing)[dealer]
+        recoverable = sum_of(party)
+        missing, relayed = message.payload
+        public, box = recoverable._cut_boxes(relayed, missing)[dealer]
         route = recoverable._from(dealer, public)
         signature = route.accuse(box, recoverable._party.identity)
-        party.state = State.AWAITING_VERDICT
-        return [party._send(BoxRefused, dealer=dealer, signature=signature)]
+        party.side._at = At.BLAME
+        return [said(party, Round.ACCUSE, dealer, signature)]
+
+
+def sum_of(party):
+    """The cryptography of a party's open sum, which a dishonest party has at hand."""
+    return party.side._sum
+
+
+def said(party, name, *payload):
+    return party._send(Post(round=name, payload=payload, of_rows=False))
+
+
+def answer_of(recoverable, receiver):
+    """Return what opens a party's box, as if the receiver had said that the box does not open."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Route, "require_accused", lambda *_, **__: None)
+        return recoverable.open_box(receiver, bytes(64))
 
 
 def flipped(recoverable, to, box):
@@ -103,7 +119,7 @@ def flipped(recoverable, to, box):
 def check_sums(world, inside, names=NAMES):
     """Expect every sum to be over these parties, and each of them to pay for each sum once."""
     assert world.failed is None
-    assert world.curator.state is CuratorState.FINISHED
+    assert world.curator.state is State.FINISHED
     for step, result in zip(world.curator.steps, world.curator.results, strict=True):
         assert step.parties == inside
         assert np.array_equal(read_cells(result, step.cells), world.truth(inside))
@@ -117,8 +133,8 @@ def test_whoever_deals_a_bad_box_to_whomever_leaves_and_the_other_stays(people):
         world = Dishonest(people, bad=[(dealer, receiver)]).run()
         assert world.curator.missing == (dealer,)
         check_sums(world, tuple(name for name in NAMES if name != dealer))
-        ((message, left),) = world.curator.judged
-        assert (message.dealer, message.receiver, left) == (dealer, receiver, dealer)
+        ((facts, _),) = world.curator.judged
+        assert facts == {"step": 0, "dealer": dealer, "receiver": receiver, "left": dealer}
         told = [each for each in world.told[dealer] if isinstance(each, StudyAborted)]
         assert f"that {receiver!r} cannot open, nor can any other" in told[0].reason
 
@@ -131,7 +147,7 @@ def test_a_dealer_that_gives_no_answer_leaves(people):
 
 
 def test_a_dealer_that_vanished_before_it_could_be_asked_leaves(people):
-    gone = {"west": (0, KeysRelayed)}
+    gone = {"west": (0, Round.SHARE_KEYS)}
     world = Dishonest(people, bad=[("west", "east")], gone=gone).run()
     assert world.curator.missing == ("west",)
     check_sums(world, ("north", "east", "south"))
@@ -141,10 +157,10 @@ def test_whoever_accuses_falsely_leaves_and_the_dealer_stays(people):
     for dealer, receiver in itertools.permutations(NAMES, 2):
         world = Dishonest(people, lies=[(dealer, receiver)]).run()
         assert world.curator.missing == (receiver,)
-        assert world.curator.judged[0][1] == receiver
+        assert world.curator.judged[0][0]["left"] == receiver
         check_sums(world, tuple(name for name in NAMES if name != receiver))
-        opened = [each for each in world.told[dealer] if isinstance(each, BoxDisputed)]
-        assert [each.receiver for each in opened] == [receiver]
+        opened = [each for each in world.told[dealer] if of_round(each, Round.OPEN_BOX)]
+        assert [each.payload[0] for each in opened] == [receiver]
         # The sum went on as without any missing party: no step was opened again.
         openings = [m for m in world.told[dealer] if isinstance(m, StepOpened) and m.step == 0]
         assert len(openings) == 1
@@ -180,7 +196,7 @@ def test_a_second_bad_box_after_the_sum_was_begun_again(people):
 
 
 def test_where_no_more_parties_may_go_missing_the_study_ends_by_name(people):
-    gone = {"south": (0, KeysRelayed)}
+    gone = {"south": (0, Round.SHARE_KEYS)}
     world = Dishonest(people, bad=[("west", "east")], gone=gone).run()
     assert world.failed == (
         "party 'west' dealt a box of key shares in step 0 that 'east' cannot open, nor can any "
@@ -190,7 +206,7 @@ def test_where_no_more_parties_may_go_missing_the_study_ends_by_name(people):
 
 def test_an_accuser_that_leaves_before_the_verdict_takes_its_accusation_along(people):
     world = Dishonest(people, lies=[("west", "east")])
-    world.run(lambda name, m: isinstance(m, BoxDisputed))
+    world.run(lambda name, m: of_round(m, Round.OPEN_BOX))
     world.take(world.curator.declare_missing("east"))
     world.vanished.add("east")
     world.run()
@@ -200,37 +216,39 @@ def test_an_accuser_that_leaves_before_the_verdict_takes_its_accusation_along(pe
 def at_dispute(people, **options):
     """A study in which east is about to hear that its box is disputed by west, which lies."""
     world = Dishonest(people, lies=[("east", "west")], **options)
-    world.run(lambda name, m: isinstance(m, BoxDisputed))
-    return world, next(m for _, m in world.waiting if isinstance(m, BoxDisputed))
+    world.run(lambda name, m: of_round(m, Round.OPEN_BOX))
+    return world, next(m for _, m in world.waiting if of_round(m, Round.OPEN_BOX))
 
 
 def test_an_honest_dealer_opens_no_box_that_its_receiver_did_not_dispute(people):
     """A lying curator gets no share that it could not have from the receiver itself."""
     world, disputed = at_dispute(people)
     east = world.parties["east"]
+    _, signature = disputed.payload
     for wrong in (
-        {"receiver": "north"},  # with west's signature
-        {"receiver": "east"},
-        {"receiver": "nobody"},
-        {"signature": bytes(64)},
+        ("north", signature),  # which is west's
+        ("east", signature),
+        ("nobody", signature),
+        ("west", bytes(64)),
+        (signature, "west"),
     ):
         with pytest.raises(RemoteProtocolError):
-            east.receive(dataclasses.replace(disputed, **wrong))
+            east.receive(dataclasses.replace(disputed, payload=wrong))
     (effect,) = east.receive(disputed)
-    assert isinstance(effect.message, BoxOpened)
+    assert of_round(effect.message, Round.OPEN_BOX)
     assert east.receive(disputed) == []  # it is answered once
 
 
 def test_an_opened_box_opens_no_other(people):
     world, disputed = at_dispute(people)
-    east = world.parties["east"]._recoverable
-    secret = east.open_box("west", disputed.signature)
+    east = sum_of(world.parties["east"])
+    secret = east.open_box(*disputed.payload)
     for name in ("north", "south"):
         route = east._to(name)
         assert (
             route.at_fault(east._dealt_box(name), secret=secret) == "east"
         )  # it fits no other box
-    others = [secret == east._box_secrets[name] for name in ("north", "south")]
+    others = [secret.startswith(east._box_secrets[name]) for name in ("north", "south")]
     assert others == [False, False]
 
 
@@ -238,32 +256,32 @@ def test_an_accusation_of_a_box_that_is_not_there_or_of_another_sum_is_refused(p
     world, _ = at_dispute(people)
     curator, study = world.curator, world.study.digest
     lies = Dishonest(people, lies=[("east", "west")])
-    lies.run(lambda name, m: name == "north" and isinstance(m, KeysRelayed))
+    lies.run(lambda name, m: name == "north" and of_round(m, Round.SHARE_KEYS))
     for dealer in ("north", "nobody", "south"):
-        accused = BoxRefused(study=study, step=0, dealer=dealer, signature=bytes(64))
+        accused = say(Round.ACCUSE, dealer, bytes(64), study=study)
         with pytest.raises(RemoteProtocolError):
             lies.curator.receive("south", accused)
-    assert curator.state is CuratorState.AWAITING_OPENINGS
+    assert curator.side.awaits == (Round.OPEN_BOX,)
     with pytest.raises(RemoteProtocolError, match="is not expected"):
-        curator.receive("north", BoxRefused(study=study, step=0, dealer="e", signature=bytes(64)))
+        curator.receive("north", say(Round.ACCUSE, "e", bytes(64), study=study))
 
 
 def test_who_sent_words_or_accused_before_cannot_accuse(people):
     world = Dishonest(people, lies=[("east", "west")])
-    world.run(lambda name, m: name == "north" and isinstance(m, KeysRelayed))
+    world.run(lambda name, m: name == "north" and of_round(m, Round.SHARE_KEYS))
     accused = {}
     for name in ("north", "west"):
-        keys = next(m for to, m in world.waiting if to == name and isinstance(m, KeysRelayed))
+        keys = next(m for to, m in world.waiting if to == name and of_round(m, Round.SHARE_KEYS))
         world.lies[name] = "east"
         accused[name] = world.lie(name, keys)[0].message
     world.take(world.curator.receive("west", accused["west"]))
     assert world.curator.receive("west", accused["west"]) == []  # the same again: nothing
-    again = dataclasses.replace(accused["west"], dealer="north")
+    again = dataclasses.replace(accused["west"], payload=("north", accused["west"].payload[1]))
     with pytest.raises(RemoteProtocolError):
         world.curator.receive("west", again)
     del world.lies["north"], world.lies["west"]
-    world.parties["north"].state = State.AWAITING_KEYS
-    keys = next(m for to, m in world.waiting if to == "north" and isinstance(m, KeysRelayed))
+    world.parties["north"].side._at = At.SHARING_KEYS
+    keys = next(m for to, m in world.waiting if to == "north" and of_round(m, Round.SHARE_KEYS))
     world.deliver("north", keys)  # its words are in
     with pytest.raises(RemoteProtocolError, match="not expected here"):
         world.curator.receive("north", accused["north"])
@@ -272,9 +290,7 @@ def test_who_sent_words_or_accused_before_cannot_accuse(people):
 def test_answers_that_were_not_asked_for_are_refused(people):
     world, _ = at_dispute(people)
     for sender, receiver in (("north", "west"), ("east", "north"), ("west", "east")):
-        answer = BoxOpened(
-            study=world.study.digest, step=0, receiver=receiver, secret=bytes(range(32))
-        )
+        answer = say(Round.OPEN_BOX, receiver, bytes(range(32)), study=world.study.digest)
         with pytest.raises(RemoteProtocolError):
             world.curator.receive(sender, answer)
     world.run()
@@ -283,15 +299,15 @@ def test_answers_that_were_not_asked_for_are_refused(people):
 
 def test_a_box_that_the_curator_changed_is_not_blamed_on_its_dealer(people):
     world = World(people)
-    world.run(lambda name, m: name == "east" and isinstance(m, KeysRelayed))
-    honest = next(m for to, m in world.waiting if to == "east" and isinstance(m, KeysRelayed))
+    world.run(lambda name, m: name == "east" and of_round(m, Round.SHARE_KEYS))
+    honest = next(m for to, m in world.waiting if to == "east" and of_round(m, Round.SHARE_KEYS))
     size = KEY_BYTES + BOX_BYTES
     for place in range(0, 3 * size, 7):  # in keys, boxes and signatures
-        changed = bytearray(honest.payload)
-        changed[place] ^= 1
+        missing, payload = honest.payload
+        changed = dataclasses.replace(honest, payload=(missing, _flip(payload, place)))
         with pytest.raises(RemoteProtocolError, match="its signature is wrong"):
-            world.parties["east"].receive(dataclasses.replace(honest, payload=bytes(changed)))
-    assert world.parties["east"].state is State.AWAITING_KEYS
+            world.parties["east"].receive(changed)
+    assert world.parties["east"].side.awaits == (Round.SHARE_KEYS,)
 
 
 def test_a_box_without_its_dealers_signature_is_refused_by_the_curator(people):
@@ -300,51 +316,54 @@ def test_a_box_without_its_dealers_signature_is_refused_by_the_curator(people):
     (effect,) = world.parties["west"].receive(
         next(m for to, m in world.waiting if to == "west" and isinstance(m, StepOpened))
     )
-    dealt = effect.message
-    for place in (0, KEY_BYTES, KEY_BYTES + 40, len(dealt.payload) - 1):
-        changed = bytearray(dealt.payload)
-        changed[place] ^= 1
+    (dealt,) = effect.message.payload
+    for place in (0, KEY_BYTES, KEY_BYTES + 40, KEY_BYTES + 3 * BOX_BYTES - 1):
+        changed = dataclasses.replace(effect.message, payload=(_flip(dealt, place),))
         with pytest.raises(RemoteProtocolError, match="from 'west' to"):
-            world.curator.receive("west", dataclasses.replace(dealt, payload=bytes(changed)))
-    low = bytes(KEY_BYTES) + dealt.payload[KEY_BYTES:]
+            world.curator.receive("west", changed)
+    low = bytes(KEY_BYTES) + dealt[KEY_BYTES:]
     with pytest.raises(RemoteProtocolError, match="low order"):
-        world.curator.receive("west", dataclasses.replace(dealt, payload=low))
+        world.curator.receive("west", dataclasses.replace(effect.message, payload=(low,)))
 
 
 def test_a_curator_that_judges_wrongly_is_refused(people):
     world = Dishonest(people, bad=[("west", "east")])
-    world.run(lambda name, m: name == "north" and isinstance(m, BoxJudged))
-    judged = next(m for to, m in world.waiting if to == "north" and isinstance(m, BoxJudged))
+    world.run(lambda name, m: name == "north" and of_round(m, Round.JUDGE))
+    judged = next(m for to, m in world.waiting if to == "north" and of_round(m, Round.JUDGE))
     north = world.parties["north"]
+    dealer, receiver, evidence, *proof = judged.payload
+    signature, secret = proof
     for wrong in (
-        {"dealer": "south"},
-        {"receiver": "south"},
-        {"dealer": "nobody"},
-        {"signature": bytes(64)},
-        {"evidence": judged.evidence[:-1]},
+        ("south", receiver, evidence, *proof),
+        (dealer, "south", evidence, *proof),
+        ("nobody", receiver, evidence, *proof),
+        (dealer, receiver, evidence, bytes(64), secret),
+        (dealer, receiver, evidence[:-1], signature, secret),
+        (dealer, receiver, evidence, signature),
     ):
         with pytest.raises(RemoteProtocolError):
-            north.receive(dataclasses.replace(judged, **wrong))
+            north.receive(dataclasses.replace(judged, payload=wrong))
     north.receive(judged)
     opened = next(m for to, m in world.waiting if to == "north" and isinstance(m, StepOpened))
     for missing in ((), ("east",), ("south",)):  # keeps the one at fault
         with pytest.raises(RemoteProtocolError):
             north.receive(dataclasses.replace(opened, missing=missing))
     with pytest.raises(RemoteProtocolError, match="goes on with west, which is at fault"):
-        north.receive(ListPublished(study=world.study.digest, step=0, missing=()))
+        north.receive(say(Round.CONSISTENCY_CHECK, (), study=world.study.digest))
     world.run()
     check_sums(world, ("north", "east", "south"))
 
 
 def test_a_sum_is_not_begun_again_with_the_same_parties_or_after_a_signature(people):
     world = World(people)
-    world.run(lambda name, m: name == "north" and isinstance(m, ListPublished))
+    world.run(lambda name, m: name == "north" and of_round(m, Round.CONSISTENCY_CHECK))
     north = world.parties["north"]
     first = next(m for m in world.told["north"] if isinstance(m, StepOpened))
     again = dataclasses.replace(first, opening=b"again")
     with pytest.raises(RemoteProtocolError, match="the same parties are in it"):
         north.receive(again)
-    listed = next(m for to, m in world.waiting if to == "north" and isinstance(m, ListPublished))
+    check = Round.CONSISTENCY_CHECK
+    listed = next(m for to, m in world.waiting if to == "north" and of_round(m, check))
     north.receive(listed)
     without = dataclasses.replace(first, missing=("west",))
     with pytest.raises(RemoteProtocolError, match="StepOpened is not expected"):
@@ -354,7 +373,8 @@ def test_a_sum_is_not_begun_again_with_the_same_parties_or_after_a_signature(peo
 def test_words_of_a_sum_that_is_begun_again_share_no_mask_with_the_first(people):
     """Both words of a party are uniform to whoever lacks its own mask: no cell repeats."""
     world = Dishonest(people, bad=[("west", "east")]).run()
-    words = [m.payload for m in world.sent["north"] if isinstance(m, ShareSubmitted) and not m.step]
+    sent = [m for m in world.sent["north"] if of_round(m, Round.MASKED_INPUT) and not m.step]
+    words = [message.payload[1] for message in sent]
     first, second = (np.frombuffer(payload[-8 * 5 :], dtype="<u8") for payload in words)
     assert not np.any(first == second)
     assert len({int(each) for each in first - second}) == len(first)
@@ -364,8 +384,8 @@ def test_a_party_that_was_killed_comes_back_to_the_same_accusation(people):
     """A replay of what it received gives the same bytes, and so does the dealer's answer."""
     world = Dishonest(people, bad=[("west", "east")]).run()
     lying = Dishonest(people, lies=[("west", "east")]).run()
-    for party_of, name, kind in ((world, "east", BoxRefused), (lying, "west", BoxOpened)):
-        rows, identities = people
+    for party_of, name, kind in ((world, "east", Round.ACCUSE), (lying, "west", Round.OPEN_BOX)):
+        rows, identities, _ = people
         again = party_role(party_of.study, Sums, name, identities[name], rows[name])
         answers = [
             effect.message
@@ -373,43 +393,107 @@ def test_a_party_that_was_killed_comes_back_to_the_same_accusation(people):
             for effect in again.receive(message)
             if isinstance(effect, Send)
         ]
-        assert answers == party_of.sent[name]
-        assert any(isinstance(answer, kind) for answer in answers)
+        seeds = bool(party_of.study.agreement)  # are in envelopes, which differ
+        assert answers[seeds:] == party_of.sent[name][seeds:]
+        assert any(of_round(answer, kind) for answer in answers)
         assert again.state is party_of.parties[name].state
 
 
-def test_the_verdict_is_the_receivers_own_attempt_whichever_byte_is_wrong():
-    """Every byte of a box, changed by a dealer that signs it: both sides agree on every one."""
-    plan = plan_of(("one", "two", "three"), colluders=0)
-    one, two = (Identity.generate(SeededRandomSource(name)) for name in ("one", "two"))
-    roster, source = {"one": one.public, "two": two.public}, SeededRandomSource("boxes")
-    secret = source.random_bytes(32)
-    route = route_of(plan, roster, source.random_bytes(32), dealer="one", receiver="two")
-    shares = split(source.random_bytes(32), holders=2, threshold=2, source=source)
-    good = route.seal(shares, secret=secret, signer=one)
-    assert route.open(good, two) == tuple(shares)
-    low = bytes(KEY_BYTES) + good[KEY_BYTES:_SEALED]
-    wrong = [_flip(good[:_SEALED], at) for at in range(_SEALED)]
-    too_large = X25519PrivateKey.from_private_bytes(secret).exchange(two.public.agreement_key)
-    cipher = route._cipher(good[:KEY_BYTES], too_large)
-    beyond = good[:KEY_BYTES] + cipher.encrypt(bytes(12), b"\xff" * 66, route.public)
-    for sealed in (good[:_SEALED], low, beyond, *wrong):
-        box = sealed + one.sign(route._statement("share box", sealed))
+class Pair:
+    """A dealer, a receiver, and a good box between them."""
+
+    def __init__(self, *, hybrid):
+        self.plan = plan_of(("one", "two", "three"), colluders=0, hybrid=hybrid)
+        people = {name: Identity.generate(SeededRandomSource(name)) for name in self.plan.parties}
+        members = members_of(people, self.plan.parties, hybrid=hybrid)
+        self.dealer, self.receiver = people["one"], people["two"]
+        self.roster, source = members["one"].roster, SeededRandomSource("boxes")
+        self.secret = source.random_bytes(32)
+        self.route = route_of(
+            self.plan, self.roster, source.random_bytes(32), dealer="one", receiver="two"
+        )
+        self.shares = tuple(split(source.random_bytes(32), holders=2, threshold=2, source=source))
+        self.sealing = members["one"].seeds_with("two") if hybrid else None
+        self.opening = members["two"].seeds_with("one") if hybrid else None
+        self.answer = self.secret
+        if self.sealing is not None:
+            self.answer += self.sealing.sealing + self.sealing.signature
+
+    def box(self, seeds=None):
+        """Return a box with good shares, sealed under the seed of the two or another."""
+        seeds = seeds or self.sealing
+        return self.route.seal(self.shares, secret=self.secret, signer=self.dealer, seeds=seeds)
+
+    def opens(self, box):
+        return self.route.open(box, self.receiver, seeds=self.opening) is not None
+
+    def at_fault(self, box, answer=None):
+        """Return who is at fault if the receiver accuses and the dealer answers."""
         dispute = Dispute(
             dealer="one",
             receiver="two",
-            evidence=route.public + box,
-            signature=route.accuse(box, two),
-            secret=secret,
+            evidence=self.route.public + box,
+            signature=self.route.accuse(box, self.receiver),
+            secret=self.answer if answer is None else answer,
         )
-        opens = route.open(box, two) is not None
-        assert opens == (sealed == good[:_SEALED])
-        assert dispute.at_fault(plan, roster) == ("two" if opens else "one")
-    other = dataclasses.replace(dispute, evidence=route.public + good, secret=bytes(range(32)))
+        return dispute.at_fault(self.plan, self.roster)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_the_verdict_is_the_receivers_own_attempt_whichever_byte_is_wrong(hybrid):
+    """Every byte of a box, changed by a dealer that signs it: both sides agree on every one."""
+    pair = Pair(hybrid=hybrid)
+    route, good = pair.route, pair.box()
+    assert route.open(good, pair.receiver, seeds=pair.opening) == pair.shares
+    low = bytes(KEY_BYTES) + good[KEY_BYTES:_SEALED]
+    wrong = [_flip(good[:_SEALED], at) for at in range(_SEALED)]
+    own = X25519PrivateKey.from_private_bytes(pair.secret)
+    agreed = own.exchange(pair.receiver.public.agreement_key)
+    cipher = route._cipher(good[:KEY_BYTES], agreed, pair.answer[32:64])
+    beyond = good[:KEY_BYTES] + cipher.encrypt(bytes(12), b"\xff" * 66, route.public)
+    for sealed in (good[:_SEALED], low, beyond, *wrong):
+        box = sealed + pair.dealer.sign(route._statement("share box", sealed))
+        assert pair.opens(box) == (sealed == good[:_SEALED])
+        assert pair.at_fault(box) == ("two" if pair.opens(box) else "one")
+    # A dealer that does not answer for the box that it dealt is at fault.
+    assert pair.at_fault(good, bytes(range(32)) + pair.answer[32:]) == "one"
+    dispute = Dispute(
+        dealer="one", receiver="two", evidence=route.public + good, signature=bytes(64),
+        secret=pair.answer,
+    )  # fmt: skip
     with pytest.raises(RemoteProtocolError, match="'two' did not sign"):
-        other.at_fault(plan, roster)
-    accused = dataclasses.replace(other, signature=route.accuse(good, two))
-    assert accused.at_fault(plan, roster) == "one"  # it does not answer for the box it dealt
+        dispute.at_fault(pair.plan, pair.roster)
+
+
+def test_no_seed_but_the_receivers_own_is_an_answer():
+    """A dealer seals a box under another seed, or none, and answers with what opens it."""
+    pair = Pair(hybrid=True)
+    seeds, secret, study = pair.sealing, pair.secret, pair.plan.study
+    dealer, receiver = pair.dealer.public, pair.receiver.public
+    invented = bytes(range(32))
+
+    def signed(by, *ends, seed=invented, of=study):
+        return by.sign(seed_statement(of, *ends, seed))
+
+    for signature in (
+        seeds.signature,  # under the right seed
+        signed(pair.dealer, receiver, dealer),
+        signed(pair.dealer, dealer, receiver),
+        signed(pair.receiver, receiver, dealer, of=bytes([1]) * 32),  # of another study
+        signed(pair.receiver, receiver, receiver),  # for another dealer
+        signed(pair.receiver, receiver, dealer, seed=bytes(32)),
+        bytes(64),
+    ):
+        other = dataclasses.replace(seeds, sealing=invented, signature=signature)
+        box = pair.box(other)
+        assert not pair.opens(box)
+        assert pair.at_fault(box, secret + invented + signature) == "one"
+        assert pair.at_fault(box) == "one", "nor with the right seed"
+    plain = dataclasses.replace(seeds, sealing=b"")
+    assert not pair.opens(pair.box(plain))
+    for answer in (secret, secret + seeds.signature, pair.answer, pair.answer[:-1], b""):
+        assert pair.at_fault(pair.box(plain), answer) == "one"
+    assert pair.at_fault(pair.box()) == "two", "who accuses a good box leaves"
 
 
 def _flip(data, at):

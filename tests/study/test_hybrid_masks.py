@@ -8,21 +8,14 @@ import pytest
 
 from common.crypto.framing import frame, unframe
 from common.errors import RemoteProtocolError
+from common.exchanges.recoverable import Round
 from common.privacy.randomness import SeededRandomSource
-from common.study.messages import (
-    EnvelopePosted,
-    EnvelopeRelayed,
-    KeysDealt,
-    KeysRelayed,
-    StepOpened,
-    StudyOpened,
-    message_bytes,
-)
-from curator import role as curator_side
+from common.study.messages import StepOpened, StudyOpened, message_bytes
+from common.study.states import State
 from curator.states import Send
 from parley.simulation.in_process import run_study
-from party import role as party_side
 from tests.harness import roles
+from tests.harness.rounds import moment, say
 from tests.harness.small_study import EveryKindOfStep, make_study
 
 NAMES = ("north", "east", "south")
@@ -59,14 +52,14 @@ def relays(curator, sent):
 
 def test_the_last_party_s_seeds_open_the_first_step(begun):
     curator, parties, sent = begun
-    assert {type(message) for message in sent.values()} == {KeysDealt}
+    assert {moment(message) for message in sent.values()} == {Round.SHARE_KEYS}
     assert set(curator.waiting_for) == set(NAMES)
     for name, messages in relays(curator, sent).items():
         keys, step = messages
-        assert (type(keys), type(step)) == (KeysRelayed, StepOpened)
+        assert (moment(keys), moment(step)) == (Round.SHARE_KEYS, StepOpened)
         assert parties[name].receive(keys) == []
         assert parties[name].receive(keys) == [], "a repeated message changes nothing"
-        assert parties[name].state is party_side.State.AWAITING_STEP
+        assert parties[name].side.done
         assert parties[name].receive(step)
 
 
@@ -87,10 +80,10 @@ def test_sums_are_the_same_under_either_agreement(identities, tables, rows):
 def test_a_curator_cannot_change_or_swap_seeds(begun, study):
     curator, parties, sent = begun
     keys = relays(curator, sent)["south"][0]
-    north, east = unframe(keys.payload)
+    north, east = unframe(keys.payload[1])
     flipped = bytes([*north[:-1], north[-1] ^ 1])
     for wrong in ([flipped, east], [east, north], [north, north], [north], []):
-        message = replace(keys, payload=frame(wrong))
+        message = replace(keys, payload=((), frame(wrong)))
         with pytest.raises(RemoteProtocolError):
             parties["south"].receive(message)
     assert parties["south"].receive(keys) == [], "the right ones are still taken"
@@ -99,26 +92,26 @@ def test_a_curator_cannot_change_or_swap_seeds(begun, study):
 def test_a_party_answers_nothing_before_it_has_its_seeds(begun, study):
     curator, parties, sent = begun
     step = relays(curator, sent)["north"][1]
-    envelope = EnvelopeRelayed(study=study.digest, step=0, sender="north", envelope=b"x")
+    envelope = say("envelope", b"x", study=study.digest, peer="north")
     for message in (step, envelope):
-        with pytest.raises(RemoteProtocolError, match=r"not expected|no permutation"):
+        with pytest.raises(RemoteProtocolError, match="not expected"):
             parties["east"].receive(message)
 
 
 def test_the_curator_takes_each_party_s_seeds_once_and_nothing_else(begun, study):
     curator, _, sent = begun
-    posted = EnvelopePosted(study=study.digest, step=0, recipient="east", envelope=b"x")
-    with pytest.raises(RemoteProtocolError, match="proposes a permutation seed"):
+    posted = say("envelope", b"x", study=study.digest, peer="east")
+    with pytest.raises(RemoteProtocolError, match="envelope of 'north' is not expected"):
         curator.receive("north", posted)
-    dealt = partial(KeysDealt, study=study.digest, step=0)
+    dealt = partial(say, Round.SHARE_KEYS, study=study.digest)
     for payload in (b"", b"x", frame([b"one"])):
         with pytest.raises(RemoteProtocolError, match="expected 2 sealed envelopes"):
-            curator.receive("north", dealt(payload=payload))
+            curator.receive("north", dealt(payload))
     assert curator.receive("north", sent["north"]) == []
     assert curator.receive("north", sent["north"]) == [], "a repeated message changes nothing"
     with pytest.raises(RemoteProtocolError, match="'north' dealt the seeds of this study before"):
-        curator.receive("north", dealt(payload=frame([b"one", b"two"])))
-    assert curator.state is curator_side.State.AWAITING_SEEDS
+        curator.receive("north", dealt(frame([b"one", b"two"])))
+    assert curator.state is State.SETTING_UP
     assert set(curator.waiting_for) == {"east", "south"}
 
 
@@ -127,7 +120,7 @@ def test_other_studies_know_no_seeds_of_masks(identities, tables, rows):
     curator, parties = roles.make_roles(study, EveryKindOfStep, identities, tables)
     opened, step = (effect.message for effect in curator.start() if effect.to == "north")
     assert parties["north"].receive(opened) == []
-    keys = KeysRelayed(study=study.digest, step=0, missing=(), payload=b"")
+    keys = say(Round.SHARE_KEYS, (), b"", study=study.digest)
     with pytest.raises(RemoteProtocolError, match="not expected"):
         parties["north"].receive(keys)
     assert message_bytes(step)

@@ -12,34 +12,24 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
 from common.study.history import History
 from common.study.messages import (
-    ChoiceSubmitted,
-    EnvelopePosted,
-    EnvelopeRelayed,
     PartyRefused,
     ResultPublished,
-    ShareSubmitted,
     StepOpened,
     StudyAborted,
     StudyFinished,
     StudyOpened,
 )
+from common.study.results import encode_cells
+from common.study.states import TRANSITIONS, If, State
 from common.study.steps import step_digest
-from common.study.sums import encode_result
-from curator import states as curator_states
 from curator.states import Fail, Send
 from parley.simulation.in_process import run_study
-from party import states as party_states
 from party.states import ChargeBudget
 from tests.harness import roles
+from tests.harness.rounds import say
 from tests.harness.small_study import EveryKindOfStep, make_study
 
 NAMES = ("north", "east", "south")
-RECOVERING = (
-    party_states.State.AWAITING_KEYS,
-    party_states.State.AWAITING_LIST,
-    party_states.State.AWAITING_VERDICT,
-    party_states.State.AWAITING_SIGNATURES,
-)
 LARGE = Fraction(10**6)  # next to no noise: sums must come out right
 
 
@@ -122,24 +112,23 @@ def opened(study, plan, number=0, *, key=b"", results=()):
     )
 
 
-# Those of sums that may miss parties are in test_missing_parties.py.
-PARTY_STATES = [state for state in party_states.State if state not in RECOVERING]
-TO_PARTY = [StudyOpened, StepOpened, EnvelopeRelayed, ResultPublished, StudyFinished, StudyAborted]
+# The rounds of sums that may miss parties are in test_missing_parties.py.
+TO_PARTY = (StudyOpened, StepOpened, "envelope", ResultPublished, StudyFinished, StudyAborted)
 
 
 def party_in(state, study, identities, tables, key=b"", name="north"):
     """A party that came to this state by messages an honest curator sends."""
     party = new_party(study, identities, tables, name)
     plan = EveryKindOfStep(study)
-    if state is not party_states.State.AWAITING_STUDY:
+    if state is not State.NOT_OPEN:
         party.receive(StudyOpened(study=study.digest, public_key=key))
-    if state is party_states.State.IN_STEP:
+    if state in (State.IN_STEP, State.BETWEEN_STEPS):
         party.receive(opened(study, plan))
-    if state is party_states.State.FINISHED:
+    if state is State.BETWEEN_STEPS:
+        party.receive(ResultPublished(study=study.digest, step=0, result=bytes(8)))
+    if state in (State.FINISHED, State.ABORTED):
         party.receive(StudyAborted(study=study.digest, reason="x"))
-        party.state = party_states.State.FINISHED
-    if state is party_states.State.ABORTED:
-        party.receive(StudyAborted(study=study.digest, reason="x"))
+        party.state = state
     assert party.state is state
     return party
 
@@ -148,9 +137,7 @@ def message_of(kind, study, key=b""):
     return {
         StudyOpened: lambda: StudyOpened(study=study.digest, public_key=key),
         StepOpened: lambda: opened(study, EveryKindOfStep(study)),
-        EnvelopeRelayed: lambda: EnvelopeRelayed(
-            study=study.digest, step=0, sender="east", envelope=b"sealed"
-        ),
+        "envelope": lambda: say("envelope", b"sealed", study=study.digest, peer="east"),
         ResultPublished: lambda: ResultPublished(study=study.digest, step=0, result=bytes(8)),
         StudyFinished: lambda: StudyFinished(study=study.digest),
         StudyAborted: lambda: StudyAborted(study=study.digest, reason="another reason"),
@@ -158,73 +145,96 @@ def message_of(kind, study, key=b""):
 
 
 @pytest.mark.parametrize("kind", TO_PARTY)
-@pytest.mark.parametrize("state", PARTY_STATES)
-def test_every_message_in_every_state_of_a_party(
-    state, kind, masked_study, one_share_study, identities, tables, paillier_key
-):
-    study, key, name = masked_study, b"", "north"
-    if state is party_states.State.AWAITING_SEED:
-        study, key = one_share_study, paillier_key.public_key.to_bytes()
-        name = "south"
-    party = party_in(state, study, identities, tables, key, name)
-    message = message_of(kind, study, key)
-    accepted = kind in party_states.ALLOWED[state]
-    # Allowed by the table, yet refused for what they say here: no ring in a masked study, and no
-    # end before the last step.
-    accepted = accepted and kind not in (EnvelopeRelayed, StudyFinished)
+@pytest.mark.parametrize("state", State)
+def test_every_message_in_every_state_of_a_party(state, kind, masked_study, identities, tables):
+    party = party_in(state, masked_study, identities, tables)
+    message = message_of(kind, masked_study)
     seen_before = {
-        party_states.State.AWAITING_STUDY: (),
-        party_states.State.IN_STEP: (StudyOpened, StepOpened),
+        State.NOT_OPEN: (),
+        State.IN_STEP: (StudyOpened, StepOpened),
+        State.BETWEEN_STEPS: (StudyOpened, StepOpened, ResultPublished),
     }.get(state, (StudyOpened,))
-    if accepted:
-        party.receive(message)
-        assert party.state is not state
-    elif kind in seen_before:
+    transition = TRANSITIONS[state].get(type(message))
+    # Allowed by the table, yet refused for what they say here: no ring in a masked study, no step
+    # that is begun again, and no end before the last step.
+    refused = ("envelope", StudyFinished, *([StepOpened] if state is State.IN_STEP else []))
+    if kind in seen_before:
         assert party.receive(message) == []
         assert party.state is state
-    else:
+    elif transition is None or kind in refused:
         with pytest.raises(RemoteProtocolError):
             party.receive(message)
         assert party.state is state
+    else:
+        party.receive(message)
+        assert party.state is transition.to is not state
 
 
-CURATOR_STATES = list(curator_states.State)
-TO_CURATOR = [EnvelopePosted, ShareSubmitted, ChoiceSubmitted, PartyRefused]
+def test_a_party_without_its_seed_takes_no_step_and_no_end(
+    one_share_study, identities, tables, paillier_key
+):
+    key = paillier_key.public_key.to_bytes()
+    south = party_in(State.SETTING_UP, one_share_study, identities, tables, key, "south")
+    for kind in (StepOpened, ResultPublished, StudyFinished):
+        with pytest.raises(RemoteProtocolError, match="not expected: this party is waiting"):
+            south.receive(message_of(kind, one_share_study, key))
+    assert south.state is State.SETTING_UP
+    north = party_in(State.SETTING_UP, one_share_study, identities, tables, key, "north")
+    assert north.side.done, "the first party proposes the seed"
 
 
-@pytest.mark.parametrize("kind", TO_CURATOR)
-@pytest.mark.parametrize("state", CURATOR_STATES)
-def test_every_message_in_every_state_of_the_curator(state, kind, masked_study):
+def test_every_state_is_in_the_table_and_every_transition_leads_to_one():
+    assert set(TRANSITIONS) == set(State)
+    led_to = {each.to for moves in TRANSITIONS.values() for each in moves.values()}
+    assert led_to == set(State) - {State.NOT_OPEN}
+    conditions = {each.condition for moves in TRANSITIONS.values() for each in moves.values()}
+    assert conditions == set(If)
+    assert not TRANSITIONS[State.FINISHED]
+    assert not TRANSITIONS[State.ABORTED]
+
+
+@pytest.mark.parametrize("name", ["envelope", "masked input", "choice", "refusal"])
+@pytest.mark.parametrize("state", State)
+def test_every_message_in_every_state_of_the_curator(state, name, masked_study):
     curator = new_curator(masked_study)
-    if state is not curator_states.State.AWAITING_START:
+    if state is not State.NOT_OPEN:
         curator.start()
         curator.state = state
     digest = masked_study.digest
     message = {
-        EnvelopePosted: EnvelopePosted(study=digest, step=0, recipient="south", envelope=b"e"),
-        ShareSubmitted: ShareSubmitted(study=digest, step=0, chunk=0, payload=b"short"),
-        ChoiceSubmitted: ChoiceSubmitted(study=digest, step=0, payload=b"chosen"),
-        PartyRefused: PartyRefused(study=digest, step=0, reason="no"),
-    }[kind]
-    relays = kind is EnvelopePosted and state is curator_states.State.COLLECTING
-    ends = kind is PartyRefused and kind in curator_states.ALLOWED[state]
-    if relays:
-        (effect,) = curator.receive("east", message)
-        assert isinstance(effect, Send)
-        assert effect.to == "south"
-        assert effect.message.sender == "east"
-    elif ends:
+        "envelope": say("envelope", b"e", study=digest, peer="south"),
+        "masked input": say("masked input", 0, b"short", study=digest),
+        "choice": say("choice", b"chosen", study=digest),
+        "refusal": PartyRefused(study=digest, step=0, reason="no"),
+    }[name]
+    if name == "refusal" and PartyRefused in TRANSITIONS[state]:
         effects = curator.receive("east", message)
         assert isinstance(effects[-1], Fail)
-        assert curator.state is curator_states.State.FAILED
+        assert curator.state is State.ABORTED
     else:
         with pytest.raises(RemoteProtocolError):
             curator.receive("east", message)
         assert curator.state is state
 
 
+def test_the_curator_relays_along_the_ring_and_nowhere_else(identities, rows, paillier_key):
+    study = make_study(identities, rows, aggregation=Aggregation.PAILLIER)
+    curator = roles.curator_role(study, EveryKindOfStep, key=paillier_key)
+    curator.start()
+    assert curator.waiting_for == ("north",)
+    for sender, peer in (("north", "south"), ("east", "north"), ("south", "north")):
+        with pytest.raises(RemoteProtocolError, match="the ring does not expect"):
+            curator.receive(sender, say("envelope", b"e", study=study.digest, peer=peer))
+    with pytest.raises(RemoteProtocolError, match="message to unknown party 'mallory'"):
+        curator.receive("north", say("envelope", b"e", study=study.digest, peer="mallory"))
+    (effect,) = curator.receive("north", say("envelope", b"e", study=study.digest, peer="east"))
+    assert isinstance(effect, Send)
+    assert (effect.to, effect.message.peer) == ("east", "north")
+    assert curator.waiting_for == ("east",)
+
+
 def test_a_step_is_answered_once(masked_study, identities, tables):
-    party = party_in(party_states.State.AWAITING_STEP, masked_study, identities, tables)
+    party = party_in(State.SETTING_UP, masked_study, identities, tables)
     request = opened(masked_study, EveryKindOfStep(masked_study))
     assert any(isinstance(e, ChargeBudget) for e in party.receive(request))
     assert party.receive(request) == []
@@ -235,7 +245,7 @@ def test_a_step_is_answered_once(masked_study, identities, tables):
 
 
 def test_charges_come_before_answers(masked_study, identities, tables):
-    party = party_in(party_states.State.AWAITING_STEP, masked_study, identities, tables)
+    party = party_in(State.SETTING_UP, masked_study, identities, tables)
     effects = party.receive(opened(masked_study, EveryKindOfStep(masked_study)))
     assert isinstance(effects[0], ChargeBudget)
     assert not any(isinstance(e, ChargeBudget) for e in effects[1:])
@@ -263,10 +273,10 @@ class SmallerNoise(EveryKindOfStep):
 
 
 def test_a_smaller_noise_scale_is_refused(masked_study, identities, tables):
-    party = party_in(party_states.State.AWAITING_STEP, masked_study, identities, tables)
+    party = party_in(State.SETTING_UP, masked_study, identities, tables)
     with pytest.raises(RemoteProtocolError, match="not what the approved study"):
         party.receive(opened(masked_study, SmallerNoise(masked_study)))
-    assert party.state is party_states.State.AWAITING_STEP
+    assert party.state is State.SETTING_UP
 
 
 def test_another_study_with_the_same_name_is_refused(masked_study, identities, rows, tables):
@@ -278,7 +288,7 @@ def test_another_study_with_the_same_name_is_refused(masked_study, identities, r
 
 
 def test_a_later_step_out_of_turn_is_refused(masked_study, identities, tables):
-    party = party_in(party_states.State.AWAITING_STEP, masked_study, identities, tables)
+    party = party_in(State.SETTING_UP, masked_study, identities, tables)
     plan = EveryKindOfStep(masked_study)
     with pytest.raises(RemoteProtocolError, match="step 0 is next"):
         party.receive(opened(masked_study, plan, number=1))
@@ -290,7 +300,7 @@ def test_a_result_before_the_party_contributed_is_refused(identities, rows, tabl
     key = paillier_key.public_key.to_bytes()
     party.receive(StudyOpened(study=study.digest, public_key=key))
     party.receive(opened(study, EveryKindOfStep(study), key=key))
-    with pytest.raises(RemoteProtocolError, match="not contributed everything"):
+    with pytest.raises(RemoteProtocolError, match="waiting for envelope"):
         party.receive(ResultPublished(study=study.digest, step=0, result=bytes(8)))
 
 
@@ -298,11 +308,11 @@ def test_a_result_before_the_party_contributed_is_refused(identities, rows, tabl
 def test_a_result_that_nobodys_rows_can_add_up_to_is_refused(
     masked_study, identities, tables, value
 ):
-    party = party_in(party_states.State.IN_STEP, masked_study, identities, tables)
-    result = encode_result(np.full(8, value))
+    party = party_in(State.IN_STEP, masked_study, identities, tables)
+    result = encode_cells(np.full(8, value))
     with pytest.raises(RemoteProtocolError, match="no sum of honest contributions"):
         party.receive(ResultPublished(study=masked_study.digest, step=0, result=result))
-    assert party.state is party_states.State.IN_STEP
+    assert party.state is State.IN_STEP
 
 
 def test_a_weaker_key_than_the_study_says_is_refused(identities, rows, tables, paillier_key):
@@ -317,12 +327,12 @@ def test_a_seed_from_somebody_else_is_refused(one_share_study, identities, table
     study = one_share_study
     party = new_party(study, identities, tables, name="south")
     party.receive(StudyOpened(study=study.digest, public_key=paillier_key.public_key.to_bytes()))
-    assert party.state is party_states.State.AWAITING_SEED
+    assert party.state is State.SETTING_UP
     with pytest.raises(RemoteProtocolError, match="comes from 'north'"):
-        party.receive(EnvelopeRelayed(study=study.digest, step=0, sender="east", envelope=b"seed"))
+        party.receive(say("envelope", b"seed", study=study.digest, peer="east"))
     with pytest.raises(RemoteProtocolError, match="envelope refused"):
-        party.receive(EnvelopeRelayed(study=study.digest, step=0, sender="north", envelope=b"seed"))
-    assert party.state is party_states.State.AWAITING_SEED
+        party.receive(say("envelope", b"seed", study=study.digest, peer="north"))
+    assert party.state is State.SETTING_UP
 
 
 def test_a_stranger_is_refused(masked_study):

@@ -25,17 +25,24 @@ protocol/reproductions/test_seats_taken_in_opposite_orders: party/client/context
 integration/test_spark: parley/models/spark_output
 integration/test_streams: party/client/connection
 integration/test_study_over_grpc: curator/server/service
+protocol/test_hybrid_recoverable_sums: common/crypto/sums/missing_lists common/crypto/sums/sum_keys
 protocol/test_recoverable_sums: common/crypto/sums/recovery
 protocol/test_secure_sum: common/crypto/sums/plan common/crypto/sums/ring
   common/crypto/sums/secure_sum common/crypto/sums/words
 statistical/test_noise_audit_with_delta: common/privacy/promise
 study/test_damaged_messages: common/study/messages
-study/test_disputes: common/crypto/sums/boxes curator/disputes
-study/test_hybrid_masks: curator/seeds
-study/test_roles: curator/role curator/states parley/simulation/in_process party/role party/states
+study/test_disputes: common/crypto/sums/boxes
+study/test_missing_parties: common/exchanges/recoverable
+study/test_roles: common/exchanges/choice common/exchanges/masked common/exchanges/replacement
+  common/exchanges/ring common/exchanges/sums common/study/sides common/study/states curator/role
+  curator/states parley/simulation/in_process party/role party/states
+unit/methods/distdiffgen/test_script: common/exchanges/two_party
+unit/wire/test_codec: common/wire/rounds
+unit/wire/test_study_states: common/study/progress
 protocol/reproductions/test_results_told_differently: common/study/history common/study/transcript
 unit/curator/test_studies: curator/store/records
 unit/parley/cli/commands/test_curator_study: curator/operations
+unit/methods/test_conditional: common/bayes/form common/bayes/model
 unit/parley/cli/commands/test_keys: common/wire/pki/keyring
 unit/parley/cli/commands/test_service: party/backup
 unit/parley/cli/commands/test_verify: common/release/derive common/release/model_file

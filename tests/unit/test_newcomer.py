@@ -5,14 +5,20 @@ import sys
 from fractions import Fraction
 from textwrap import dedent
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import common.exchanges
 import common.methods
 import parley
 import party.sources.kinds
 from common.methods.registry import methods
+from common.release.verify import verify
 from common.schema import Schema
+from common.study.results import read_cells
+from common.wire import codec
+from curator.role import CuratorRole
 from parley.cli import commands
 from parley.cli import main as command_line
 from party.sources.kind import all_kinds
@@ -34,7 +40,7 @@ METHOD = """
     from common.privacy import sensitivity
     from common.study.method import Method
     from common.study.requests import TableRequest
-    from common.study.steps import SumStep
+    from common.exchanges.sums import sum_step
 
 
     @dataclass(frozen=True)
@@ -71,7 +77,7 @@ METHOD = """
         variables = Variables(study.schema.sizes)
         network = network_of(((),) * len(variables.sizes))
         families = table_sets(network)
-        step = SumStep(
+        step = sum_step(
             name="coins", phase="coins", parties=study.parties,
             request=TableRequest(tuple(families.values()), variables.sizes),
             sensitivity=sensitivity.histograms(len(families)), law=Coins(),
@@ -86,6 +92,158 @@ METHOD = """
         name="coins", summary="toss coins", script=script, only_sums=True, place=99
     )
 """
+
+# A method whose model nothing else has heard of: the first column, and the second given it.
+PAIRS = """
+    from dataclasses import dataclass
+
+    import numpy as np
+
+    from common.bayes.domain import Domain
+    from common.bayes.form import of_attributes
+    from common.bayes.model import Model
+    from common.bayes.network import Network
+    from common.bayes.weighting import WeightedNetwork
+    from common.privacy import sensitivity
+    from common.privacy.randomness import uniforms
+    from common.schema.codes import Codes
+    from common.study.method import Method
+    from common.study.requests import TableRequest
+    from common.exchanges.sums import sum_step
+
+
+    @dataclass(frozen=True, eq=False)
+    class PairModel(Model):
+        law: np.ndarray  # of the joint values of two attributes
+
+        def sample(self, rows, source):
+            ladder = self.law.cumsum()
+            cells = np.searchsorted(ladder, uniforms(rows, source) * ladder[-1], side="right")
+            return Codes.from_columns(np.unravel_index(cells, self.law.shape), self.law.shape)
+
+        def as_json(self):
+            return {"format": "pairs", "law": self.law.tolist()}
+
+        def form(self):
+            FORM
+
+
+    def script(study):
+        request = TableRequest(((0, 1),), study.schema.sizes)
+        moved = sensitivity.histograms(1)
+        promise = study.promise
+        total = yield sum_step(
+            name="pair", phase="pair", parties=study.parties, request=request, sensitivity=moved,
+            law=promise.law(promise.budget, moved),
+        )
+        counts = np.maximum(total.counts, 0).reshape(study.schema.sizes) + 1e-9
+        return lambda: PairModel(counts / counts.sum())
+
+
+    METHOD = Method(name="pairs", summary="one pair", script=script, only_sums=True, place=98)
+"""
+AS_A_NETWORK = """first = self.law.sum(axis=1)
+            network = Network.from_parents({0: (), 1: (0,)})
+            given = (first[None, :], self.law / first[:, None])
+            net = WeightedNetwork(network, Domain.flat(self.law.shape), given)
+            return (of_attributes(net, self.law.shape),)"""
+AS_NONE = "return ()"  # no network: rows are drawn until enough satisfy a condition
+
+
+# An exchange of two rounds: who is here, and then each party's own noisy counts, one by one.
+EXCHANGE = """
+    import numpy as np
+
+    from common.errors import RemoteProtocolError
+    from common.study.results import encode_cells, read_cells
+    from common.study.sides import CuratorSide, PartySide, Post
+    from common.study.steps import Exchange
+
+
+    class OneByOne(Exchange):
+        counts_all = True
+
+        def canonical(self, step):
+            return b"one by one " + step.name.encode() + step.request.canonical
+
+        def party(self, context):
+            return Teller(context)
+
+        def curator(self, context):
+            return Adder(context.step)
+
+        def without_rows(self, step, source):
+            return np.zeros(step.cells, np.int64)
+
+        def in_one_place(self, step, place):
+            return step.request.answer(place.rows(*step.parties))
+
+        def read(self, step, study, data):
+            return read_cells(data, step.cells)
+
+        def check(self, step, result):
+            pass
+
+        def owners_with(self, step, party):
+            return 1
+
+
+    class Teller(PartySide):
+        def __init__(self, context):
+            self.context, self.told = context, False
+
+        @property
+        def awaits(self):
+            return () if self.told else ("all are here",)
+
+        @property
+        def done(self):
+            return self.told
+
+        def begin(self):
+            return [Post(round="here", payload=(), of_rows=False)]
+
+        def receive(self, message):
+            step, source = self.context.step, self.context.source
+            self.told = True
+            noisy = step.request.answer(self.context.data) + step.law.draw(step.cells, source)
+            return [Post(round="counts", payload=(encode_cells(noisy),))]
+
+
+    class Adder(CuratorSide):
+        def __init__(self, step):
+            self.step, self.here, self.counts = step, set(), {}
+
+        @property
+        def awaits(self):
+            return ("counts",) if len(self.here) == len(self.step.parties) else ("here",)
+
+        @property
+        def waiting_for(self):
+            return tuple(set(self.step.parties) - set(self.counts))
+
+        @property
+        def done(self):
+            return not self.waiting_for
+
+        def receive(self, sender, message):
+            if message.round == "counts":
+                self.counts[sender] = read_cells(*message.parts(bytes), self.step.cells)
+                return []
+            self.here.add(sender)
+            if "here" in self.awaits:
+                return []
+            return [Post(round="all are here", payload=(), to=name) for name in self.here]
+
+        def result(self):
+            return encode_cells(sum(self.counts.values()))
+"""
+WITH_EXCHANGE = METHOD.replace(
+    "        total = yield step\n",
+    "        from dataclasses import replace\n"
+    "        from common.exchanges.one_by_one import OneByOne\n"
+    "        total = yield replace(step, exchange=OneByOne())\n",
+)
 
 SOURCE = """
     import pyarrow as pa
@@ -139,7 +297,13 @@ def add(tmp_path, monkeypatch):
     monkeypatch.undo()
     for registry in (methods, all_kinds):
         registry.cache_clear()
-    for name in ("common.methods.coins", "party.sources.kinds.lines", "parley.cli.commands.hello"):
+    for name in (
+        "common.methods.coins",
+        "common.methods.pairs",
+        "common.exchanges.one_by_one",
+        "party.sources.kinds.lines",
+        "parley.cli.commands.hello",
+    ):
         sys.modules.pop(name, None)
 
 
@@ -152,6 +316,58 @@ def test_a_method_and_a_noise_law_are_one_file(add, tmp_path):
     assert step["mechanism"].startswith("coins")
     assert privacy["exact"]["epsilon_delivered"] == str(Fraction(1))
     assert "coins" in (tmp_path / "release" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("form", [AS_A_NETWORK, AS_NONE], ids=["network", "none"])
+def test_a_method_with_a_model_of_its_own_takes_conditions_and_rules(add, tmp_path, form):
+    add(common.methods, "pairs", PAIRS.replace("FORM", form), methods)
+    attribute = SCHEMA.to_toml()
+    ruled = Schema.from_toml(
+        attribute
+        + attribute.replace('"a"', '"b"')
+        + '[[rule]]\nwhen = "a = x"\nthen = "not (b = z)"\n'
+    )
+    rng = np.random.default_rng(1)
+    letters = np.array(["x", "y", "z"])
+    first = rng.integers(0, 3, 3_000)
+    follows = np.where(rng.random(3_000) < 0.7, first, rng.integers(0, 2, 3_000))
+    table = pd.DataFrame({"a": letters[first], "b": letters[follows]})
+    made = parley.simulate(
+        [table[::2], table[1::2]], ruled, epsilon=5, method="pairs", aggregation="clear", seed=1
+    )
+    rows = made.sample(4_000, where="b = z")
+    assert set(rows["b"]) == {"z"}
+    assert "x" not in set(rows["a"]), "the rule holds under a condition"
+    assert (rows["a"] == "z").mean() > 0.95
+    drawn = made.sample(4_000)
+    assert not ((drawn["a"] == "x") & (drawn["b"] == "z")).any()
+    assert abs((drawn["a"] == "x").mean() - 1 / 3) < 0.05
+    made.save(tmp_path / "release")
+    assert verify(tmp_path / "release", unsigned=True).derived
+
+
+def test_an_exchange_is_one_file(add, tmp_path, monkeypatch):
+    """Its rounds are carried, charged and replayed by roles that have never heard of it."""
+    add(common.methods, "coins", WITH_EXCHANGE, methods)
+    add(common.exchanges, "one_by_one", EXCHANGE, methods)
+    sent = []
+
+    def travelled(message):
+        sent.append(message.round)
+        return codec.TO_CURATOR.decode(codec.TO_CURATOR.encode(message))
+
+    receive = CuratorRole.receive
+    monkeypatch.setattr(
+        CuratorRole, "receive", lambda self, name, each: receive(self, name, travelled(each))
+    )
+    terms = {"epsilon": 1, "method": "coins", "aggregation": "clear", "seed": 1}
+    made = parley.simulate(TABLES, SCHEMA, **terms)
+    assert sent == ["here", "here", "counts", "counts"]
+    (result,) = made.results
+    exact = np.array([10 + 30, 20, 10])
+    assert np.abs(read_cells(result, 3) - exact).max() <= 2, "a coin of each owner"
+    made.save(tmp_path / "release")
+    assert parley.load(tmp_path / "release").steps[0].owners_with("party 1") == 1
 
 
 def test_a_source_is_one_file(add, tmp_path):

@@ -349,7 +349,7 @@ def test_every_key_of_a_release(made, tmp_path, name, file, sampled):
         (folder / file).write_text(text)
         (folder / "manifest.json").unlink()
         study = None if manifest.study is None else bytes.fromhex(manifest.study)
-        finish(folder, study=study, date=manifest.date, signer=None)
+        finish(folder, study=study, method=manifest.method, date=manifest.date, signer=None)
         verify(folder, unsigned=True)
         load(folder)
 

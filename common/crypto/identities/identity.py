@@ -174,6 +174,15 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoxSeeds:
+    """The seeds of the boxes of key shares that two parties deal each other in a study."""
+
+    opening: bytes = field(repr=False)  # drawn here: opens the boxes that the partner deals
+    sealing: bytes = field(repr=False)  # drawn by the partner: seals the boxes dealt to it
+    signature: bytes  # of the partner, under the seed that it drew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LocalParty:
     """This side of a study: its name, its own keys, and the pinned identities of all parties."""
 
@@ -182,6 +191,7 @@ class LocalParty:
     roster: Mapping[str, PublicIdentity]
     # Shared with each party, where more than the identities was agreed on (`sums.agreement`).
     secrets: Mapping[str, bytes] | None = field(default=None, repr=False)
+    box_seeds: Mapping[str, BoxSeeds] = field(default_factory=dict, repr=False)
     _agreed: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -203,6 +213,12 @@ class LocalParty:
         if name not in self._agreed:
             self._agreed[name] = self.identity.agree(self.peer(name))
         return self._agreed[name]
+
+    def seeds_with(self, name: str) -> BoxSeeds:
+        """Return the seeds of the boxes between this party and another."""
+        if name not in self.box_seeds:
+            raise LocalError(f"{self.name!r} exchanged no seeds of boxes with {name!r}")
+        return self.box_seeds[name]
 
 
 def normal_fingerprint(text: str) -> str:

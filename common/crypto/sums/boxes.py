@@ -6,11 +6,14 @@ signature over both, the sum, the two identities and the dealer's public key of 
 
 The key of the cipher follows from the box's own key and the receiver's pinned key. The dealer
 computes it with the secret of the box's key, the receiver with the secret of its pinned key: one
-number, so a box opens for both of them or for neither.
+number, so a box opens for both of them or for neither. In a study with a hybrid agreement the key
+of the cipher also follows from the seed that the receiver drew for this dealer before the first
+step, signed, and sealed under ML-KEM-768 (`agreement`).
 
 **The dispute.** A receiver that cannot open a signed box signs that it cannot. The dealer answers
-with the secret of that box's key. Now the curator and every party can do what the receiver did: if
-the box opens to two shares, the receiver is at fault, and otherwise the dealer is.
+with the secret of that box's key and, in a hybrid study, the receiver's seed with its signature.
+Now the curator and every party can do what the receiver did: if the box opens to two shares, the
+receiver is at fault, and otherwise the dealer is.
 
 **Claim.** An honest party is never at fault, and a dispute shows nothing that the curator and t
 colluding parties did not know.
@@ -21,6 +24,11 @@ key, leads to the receiver's own attempt. So honest parties never dispute with e
 one at fault is the one that deviated. An honest dealer answers only to the receiver's signature
 under the very box that it dealt; that receiver is not honest, and knew the shares in the box. The
 secret belongs to this one box: all other boxes of the dealer stay closed.
+
+With seeds: an honest receiver signs one seed for a dealer and a study, so a dealer that shows
+another has no signature to it and is at fault. An honest dealer dealt nothing before it had the
+receiver's seed with a signature, so it can always show both. What the seed protects are boxes of
+this dealer for this receiver and the masks of the two, one of whom is not honest and knew all that.
 
 **What follows.** The party at fault leaves. Without a receiver the sum goes on as without any
 missing party. Without a dealer it may have too few shares of the dealer's key to finish, so the
@@ -38,7 +46,13 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from common.crypto.framing import frame
-from common.crypto.identities.identity import SIGNATURE_BYTES, Identity, PublicIdentity
+from common.crypto.identities.identity import (
+    SIGNATURE_BYTES,
+    BoxSeeds,
+    Identity,
+    PublicIdentity,
+)
+from common.crypto.sums.agreement import SEED_BYTES, is_drawn
 from common.crypto.sums.masks import derived_key, partners
 from common.crypto.sums.plan import SumPlan
 from common.crypto.sums.shamir import SHARE_BYTES, is_share
@@ -47,6 +61,7 @@ from common.errors import RemoteProtocolError
 KEY_BYTES = 32
 _SEALED_BYTES = KEY_BYTES + 2 * SHARE_BYTES + 16
 BOX_BYTES = _SEALED_BYTES + SIGNATURE_BYTES
+HYBRID_ANSWER_BYTES = KEY_BYTES + SEED_BYTES + SIGNATURE_BYTES
 _NONCE = bytes(12)  # a box key seals one box
 
 
@@ -60,11 +75,19 @@ class Route:
     ends: tuple[PublicIdentity, PublicIdentity]  # of dealer and receiver
     public: bytes  # the dealer's key of the sum
 
-    def seal(self, shares: Sequence[bytes], *, secret: bytes, signer: Identity) -> bytes:
+    def seal(
+        self,
+        shares: Sequence[bytes],
+        *,
+        secret: bytes,
+        signer: Identity,
+        seeds: BoxSeeds | None = None,
+    ) -> bytes:
         """Return the box with these two shares; `secret` is of the box's own key."""
         own = X25519PrivateKey.from_private_bytes(secret)
         key = own.public_key().public_bytes_raw()
-        cipher = self._cipher(key, _agreed(own, self.ends[1].agreement_key))
+        seed = b"" if seeds is None else seeds.sealing
+        cipher = self._cipher(key, _agreed(own, self.ends[1].agreement_key), seed)
         sealed = key + cipher.encrypt(_NONCE, b"".join(shares), self.public)
         return sealed + signer.sign(self._statement("share box", sealed))
 
@@ -77,13 +100,15 @@ class Route:
                 "its way, or made for another sum: its signature is wrong"
             )
 
-    def open(self, box: bytes, receiver: Identity) -> tuple[bytes, bytes] | None:
+    def open(
+        self, box: bytes, receiver: Identity, *, seeds: BoxSeeds | None = None
+    ) -> tuple[bytes, bytes] | None:
         """Return the shares in a signed box; None if it does not open."""
         try:
             agreed = receiver.exchange(X25519PublicKey.from_public_bytes(box[:KEY_BYTES]))
         except ValueError:  # a point of low order
             return None
-        return self._shares(box, agreed)
+        return self._shares(box, agreed, b"" if seeds is None else seeds.opening)
 
     def accuse(self, box: bytes, receiver: Identity) -> bytes:
         """Sign that this box does not open."""
@@ -98,14 +123,23 @@ class Route:
 
     def at_fault(self, box: bytes, *, secret: bytes) -> str:
         """Return who is at fault, if the dealer answers a dispute about a box with this secret."""
-        own = X25519PrivateKey.from_private_bytes(secret)
+        if len(secret) != (HYBRID_ANSWER_BYTES if self.plan.hybrid else KEY_BYTES):
+            return self.dealer
+        own = X25519PrivateKey.from_private_bytes(secret[:KEY_BYTES])
         if own.public_key().public_bytes_raw() != box[:KEY_BYTES]:
             return self.dealer
-        agreed = _agreed(own, self.ends[1].agreement_key)
-        return self.dealer if self._shares(box, agreed) is None else self.receiver
+        seed, signature = secret[KEY_BYTES:-SIGNATURE_BYTES], secret[-SIGNATURE_BYTES:]
+        dealer, receiver = self.ends
+        if self.plan.hybrid and not is_drawn(
+            self.plan.study, receiver, dealer, seed=seed, signature=signature
+        ):
+            return self.dealer
+        agreed = _agreed(own, receiver.agreement_key)
+        opens = self._shares(box, agreed, seed if self.plan.hybrid else b"") is not None
+        return self.receiver if opens else self.dealer
 
-    def _shares(self, box: bytes, agreed: bytes) -> tuple[bytes, bytes] | None:
-        cipher = self._cipher(box[:KEY_BYTES], agreed)
+    def _shares(self, box: bytes, agreed: bytes, seed: bytes) -> tuple[bytes, bytes] | None:
+        cipher = self._cipher(box[:KEY_BYTES], agreed, seed)
         try:
             shares = cipher.decrypt(_NONCE, box[KEY_BYTES:_SEALED_BYTES], self.public)
         except InvalidTag:
@@ -113,9 +147,10 @@ class Route:
         first, second = shares[:SHARE_BYTES], shares[SHARE_BYTES:]
         return (first, second) if is_share(first) and is_share(second) else None
 
-    def _cipher(self, key: bytes, agreed: bytes) -> AESGCM:
-        info = frame(("parley share box 2", *(end.encoded for end in self.ends), key))
-        return AESGCM(derived_key(agreed, salt=self.plan.digest, info=info))
+    def _cipher(self, key: bytes, agreed: bytes, seed: bytes) -> AESGCM:
+        version = 3 if self.plan.hybrid else 2
+        info = frame((f"parley share box {version}", *(end.encoded for end in self.ends), key))
+        return AESGCM(derived_key(agreed + seed, salt=self.plan.digest, info=info))
 
     def _statement(self, what: str, content: bytes) -> bytes:
         ends = (end.encoded for end in self.ends)
@@ -143,7 +178,7 @@ class Dispute:
     receiver: str
     evidence: bytes  # the dealer's public key of the sum, and the box
     signature: bytes  # the receiver's accusation
-    secret: bytes  # the dealer's answer
+    secret: bytes  # the dealer's answer: of the box's own key; a hybrid study: with seed, signature
 
     def at_fault(self, plan: SumPlan, identities: Mapping[str, PublicIdentity]) -> str:
         """Return who is at fault.

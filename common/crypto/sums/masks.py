@@ -65,17 +65,20 @@ _AES_BLOCK_BYTES = 16
 _STATISTICAL_SLACK_BYTES = 16
 
 
-def partners(place: int, *, parties: int, colluders: int, may_miss: int = 0) -> list[int]:
+def partners(
+    place: int, *, parties: int, colluders: int, may_miss: int = 0, in_later_sums: bool = False
+) -> list[int]:
     """Return the places with which the party at `place` shares a mask, ascending.
 
     Up to `colluders` of the parties may pool what they know, among themselves and with the curator;
-    up to `may_miss` may go missing during the sum.
+    up to `may_miss` may go missing during the sum. `in_later_sums` adds the partners that a party
+    can have when that many are missing and the circle has closed.
     """
     if not 0 <= place < parties:
         raise LocalError(f"a sum of {parties} parties has no place {place}")
     reach = (max(colluders + 1, LEAST_CONNECTIVITY) + 1) // 2
     if may_miss:
-        reach = max(reach, 2 * (colluders + may_miss) + 1)
+        reach = max(reach, 2 * (colluders + may_miss) + 1) + may_miss * in_later_sums
     if 2 * reach + 1 >= parties:
         return [other for other in range(parties) if other != place]
     return sorted((place + step) % parties for step in range(-reach, reach + 1) if step)

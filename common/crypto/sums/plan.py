@@ -72,6 +72,9 @@ class SumPlan:
     # The d of the proofs: how many parties may go missing during the sum; noise and masks are made
     # for it. `recovery` says how the others finish.
     may_miss: int = 0
+    # Whether the keys and boxes of a sum that may miss parties also rest on seeds that travelled
+    # under ML-KEM-768 (`agreement`). The study says so, and its digest is in the plan's.
+    hybrid: bool = False
     aggregation: Aggregation  # how contributions are added up
     public_key: PublicKey | None = None  # the curator's, for `Aggregation.PAILLIER` only
     # Whether ring contributions are masked modulo n, so that the curator and a ring neighbour

@@ -2,10 +2,12 @@
 
 A sum takes four rounds. Everything that is kept or revealed belongs to this one sum.
 
-1. Keys. Each party draws the seed of a mask of its own and an X25519 key for this sum. It deals
-   Shamir shares of both to its holders: its partners in the mask graph, and itself. Each partner's
-   two shares travel in a signed box that only the two can open, bound to the public key. `boxes`
-   says how a box that does not open is judged.
+1. Keys. Each party draws the seed of a mask of its own and a key for this sum (`sum_keys`). It
+   deals Shamir shares of both to its holders: its partners in the mask graph, and itself. Each
+   partner's two shares travel in a signed box that only the two can open, bound to the public key.
+   `boxes` says how a box that does not open is judged. In a study with a hybrid agreement, keys of
+   masks and boxes also rest on seeds that were exchanged under ML-KEM-768, and the party sends the
+   curator its seeds of this sum, wrapped under its key.
 2. Words. Who dealt no keys is left out. Each of the others sends counts + share of noise + its own
    mask +- a mask for each partner that is there.
 3. List. The curator publishes who is missing. A party signs one list for a sum, ever.
@@ -51,26 +53,40 @@ there. A party that did not see its words counted has paid for them all the same
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from numpy.typing import NDArray
 
-from common.crypto.framing import frame
-from common.crypto.identities.identity import SIGNATURE_BYTES, LocalParty, PublicIdentity
+from common.crypto.identities.identity import (
+    SIGNATURE_BYTES,
+    BoxSeeds,
+    LocalParty,
+    PublicIdentity,
+)
 from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, Route, route_of
-from common.crypto.sums.masks import PairwiseMasks, derived_key, partners
+from common.crypto.sums.masks import PairwiseMasks, partners
+from common.crypto.sums.missing_lists import (
+    check_missing,
+    in_order,
+    list_statement,
+    names_of,
+    require_signature,
+)
 from common.crypto.sums.plan import ContributionSubmitted, SumPlan, check_values, draw_noise
 from common.crypto.sums.shamir import SECRET_BYTES, SHARE_BYTES, join, split
+from common.crypto.sums.sum_keys import (
+    SumKey,
+    own_mask_key,
+    require_public_key,
+    seed_of_sum,
+    wrapped_bytes,
+)
 from common.crypto.sums.words import WordCollector, WordContributor, as_total
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import RandomSource
 
 _NO_SIGNATURE = bytes(SIGNATURE_BYTES)
-_ANY_KEY = X25519PrivateKey.from_private_bytes(bytes(32))  # no secret: to try public keys with
 
 
 def holders_of(plan: SumPlan, name: str) -> tuple[str, ...]:
@@ -96,12 +112,12 @@ class RecoverableParty:
         self._holders = holders_of(plan, party.name)
         self._partners = tuple(name for name in self._holders if name != party.name)
         self._seed = source.random_bytes(SECRET_BYTES)
-        self._secret = source.random_bytes(SECRET_BYTES)
-        self._public = self._key.public_key().public_bytes_raw()
+        secret = source.random_bytes(SECRET_BYTES)
+        self._key = SumKey(plan, secret)
         needed = threshold_of(plan, party.name)
         dealt = [
             split(each, holders=len(self._holders), threshold=needed, source=source)
-            for each in (self._seed, self._secret)
+            for each in (self._seed, secret)
         ]
         self._dealt = {
             holder: (own, key) for holder, own, key in zip(self._holders, *dealt, strict=True)
@@ -113,8 +129,12 @@ class RecoverableParty:
         self._revealed = False
 
     def offer(self) -> bytes:
-        """Round 1: the public key of this sum, then a box for each partner, in order."""
-        return self._public + b"".join(map(self._dealt_box, self._partners))
+        """Round 1: the public key of this sum, a box for each partner, in order; wrapped seeds."""
+        boxes = b"".join(map(self._dealt_box, self._partners))
+        if not self._plan.hybrid:
+            return self._key.public + boxes
+        wrapped = (self._key.wrap(name, self._seed_with(name)) for name in self._partners)
+        return self._key.public + boxes + b"".join(wrapped)
 
     def accusation(self, relayed: bytes, absent: Sequence[str]) -> tuple[str, bytes] | None:
         """Return whose box does not open, with this party's signature; None if all boxes open.
@@ -125,12 +145,12 @@ class RecoverableParty:
         check_missing(self._plan, absent, of=self._name)
         for name, (public, box) in self._cut_boxes(relayed, absent).items():
             route = self._from(name, public)
-            if route.open(box, self._party.identity) is None:
+            if route.open(box, self._party.identity, seeds=self._box_seeds(name)) is None:
                 return name, route.accuse(box, self._party.identity)
         return None
 
     def open_box(self, receiver: str, signature: bytes) -> bytes:
-        """Return the secret of the box for a receiver that signed that it does not open.
+        """Return what opens the box for a receiver that signed that it does not open.
 
         Raises:
             RemoteProtocolError: the receiver has no box, or did not sign that of this one.
@@ -138,7 +158,8 @@ class RecoverableParty:
         if receiver not in self._partners:
             raise RemoteProtocolError(f"{receiver!r} was dealt no box by {self._name!r}")
         self._to(receiver).require_accused(self._dealt_box(receiver), signature=signature)
-        return self._box_secrets[receiver]
+        seeds, secret = self._box_seeds(receiver), self._box_secrets[receiver]
+        return secret if seeds is None else secret + seeds.sealing + seeds.signature
 
     def contribute(
         self,
@@ -162,8 +183,14 @@ class RecoverableParty:
         check_missing(self._plan, absent, of=self._name)
         check_values(self._plan, self._name, values)
         keys, held = self._opened(relayed, absent)
-        own, salt = self._key, _mask_salt(self._plan, absent)
-        pairs = [(self._name, name, _pair_key(own, keys[name], salt)) for name in keys]
+        pairs = [
+            (
+                self._name,
+                name,
+                self._key.mask_key(keys[name], seed=self._seed_with(name), absent=absent),
+            )
+            for name in keys
+        ]
         own_mask = own_mask_key(self._plan, self._name, self._seed)
         masks = _masks(self._plan, pairs, [own_mask])
         self._absent, self._held = tuple(absent), held
@@ -192,11 +219,11 @@ class RecoverableParty:
         if self._missing is not None:
             raise RemoteProtocolError(
                 f"a second list for the sum of step {self._plan.step}: this party signed "
-                f"that {_names(self._missing)} is missing and signs no other"
+                f"that {names_of(self._missing)} is missing and signs no other"
             )
         check_missing(self._plan, missing, of=self._name, at_least=self._absent)
         self._missing = tuple(missing)
-        return self._party.identity.sign(_list_statement(self._plan, self._absent, missing))
+        return self._party.identity.sign(list_statement(self._plan, self._absent, missing))
 
     def reveal(self, signatures: bytes) -> bytes:
         """Round 4: one share of each holder that dealt keys, in order; once.
@@ -218,16 +245,19 @@ class RecoverableParty:
             shares.append(key if name in self._missing else own_mask)
         return b"".join(shares)
 
-    @property
-    def _key(self) -> X25519PrivateKey:
-        return X25519PrivateKey.from_private_bytes(self._secret)
+    def _seed_with(self, partner: str) -> bytes:
+        return seed_of_sum(self._plan, self._party, partner)
+
+    def _box_seeds(self, partner: str) -> BoxSeeds | None:
+        return self._party.seeds_with(partner) if self._plan.hybrid else None
 
     def _opened(
         self, relayed: bytes, absent: Sequence[str]
     ) -> tuple[dict[str, bytes], dict[str, tuple[bytes, bytes]]]:
         keys, held = dict[str, bytes](), dict[str, tuple[bytes, bytes]]()
         for name, (public, box) in self._cut_boxes(relayed, absent).items():
-            shares = self._from(name, public).open(box, self._party.identity)
+            seeds = self._box_seeds(name)
+            shares = self._from(name, public).open(box, self._party.identity, seeds=seeds)
             if shares is None:
                 raise RemoteProtocolError(
                     f"{self._name!r} cannot open the key shares of {name!r}, which {name!r} signed"
@@ -246,8 +276,12 @@ class RecoverableParty:
         return boxes
 
     def _dealt_box(self, receiver: str) -> bytes:
-        secret, signer = self._box_secrets[receiver], self._party.identity
-        return self._to(receiver).seal(self._dealt[receiver], secret=secret, signer=signer)
+        return self._to(receiver).seal(
+            self._dealt[receiver],
+            secret=self._box_secrets[receiver],
+            signer=self._party.identity,
+            seeds=self._box_seeds(receiver),
+        )
 
     def _from(self, dealer: str, public: bytes) -> Route:
         roster = self._party.roster
@@ -255,13 +289,13 @@ class RecoverableParty:
 
     def _to(self, receiver: str) -> Route:
         roster = self._party.roster
-        return route_of(self._plan, roster, self._public, dealer=self._name, receiver=receiver)
+        return route_of(self._plan, roster, self._key.public, dealer=self._name, receiver=receiver)
 
     def _check_signatures(
         self, signatures: bytes, absent: Sequence[str], missing: Sequence[str]
     ) -> None:
         there = [name for name in self._partners if name not in missing]
-        statement = _list_statement(self._plan, absent, missing)
+        statement = list_statement(self._plan, absent, missing)
         signed = 1  # this party's own
         for name, value in zip(
             there, _cut(signatures, SIGNATURE_BYTES, len(there), "signatures"), strict=True
@@ -288,6 +322,7 @@ class RecoverableCurator:
         self._holders = {name: holders_of(plan, name) for name in plan.parties}
         self._keys: dict[str, bytes] = {}
         self._boxes: dict[tuple[str, str], bytes] = {}
+        self._wrapped: dict[tuple[str, str], bytes] = {}  # seeds of a sender, by partner
         self._absent: tuple[str, ...] = ()
         self._collector = WordCollector(plan)
         self._chunks: dict[str, dict[int, NDArray[np.uint64]]] = {}
@@ -298,17 +333,21 @@ class RecoverableCurator:
         self._revealed: dict[str, dict[int, bytes]] = {name: {} for name in plan.parties}
 
     def take_offer(self, sender: str, payload: bytes) -> None:
-        """Take a party's public key and boxes in, or raise and change nothing."""
+        """Take a party's public key, boxes and seeds in, or raise and change nothing."""
         others = [name for name in self._holders[sender] if name != sender]
-        parts = _cut(payload[KEY_BYTES:], BOX_BYTES, len(others), f"boxes of {sender!r}")
+        width = wrapped_bytes(self._plan)
+        end = len(payload) - width * len(others)
+        parts = _cut(payload[KEY_BYTES:end], BOX_BYTES, len(others), f"boxes of {sender!r}")
+        wrapped = _cut(payload[end:], width, len(others), f"seeds of {sender!r}")
         if sender in self._keys:
             raise RemoteProtocolError(f"{sender!r} dealt the keys of this sum before")
         public = payload[:KEY_BYTES]
-        _pair_key(_ANY_KEY, public, b"")  # refuses what its partners would refuse
+        require_public_key(public)
         for receiver, box in zip(others, parts, strict=True):
             self._route(public, dealer=sender, receiver=receiver).require_signed(box)
         self._keys[sender] = public
-        self._boxes.update({(sender, to): box for to, box in zip(others, parts, strict=True)})
+        for receiver, box, seed in zip(others, parts, wrapped, strict=True):
+            self._boxes[sender, receiver], self._wrapped[sender, receiver] = box, seed
 
     def _route(self, public: bytes, *, dealer: str, receiver: str) -> Route:
         return route_of(self._plan, self._identities, public, dealer=dealer, receiver=receiver)
@@ -359,7 +398,7 @@ class RecoverableCurator:
 
     def take_signature(self, sender: str, value: bytes) -> None:
         """Take a party's signature under the list in, or raise and change nothing."""
-        statement = _list_statement(self._plan, self._absent, self._missing)
+        statement = list_statement(self._plan, self._absent, self._missing)
         require_signature(self._identities[sender], value, statement=statement, name=sender)
         self._signatures[sender] = value
 
@@ -406,60 +445,17 @@ class RecoverableCurator:
 
     def _pairs_of(self, missing: str, secret: bytes) -> list[tuple[str, str, bytes]]:
         """Return the keys of the masks that a missing party left in the others' words."""
-        key = X25519PrivateKey.from_private_bytes(secret)
-        if key.public_key().public_bytes_raw() != self._keys[missing]:
+        key = SumKey(self._plan, secret)
+        if key.public != self._keys[missing]:
             raise RemoteProtocolError(f"the revealed shares do not open the key of {missing!r}")
-        salt = _mask_salt(self._plan, self._absent)
-        return [
-            (other, missing, _pair_key(key, self._keys[other], salt))
-            for other in self._holders[missing]
-            if other not in self._missing
-        ]
-
-
-def check_missing(
-    plan: SumPlan, missing: Sequence[str], *, of: str, at_least: Collection[str] = ()
-) -> None:
-    """Raise unless a list of missing parties can be right in the eyes of party `of`.
-
-    Raises:
-        RemoteProtocolError: it names strangers, too many, or the party itself; or it leaves one out
-            that was missing before.
-    """
-    if tuple(missing) != in_order(plan, missing):
-        raise RemoteProtocolError("a list of missing parties names each once, in the plan's order")
-    if of in missing:
-        raise RemoteProtocolError(f"the curator lists {of!r} as missing, which is here")
-    if len(missing) > plan.may_miss:
-        raise RemoteProtocolError(
-            f"the curator lists {_names(missing)} as missing; this sum can do without "
-            f"{plan.may_miss} of its parties: with fewer shares there would be too little noise"
-        )
-    if not set(at_least) <= set(missing):
-        raise RemoteProtocolError("a party that dealt no keys is on the list of those in the sum")
-
-
-def in_order(plan: SumPlan, names: Collection[str]) -> tuple[str, ...]:
-    """Return these names in the plan's order."""
-    return tuple(name for name in plan.parties if name in names)
-
-
-def require_signature(
-    identity: PublicIdentity, value: bytes, *, statement: bytes, name: str
-) -> None:
-    """Raise RemoteProtocolError unless the identity signed this list."""
-    try:
-        identity.verify(value, message=statement)
-    except InvalidSignature:
-        raise RemoteProtocolError(
-            f"the signature of {name!r} is not under this list: the curator may have shown it "
-            "another one"
-        ) from None
-
-
-def own_mask_key(plan: SumPlan, name: str, seed: bytes) -> bytes:
-    """Derive the key of a party's own mask."""
-    return derived_key(seed, salt=plan.digest, info=frame(("parley own mask 1", name)))
+        pairs = []
+        for other in self._holders[missing]:
+            if other not in self._missing:
+                seed = self._wrapped[missing, other]
+                seed = key.wrap(other, seed) if self._plan.hybrid else seed
+                mask = key.mask_key(self._keys[other], seed=seed, absent=self._absent)
+                pairs.append((other, missing, mask))
+        return pairs
 
 
 def _masks(
@@ -472,29 +468,7 @@ def _masks(
     return PairwiseMasks(before=before, after=after)
 
 
-def _pair_key(own: X25519PrivateKey, peer: bytes, salt: bytes) -> bytes:
-    try:
-        secret = own.exchange(X25519PublicKey.from_public_bytes(peer))
-    except ValueError:  # a point of low order: the secret would be known to all
-        raise RemoteProtocolError("a party offers an X25519 key of low order") from None
-    ends = sorted([own.public_key().public_bytes_raw(), peer])
-    return derived_key(secret, salt=salt, info=frame(("parley recoverable mask 1", *ends)))
-
-
-def _mask_salt(plan: SumPlan, absent: Sequence[str]) -> bytes:
-    """Return a salt of all who are absent: parties told otherwise share no masks that cancel."""
-    return hashlib.sha256(frame((plan.digest, *absent))).digest()
-
-
-def _list_statement(plan: SumPlan, absent: Sequence[str], missing: Sequence[str]) -> bytes:
-    return frame(("parley list of missing parties 1", plan.digest, frame(absent), frame(missing)))
-
-
 def _cut(data: bytes, size: int, count: int, what: str) -> list[bytes]:
     if len(data) != size * count:
         raise RemoteProtocolError(f"{what}: expected {count} of {size} bytes, got {len(data)}")
     return [data[size * place : size * (place + 1)] for place in range(count)]
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names)) or "no party"

@@ -7,6 +7,9 @@ from fractions import Fraction
 from functools import partial
 
 from common.errors import InputError
+from common.exchanges.choice import choice_step
+from common.exchanges.sums import sum_step
+from common.exchanges.two_party import joint_choice_step
 from common.methods.distdiffgen.cuts import Cuts, LeafModel, leaf_request
 from common.methods.distdiffgen.divisions import SCORES, DivisionChoice, JointDivision
 from common.privacy import sensitivity
@@ -14,18 +17,20 @@ from common.privacy.budget import split
 from common.privacy.noise_law import DiscreteLaplace
 from common.schema.toml import one_of, text
 from common.study.document import Study
-from common.study.method import Decision, Method, between, parts, read_settings
+from common.study.method import Decision, Method, Setting, between, parts, read_settings
 from common.study.script import Fit, Script, chosen, summed
-from common.study.steps import ChoiceStep, JointChoiceStep, SumStep
+from common.study.steps import Step
 
 TOGETHER, IN_TURN = "together", "in turn"
-_SETTINGS = {
-    "target": text,
-    "divisions": between(0, 200),
-    "choices": one_of((TOGETHER, IN_TURN)),
-    "score": one_of(SCORES),
-    "budget": parts(2),
-    "most_cells": between(4, 1 << 24),
+SETTINGS = {
+    "target": Setting(text, "required", "the attribute to be predicted"),
+    "divisions": Setting(between(0, 200), "10", "how many groups are divided"),
+    "choices": Setting(
+        one_of((TOGETHER, IN_TURN)), TOGETHER, f"{TOGETHER}, or {IN_TURN}: who chooses a division"
+    ),
+    "score": Setting(one_of(SCORES), "max", f"of a division: {' or '.join(SCORES)}"),
+    "budget": Setting(parts(2), "1:1", "how epsilon is split: divisions : counts"),
+    "most_cells": Setting(between(4, 1 << 24), str(1 << 20), "cap on the combinations of groups"),
 }
 
 
@@ -43,7 +48,7 @@ class Settings:
     @classmethod
     def of(cls, study: Study) -> Settings:
         """Read the settings of a study; InputError if one is missing or not allowed."""
-        found = read_settings(study, _SETTINGS, required=["target"])
+        found = read_settings(study, SETTINGS, required=["target"])
         name = found.pop("target")
         if name not in study.schema.names:
             raise InputError(f"distdiffgen.target: there is no attribute {name!r}")
@@ -61,11 +66,11 @@ def distdiffgen(study: Study) -> Script[Fit]:
             break
         choice, step = _division(study, settings, number, cuts)
         cuts = cuts.divided(choice.division((yield from chosen(step))))
-        for name in step.parties:
-            spent[name] += step.epsilon
+        for name, cost in step.costs.items():
+            spent[name] += cost
     moved = sensitivity.histograms(1)
     (counts,) = yield from summed(
-        SumStep(
+        sum_step(
             name="counts",
             phase="counts",
             parties=tuple(spent),
@@ -79,7 +84,7 @@ def distdiffgen(study: Study) -> Script[Fit]:
 
 def _division(
     study: Study, settings: Settings, number: int, cuts: Cuts
-) -> tuple[DivisionChoice, ChoiceStep]:
+) -> tuple[DivisionChoice, Step]:
     """Return one choice: of both parties, or of the party whose turn it is."""
     part, _ = split(study.method_promise.budget, settings.budget)
     party, partner = study.members[number % 2], study.members[1 - number % 2]
@@ -93,7 +98,7 @@ def _division(
             epsilon=epsilon,
             rows=(partner.rows, party.rows),
         )
-        return joint, JointChoiceStep(
+        return joint, joint_choice_step(
             name=name,
             phase="divisions",
             party=party.name,
@@ -106,7 +111,7 @@ def _division(
     choice = DivisionChoice(
         cuts=cuts, score=settings.score, most_cells=settings.most_cells, epsilon=epsilon
     )
-    return choice, ChoiceStep(
+    return choice, choice_step(
         name=f"{name} by {party.name}",
         phase="divisions",
         party=party.name,
@@ -143,6 +148,7 @@ METHOD = Method(
     encodings=("own",),
     single_turns=True,
     parties=2,
+    settings=SETTINGS,
     decisions=decisions,
     assumes=assumes,
     place=6,

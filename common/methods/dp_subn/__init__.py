@@ -1,6 +1,6 @@
 """DP-SUBN [Su16]: five phases, and the decisions between them."""
 
-from common.methods.dp_subn.decisions import decisions
+from common.methods.dp_subn.decisions import SETTINGS, decisions
 from common.methods.dp_subn.forecast import forecast
 from common.methods.dp_subn.script import dp_subn
 from common.study.method import Method
@@ -11,6 +11,7 @@ METHOD = Method(
     script=dp_subn,
     single_turns=True,
     replaces_noise=True,
+    settings=SETTINGS,
     decisions=decisions,
     forecast=forecast,
     place=2,

@@ -1,22 +1,7 @@
 """What DP-SUBN settles before any row is looked at: all of it follows from public values.
 
-The settings are the table `[dp-subn]` of study.toml:
-
-[dp-subn]
-budget = "1:1:1:1"          # correlations : initial structure : structure update : parameters
-theta_tables = "6"          # usefulness of the published tables, for k
-theta_frontier = "2"        # usefulness of the search frontier's tables, for k'
-degree = 2                  # k itself, whatever is useful; binary encoding only
-frontier_degree = 3         # k' itself; binary encoding only
-usefulness = "phase"        # of the phase's own part of epsilon; "total": of all of epsilon
-views = "optimal"           # of phase 1; "printed": Algorithm 2 of the paper
-consistency = "off"         # "on": the tables are made to agree, non-negative, and sum to the rows
-reuse = "off"               # "on": the tables are combined with the sums of phases 1 and 3
-most_parents = 10           # caps of the search, whatever is useful
-most_cells = 65536
-most_candidate_cells = 8388608
-
-A new study in profile `sound` has `budget`, `consistency` and `reuse` by forecast
+`SETTINGS` are the keys of the table `[dp-subn]` of study.toml; `parley methods` prints them.
+A new study in profile `sound` has `budget`, `views`, `consistency` and `reuse` by forecast
 (`common.methods.dp_subn.forecast`).
 
 The degrees limit the table of an attribute and its parents. On binary data the degree decides: k
@@ -48,7 +33,7 @@ from common.methods.network_model import Variables
 from common.privacy.budget import split
 from common.schema.toml import one_of
 from common.study.document import Study
-from common.study.method import Decision, above_zero, between, parts, read_settings
+from common.study.method import Decision, Setting, above_zero, between, parts, read_settings
 from common.study.requests import Attributes
 from common.wording import many
 
@@ -59,20 +44,36 @@ _MOST_PARENT_SETS = 1 << 14
 _CAPS = "most_parents, most_cells or most_candidate_cells"
 _MOST_PARENTS = 16  # caps have caps: a node works on them before an owner can see how long it takes
 SWITCH = one_of(("off", "on"))
-_SETTINGS = {
-    "budget": parts(len(PHASES)),
-    "theta_tables": above_zero,
-    "theta_frontier": above_zero,
-    "degree": between(0, _MOST_PARENTS),
-    "frontier_degree": between(0, _MOST_PARENTS),
-    "usefulness": one_of(("phase", "total")),
-    "views": one_of(("optimal", "printed")),
-    "consistency": SWITCH,
-    "reuse": SWITCH,
-    "most_parents": between(1, _MOST_PARENTS),
-    "most_cells": between(4, 1 << 22),
-    "most_candidate_cells": between(4, 1 << 28),
-}
+HALVES = "halves"
+SETTINGS = {
+    "budget": Setting(
+        parts(len(PHASES)), "1:1:1:1",
+        "how epsilon is split: correlations : initial structure : structure update : parameters",
+    ),
+    "theta_tables": Setting(above_zero, "6", "usefulness of the published tables, for k"),
+    "theta_frontier": Setting(above_zero, "2", "usefulness of the search frontier, for k'"),
+    "degree": Setting(
+        between(0, _MOST_PARENTS), "by usefulness", "k itself; binary encoding only, but for 0"
+    ),
+    "frontier_degree": Setting(
+        between(0, _MOST_PARENTS), "by usefulness", "k' itself; binary encoding only"
+    ),
+    "usefulness": Setting(
+        one_of(("phase", "total")), "phase", "by the phase's part of epsilon, or by the total"
+    ),
+    "views": Setting(
+        one_of(("optimal", "printed", HALVES)), "optimal",
+        "of phase 1; printed: the paper's Algorithm 2; halves: the agreement of halves, and no "
+        "network if it shows no dependence",
+    ),
+    "consistency": Setting(SWITCH, "off", "on: tables agree, are not negative, sum to the rows"),
+    "reuse": Setting(SWITCH, "off", "on: tables are combined with the sums of phases 1 and 3"),
+    "most_parents": Setting(between(1, _MOST_PARENTS), "10", "cap on the parents of an attribute"),
+    "most_cells": Setting(between(4, 1 << 22), str(1 << 16), "cap on the cells of a table"),
+    "most_candidate_cells": Setting(
+        between(4, 1 << 28), str(1 << 23), "cap on the cells of all candidates together"
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +106,11 @@ class Settings:
     def of(cls, study: Study) -> Settings:
         """Read the settings; profile `paper` has the views of Algorithm 2 on binary data."""
         binary = study.encoding == "binary" or max(study.schema.sizes) <= 2
-        values = read_settings(study, _SETTINGS)
+        values = read_settings(study, SETTINGS)
         if binary and study.profile == "paper":
             values.setdefault("views", "printed")
         found = cls(**values)
-        if not binary and (found.degree is not None or found.frontier_degree is not None):
+        if not binary and (found.degree or found.frontier_degree is not None):
             raise InputError(
                 "dp-subn.degree: on attributes with domains of their own the cells decide, not a "
                 'degree. Use encoding = "binary", or theta_tables and most_cells'
@@ -118,7 +119,18 @@ class Settings:
             raise InputError(
                 'dp-subn.views: Algorithm 2 is for binary attributes. Use encoding = "binary"'
             )
+        if found.views == HALVES:
+            _check_halves(study)
         return found
+
+
+def _check_halves(study: Study) -> None:
+    """Refuse, with InputError, phase 1 by halves where it is not offered."""
+    if study.encoding == "binary" or study.profile == "paper":
+        raise InputError(
+            "dp-subn.views: halves are those of attributes with domains of their own, and not the "
+            'paper\'s. Use encoding = "own" and profile = "sound", or views = "optimal"'
+        )
 
 
 _DEFAULTS = Settings()
@@ -161,7 +173,7 @@ def network_limit(
     width, theta = len(sizes), settings.theta_tables
     if not is_binary(sizes):
         useful = cell_limit(rows=rows, attributes=width, epsilon=epsilon, theta=theta)
-        return _by_cells(sizes, useful, settings)
+        return _by_cells(sizes, 0 if settings.degree == 0 else useful, settings)
     computed = choose_degree(rows=rows, attributes=width, epsilon=epsilon, theta=theta)
     useful = computed if settings.degree is None else settings.degree
     degree = affordable_degree(
@@ -266,7 +278,7 @@ def decisions(study: Study) -> list[Decision]:
         updates = "noise replacement, party by party"
     return [
         Decision("budget", budget),
-        Decision("views of the correlations", settings.views),
+        Decision("views of the correlations", _views(settings)),
         _limit("k, for the network", plan, plan.network, settings.theta_tables),
         _limit("k', for the frontier", plan, plan.frontier, settings.theta_frontier),
         Decision("structure update", updates),
@@ -282,6 +294,12 @@ def no_network(method: str, *, projected: bool) -> Decision:
         "columns. All of the budget buys single columns, drawn independently of each other."
     )
     return Decision("parents of an attribute (k)", words, caution if projected else None)
+
+
+def _views(settings: Settings) -> str:
+    if settings.views != HALVES:
+        return settings.views
+    return "the agreement of halves; if it shows no dependence, all that is left buys margins"
 
 
 def _estimates(settings: Settings) -> list[Decision]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from common.bayes.privbayes.scores import Score, Scoring, mutual_information, scored_by_shape
 from common.crypto.framing import frame
 from common.errors import RemoteProtocolError
+from common.exchanges.choice import choice_step
 from common.marginals import BinarySubsets
 from common.methods.dp_subn.decisions import FamilyLimit, candidate_families
 from common.methods.network_model import Structure, Variables
@@ -25,7 +26,6 @@ from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource, below
 from common.study.requests import Attributes, PartyRows
 from common.study.script import Script, chosen
-from common.study.steps import ChoiceStep
 
 _LONGEST_PAIR = 192  # characters of one pair: a child and at most sixteen parents
 
@@ -175,7 +175,7 @@ def initial_structure(
             epsilon=epsilon,
             parts=take if as_printed else 0,
         )
-        step = ChoiceStep(
+        step = choice_step(
             name=f"initial structure by {name}",
             phase="initial structure",
             party=name,

@@ -17,7 +17,6 @@ publishing, ICDE 2016.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -29,12 +28,15 @@ from common.bayes.network import Tables
 from common.bayes.postprocessing import consistent_tables
 from common.methods import floor
 from common.methods.designs.nocd import View, optimal_design, printed_design
-from common.methods.dp_subn.decisions import Party, Plan
+from common.methods.dp_subn.decisions import HALVES, Party, Plan
 from common.methods.dp_subn.estimation import Measured, reused
 from common.methods.dp_subn.information import correlations, on_grid, pair_tables
 from common.methods.dp_subn.initialisation import initial_structure
+from common.methods.dp_subn.look import as_floor, facts_of, look
 from common.methods.dp_subn.updates import Search, update_by_replacement, update_in_cohorts
 from common.methods.network_model import NetworkModel, Structure, Variables, network_of, table_sets
+from common.methods.subn_plus.descent import descending
+from common.methods.subn_plus.sums import margins_only
 from common.privacy import sensitivity
 from common.study.document import Study
 from common.study.requests import Attributes
@@ -54,9 +56,15 @@ def dp_subn(study: Study) -> Script[Fit]:
         return (yield from single_columns(study, variables, projected=consistent))
     views_epsilon, choice_epsilon, update_epsilon, table_epsilon = plan.epsilons
     paper = study.profile == "paper"
-    views = views_of(variables.sizes, settings.views)
-    measured = yield from _measure(study, variables, views, views_epsilon, "correlations")
-    information = _correlations(study, variables, measured)
+    if settings.views == HALVES:
+        seen = yield from look(facts_of(study), views_epsilon)
+        if not seen.sees_dependence:
+            return (yield from seen.independent_columns(kept=_kept(plan)))
+        measured, information = seen.measured, seen.information
+    else:
+        views = views_of(variables.sizes, settings.views)
+        measured = yield from _measure(study, variables, views, views_epsilon, "correlations")
+        information = _correlations(study, variables, measured)
     structure = yield from initial_structure(
         variables, parties, plan.network, choice_epsilon, as_printed=paper
     )
@@ -99,14 +107,26 @@ def in_cohorts(parties: Sequence[Party], cohorts: int) -> list[Sequence[Party]]:
     return [parties[start:end] for start, end in pairwise(bounds)]
 
 
+def _kept(plan: Plan) -> Fraction:
+    """Return what the margins leave of the budget, where owners are more than choices of phase 2.
+
+    An owner without a choice does not pay for that phase. What it pays in all is settled before it
+    sees whether there is a network.
+    """
+    choices = len(plan.variables.sizes) - 1
+    return plan.epsilons[1] if len(plan.parties) > choices else Fraction(0)
+
+
 def single_columns(study: Study, variables: Variables, *, projected: bool) -> Script[Fit]:
     """Spend all of the budget on columns without parents.
 
-    Projected, they are the `floor` method's: histograms of the attributes, whatever the encoding.
+    Projected, they are margins of the attributes, whatever the encoding: the `floor` method's, or
+    those of blocks, whose noise is less where it is calibrated to the L1 norm.
     """
     if projected:
-        alone = replace(study, method=floor.METHOD.name, settings=(), signature=None)
-        return (yield from floor.METHOD.script(alone))
+        alone = as_floor(study)
+        in_blocks = descending(margins_only, alone)
+        return (yield from (floor.METHOD.script(alone) if study.delta else in_blocks))
     structure: Structure = ((),) * len(variables.sizes)
     budget = study.method_promise.budget
     return (yield from learn_parameters(study, variables, structure, budget))

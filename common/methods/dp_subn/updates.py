@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from common.bayes.postprocessing import marginal_table
 from common.crypto.sums.replacement import Coverages
 from common.crypto.sums.replacement import Statistics as Running
+from common.exchanges.replacement import replacement_step
 from common.methods.dp_subn.csfc import search_frontier
 from common.methods.dp_subn.decisions import FamilyLimit, Party
 from common.methods.dp_subn.information import mutual_information, on_grid
@@ -32,7 +33,6 @@ from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise
 from common.study.requests import Attributes, Counts
 from common.study.script import Script, replaced
-from common.study.steps import ReplaceStep
 
 PHASE = "structure update"
 
@@ -178,7 +178,7 @@ def update_by_replacement(
             )
             totals = []
             for number, group in enumerate(release.groups, start=1):
-                step = ReplaceStep(
+                step = replacement_step(
                     name=f"{PHASE}, turn of {name}, sum {number} of {len(release.groups)}",
                     phase=PHASE,
                     release=release,

@@ -14,7 +14,8 @@ from itertools import combinations
 from math import comb, inf, isqrt, sqrt
 
 from common.errors import InputError, LocalError
-from common.methods.designs.blocks import margin_error, margin_sums
+from common.exchanges.sums import sum_step
+from common.methods.designs.blocks import disjoint_blocks, margin_error, margin_sums
 from common.methods.designs.nocd import Design
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
@@ -23,11 +24,13 @@ from common.privacy.sensitivity import Sensitivity
 from common.schema.attribute import Attribute
 from common.schema.toml import one_of
 from common.study.document import Study
-from common.study.method import Decision, read_settings
+from common.study.method import Decision, Setting, read_settings
 from common.study.requests import Attributes, Request
-from common.study.steps import SumStep
+from common.study.steps import Step
 
 UNKNOWN, EXPECTED = "unknown", "expected"  # whether columns depend
+BLOCK_CELLS = 1 << 10
+MARGINS_DROWN = 0.5  # forecast noise of a margin: then a block's best cells are noise, too
 PAIR_NOISE = 0.1  # forecast noise of a table of two attributes, as a total variation distance
 MOST_PAIR_GROUPS = 100  # of each attribute of a pair's table, however small its noise
 
@@ -129,9 +132,9 @@ class PublicFacts:
         cost: Fraction,
         moved: Sensitivity,
         phase: str | None = None,
-    ) -> SumStep:
+    ) -> Step:
         """Return the step that sums a request over all parties at a cost."""
-        return SumStep(
+        return sum_step(
             name=name,
             phase=phase or name,
             parties=self.parties,
@@ -146,15 +149,29 @@ def ordered_values(attribute: Attribute) -> int:
     return attribute.value_count if attribute.ordered else 0
 
 
+SETTINGS = {
+    "dependence": Setting(
+        one_of((UNKNOWN, EXPECTED)), UNKNOWN,
+        "expected: columns are known to depend on each other, so no sum is spent on finding out",
+    ),
+}  # fmt: skip
+
+
 def expects_dependence(study: Study) -> bool:
     """Read the only setting; InputError if there is another one, or another value."""
-    found = read_settings(study, {"dependence": one_of((UNKNOWN, EXPECTED))})
+    found = read_settings(study, SETTINGS)
     return bool(found.get("dependence") == EXPECTED)
 
 
 def decisions(study: Study) -> list[Decision]:
     how = "expected: no sum is spent on finding out" if expects_dependence(study) else UNKNOWN
     return [Decision("dependence", how)]
+
+
+def margin_blocks(facts: PublicFacts) -> tuple[Attributes, ...]:
+    """Return the attributes that are counted together for the margins."""
+    blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
+    return blocks if margin_noise(facts, blocks) <= MARGINS_DROWN else facts.alone
 
 
 def margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:

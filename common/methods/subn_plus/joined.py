@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.form import NetworkForm, of_mixture
+from common.bayes.model import Model
 from common.methods.subn_plus.latent import LatentModel, fit
 from common.methods.subn_plus.losses import Floats, Grouping, Measurement
 from common.methods.subn_plus.strata import stratified
@@ -63,11 +65,16 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinedModel:
+class JoinedModel(Model):
     """A mixture whose columns may hold several attributes."""
 
     joined: Joined
     mixture: LatentModel
+
+    def form(self) -> tuple[NetworkForm, ...]:
+        """Return the class and, given it, every column."""
+        mixture, joined = self.mixture, self.joined
+        return (of_mixture(mixture.weights, mixture.columns, joined.sets, joined.sizes),)
 
     def as_json(self) -> dict[str, object]:
         return {

@@ -22,9 +22,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb, inf, sqrt
 
-from common.methods.designs.blocks import disjoint_blocks, margin_error
+from common.methods.designs.blocks import margin_error
 from common.methods.designs.nocd import Design, best_design
-from common.methods.subn_plus.facts import PublicFacts, halves_noise, margin_noise, view_noise
+from common.methods.subn_plus.facts import (
+    PublicFacts,
+    halves_noise,
+    margin_blocks,
+    margin_noise,
+    view_noise,
+)
 from common.methods.subn_plus.latent import COMPONENTS
 from common.privacy import sensitivity
 from common.privacy.sensitivity import CONTRAST_UNIT
@@ -41,7 +47,6 @@ LOOK_NOISE = 0.05  # in halves, at which a first look tells of dependence
 CLEAR_LOOK_NOISE = 0.03  # at which it seldom misses any
 CLEAR_PAIRS = 0.03  # up to which a look that sees nothing is not believed
 PAIRS_AS_EXACT = 0.01  # then triples may have more than a fifth, and a mixture is fitted to the end
-MARGINS_DROWN = 0.5  # of a margin: then not even a block's best cells are more than noise
 
 # Of the budget:
 CLEAR_LOOK = Fraction(6, 100)  # for a look as clear as that
@@ -65,7 +70,6 @@ _SHARES = 40  # the margins' share is a multiple of one part in so many
 _MARGINS_RATIO = {1: 13, 2: 15}  # by the norm: see `margins_share`
 _MOST_MARGINS = {1: 24, 2: 32}  # of the shares
 
-BLOCK_CELLS = 1 << 10
 VIEW_CELLS = 1 << 12
 SMALL_DOMAIN = 6
 MOST_VIEWED = COMPONENTS // 2  # columns: beyond, few classes tie what has nothing in common
@@ -130,13 +134,7 @@ def best_plan(facts: PublicFacts) -> Plan:
 
 
 def _margins(facts: PublicFacts) -> Plan:
-    return Plan(name="margins", asks=(Ask(MARGINS, facts.budget),), blocks=_blocks(facts))
-
-
-def _blocks(facts: PublicFacts) -> tuple[Attributes, ...]:
-    """Return which attributes are counted together, where nothing is known of them."""
-    blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
-    return blocks if margin_noise(facts, blocks) <= MARGINS_DROWN else facts.alone
+    return Plan(name="margins", asks=(Ask(MARGINS, facts.budget),), blocks=margin_blocks(facts))
 
 
 def _table(facts: PublicFacts) -> Plan | None:
@@ -145,7 +143,7 @@ def _table(facts: PublicFacts) -> Plan | None:
         return None
     design = best_design(facts.sizes, cell_limit=VIEW_CELLS)
     noise = view_noise(design, facts, facts.budget)
-    if noise > TABLE_BELOW or not _views_show_margins(design, _blocks(facts)):
+    if noise > TABLE_BELOW or not _views_show_margins(design, margin_blocks(facts)):
         return None
     return Plan(
         name="table",
@@ -161,7 +159,7 @@ def _views(facts: PublicFacts) -> Plan | None:
     """Ask for views of as many groups as can be seen; None if three would drown."""
     if not 1 < len(facts.cut) <= MOST_VIEWED or max(facts.sizes) <= SMALL_DOMAIN:
         return None
-    blocks, look = _blocks(facts), look_share(facts)
+    blocks, look = margin_blocks(facts), look_share(facts)
     left = facts.budget * (1 - look * (1 + _FIRST_MARGINS))
     share = margins_share(facts, blocks)
     views = left * (1 - share - DETAIL_OF_VIEWS)
@@ -224,7 +222,7 @@ def _forest(facts: PublicFacts) -> Plan | None:
     """Ask for a forest of pairs, of many columns; None if halves would show none."""
     if len(facts.cut) <= MOST_VIEWED:
         return None
-    blocks = _blocks(facts)
+    blocks = margin_blocks(facts)
     clear = margin_noise(facts, blocks) <= CLEAR_MARGINS
     limit, shares = FOREST_CLEAR if clear else FOREST_NOISY
     costs = [facts.budget * share for share in shares]
@@ -252,7 +250,7 @@ def _halves(facts: PublicFacts) -> Plan | None:
             return Plan(
                 name="halves",
                 asks=(Ask(MARGINS, margins), Ask(HALVES, halves), Ask(DETAILS, pairs)),
-                blocks=_blocks(facts),
+                blocks=margin_blocks(facts),
                 pair_noise=noise,
                 cell_noise=noise,  # worse than any that has groups
             )
@@ -384,5 +382,5 @@ def clearest(study: Study) -> Study:
     one, other = PublicFacts.of(study), PublicFacts.of(pure)
     forecasts = best_plan(one).cell_noise, best_plan(other).cell_noise
     if forecasts[0] == forecasts[1] == inf:
-        forecasts = margin_noise(one, one.alone), margin_noise(other, _blocks(other))
+        forecasts = margin_noise(one, one.alone), margin_noise(other, margin_blocks(other))
     return pure if forecasts[1] < forecasts[0] else study

@@ -26,14 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import partial
 from itertools import combinations
 
 import numpy as np
 
-from common.bayes.postprocessing import marginal_table
-from common.methods.designs.blocks import margin_sums
 from common.methods.designs.nocd import Design, Pair
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus import plans
@@ -57,25 +54,28 @@ from common.methods.subn_plus.models import (
 )
 from common.methods.subn_plus.plans import Ask, Plan, best_plan
 from common.methods.subn_plus.requests import (
-    Agreements,
     Contrasts,
     GroupedTables,
-    Groups,
-    Weights,
     even_groups,
-    group_weights,
-    halves,
+)
+from common.methods.subn_plus.sums import (
+    Groupings,
+    Tables,
+    agreements,
+    every_value,
+    fit_variance,
+    margins_of,
+    one_way,
+    tables_of,
+    weights_of,
 )
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT
-from common.study.requests import Attributes, Counts
-from common.study.script import Fit, Script, added_up, measured
-
-Groupings = tuple[Groups, ...]  # of every attribute
+from common.study.requests import Counts
+from common.study.script import Fit, Script, added_up
 
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
-_LEAST_VARIANCE = 0.01  # as good as exact counts; less would only overflow in the fit
 
 
 @dataclass
@@ -135,22 +135,15 @@ def _model(known: Known) -> LatentModel | JoinedModel | NetworkModel:
 def _ask_margins(known: Known, ask: Ask) -> Script[None]:
     """Ask for margins in one sum or in two: of small tables, and of large ones at more each."""
     facts = known.facts
-    blocks = GroupedTables(known.plan.blocks or facts.alone, _every_value(facts))
-    names = (ask.name, f"{ask.name} of large domains")
-    found = dict[Attributes, tuple[Counts, NoiseLaw]]()
-    sums = margin_sums(facts.sizes, blocks.sets, facts.norm)
-    for name, (own, share) in zip(names, sums, strict=False):
-        part = yield from _tables(facts, name, ask.cost * share, replace(blocks, sets=own))
-        found |= zip(own, zip(part.tables, part.laws, strict=True), strict=True)
-    tables, laws = zip(*(found[own] for own in blocks.sets), strict=True)
-    _learn_margins(known, Tables(blocks, list(tables), list(laws)))
+    blocks = GroupedTables(known.plan.blocks or facts.alone, every_value(facts))
+    _learn_margins(known, (yield from margins_of(facts, ask.name, ask.cost, blocks)))
 
 
 def _ask_first_margins(known: Known, ask: Ask) -> Script[None]:
     """Ask for margins in one small sum: they say where halves are cut."""
     facts = known.facts
-    request = GroupedTables(known.plan.blocks, _every_value(facts))
-    _learn_margins(known, (yield from _tables(facts, ask.name, ask.cost, request)))
+    request = GroupedTables(known.plan.blocks, every_value(facts))
+    _learn_margins(known, (yield from tables_of(facts, ask.name, ask.cost, request)))
     if facts.norm == 1:  # a sum at a fraction of the cost tells next to nothing beside the next
         known.tables.clear()
 
@@ -160,13 +153,13 @@ def _learn_margins(known: Known, margins: Tables) -> None:
     if known.tables:
         again = [both(*own) for own in zip(known.tables, again, strict=True)]
     else:
-        known.margins, known.histograms = margins, _one_way(margins)
+        known.margins, known.histograms = margins, one_way(margins)
     known.tables = again
 
 
 def _ask_look(known: Known, ask: Ask) -> Script[None]:
     """Look at every pair in halves, and at the halves themselves."""
-    agreed = yield from _agreements(known.facts, ask, known.histograms, alone=True)
+    agreed = yield from agreements(known.facts, ask.cost, known.histograms, alone=True)
     weights = agreed.request.weights(agreed.agreed, known.facts.rows)
     known.departures = agreed.departures(known.facts, weights)
     known.independent = nothing_depends(known, agreed.law)
@@ -188,8 +181,8 @@ def _ask_views(known: Known, ask: Ask) -> Script[None]:
     """Ask for views of even groups: the finest that can be seen, now that margins are known."""
     facts, design = known.facts, known.plan.design
     if not known.histograms:
-        views = yield from _tables(facts, ask.name, ask.cost, _viewed(design, _every_value(facts)))
-        known.histograms = _one_way(views)
+        views = yield from tables_of(facts, ask.name, ask.cost, _viewed(design, every_value(facts)))
+        known.histograms = one_way(views)
         # The histograms come of the views: a deviation has the noise of both.
         known.departures = views.departures(facts, known.histograms, noisy=2)
         known.independent = nothing_depends(known, views.laws[0])
@@ -200,7 +193,7 @@ def _ask_views(known: Known, ask: Ask) -> Script[None]:
 
         finest = plans.finest_design(facts, ask.cost, widths) or (ask.groups, design)
         groups = _evenly(known.histograms, facts.rows, finest[0])
-        views = yield from _tables(facts, ask.name, ask.cost, _viewed(finest[1], groups))
+        views = yield from tables_of(facts, ask.name, ask.cost, _viewed(finest[1], groups))
         known.departures = views.departures(facts, known.histograms)
     known.views += views.measurements(facts)
 
@@ -233,16 +226,16 @@ def _ask_details(known: Known, ask: Ask) -> Script[None]:
     if not pairs:
         yield from _ask_margins(known, replace(ask, what=plans.AGAIN))
         return
-    request = GroupedTables(pairs, _every_value(facts))
-    detail = yield from _tables(facts, ask.name, ask.cost, request)
+    request = GroupedTables(pairs, every_value(facts))
+    detail = yield from tables_of(facts, ask.name, ask.cost, request)
     known.pairs = detail.measurements(facts)
 
 
 def _ask_halves(known: Known, ask: Ask) -> Script[None]:
     """Ask how often halves agree; the margins are known."""
     facts = known.facts
-    agreed = yield from _agreements(facts, ask, known.histograms)
-    weights = _weights(known.histograms, agreed.request.halves, facts.rows)
+    agreed = yield from agreements(facts, ask.cost, known.histograms)
+    weights = weights_of(known.histograms, agreed.request.halves, facts.rows)
     known.departures = agreed.departures(facts, weights)
     known.moments.append(agreed.moments(facts))
     if known.plan.name == "forest":
@@ -264,7 +257,7 @@ def _ask_forest(known: Known, ask: Ask) -> Script[None]:
         return
     most = pair_groups(facts, ask.cost, len(pairs))
     request = GroupedTables(pairs, _evenly(known.histograms, facts.rows, most))
-    detail = yield from _tables(facts, ask.name, ask.cost, request)
+    detail = yield from tables_of(facts, ask.name, ask.cost, request)
     known.departures = detail.departures(facts, known.histograms) | inside
     known.pairs = detail.measurements(facts)
 
@@ -283,56 +276,6 @@ ASKS: Mapping[str, Callable[[Known, Ask], Script[None]]] = {
 }
 
 
-def _every_value(facts: PublicFacts) -> Groupings:
-    return tuple(tuple(range(size)) for size in facts.sizes)
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """Noisy tables of attributes in groups."""
-
-    request: GroupedTables
-    tables: list[Counts]
-    laws: list[NoiseLaw]
-
-    def measurements(self, facts: PublicFacts) -> list[Measurement]:
-        """Return the tables for the fit."""
-        maps = self.request.map_of
-        return [
-            Measurement(
-                own, tuple(map(maps, own)), table.astype(np.float64), _fit_variance(law, facts)
-            )
-            for own, table, law in zip(self.request.sets, self.tables, self.laws, strict=True)
-        ]
-
-    def departures(
-        self, facts: PublicFacts, histograms: Sequence[Counts], noisy: int = 1
-    ) -> dict[Pair, Departure]:
-        """Return how far the tables' pairs are from independence.
-
-        A table's deviation from the histograms has `noisy` times the variance of the table.
-        """
-        weights = _weights(histograms, self.request.groups, facts.rows)
-        variances = [noisy * facts.variance(law) for law in self.laws]
-        return departures(self.request.sets, self.tables, weights, variances, facts.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Halves:
-    """How often pairs agree in halves."""
-
-    request: Agreements
-    agreed: Counts
-    law: NoiseLaw
-
-    def moments(self, facts: PublicFacts) -> Moments:
-        return self.request.moments(self.agreed, _fit_variance(self.law, facts), facts.rows)
-
-    def departures(self, facts: PublicFacts, weights: Weights) -> dict[Pair, Departure]:
-        variance = facts.variance(self.law)
-        return self.request.departures(self.agreed, weights, variance, facts.rows)
-
-
 @dataclass(frozen=True, slots=True)
 class ContrastSums:
     """Noisy contrasts."""
@@ -348,7 +291,7 @@ class ContrastSums:
             attributes,
             tuple(np.array(self.request.groups[a], dtype=np.intp) for a in attributes),
             [own / unit for own in self.sums],
-            _fit_variance(self.law, facts) / unit**2,
+            fit_variance(self.law, facts) / unit**2,
         )
 
     def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
@@ -358,49 +301,11 @@ class ContrastSums:
         departure leaves out.
         """
         unit = CONTRAST_UNIT**2
-        weights = _weights(histograms, self.request.groups, facts.rows)
+        weights = weights_of(histograms, self.request.groups, facts.rows)
         variances = [facts.variance(self.law)] * len(self.sums)
         found = departures(self.request.sets, self.sums, weights, variances, unit * facts.rows)
         return {pair: own.in_units(unit) for pair, own in found.items()}
 
 
-def _agreements(
-    facts: PublicFacts, ask: Ask, histograms: Sequence[Counts], *, alone: bool = False
-) -> Script[_Halves]:
-    """Count how often pairs agree in halves; a look counts the halves alone, too."""
-    request = Agreements(tuple(halves(own, facts.rows) for own in histograms), alone)
-    step = facts.sum_of(request, name=ask.name, cost=ask.cost, moved=request.sensitivity)
-    return _Halves(request, *(yield from added_up(step)))
-
-
-def _tables(
-    facts: PublicFacts, name: str, cost: Fraction, request: GroupedTables
-) -> Script[Tables]:
-    moved = sensitivity.histograms(len(request.sets))
-    tables, law = yield from measured(facts.sum_of(request, name=name, cost=cost, moved=moved))
-    return Tables(request, tables, [law] * len(tables))
-
-
-def _one_way(tables: Tables) -> list[Counts]:
-    """Return every attribute's noisy histogram: the mean of its tables, rounded down."""
-    found = dict[int, list[Counts]]()
-    for own, table in zip(tables.request.sets, tables.tables, strict=True):
-        for axis, attribute in enumerate(own):
-            found.setdefault(attribute, []).append(marginal_table(table, [axis]))
-    return [np.sum(found[a], axis=0) // len(found[a]) for a in range(len(found))]
-
-
 def _evenly(histograms: Sequence[Counts], rows: int, most: int) -> Groupings:
     return tuple(even_groups(histogram, rows, groups=most) for histogram in histograms)
-
-
-def _weights(histograms: Sequence[Counts], groups: Groupings, rows: int) -> list[tuple[int, ...]]:
-    return [
-        group_weights(histogram, own, rows)
-        for histogram, own in zip(histograms, groups, strict=True)
-    ]
-
-
-def _fit_variance(law: NoiseLaw, facts: PublicFacts) -> float:
-    """Return the variance of the noise in one count, as the fit weighs it."""
-    return max(law.variance(facts.noise_shares), _LEAST_VARIANCE)

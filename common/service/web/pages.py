@@ -40,9 +40,9 @@ def asset(package: str, name: str) -> Asset:
 
 
 def shared_assets() -> Mapping[str, Asset]:
-    files = {f"/{name}": name for name in ("style.css", "login.js", "icon.svg")}
-    files["/help"] = "help.html"
-    return {path: asset("common.service.web", name) for path, name in files.items()}
+    files = {"/style.css": "style.css", "/login.js": "login.js", "/help": "help.html"}
+    own = {path: asset("common.service.web", name) for path, name in files.items()}
+    return {**own, "/icon.svg": asset("common.report", "mark.svg")}
 
 
 def filled(template: str, **values: str) -> bytes:

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ToParty(_message.Message):
-    __slots__ = ("encoding", "study", "study_opened", "step_opened", "envelope_relayed", "result_published", "study_finished", "study_aborted", "keys_relayed", "list_published", "signatures_relayed", "box_disputed", "box_judged")
+    __slots__ = ("encoding", "study", "study_opened", "step_opened", "envelope_relayed", "result_published", "study_finished", "study_aborted", "keys_relayed", "list_published", "signatures_relayed", "box_disputed", "box_judged", "step_message")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     STUDY_FIELD_NUMBER: _ClassVar[int]
     STUDY_OPENED_FIELD_NUMBER: _ClassVar[int]
@@ -21,6 +21,7 @@ class ToParty(_message.Message):
     SIGNATURES_RELAYED_FIELD_NUMBER: _ClassVar[int]
     BOX_DISPUTED_FIELD_NUMBER: _ClassVar[int]
     BOX_JUDGED_FIELD_NUMBER: _ClassVar[int]
+    STEP_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     encoding: int
     study: bytes
     study_opened: StudyOpened
@@ -34,10 +35,11 @@ class ToParty(_message.Message):
     signatures_relayed: SignaturesRelayed
     box_disputed: BoxDisputed
     box_judged: BoxJudged
-    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., study_opened: _Optional[_Union[StudyOpened, _Mapping]] = ..., step_opened: _Optional[_Union[StepOpened, _Mapping]] = ..., envelope_relayed: _Optional[_Union[EnvelopeRelayed, _Mapping]] = ..., result_published: _Optional[_Union[ResultPublished, _Mapping]] = ..., study_finished: _Optional[_Union[StudyFinished, _Mapping]] = ..., study_aborted: _Optional[_Union[StudyAborted, _Mapping]] = ..., keys_relayed: _Optional[_Union[KeysRelayed, _Mapping]] = ..., list_published: _Optional[_Union[ListPublished, _Mapping]] = ..., signatures_relayed: _Optional[_Union[SignaturesRelayed, _Mapping]] = ..., box_disputed: _Optional[_Union[BoxDisputed, _Mapping]] = ..., box_judged: _Optional[_Union[BoxJudged, _Mapping]] = ...) -> None: ...
+    step_message: StepMessage
+    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., study_opened: _Optional[_Union[StudyOpened, _Mapping]] = ..., step_opened: _Optional[_Union[StepOpened, _Mapping]] = ..., envelope_relayed: _Optional[_Union[EnvelopeRelayed, _Mapping]] = ..., result_published: _Optional[_Union[ResultPublished, _Mapping]] = ..., study_finished: _Optional[_Union[StudyFinished, _Mapping]] = ..., study_aborted: _Optional[_Union[StudyAborted, _Mapping]] = ..., keys_relayed: _Optional[_Union[KeysRelayed, _Mapping]] = ..., list_published: _Optional[_Union[ListPublished, _Mapping]] = ..., signatures_relayed: _Optional[_Union[SignaturesRelayed, _Mapping]] = ..., box_disputed: _Optional[_Union[BoxDisputed, _Mapping]] = ..., box_judged: _Optional[_Union[BoxJudged, _Mapping]] = ..., step_message: _Optional[_Union[StepMessage, _Mapping]] = ...) -> None: ...
 
 class ToCurator(_message.Message):
-    __slots__ = ("encoding", "study", "envelope_posted", "share_submitted", "choice_submitted", "party_refused", "keys_dealt", "list_signed", "masks_revealed", "box_refused", "box_opened")
+    __slots__ = ("encoding", "study", "envelope_posted", "share_submitted", "choice_submitted", "party_refused", "keys_dealt", "list_signed", "masks_revealed", "box_refused", "box_opened", "step_message")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     STUDY_FIELD_NUMBER: _ClassVar[int]
     ENVELOPE_POSTED_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +51,7 @@ class ToCurator(_message.Message):
     MASKS_REVEALED_FIELD_NUMBER: _ClassVar[int]
     BOX_REFUSED_FIELD_NUMBER: _ClassVar[int]
     BOX_OPENED_FIELD_NUMBER: _ClassVar[int]
+    STEP_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     encoding: int
     study: bytes
     envelope_posted: EnvelopePosted
@@ -60,7 +63,20 @@ class ToCurator(_message.Message):
     masks_revealed: MasksRevealed
     box_refused: BoxRefused
     box_opened: BoxOpened
-    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., envelope_posted: _Optional[_Union[EnvelopePosted, _Mapping]] = ..., share_submitted: _Optional[_Union[ShareSubmitted, _Mapping]] = ..., choice_submitted: _Optional[_Union[ChoiceSubmitted, _Mapping]] = ..., party_refused: _Optional[_Union[PartyRefused, _Mapping]] = ..., keys_dealt: _Optional[_Union[KeysDealt, _Mapping]] = ..., list_signed: _Optional[_Union[ListSigned, _Mapping]] = ..., masks_revealed: _Optional[_Union[MasksRevealed, _Mapping]] = ..., box_refused: _Optional[_Union[BoxRefused, _Mapping]] = ..., box_opened: _Optional[_Union[BoxOpened, _Mapping]] = ...) -> None: ...
+    step_message: StepMessage
+    def __init__(self, encoding: _Optional[int] = ..., study: _Optional[bytes] = ..., envelope_posted: _Optional[_Union[EnvelopePosted, _Mapping]] = ..., share_submitted: _Optional[_Union[ShareSubmitted, _Mapping]] = ..., choice_submitted: _Optional[_Union[ChoiceSubmitted, _Mapping]] = ..., party_refused: _Optional[_Union[PartyRefused, _Mapping]] = ..., keys_dealt: _Optional[_Union[KeysDealt, _Mapping]] = ..., list_signed: _Optional[_Union[ListSigned, _Mapping]] = ..., masks_revealed: _Optional[_Union[MasksRevealed, _Mapping]] = ..., box_refused: _Optional[_Union[BoxRefused, _Mapping]] = ..., box_opened: _Optional[_Union[BoxOpened, _Mapping]] = ..., step_message: _Optional[_Union[StepMessage, _Mapping]] = ...) -> None: ...
+
+class StepMessage(_message.Message):
+    __slots__ = ("step", "round", "peer", "payload")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    round: str
+    peer: str
+    payload: bytes
+    def __init__(self, step: _Optional[int] = ..., round: _Optional[str] = ..., peer: _Optional[str] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
 class StudyOpened(_message.Message):
     __slots__ = ("public_key",)

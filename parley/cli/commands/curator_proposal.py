@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -19,11 +19,15 @@ from common.release.prior import PriorRelease, read_prior
 from common.service.process import system_clock
 from common.study.document import Study
 from common.study.dry_run import require_runnable
+from common.study.ids import StudyId
+from common.study.terms import Terms
 from curator.app import propose
 from curator.operations import find_record, member_of
 from curator.revision import changes, next_name, revised
 from curator.settings import curator_settings, open_store, priors
 from parley.cli import console, options
+from parley.cli.result import Result
+from parley.cli.study_options import taking_terms, tell_decisions
 
 SignerFile = Annotated[
     Path | None,
@@ -39,64 +43,77 @@ Out = Annotated[Path, typer.Option(help="The study.toml to write.")]
 Name = Annotated[str | None, typer.Option(help="What people call the new study.")]
 
 
-@options.taking_terms
+@dataclass(frozen=True)
+class WrittenStudy(Result):
+    """A study that was written or offered."""
+
+    study: StudyId
+    name: str
+    signer: str | None
+    file: Path
+
+    @classmethod
+    def of(cls, study: Study, file: Path) -> WrittenStudy:
+        return cls(study.digest, study.name, study.signer, file)
+
+    def lines(self) -> Iterator[str]:
+        yield f"digest {self.study.hex()}"
+        yield f"signer {self.signer or 'none'}"
+
+
+@dataclass(frozen=True)
+class RevisedStudy(WrittenStudy):
+    """A study that was written from an earlier one."""
+
+    changes: tuple[str, ...]
+
+    def lines(self) -> Iterator[str]:
+        for change in self.changes:
+            yield f"change {change}"
+        yield from super().lines()
+
+
+@taking_terms
 def new(
     *,
-    name: Annotated[str, typer.Option(help="What people call the study.")],
     schema: options.SchemaFile,
     party: Annotated[
         list[str],
         typer.Option(help="NAME:ROWS:IDENTITY.PUB, one per owner, in the order of the ring."),
     ],
     out: Out,
-    terms: options.Terms,
+    terms: Terms,
     prior: options.PriorFile = None,
-    purpose: Annotated[str, typer.Option(help="What the table is for; owners read it first.")] = "",
-    recipient: Annotated[str, typer.Option(help="Who gets the table.")] = "",
-    contact: Annotated[str, typer.Option(help="Whom owners can ask.")] = "",
-    ethics: Annotated[
-        str, typer.Option(help="The ethics vote, contract or law that it rests on.")
-    ] = "",
-    expires: Annotated[
-        datetime | None,
-        typer.Option(
-            "--expires",
-            "--approve-by",
-            formats=["%Y-%m-%d"],
-            help="The last day (UTC) to approve it: without all approvals it ends then, free.",
-        ),
-    ] = None,
     config: options.Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
-    json: options.AsJson = False,
-) -> None:
+) -> WrittenStudy:
     """Write a study down: schema, budget, and who takes part with which identity and how many rows.
 
     It is signed with the curator's identity (the settings say where its keys are) or with --signer,
     so that owners know who proposes it. Send the file to every owner; they review it with `parley
     party review`.
     """
-    about = {
-        "name": name, "purpose": purpose, "recipient": recipient, "contact": contact,
-        "ethics": ethics, "expires": None if expires is None else expires.date(),
-    }  # fmt: skip
     members = [member_of(written) for written in party]
     earlier = None if prior is None else read_prior(prior)
-    about["prior"] = None if earlier is None else earlier.digest
-    about["curator"] = pinned_curator(config) or None
+    pinned = {
+        "prior": None if earlier is None else earlier.digest,
+        "curator": pinned_curator(config) or None,
+    }
     domains = options.load_schema(schema)
-    study = new_study(terms.chosen() | about, schema=domains, members=members)
+    study = new_study({**terms, **pinned}, schema=domains, members=members)
     _require_time_left(study)
     require_runnable(study, (earlier.begin if earlier else run_of)(study))
     if earlier is not None:
         console.note(f"offer it with its prior: `study add {out} --prior {prior}`")
-    options.tell_decisions(study)
-    if not purpose:
-        console.warn("the study says no --purpose: owners are asked to pay for a name")
+    tell_decisions(study)
+    if not study.purpose:
+        console.warn(
+            "--purpose: the study does not say what its table is for. Owners ask that first"
+        )
     study = study if unsigned else signed(study, config, signer)
     _write(study, out)
-    tell_offered(study, out, as_json=json)
+    return WrittenStudy.of(study, out)
 
 
 def add(
@@ -106,8 +123,7 @@ def add(
     config: options.Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
-    json: options.AsJson = False,
-) -> None:
+) -> WrittenStudy:
     """Offer a study to its parties; a running curator takes it up by itself.
 
     An unsigned study is signed on the way, as in `study new`.
@@ -122,7 +138,7 @@ def add(
         proposed = signed(proposed, config, signer)
         console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
     propose(settings, proposed, clock=system_clock)
-    tell_offered(proposed, study, as_json=json)
+    return WrittenStudy.of(proposed, study)
 
 
 def reform(
@@ -134,8 +150,7 @@ def reform(
     config: options.Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
-    json: options.AsJson = False,
-) -> None:
+) -> RevisedStudy:
     """Write a study down again without owners that are gone. The others approve it anew.
 
     The earlier study must be over: end it with `study abort`. What it cost its owners stays
@@ -150,7 +165,7 @@ def reform(
     )
     require_runnable(made, run_of(made))
     made = made if unsigned else signed(made, config, signer)
-    _write_revision(earlier, made, out, as_json=json)
+    return _write_revision(earlier, made, out)
 
 
 def renew(
@@ -177,8 +192,7 @@ def renew(
     config: options.Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
-    json: options.AsJson = False,
-) -> None:
+) -> RevisedStudy:
     """Write next year's study from last year's: same schema, owners and terms, changes shown.
 
     The year in its name becomes the next one. Every owner reviews and approves the new study; it is
@@ -200,7 +214,7 @@ def renew(
     )
     require_runnable(made, (built_on.begin if built_on else run_of)(made))
     made = made if unsigned else signed(made, config, signer)
-    _write_revision(earlier, made, out, as_json=json)
+    return _write_revision(earlier, made, out)
 
 
 def signed(study: Study, config: Path | None, signer: Path | None) -> Study:
@@ -243,16 +257,6 @@ def _check_curator(study: Study, file: Path, curator: str) -> None:
         )
 
 
-def tell_offered(
-    study: Study, file: Path, *, as_json: bool, changes: Sequence[str] | None = None
-) -> None:
-    """Say which study was written, and how it differs from an earlier one if there is one."""
-    told = {"study": study.digest.hex(), "name": study.name, "signer": study.signer}
-    listed = {} if changes is None else {"changes": list(changes)}
-    lines = (f"digest {study.digest.hex()}", f"signer {study.signer or 'none'}")
-    console.show(told | {"file": str(file)} | listed, *lines, as_json=as_json)
-
-
 def _write(study: Study, out: Path) -> None:
     if not study.curator:
         console.warn(
@@ -263,13 +267,9 @@ def _write(study: Study, out: Path) -> None:
     console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
 
 
-def _write_revision(earlier: Study, made: Study, out: Path, *, as_json: bool) -> None:
+def _write_revision(earlier: Study, made: Study, out: Path) -> RevisedStudy:
     _write(made, out)
-    different = changes(earlier, made)
-    if not as_json:
-        for line in different:
-            console.result(f"change {line}")
-    tell_offered(made, out, as_json=as_json, changes=different)
+    return RevisedStudy(made.digest, made.name, made.signer, out, tuple(changes(earlier, made)))
 
 
 def _require_time_left(study: Study) -> None:

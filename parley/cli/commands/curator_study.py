@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 import typer
 
 from common.release.folder import cautions_of
 from common.service.process import stamp, system_clock
+from common.study.ids import StudyId
+from common.study.transcript import Phases
 from common.wording import moment
 from curator.operations import abort as ask_to_abort
 from curator.operations import (
@@ -24,96 +28,155 @@ from curator.operations import (
     last_calls,
 )
 from curator.settings import curator_settings, open_store
-from curator.store.records import Record
+from curator.store.records import Awaited, Record, StudyState
 from curator.waiting import approvals_in_words, how_long, in_words, waited
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.commands.curator_proposal import add, new, reform, renew
-from parley.cli.options import AsJson, Config, KnownStudy
+from parley.cli.options import Config, KnownStudy
+from parley.cli.result import Listed, Result, command
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
 
 app = new_app("Write a study down, offer it, see how it is getting on, end it.")
-for command in (new, add, reform, renew):
-    app.command()(command)
+for function in (new, add, reform, renew):
+    command(app)(function)
 
 
-@app.command(name="list")
-def list_studies(*, config: Config = None, json: AsJson = False) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Standing(Result):
+    """Where a study stands."""
+
+    study: StudyId
+    name: str
+    state: StudyState
+    steps_done: int
+    phase: str
+    cause: str
+    unreadable: bool
+    release: str
+    abort_asked: str
+    proposed_at: str
+
+    @classmethod
+    def of(cls, record: Record, **more: Any) -> Self:  # noqa: ANN401  (fields of a subclass)
+        return cls(
+            study=record.study, name=record.name, state=record.state, steps_done=record.step,
+            phase=record.phase, cause=record.cause, unreadable=record.unreadable,
+            release=record.place, abort_asked=record.abort_asked, proposed_at=record.proposed_at,
+            **more,
+        )  # fmt: skip
+
+    @property
+    def words(self) -> str:
+        if self.unreadable:
+            return f"{self.state.value}, unreadable"
+        return f"{self.state.value}, {self.phase}" if self.phase else self.state.value
+
+    def lines(self) -> Iterator[str]:
+        yield f"state    {self.words}"
+
+
+class ListedStudy(Standing):
+    """A study in a list."""
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.study.hex()[:16]}  {self.words:<24} {self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithoutOwner(Standing):
+    """A study that goes on without an owner, or will."""
+
+    missing: str
+    done: bool
+
+    def lines(self) -> Iterator[str]:
+        yield f"missing  {self.missing}"
+        yield from super().lines()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress(Standing):
+    """How a study is getting on, and whom it waits for."""
+
+    not_approved_by: tuple[str, ...]
+    last_calls: Mapping[str, str]
+    phases: Phases
+    waiting_for: Sequence[Awaited]
+    overdue: bool
+    missing: Mapping[str, str]
+    approve_by: date | None
+
+    def lines(self) -> Iterator[str]:
+        now = system_clock()
+        yield f"study    {self.name}"
+        yield f"digest   {self.study.hex()}"
+        yield from super().lines()
+        if self.not_approved_by:
+            words = approvals_in_words(
+                self.not_approved_by, since=self.proposed_at, until=self.approve_by
+            )
+            yield f"waits for {words} ({how_long(waited(self.proposed_at, now))})"
+        for party, why in self.missing.items():
+            yield f"missing  {party}: {why or 'declared missing'}"
+        if self.waiting_for:
+            longest = max(waited(each.since, now) for each in self.waiting_for)
+            words = in_words(self.waiting_for, step=self.steps_done)
+            yield f"waits for {words} ({how_long(longest)})"
+        if self.overdue:
+            yield (
+                "overdue  ask the owners it waits for whether their nodes run; if one does not "
+                "come back, `study abort`, then `study reform --without OWNER`"
+            )
+        for party, at in self.last_calls.items():  # a node that runs calls every few seconds
+            yield f"party    {party}: {f'last called {moment(at)}' if at else 'has not called yet'}"
+        if self.abort_asked and not self.state.over:
+            yield f"to end   {self.abort_asked} (when the curator runs)"
+        if self.cause:
+            yield f"cause    {self.cause}"
+        for phase, traffic in self.phases.items():
+            yield f"phase    {phase}: {traffic.text()}"
+        if self.release:
+            yield f"release  {self.release}"
+            for caution in cautions_of(Path(self.release)):
+                yield f"caution  {caution}"
+
+
+@command(app, "list")
+def list_studies(*, config: Config = None) -> Listed:
     """List every study of this curator, oldest first, with its state."""
     with open_store(curator_settings(config, os.environ).values) as store:
-        known = store.records()
-    lines = [f"{one.study.hex()[:16]}  {_standing(one):<24} {one.name}" for one in known]
-    console.show([_as_json(record) for record in known], *lines, as_json=json)
+        return Listed(tuple(map(ListedStudy.of, store.records())))
 
 
-@app.command()
-def status(
-    study: KnownStudy,
-    *,
-    config: Config = None,
-    json: AsJson = False,
-) -> None:
+@command(app)
+def status(study: KnownStudy, *, config: Config = None) -> Progress:
     """Show how a study is getting on, and whom it waits for."""
     settings = curator_settings(config, os.environ).values
+    now = system_clock()
     with open_store(settings) as store:
         record = find_record(store, study)
-        waiting = store.not_approved_by(record)
-        phases = store.traffic.phases(record.study)
-        calls = last_calls(store, record)
-        waits = store.awaited(record.study)
-        gone = declared(store, record.study)
-        until = store.study(record.study).expires if waiting else None
-    late = any(waited(each.since, system_clock()) > settings.step_deadline for each in waits)
-    if json:
-        took = {phase: traffic.as_json() for phase, traffic in phases.items()}
-        told = {
-            "not_approved_by": list(waiting), "last_calls": calls, "phases": took,
-            "waiting_for": [asdict(each) for each in waits], "overdue": late, "missing": gone,
-            "approve_by": None if until is None else until.isoformat(),
-        }  # fmt: skip
-        console.result_json(_as_json(record) | told)
-        return
-    console.result(f"study    {record.name}")
-    console.result(f"digest   {record.study.hex()}")
-    console.result(f"state    {_standing(record)}")
-    if waiting:
-        words = approvals_in_words(waiting, since=record.proposed_at, until=until)
-        console.result(
-            f"waits for {words} ({how_long(waited(record.proposed_at, system_clock()))})"
+        waiting, waits = store.not_approved_by(record), store.awaited(record.study)
+        return Progress.of(
+            record,
+            not_approved_by=waiting,
+            last_calls=last_calls(store, record),
+            phases=store.traffic.phases(record.study),
+            waiting_for=waits,
+            overdue=any(waited(each.since, now) > settings.step_deadline for each in waits),
+            missing=declared(store, record.study),
+            approve_by=store.study(record.study).expires if waiting else None,
         )
-    for party, why in gone.items():
-        console.result(f"missing  {party}: {why or 'declared missing'}")
-    if waits:
-        longest = max(waited(each.since, system_clock()) for each in waits)
-        console.result(f"waits for {in_words(waits, step=record.step)} ({how_long(longest)})")
-    if late:
-        console.result(
-            "overdue  ask the owners it waits for whether their nodes run; if one does not come "
-            "back, `study abort`, then `study reform --without OWNER`"
-        )
-    for party, at in calls.items():  # a node that runs calls every few seconds
-        console.result(f"party    {party}: {_called(at)}")
-    if record.abort_asked and not record.state.over:
-        console.result(f"to end   {record.abort_asked} (when the curator runs)")
-    if record.cause:
-        console.result(f"cause    {record.cause}")
-    for phase, traffic in phases.items():
-        console.result(f"phase    {phase}: {traffic.text()}")
-    if record.place:
-        console.result(f"release  {record.place}")
-        for caution in cautions_of(Path(record.place)):
-            console.result(f"caution  {caution}")
 
 
-@app.command()
+@command(app)
 def abort(
     study: KnownStudy,
     *,
     reason: Annotated[str, typer.Option(help="Why; the parties read it.")],
     config: Config = None,
-    json: AsJson = False,
-) -> None:
+) -> Standing:
     """End a study without a release. What it has cost the owners' rows so far stays charged.
 
     A running curator ends it as soon as it does not compute for it, and tells the parties; one that
@@ -124,17 +187,16 @@ def abort(
         record = ask_to_abort(store, record, reason, at=at, wait_s=_ABORT_S, sleep=time.sleep)
     if not record.state.over:
         console.warn("no curator runs on this state now, or it is busy: the study ends when it can")
-    console.show(_as_json(record), f"state    {_standing(record)}", as_json=json)
+    return Standing.of(record)
 
 
-@app.command()
+@command(app)
 def missing(
     study: KnownStudy,
     owner: Annotated[str, typer.Argument(help="The owner that does not come back.")],
     *,
     config: Config = None,
-    json: AsJson = False,
-) -> None:
+) -> WithoutOwner:
     """Declare an owner missing for good, if the study allows that; the study goes on without it.
 
     A study that has lost more owners than it allows (`may_miss`) ends. One that needs all of its
@@ -146,30 +208,31 @@ def missing(
         record = store.record(record.study)
     if not done:
         console.warn("no curator runs on this state now, or it is busy: it goes on when it can")
-    told = _as_json(record) | {"missing": owner, "done": done}
-    console.show(told, f"missing  {owner}", f"state    {_standing(record)}", as_json=json)
+    return WithoutOwner.of(record, missing=owner, done=done)
 
 
-def _called(at: str | None) -> str:
-    return f"last called {moment(at)}" if at else "has not called yet"
+@dataclass(frozen=True)
+class ReceivedDigests(Result):
+    """The SHA-256 of every message of each owner, in order."""
+
+    study: StudyId
+    parties: Mapping[str, Sequence[bytes]]
+
+    def lines(self) -> Iterator[str]:
+        for party, digests in self.parties.items():
+            for number, digest in enumerate(digests, start=1):
+                yield f"{party} {number:>4}  {digest.hex()}"
 
 
-def _standing(record: Record) -> str:
-    if record.unreadable:
-        return f"{record.state.value}, unreadable"
-    return f"{record.state.value}, {record.phase}" if record.phase else record.state.value
+@command(app)
+def received(study: KnownStudy, *, config: Config = None) -> ReceivedDigests:
+    """List the SHA-256 of every message that was received from each owner, in order.
 
-
-def _as_json(record: Record) -> dict[str, object]:
-    return {
-        "study": record.study.hex(),
-        "name": record.name,
-        "state": record.state.value,
-        "steps_done": record.step,
-        "phase": record.phase,
-        "cause": record.cause,
-        "unreadable": record.unreadable,
-        "release": record.place,
-        "abort_asked": record.abort_asked,
-        "proposed_at": record.proposed_at,
-    }
+    For an auditor, who compares it with what an owner's node says that it sent: `parley party
+    audit --received FILE`. Digests stay when messages are wiped.
+    """
+    with open_store(curator_settings(config, os.environ).values) as store:
+        record = find_record(store, study)
+        members = store.members(record.study)
+        digests = {party: store.inbox.digests(record.study, party) for party in members}
+    return ReceivedDigests(record.study, digests)

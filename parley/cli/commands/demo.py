@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from common.analysis.evaluation import evaluate
+from common.analysis.evaluation import Evaluation, evaluate
 from common.privacy.randomness import SeededRandomSource
 from common.release import folder as release
 from common.report.evaluation_page import evaluation_page
@@ -22,7 +24,9 @@ from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.commands.simulate import require_countersigned, run_in_processes
-from parley.cli.options import AsJson, StudyMethod, tell_of_release, warned_of_large_epsilon
+from parley.cli.options import tell_of_release
+from parley.cli.result import FOR_PEOPLE, Result, command
+from parley.cli.study_options import option_of
 from parley.simulation.partition import at_random
 from parley.simulation.population import demo_schema_toml, make_population
 
@@ -35,24 +39,63 @@ _LOAD_PRIORITY = 10
 EVALUATION = "{}-evaluation.html"
 
 
-@app.command()
+@dataclass(frozen=True)
+class Demonstration(Result):
+    """A release of simulated patients, and how far it is from them."""
+
+    out: Path
+    refusals: Mapping[str, str]
+    privacy: Mapping[str, Any]
+    compared: Evaluation = field(metadata=FOR_PEOPLE)
+    patients: int = field(metadata=FOR_PEOPLE)
+    seconds: float = field(metadata=FOR_PEOPLE)
+
+    def as_json(self) -> object:
+        return super().as_json() | self.compared.as_json()
+
+    def lines(self) -> Iterator[str]:
+        yield (
+            f"{len(_HOSPITALS)} owners, {self.patients:,} simulated patients, epsilon "
+            f"{self.privacy['epsilon_delivered']}, {self.seconds:.0f} s"
+        )
+        for one in self.compared.distances:
+            yield f"average distance of {one.order}-way marginals: {one.average:.4f}"
+        yield f"synthetic table: {self.out / release.table_name('csv')}"
+        yield f"report: {self.out / release.REPORT}"
+        yield f"comparison with the population: {comparison_of(self.out)}"
+
+    def require(self) -> None:
+        require_countersigned(self.out, self.refusals)
+
+
+@dataclass(frozen=True)
+class DemoTables(Result):
+    """Tables to try the other commands on."""
+
+    out: Path
+    rows: Mapping[str, int]
+
+    def lines(self) -> Iterator[str]:
+        yield f"schema of the simulated people: {self.out / release.SCHEMA}"
+        for name, rows in self.rows.items():
+            yield f"{many(rows, 'row')}: {self.out / name}.csv"
+
+
+@command(app)
 def demo(
     *,
     out: Annotated[
         Path, typer.Option(help="The folder; an earlier release there is replaced.")
     ] = Path("demo-release"),
     rows: Annotated[int, typer.Option(min=30, help="How many people to simulate.")] = 30_000,
-    epsilon: Annotated[
-        str, typer.Option(help="The privacy budget.", callback=warned_of_large_epsilon)
-    ] = "1",
-    method: StudyMethod = DEFAULT_METHOD,
-    aggregation: Annotated[str, typer.Option(help="paillier or masked.")] = "paillier",
+    epsilon: Annotated[str, option_of("epsilon")] = "1",
+    method: Annotated[str, option_of("method")] = DEFAULT_METHOD,
+    aggregation: Annotated[str, option_of("aggregation")] = "paillier",
     tables: Annotated[
         Path | None,
         typer.Option(help="Only write the tables of three owners, and their schema, here."),
     ] = None,
-    json: AsJson = False,
-) -> None:
+) -> Result:
     """Three hospitals publish ONE synthetic table of their simulated patients.
 
     A curator and three party nodes run as processes of their own on this machine, with real
@@ -60,8 +103,7 @@ def demo(
     only because no real person is in it.
     """
     if tables is not None:
-        _write_tables(tables, rows, as_json=json)
-        return
+        return _write_tables(tables, rows)
     release.check_target(out, overwrite=True)
     started = time.monotonic()
     schema = Schema.from_toml(demo_schema_toml())
@@ -75,32 +117,22 @@ def demo(
         parts = at_random(people, len(_HOSPITALS), SeededRandomSource(f"{_SEED}/hospitals"))
         owners = dict(zip(_HOSPITALS, parts.values(), strict=True))
         _, refusals = run_in_processes(owners, schema, terms, folder, timeout_s=_TIMEOUT_S)
-        synthetic = read_table(folder / release.table_name("csv"), schema).encode(schema)
+        synthetic = read_table(folder / release.table_name("csv"), schema)
         with console.progress("comparing with the population"):
-            found = evaluate(people, synthetic, schema)
+            compared = evaluate(people, synthetic, schema)
     # Beside the release, not in it: a release is what the curator and the owners signed.
-    comparison = out.parent / EVALUATION.format(out.name)
-    release.write_file(comparison, evaluation_page(found))
+    release.write_file(comparison_of(out), evaluation_page(compared))
     privacy = release.read_json(out, release.STATEMENT)
     tell_of_release(out, privacy)
-    if json:
-        told = {"out": str(out), "refusals": dict(refusals), "privacy": privacy}
-        console.result_json(told | found.as_json())
-        require_countersigned(out, refusals)
-        return
-    console.result(
-        f"{len(_HOSPITALS)} owners, {rows:,} simulated patients, epsilon "
-        f"{privacy['epsilon_delivered']}, {time.monotonic() - started:.0f} s"
-    )
-    for one in found.distances:
-        console.result(f"average distance of {one.order}-way marginals: {one.average:.4f}")
-    console.result(f"synthetic table: {out / release.table_name('csv')}")
-    console.result(f"report: {out / release.REPORT}")
-    console.result(f"comparison with the population: {comparison}")
-    require_countersigned(out, refusals)
+    return Demonstration(out, refusals, privacy, compared, rows, time.monotonic() - started)
 
 
-def _write_tables(target: Path, rows: int, *, as_json: bool) -> None:
+def comparison_of(out: Path) -> Path:
+    """Return the page beside a release that compares it with the population."""
+    return out.parent / EVALUATION.format(out.name)
+
+
+def _write_tables(target: Path, rows: int) -> DemoTables:
     """Write tables to try the other commands on."""
     people = make_population(rows, seed=_SEED)
     parts = at_random(people, len(_OWNERS), SeededRandomSource(f"{_SEED}/owners")).values()
@@ -109,12 +141,7 @@ def _write_tables(target: Path, rows: int, *, as_json: bool) -> None:
         (folder / release.SCHEMA).write_text(demo_schema_toml(), encoding="utf-8")
         for name, table in named.items():
             table.to_csv(folder / f"{name}.csv", index=False)
-    if as_json:
-        console.result_json({"out": str(target), "rows": {n: len(t) for n, t in named.items()}})
-        return
-    console.result(f"schema of the simulated people: {target / release.SCHEMA}")
-    for name, table in named.items():
-        console.result(f"{many(len(table), 'row')}: {target / name}.csv")
+    return DemoTables(target, {name: len(table) for name, table in named.items()})
 
 
 def _load_ahead() -> None:

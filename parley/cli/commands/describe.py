@@ -2,23 +2,77 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import typer
 
-from common.analysis.diagnostics import Diagnostics, Verdict
+from common.analysis.diagnostics import Diagnostics, PairFacts, Verdict
 from common.release.folder import verdict_lines
 from common.release.registry_entry import registry_entry
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson, Release, promise_words, warn_unless_private
+from parley.cli.options import Release, not_private, promise_words
+from parley.cli.result import FOR_PEOPLE, JsonOnly, Result, command
 from parley.reader.fitted import load
 
 app = new_app()
 
 
-@app.command()
+@dataclass(frozen=True, kw_only=True)
+class Description(Result):
+    """What a release holds."""
+
+    rows: int
+    synthetic_rows: int
+    attributes: tuple[str, ...]
+    epsilon: float
+    private: bool
+    criteria: object
+    privacy: Mapping[str, Any] = field(metadata=FOR_PEOPLE)
+    diagnostics: Diagnostics = field(metadata=FOR_PEOPLE)
+
+    def as_json(self) -> object:
+        return super().as_json() | self.diagnostics.as_json()
+
+    def lines(self) -> Iterator[str]:
+        yield (
+            f"{many(self.synthetic_rows, 'synthetic row')}, "
+            f"{many(len(self.attributes), 'attribute')}, learnt from "
+            f"{many(self.rows, 'real row')} with {promise_words(self.privacy)}"
+        )
+        for line in verdict_lines(self.privacy):
+            yield f"criterion: {line}"
+        for verdict in Verdict:
+            pairs = self.diagnostics.listed(verdict)
+            yield f"{verdict}: {many(len(pairs), 'pair')}"
+            yield from _by_reason(pairs)
+        yield (
+            f"triples counted together: {self.diagnostics.triples:,} of "
+            f"{self.diagnostics.all_triples:,}; the others follow from the model"
+        )
+        for sums in self.diagnostics.measured:
+            if sums.spread is not None:
+                names = ", ".join(self.diagnostics.names[a] for a in sums.attributes)
+                doubt = "" if sums.follows() else "; the rows do not follow it"
+                yield f"residual of {sums.name} ({names}): {sums.spread:.2f} times its noise{doubt}"
+
+    def warnings(self) -> list[str]:
+        return not_private(self.privacy)
+
+
+def _by_reason(pairs: Sequence[PairFacts]) -> Iterator[str]:
+    """Yield a line for every reason, with the pairs that it is true of."""
+    by_reason: dict[str, list[str]] = {}
+    for facts in pairs:
+        by_reason.setdefault(facts.reason, []).append(" and ".join(facts.names))
+    for reason, named in by_reason.items():
+        yield f"  {reason}: {'; '.join(named)}"
+
+
+@command(app)
 def describe(
     release: Release,
     *,
@@ -26,59 +80,27 @@ def describe(
         bool,
         typer.Option("--registry", help="Print an entry for registries of deployments, as JSON."),
     ] = False,
-    json: AsJson = False,
-) -> None:
+) -> Result:
     """Say what a release holds: rows, epsilon, and which pairs of columns may be used together.
 
     A pair is safe to use, to be used with care, or not in this release. Every released sum is
     compared with the synthetic rows, in units of its noise. Nothing but the release is read.
     """
     if registry:
-        console.result_json(registry_entry(release))
-        return
+        return JsonOnly(registry_entry(release))
     with console.progress("describing") as tell:
         tell(0.0, "reading the release")
         loaded = load(release)
         tell(0.3, "comparing the rows with the released sums")
-        found = loaded.diagnostics
-    privacy = loaded.privacy
-    if json:
-        console.result_json(
-            {
-                "rows": loaded.rows,
-                "synthetic_rows": loaded.released.rows,
-                "attributes": list(loaded.schema.names),
-                "epsilon": privacy["epsilon_delivered"],
-                "private": privacy["private"],
-                "criteria": privacy["criteria"],
-                **found.as_json(),
-            }
-        )
-        return
-    console.result(
-        f"{many(loaded.released.rows, 'synthetic row')}, {many(len(found.names), 'attribute')}, "
-        f"learnt from {many(loaded.rows, 'real row')} with {promise_words(privacy)}"
+        diagnostics = loaded.diagnostics
+    privacy: Mapping[str, Any] = loaded.privacy
+    return Description(
+        rows=loaded.rows,
+        synthetic_rows=loaded.released.rows,
+        attributes=loaded.schema.names,
+        epsilon=privacy["epsilon_delivered"],
+        private=privacy["private"],
+        criteria=privacy["criteria"],
+        privacy=privacy,
+        diagnostics=diagnostics,
     )
-    for line in verdict_lines(privacy):
-        console.result(f"criterion: {line}")
-    _print(found)
-    warn_unless_private(privacy)
-
-
-def _print(found: Diagnostics) -> None:
-    for verdict in Verdict:
-        pairs = found.listed(verdict)
-        console.result(f"{verdict}: {many(len(pairs), 'pair')}")
-        for facts in pairs:
-            console.result(f"  {' and '.join(facts.names)}: {facts.reason}")
-    console.result(
-        f"triples counted together: {found.triples:,} of {found.all_triples:,}; the others follow "
-        "from the model"
-    )
-    for each in found.measured:
-        if each.spread is not None:
-            names = ", ".join(found.names[a] for a in each.attributes)
-            doubt = "" if each.follows() else "; the rows do not follow it"
-            console.result(
-                f"residual of {each.name} ({names}): {each.spread:.2f} times its noise{doubt}"
-            )

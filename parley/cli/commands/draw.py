@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,28 +13,64 @@ import typer
 
 from common.analysis.replicates import SEED, TABLES, check_tables
 from common.errors import InputError
-from common.files import whole_folder
+from common.files import whole_file, whole_folder
 from common.fitted.drawing import write_stream
 from common.fitted.model import FittedModel
-from common.release.folder import check_file, new_file
+from common.release.folder import check_file
 from common.release.synthetic_table import KEPT_ROWS
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import (
-    AsJson,
-    OutputFormat,
-    OutputRows,
-    Overwrite,
-    Release,
-    warn_unless_private,
-)
+from parley.cli.options import OutputFormat, OutputRows, Overwrite, Release, not_private
+from parley.cli.result import Result, command
 from parley.reader.fitted import load
 
 app = new_app()
 
 
-@app.command()
+@dataclass(frozen=True)
+class DrawnRows(Result):
+    """Where the rows are."""
+
+    out: Path
+    rows: int
+    where: str
+
+    def lines(self) -> Iterator[str]:
+        yield f"{many(self.rows, 'synthetic row')}: {self.out}"
+
+
+@dataclass(frozen=True)
+class PrintedRows(Result):
+    """Rows that are drawn onto the output."""
+
+    fitted: FittedModel
+    rows: int
+    where: str
+
+    def lines(self) -> Iterator[str]:
+        _draw_into(None, self.fitted, self.rows, self.where)
+        return iter(())
+
+    def as_json(self) -> object:
+        raise InputError("--json: name a file for the rows with --out")
+
+
+@dataclass(frozen=True)
+class ReplicatedTables(Result):
+    """Where the tables are."""
+
+    out: Path
+    files: tuple[str, ...]
+    references: tuple[str, ...]
+    seed: int
+
+    def lines(self) -> Iterator[str]:
+        first, last = self.files[0], self.files[-1]
+        yield f"{many(len(self.files), 'table')}: {self.out / first} to {last}"
+
+
+@command(app)
 def draw(
     source: Annotated[
         Path,
@@ -57,8 +94,7 @@ def draw(
         int | None, typer.Option(help="The same seed gives the same rows. It costs no privacy.")
     ] = None,
     overwrite: Overwrite = False,
-    json: AsJson = False,
-) -> None:
+) -> Result:
     """Draw synthetic rows from the model of a release. They cost no budget.
 
     With --where, rows have exactly the model's distribution given the condition, however rare it
@@ -66,23 +102,20 @@ def draw(
     """
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows}: ask for at least one row")
-    if out is None and json:
-        raise InputError("--json: name a file for the rows with --out")
     if out is not None:
         if out.suffix not in (".csv", ".parquet"):
             raise InputError(f"--out {out}: name a file that ends in .csv or .parquet")
         check_file(out, overwrite=overwrite)
     loaded = load(source)
-    warn_unless_private(loaded.privacy)
+    for words in not_private(loaded.privacy):
+        console.warn(words)
     fitted = replace(loaded, seed=seed)
     wanted = fitted.output_rows if rows is None else rows
     if out is None:
-        _draw_into(None, fitted, wanted, where)
-        return
-    with new_file(out) as scratch:
+        return PrintedRows(fitted, wanted, where)
+    with whole_file(out) as scratch:
         _draw_into(scratch, fitted, wanted, where)
-    told = {"out": str(out), "rows": wanted, "where": where}
-    console.show(told, f"{many(wanted, 'synthetic row')}: {out}", as_json=json)
+    return DrawnRows(out, wanted, where)
 
 
 def _draw_into(path: Path | None, fitted: FittedModel, rows: int, where: str) -> None:
@@ -100,7 +133,7 @@ def _draw_into(path: Path | None, fitted: FittedModel, rows: int, where: str) ->
         _write(table, path, path.suffix)
 
 
-@app.command()
+@command(app)
 def replicate(
     release: Release,
     *,
@@ -108,12 +141,13 @@ def replicate(
     tables: Annotated[int, typer.Option(help="How many tables.")] = TABLES,
     seed: Annotated[int, typer.Option(help="The same seed gives the same tables.")] = SEED,
     format: OutputFormat = "csv",  # noqa: A002
-    json: AsJson = False,
-) -> None:
+) -> ReplicatedTables:
     """Write tables like the released one, each from a model that was fitted anew with fresh noise.
 
     Analyse each of them, and combine the results with `parley.pool` or by the formula in the quick
-    start for analysts. The tables are made from the release alone and cost no budget.
+    start for analysts. Two larger tables correct the result for relations that the method weakens:
+    `model` has rows of the released model, and `independent` the same rows with every column
+    shuffled. The tables are made from the release alone and cost no budget.
     """
     check_tables(tables)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -125,12 +159,13 @@ def replicate(
         made = loaded.replicates(tables, seed=seed, tell=tell)
         out.mkdir(parents=True, exist_ok=True)
         digits = max(2, len(str(tables)))
-        names = [f"table-{number:0{digits}}.{format}" for number in range(1, tables + 1)]
+        names = tuple(f"table-{number:0{digits}}.{format}" for number in range(1, tables + 1))
         for name, table in zip(names, made, strict=True):
             _write(table, out / name, f".{format}")
-    told = {"out": str(out), "files": names, "seed": seed}
-    line = f"{many(len(names), 'table')}: {out / names[0]} to {names[-1]}"
-    console.show(told, line, as_json=json)
+        references = (f"model.{format}", f"independent.{format}")
+        for name, table in zip(references, loaded.references(seed=seed), strict=True):
+            _write(table, out / name, f".{format}")
+    return ReplicatedTables(out, names, references, seed)
 
 
 def _write(table: pd.DataFrame, file: Path, suffix: str) -> None:

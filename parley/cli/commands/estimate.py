@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,7 +20,8 @@ from common.schema import query as language
 from common.schema.conditions import Condition, parse
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson, Release, warn_unless_private
+from parley.cli.options import Release, not_private
+from parley.cli.result import FOR_PEOPLE, Result, command
 from parley.reader.fitted import FittedPrivBayes, FittedPrivelet, FittedStudy, Loaded, load
 
 app = new_app()
@@ -36,7 +37,60 @@ ReplicateSeed = Annotated[int, typer.Option(help="The seed of the replicates.")]
 Confidence = Annotated[float, typer.Option(help="The confidence of the intervals.")]
 
 
-@app.command(name="estimate")
+@dataclass(frozen=True)
+class Estimates(Result):
+    """A statistic, by group if there are any."""
+
+    estimates: tuple[Estimate, ...]
+    confidence: float
+    notices: list[str]
+
+    def as_json(self) -> object:
+        return [each.as_json() for each in self.estimates]
+
+    def lines(self) -> Iterator[str]:
+        for each in self.estimates:
+            name = each.statistic if each.group is None else f"{each.statistic}, {each.group}"
+            mark = " [flagged]" if each.flagged else ""
+            if each.estimate is None or each.low is None or each.high is None:
+                yield f"{name}: too few rows for an estimate{mark}"
+                continue
+            error, low, high = map(_number, (each.standard_error or 0.0, each.low, each.high))
+            interval = f"{100 * self.confidence:.4g} % interval {low} .. {high}"
+            yield f"{name}: {_number(each.estimate)} (standard error {error}, {interval}){mark}"
+
+    def warnings(self) -> list[str]:
+        return self.notices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(Result):
+    """How many rows satisfy a condition."""
+
+    query: str
+    rows: int
+    private: object
+    count: float | None
+    standard_deviation: float | None
+    low: float | None
+    high: float | None
+    confidence: float | None
+    source: str
+    flagged: bool = False
+    words: str = field(metadata=FOR_PEOPLE)
+    notices: list[str] = field(metadata=FOR_PEOPLE)
+    by: str = field(default="", metadata=FOR_PEOPLE)
+
+    def lines(self) -> Iterator[str]:
+        mark = " [flagged]" if self.flagged else ""
+        few = "too few rows for an answer"
+        yield few if self.count is None else f"{self.count:,.1f}{self.by} ({self.words}){mark}"
+
+    def warnings(self) -> list[str]:
+        return self.notices
+
+
+@command(app, "estimate")
 def estimate_command(
     release: Release,
     *,
@@ -56,8 +110,7 @@ def estimate_command(
     tables: Tables = TABLES,
     seed: ReplicateSeed = SEED,
     confidence: Confidence = 0.95,
-    json: AsJson = False,
-) -> None:
+) -> Estimates:
     """Estimate a statistic of the people behind a release, with a standard error and an interval.
 
     The interval covers the sampling of the real rows, the noise and the sampling of synthetic rows.
@@ -69,7 +122,7 @@ def estimate_command(
     check_tables(tables)
     loaded = load(release)
     statistic = statistic_of(loaded.schema, asked | {"regress": regress}, by, where)
-    answer(loaded, statistic, Replicated(tables, seed, confidence), as_json=json)
+    return answer(loaded, statistic, Replicated(tables, seed, confidence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +146,11 @@ class Replicated:
             )
 
 
-def answer(loaded: Loaded, statistic: Statistic, how: Replicated, *, as_json: bool) -> None:
-    """Print the estimates of a statistic, and why they are flagged."""
-    found = how.estimate(loaded, statistic)
-    lines = (_line(each, how.confidence) for each in found)
-    console.show([each.as_json() for each in found], *lines, as_json=as_json)
-    _explain(loaded, statistic, found)
+def answer(loaded: Loaded, statistic: Statistic, how: Replicated) -> Estimates:
+    """Estimate a statistic; say why the estimates are flagged."""
+    estimates = how.estimate(loaded, statistic)
+    flags = explained(loaded, statistic, estimates)
+    return Estimates(tuple(estimates), how.confidence, flags)
 
 
 def statistic_of(
@@ -134,30 +186,20 @@ def _quantile(text: str) -> tuple[float, str]:
     raise InputError(f"--quantile {text!r}: write it like 0.9:income")
 
 
-def _line(each: Estimate, confidence: float) -> str:
-    name = each.statistic if each.group is None else f"{each.statistic}, {each.group}"
-    mark = " [flagged]" if each.flagged else ""
-    if each.estimate is None or each.low is None or each.high is None:
-        return f"{name}: too few rows for an estimate{mark}"
-    interval = f"{100 * confidence:.4g} % interval {_number(each.low)} .. {_number(each.high)}"
-    error = _number(each.standard_error or 0.0)
-    return f"{name}: {_number(each.estimate)} (standard error {error}, {interval}){mark}"
-
-
 def _number(value: float) -> str:
     """Write five digits, and thousands apart."""
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.5g}"
 
 
-def _explain(loaded: Loaded, statistic: Statistic, found: Sequence[Estimate]) -> None:
-    """Say why an estimate is flagged."""
-    if any(each.flagged for each in found):
-        for concern in loaded.concerns(statistic):
-            console.warn(f"flagged: {concern}. The interval may miss the truth")
-    warn_unless_private(loaded.privacy)
+def explained(loaded: Loaded, statistic: Statistic, estimates: Sequence[Estimate]) -> list[str]:
+    """Return why estimates are flagged, and that a release is not private."""
+    flagged = any(each.flagged for each in estimates)
+    concerns = loaded.concerns(statistic) if flagged else []
+    words = [f"flagged: {concern}. The interval may miss the truth" for concern in concerns]
+    return [*words, *not_private(loaded.privacy)]
 
 
-@app.command()
+@command(app)
 def query(
     release: Annotated[
         Path, typer.Argument(help="The release, a folder or a .zip; or the file of a model.")
@@ -176,8 +218,7 @@ def query(
     confidence: Confidence = 0.95,
     tables: Tables = TABLES,
     seed: ReplicateSeed = SEED,
-    json: AsJson = False,
-) -> None:
+) -> Result:
     """Ask a release how many of the real rows satisfy a condition. It costs no budget.
 
     Conditions know = != < <= > >=, `in` with a value, a group, a range or a list, `is missing`,
@@ -196,18 +237,15 @@ def query(
     asked = {"mean": mean, "median": median, "quantile": quantile}
     how = Replicated(tables, seed, confidence)
     if by is not None or any(text is not None for text in asked.values()):
-        answer(loaded, _grouped(loaded, parsed, asked, by), how, as_json=json)
-        return
+        return answer(loaded, _grouped(loaded, parsed, asked, by), how)
     if isinstance(loaded, FittedPrivelet) and _is_box(language.parse(condition)):
-        words, found = _from_counts(loaded, condition, confidence)
+        found = _from_counts(loaded, condition, confidence)
     elif not isinstance(loaded, FittedPrivelet) and len(parsed.attributes) < 2:
-        words, found = _from_one_attribute(loaded, condition, confidence)
+        found = _from_one_attribute(loaded, condition, confidence)
     else:
-        words, found = _from_replicates(loaded, parsed, how)
-    if "replicates" not in str(found["source"]):
-        warn_unless_private(loaded.privacy)
-    about = {"query": condition, "rows": loaded.rows, "private": loaded.privacy["private"]}
-    console.show(about | found, words, as_json=json)
+        found = _from_replicates(loaded, parsed, how)
+    private = loaded.privacy["private"]
+    return Count(query=condition, rows=loaded.rows, private=private, **found)
 
 
 def _is_box(expression: language.Expression) -> bool:
@@ -230,53 +268,38 @@ def _grouped(
     return kinds.count(loaded.schema, condition.text, loaded.rows, by)
 
 
-def _answer(
-    value: float | None,
-    deviation: float | None,
-    interval: tuple[float | None, float | None],
-    confidence: float | None,
-    *,
-    source: str,
-    flagged: bool = False,
-) -> dict[str, object]:
-    """Return what a script is told, wherever the answer comes from."""
-    return {
-        "count": value, "standard_deviation": deviation, "low": interval[0], "high": interval[1],
-        "confidence": confidence, "source": source, "flagged": flagged,
-    }  # fmt: skip
-
-
 def _interval(low: float, high: float, confidence: float) -> str:
     return f"{100 * confidence:.4g} % interval {low:,.1f} .. {high:,.1f}"
 
 
-def _from_counts(
-    fitted: FittedPrivelet, condition: str, confidence: float
-) -> tuple[str, dict[str, object]]:
+def _from_counts(fitted: FittedPrivelet, condition: str, confidence: float) -> dict[str, Any]:
     found = fitted.count(condition, confidence=confidence)
-    answer = _answer(
-        found.value, found.standard_deviation, (found.low, found.high), found.confidence,
-        source="noisy counts",
-    )  # fmt: skip
-    if found.low is None or found.high is None:
-        return f"{found.value:,.1f} (the noise of this method is not known exactly)", answer
-    interval = _interval(found.low, found.high, confidence)
-    return f"{found.value:,.1f} (noise sd {found.standard_deviation:,.1f}; {interval})", answer
+    words = "the noise of this method is not known exactly"
+    if found.low is not None and found.high is not None:
+        interval = _interval(found.low, found.high, confidence)
+        words = f"noise sd {found.standard_deviation:,.1f}; {interval}"
+    return {
+        "count": found.value, "standard_deviation": found.standard_deviation, "low": found.low,
+        "high": found.high, "confidence": found.confidence, "source": "noisy counts",
+        "words": words, "notices": not_private(fitted.privacy),
+    }  # fmt: skip
 
 
 def _from_one_attribute(
     loaded: FittedPrivBayes | FittedStudy, condition: str, confidence: float
-) -> tuple[str, dict[str, object]]:
+) -> dict[str, Any]:
     rows = "synthetic rows" if isinstance(loaded, FittedStudy) else "a million rows"
     with console.progress("asking the model") as tell:
         tell(0.0, f"counting {rows}")
         found = loaded.count(condition)
     interval = found.interval(confidence)
-    answer = _answer(
-        found.value, found.standard_deviation, interval or (None, None),
-        None if interval is None else confidence, source=f"a sample of the model: {rows}",
-    )  # fmt: skip
-    return f"{found.value:,.1f} by the model ({_error_words(found, confidence)})", answer
+    low, high = interval or (None, None)
+    return {
+        "count": found.value, "standard_deviation": found.standard_deviation, "low": low,
+        "high": high, "confidence": None if interval is None else confidence,
+        "source": f"a sample of the model: {rows}", "words": _error_words(found, confidence),
+        "by": " by the model", "notices": not_private(loaded.privacy),
+    }  # fmt: skip
 
 
 def _error_words(found: ModelCount, confidence: float) -> str:
@@ -288,18 +311,15 @@ def _error_words(found: ModelCount, confidence: float) -> str:
     return f"{noise}; {_interval(*interval, confidence)}"
 
 
-def _from_replicates(
-    loaded: Loaded, condition: Condition, how: Replicated
-) -> tuple[str, dict[str, object]]:
+def _from_replicates(loaded: Loaded, condition: Condition, how: Replicated) -> dict[str, Any]:
     statistic = kinds.count(loaded.schema, condition.text, loaded.rows)
     (found,) = how.estimate(loaded, statistic)
-    answer = _answer(
-        found.estimate, found.standard_error, (found.low, found.high), how.confidence,
-        source=f"{how.tables} replicates", flagged=found.flagged,
-    )  # fmt: skip
-    _explain(loaded, statistic, [found])
-    if found.estimate is None or found.low is None or found.high is None:
-        return "too few rows for an answer", answer
-    interval = _interval(found.low, found.high, how.confidence)
-    words = f"standard error {found.standard_error:,.1f}; {interval}"
-    return f"{found.estimate:,.1f} ({words}){' [flagged]' if found.flagged else ''}", answer
+    words = ""
+    if found.low is not None and found.high is not None:
+        interval = _interval(found.low, found.high, how.confidence)
+        words = f"standard error {found.standard_error:,.1f}; {interval}"
+    return {
+        "count": found.estimate, "standard_deviation": found.standard_error, "low": found.low,
+        "high": found.high, "confidence": how.confidence, "source": f"{how.tables} replicates",
+        "flagged": found.flagged, "words": words, "notices": explained(loaded, statistic, [found]),
+    }  # fmt: skip

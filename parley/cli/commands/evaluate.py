@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -20,11 +22,45 @@ from common.tables import read_table
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
+from parley.cli.result import Result, command
 
 app = new_app()
 
 
-@app.command()
+@dataclass(frozen=True)
+class Compared(Result):
+    """How far a synthetic table is from the real one."""
+
+    found: Evaluation
+
+    def as_json(self) -> object:
+        return self.found.as_json()
+
+    def lines(self) -> Iterator[str]:
+        synthetic, real = self.found.rows_synthetic, self.found.rows_real
+        yield f"{many(synthetic, 'synthetic row')} against {many(real, 'real row')}"
+        yield MEANING
+        for one in self.found.distances:
+            yield (
+                f"{one.order}-way marginals: average distance {one.average:.4f}, worst "
+                f"{one.worst:.4f} ({', '.join(one.worst_attributes)}), {one.compared:,} of "
+                f"{one.existing:,} compared"
+            )
+        for column in far_off(self.found.numbers):
+            yield column.words()
+        for c in self.found.classifications:
+            noisy = "" if c.noisy_majority is None else f", {c.noisy_majority:.3f} by the noisy one"
+            yield (
+                f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic "
+                f"rows, {c.trained_on_real:.3f} on real rows, {c.majority:.3f} by always saying "
+                f"the majority{noisy}"
+            )
+
+    def warnings(self) -> list[str]:
+        return ["NOT PRIVATE: computed from the real rows without noise. Do not publish this."]
+
+
+@command(app)
 def evaluate(
     real: Annotated[Path, typer.Argument(help="The real table: CSV or Parquet.")],
     synthetic: Annotated[
@@ -49,17 +85,9 @@ def evaluate(
     html: Annotated[
         Path | None, typer.Option(help="Write a report with pictures here. Not for publication.")
     ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            help="The character between the cells of the real CSV file, or `tab`.",
-            show_default=False,
-        ),
-    ] = None,
-    sheet: options.Sheet = "",
+    reading: options.Reading,
     overwrite: options.Overwrite = False,
-    json: options.AsJson = False,
-) -> None:
+) -> Compared:
     """Compare a synthetic table with the real one: marginals, numbers, dependence, classification.
 
     The figures are computed from the real rows without noise. They are for the owner's eyes: do not
@@ -76,35 +104,11 @@ def evaluate(
     place = synthetic_table(synthetic) if in_release else nullcontext(synthetic)
     with console.progress("evaluating") as report, place as rows_file:
         report(0.0, "reading the tables")
-        table = read_table(real, domains, delimiter=options.delimiter_of(delimiter), sheet=sheet)
+        table = reading.table(real, domains)
         drawn = read_table(rows_file, domains)
         report(0.3, "comparing marginals and training classifiers")
         found = compare(table, drawn, domains, target, loss=loss, majority_epsilon=noisy_epsilon)
     if html is not None:
         release.write_file(html, evaluation_page(found))
         console.note(f"report: {html}")
-    if json:
-        console.result_json(found.as_json())
-    else:
-        _print(found)
-    console.warn("NOT PRIVATE: computed from the real rows without noise. Do not publish this.")
-
-
-def _print(found: Evaluation) -> None:
-    console.result(
-        f"{many(found.rows_synthetic, 'synthetic row')} against {many(found.rows_real, 'real row')}"
-    )
-    console.result(MEANING)
-    for one in found.distances:
-        console.result(
-            f"{one.order}-way marginals: average distance {one.average:.4f}, worst {one.worst:.4f} "
-            f"({', '.join(one.worst_attributes)}), {one.compared:,} of {one.existing:,} compared"
-        )
-    for column in far_off(found.numbers):
-        console.result(column.words())
-    for c in found.classifications:
-        console.result(
-            f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic rows, "
-            f"{c.trained_on_real:.3f} on real rows, {c.majority:.3f} by always saying the majority"
-            + ("" if c.noisy_majority is None else f", {c.noisy_majority:.3f} by the noisy one")
-        )
+    return Compared(found)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +27,8 @@ from common.wire.pki.keyring import (
 )
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson, chosen_passphrase, new_passphrase, passphrase_in
+from parley.cli.options import chosen_passphrase, new_passphrase, passphrase_in
+from parley.cli.result import FOR_PEOPLE, Result, command
 
 app = new_app("Keys and certificates: who may connect to the curator, and how the others know.")
 
@@ -46,9 +49,131 @@ PassphraseFile = Annotated[
     ),
 ]
 _FOLDER = Path("keys")
+_DATED = ("authority", "certificate")
 
 
-@app.command()
+@dataclass(frozen=True)
+class Described:
+    """A certificate."""
+
+    certificate: x509.Certificate
+
+    @property
+    def fingerprint(self) -> str:
+        return certificates.fingerprint(self.certificate)
+
+    @property
+    def name(self) -> str:
+        try:
+            return certificates.subject_of(self.certificate).name
+        except InputError:  # the authority itself
+            return self.certificate.subject.rfc4514_string()
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "fingerprint": self.fingerprint,
+            "name": self.name,
+            "from": self.certificate.not_valid_before_utc,
+            "until": self.certificate.not_valid_after_utc,
+        }
+
+    def line(self, what: str) -> str:
+        dated = self.certificate
+        return (
+            f"{what:<12} {self.fingerprint}  {self.name}, {dated.not_valid_before_utc:%Y-%m-%d} to "
+            f"{dated.not_valid_after_utc:%Y-%m-%d}"
+        )
+
+    def warnings(self) -> list[str]:
+        words = certificates.expiry_warning(self.certificate, at=system_clock())
+        return [] if words is None else [words]
+
+
+@dataclass(frozen=True)
+class RingShown(Result):
+    """Fingerprints and dates of a folder of keys; None for what is missing."""
+
+    role: str
+    authority: Described | None
+    certificate: Described | None
+    request: str | None
+    identity: str | None
+    issued: tuple[Described, ...]
+    shown: tuple[str, ...] = field(metadata=FOR_PEOPLE)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What the lines are about; the request, where there is no certificate to show."""
+        return tuple(
+            "request" if len(self.shown) == 1 and getattr(self, each) is None else each
+            for each in self.shown
+        )
+
+    def lines(self) -> Iterator[str]:
+        for what in self.said:
+            value = getattr(self, what)
+            if what in ("authority", "certificate"):
+                yield f"{what:<12} none yet" if value is None else value.line(what)
+            elif what == "issued":
+                yield from (each.line("issued") for each in value)
+            elif value is not None:
+                yield f"{what:<12} {value}"
+
+    def warnings(self) -> Iterator[str]:
+        certificates = [getattr(self, what) for what in self.said if what in _DATED]
+        for one in [*filter(None, certificates), *(self.issued if "issued" in self.said else ())]:
+            yield from one.warnings()
+
+
+@dataclass(frozen=True)
+class Issued(Result):
+    """A certificate, and the file to send."""
+
+    certificate: Described
+    file: Path
+
+    def lines(self) -> Iterator[str]:
+        yield self.certificate.line("certificate")
+
+    def warnings(self) -> list[str]:
+        return self.certificate.warnings()
+
+
+@dataclass(frozen=True)
+class MadeIdentity(Result):
+    """The fingerprint of an identity."""
+
+    identity: str
+
+    def lines(self) -> Iterator[str]:
+        yield f"identity     {self.identity}"
+
+
+@dataclass(frozen=True)
+class Protected(Result):
+    """Keys, and whether they are under a passphrase."""
+
+    files: tuple[Path, ...]
+    encrypted: bool
+
+    def lines(self) -> Iterator[str]:
+        for path in self.files:
+            protection = "under the new passphrase" if self.encrypted else "mode 0600 only"
+            yield f"{path}: {protection}"
+
+
+@dataclass(frozen=True)
+class Revoked(Result):
+    """A certificate that is refused from the next call on."""
+
+    revoked: str
+    already: bool
+
+    def lines(self) -> Iterator[str]:
+        yield f"{'was revoked already' if self.already else 'revoked'}  {self.revoked}"
+
+
+@command(app)
 def init(
     role: Annotated[Role, typer.Argument(help="Whose keys these are.")],
     name: Annotated[str, typer.Argument(help="The name this curator or party goes by.")],
@@ -63,8 +188,7 @@ def init(
     ] = False,
     passphrase_file: PassphraseFile = None,
     ask_passphrase: AskPassphraseFlag = False,
-    json: AsJson = False,
-) -> None:
+) -> RingShown:
     """Make keys: at the curator the consortium's authority, at a party its key and a request.
 
     Private keys never leave the folder. With a passphrase (asked for, or of a file, or of
@@ -89,25 +213,24 @@ def init(
     console.note(f"keys of {role} {name!r} are in {folder}; keep a safe copy of the folder")
     if ring.is_authority:
         console.note(f"give every party {ring.files.authority} and tell them its fingerprint:")
-    _tell(ring, "authority", ring.authority(), as_json=json)
+    return _told(ring, "authority")
 
 
-@app.command()
+@command(app)
 def request(
     *,
     folder: Folder = _FOLDER,
     out: Annotated[Path | None, typer.Option(help="Write a copy of the request here.")] = None,
-    json: AsJson = False,
-) -> None:
+) -> RingShown:
     """Show the request that waits for approval, and the fingerprint to tell the curator."""
     ring = Keyring.open(folder)
     waiting = read(ring.request)
     if out is not None:
         write_new(out, waiting)
-    _tell(ring, "certificate", None, as_json=json)
+    return _told(ring, "request")
 
 
-@app.command()
+@command(app)
 def approve(
     request: Annotated[Path, typer.Argument(help="The party's request, a .csr file.")],
     *,
@@ -117,8 +240,7 @@ def approve(
         int, typer.Option(min=1, max=3650, help="How long the certificate is valid.")
     ] = CERTIFICATE_DAYS,
     passphrase_file: PassphraseFile = None,
-    json: AsJson = False,
-) -> None:
+) -> Issued:
     """Issue a certificate for a request, after comparing its fingerprint with the party's owner."""
     ring = Keyring.open(folder)
     waiting = parse_request(read(request), where=request)
@@ -131,18 +253,15 @@ def approve(
                 f"{subject.name!r} has a certificate until {earlier.not_valid_after_utc:%Y-%m-%d} "
                 f"({certificates.fingerprint(earlier)}): is this a rotation?"
             )
-    _compare("key of the request", key, fingerprint, as_json=json)
+    _compare("key of the request", key, fingerprint)
     certificate, path = ring.approve(
         waiting, days=days, now=system_clock(), passphrase=passphrase_in(passphrase_file)
     )
-    if json:
-        console.result_json({"certificate": _described(certificate), "file": str(path)})
-    else:
-        _show_certificate("certificate", certificate)
     console.note(f"send {path} and {ring.files.authority} to {subject.name!r}; neither is secret")
+    return Issued(Described(certificate), path)
 
 
-@app.command()
+@command(app)
 def accept(
     certificate: Annotated[Path, typer.Argument(help="The certificate that was issued.")],
     *,
@@ -151,74 +270,60 @@ def accept(
         Path | None, typer.Option(help="The authority's certificate; needed the first time.")
     ] = None,
     fingerprint: Fingerprint = None,
-    json: AsJson = False,
-) -> None:
+) -> RingShown:
     """Take an approved certificate into use; the first time, the authority as well."""
     ring = Keyring.open(folder)
     if authority is not None:
         data = read(authority)
         trusted = parse_certificates(data, where=authority)[0]
         if ring.authority() is None:
-            _compare("authority", certificates.fingerprint(trusted), fingerprint, as_json=json)
+            _compare("authority", certificates.fingerprint(trusted), fingerprint)
         ring.trust(data, where=authority)
     elif ring.authority() is None:
         raise InputError("the authority is not known here yet. Name its file with --authority")
-    taken = ring.accept(read(certificate), where=certificate, now=system_clock())
-    _tell(ring, "certificate", taken, as_json=json)
+    ring.accept(read(certificate), where=certificate, now=system_clock())
+    return _told(ring, "certificate")
 
 
-@app.command()
-def show(*, folder: Folder = _FOLDER, json: AsJson = False) -> None:
+@command(app)
+def show(*, folder: Folder = _FOLDER) -> RingShown:
     """Show fingerprints and dates of everything in the folder. Nothing secret is shown."""
     ring = Keyring.open(folder)
-    if json:
-        console.result_json(_as_json(ring))
-        return
-    _show_certificate("authority", ring.authority())
-    _show_certificate("certificate", ring.certificate())
-    if ring.request.exists():
-        _show_request(ring)
-    if ring.public_identity.exists():
-        public = load_public_identity(ring.public_identity)
-        console.result(f"identity     {public.fingerprint}")
-    for one in ring.issued():
-        _show_certificate("issued", one)
+    return _told(ring, "authority", "certificate", "request", "identity", "issued")
 
 
-@app.command()
+@command(app)
 def identity(
     *,
     folder: Folder = _FOLDER,
     ask_passphrase: AskPassphraseFlag = False,
     passphrase_file: PassphraseFile = None,
-    json: AsJson = False,
-) -> None:
+) -> MadeIdentity:
     """Make an identity by itself: for an owner who signs releases, or a curator that has none."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     made = init_identity(folder, passphrase=new_passphrase(passphrase_file, ask=ask_passphrase))
     console.note(
         f"keep {folder / 'identity.key'} safe; readers of your releases want to know this:"
     )
-    told = {"identity": made.fingerprint}
-    console.show(told, f"identity     {made.fingerprint}", as_json=json)
+    return MadeIdentity(made.fingerprint)
 
 
-@app.command()
+@command(app)
 def rotate(
     *,
     folder: Folder = _FOLDER,
     passphrase_file: PassphraseFile = None,
-    json: AsJson = False,
-) -> None:
+) -> RingShown:
     """Make a new key and ask for its certificate; the old one stays valid until it expires."""
     ring = Keyring.open(folder)
     renewed = ring.rotate(now=system_clock(), passphrase=passphrase_in(passphrase_file))
-    _tell(ring, "certificate", renewed, as_json=json)
-    if renewed is not None:
-        console.note("a running curator takes it up by itself; open connections go on")
+    if renewed is None:
+        return _told(ring, "request")
+    console.note("a running curator takes it up by itself; open connections go on")
+    return _told(ring, "certificate")
 
 
-@app.command()
+@command(app)
 def passphrase(
     *,
     folder: Folder = _FOLDER,
@@ -230,27 +335,23 @@ def passphrase(
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove the passphrase: file modes protect the keys.")
     ] = False,
-    json: AsJson = False,
-) -> None:
+) -> Protected:
     """Put the identity and the authority's key under another passphrase, or a first one."""
     ring = Keyring.open(folder)
     if remove and new_passphrase_file is not None:
         raise InputError("give --remove or --new-passphrase-file, not both")
     new = None if remove else chosen_passphrase(new_passphrase_file)
     changed = ring.protect(old=passphrase_in(passphrase_file), new=new)
-    told = {"files": [str(path) for path in changed], "encrypted": new is not None}
-    protected = "mode 0600 only" if new is None else "under the new passphrase"
-    console.show(told, *(f"{path}: {protected}" for path in changed), as_json=json)
+    return Protected(tuple(changed), encrypted=new is not None)
 
 
-@app.command()
+@command(app)
 def revoke(
     certificate: Annotated[str, typer.Argument(help="A certificate's file, or its fingerprint.")],
     *,
     folder: Folder = _FOLDER,
     reason: Annotated[str, typer.Option(help="A note for the list.")] = "",
-    json: AsJson = False,
-) -> None:
+) -> Revoked:
     """Put a certificate on the curator's revocation list; it is refused from the next call on."""
     ring = Keyring.open(folder)
     if ring.role is not Role.CURATOR:
@@ -262,15 +363,13 @@ def revoke(
     if not reason.isprintable():
         raise InputError("--reason: the note must be one line. Shorten it")
     added = ring.revoke(fingerprint, reason=reason)
-    told = {"revoked": fingerprint, "already": not added}
-    word = "revoked" if added else "was revoked already"
-    console.show(told, f"{word}  {fingerprint}", as_json=json)
+    return Revoked(fingerprint, already=not added)
 
 
-def _compare(what: str, actual: str, told: str | None, *, as_json: bool) -> None:
+def _compare(what: str, actual: str, told: str | None) -> None:
     """Go on only after the fingerprint was compared."""
     console.note(f"fingerprint of the {what}:")
-    (console.note if as_json else console.result)(actual)
+    console.note(actual)
     if told is not None:
         if told.strip().upper() != actual:
             raise InputError(
@@ -287,63 +386,25 @@ def _compare(what: str, actual: str, told: str | None, *, as_json: bool) -> None
         raise InputError("you did not confirm, so nothing was changed")
 
 
-def _as_json(ring: Keyring) -> dict[str, object]:
-    """Return what `show` and every command that changes it print; None for what is missing."""
+def _described(certificate: x509.Certificate | None) -> Described | None:
+    return None if certificate is None else Described(certificate)
+
+
+def _told(ring: Keyring, *shown: str) -> RingShown:
+    """Return everything in the folder; lines say what is named, or what waits for approval."""
     public = ring.public_identity
-    identity = load_public_identity(public).fingerprint if public.exists() else None
-    request = certificates.key_fingerprint(ring.read_request()) if ring.request.exists() else None
-    return {
-        "role": ring.role.value,
-        "authority": _described(ring.authority()),
-        "certificate": _described(ring.certificate()),
-        "request": request,
-        "identity": identity,
-        "issued": [_described(each) for each in ring.issued()],
-    }
-
-
-def _described(certificate: x509.Certificate | None) -> dict[str, str] | None:
-    if certificate is None:
-        return None
-    return {
-        "fingerprint": certificates.fingerprint(certificate),
-        "name": _name(certificate),
-        "from": certificate.not_valid_before_utc.isoformat(),
-        "until": certificate.not_valid_after_utc.isoformat(),
-    }
-
-
-def _name(certificate: x509.Certificate) -> str:
-    try:
-        return certificates.subject_of(certificate).name
-    except InputError:  # the authority itself
-        return certificate.subject.rfc4514_string()
-
-
-def _tell(ring: Keyring, what: str, certificate: x509.Certificate | None, *, as_json: bool) -> None:
-    """Say what is new: a certificate, or else the request that waits for one."""
-    if as_json:
-        console.result_json(_as_json(ring))
-    elif certificate is None:
-        _show_request(ring)
-    else:
-        _show_certificate(what, certificate)
-
-
-def _show_request(ring: Keyring) -> None:
-    waiting = ring.read_request()
-    console.note(f"send {ring.request} to the authority's operator and tell them this fingerprint:")
-    console.result(f"request      {certificates.key_fingerprint(waiting)}")
-
-
-def _show_certificate(what: str, certificate: x509.Certificate | None) -> None:
-    if certificate is None:
-        console.result(f"{what:<12} none yet")
-        return
-    console.result(
-        f"{what:<12} {certificates.fingerprint(certificate)}  {_name(certificate)}, "
-        f"{certificate.not_valid_before_utc:%Y-%m-%d} to {certificate.not_valid_after_utc:%Y-%m-%d}"
+    waiting = certificates.key_fingerprint(ring.read_request()) if ring.request.exists() else None
+    told = RingShown(
+        role=ring.role.value,
+        authority=_described(ring.authority()),
+        certificate=_described(ring.certificate()),
+        request=waiting,
+        identity=load_public_identity(public).fingerprint if public.exists() else None,
+        issued=tuple(map(Described, ring.issued())),
+        shown=shown,
     )
-    warning = certificates.expiry_warning(certificate, at=system_clock())
-    if warning is not None:
-        console.warn(warning)
+    if waiting is not None and "request" in told.said:
+        console.note(
+            f"send {ring.request} to the authority's operator and tell them this fingerprint:"
+        )
+    return told

@@ -6,24 +6,31 @@ import functools
 import os
 import sys
 import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from common.errors import InputError, ParleyError, PolicyError
 from common.files import write_new
+from common.privacy.spending import fraction_words
 from common.release import folder as releases
 from common.service.process import log_to, running_in, software, stopping_on_signals
 from common.service.reloading import reloading
 from common.study.document import Study
 from common.study.ids import StudyId
+from common.study.progress import StudyState as CuratorState
+from common.study.transcript import Phases
 from common.wire.catalogue import WireError
 from common.wording import one_line
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.commands.party_decisions import approve, decline, review, withdraw
 from parley.cli.commands.party_records import (
+    audit,
     countersign,
     dialer_of,
     ledger,
@@ -33,8 +40,6 @@ from parley.cli.commands.party_records import (
     transcript,
 )
 from parley.cli.options import (
-    AllowOtherVersion,
-    AsJson,
     Config,
     KnownStudy,
     LogLevel,
@@ -42,19 +47,20 @@ from parley.cli.options import (
     Offline,
     StopWithStdin,
 )
+from parley.cli.result import Listed, Result, command
 from party import app as party_app
-from party.client.connection import DONE, Connection, Summary
+from party.client.connection import Connection, Summary
 from party.client.context import PartyContext
 from party.client.sessions import Ending
-from party.journal import StudyState
+from party.journal import StudyRecord, StudyState
 from party.owner import decisions
 from party.settings import PartySettings, party_settings, source_settings
 from party.sources.settings import OwnersTable
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
-for command in (review, approve, decline, withdraw, ledger, transcript, countersign):
-    app.command()(command)
+for function in (review, approve, decline, withdraw, ledger, transcript, countersign, audit):
+    command(app)(function)
 
 _MOST_GB = 1_000_000
 
@@ -160,58 +166,87 @@ def ui(
         asking.join()
 
 
-@app.command()
-def status(
-    *,
-    config: Config = None,
-    offline: Offline = False,
-    json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class KnownHere(Result):
+    """A study that we know of: our decision, and how it went."""
+
+    study: StudyId
+    name: str
+    decision: str
+    here: str
+    at_the_curator: str
+    reason: str
+    node: str
+    rows: str
+    release: str
+    epsilon_spent: Fraction
+    phases: Phases
+
+    def lines(self) -> Iterator[str]:
+        yield (
+            f"{self.study.hex()[:16]}  {one_line(self.name)}: {self.decision}; here {self.here}; "
+            f"at the curator {self.at_the_curator}; epsilon {fraction_words(self.epsilon_spent)} "
+            "spent"
+        )
+        release = self.release and f"release: {self.release}"
+        node = self.node and f"our node: {self.node}"
+        for words in filter(None, (self.reason, self.rows, release, node)):
+            yield f"{'':>18}{one_line(words)}"
+
+
+@command(app)
+def status(*, config: Config = None, offline: Offline = False) -> Listed:
     """List every study we know of: our decision, how it went, and new invitations."""
     settings = party_settings(config, os.environ).values
     with owner_context(config, only_read=True) as context:
         own = {record.study: record for record in context.journal.studies()}
         invited = {} if offline else _invited(settings, context)
         notes = context.notes.all()
-        collected = context.collection.all()
-        lines: list[dict[str, Any]] = []
-        for study in dict.fromkeys([*own, *invited, *notes]):
-            known = own.get(study) or invited.get(study)
-            decision = context.approvals.decision(study)
-            phases = context.journal.traffic.phases(study)
-            lines.append(
-                {
-                    "study": study.hex(),
-                    "name": known.name if known else "(name not known here)",
-                    "decision": decisions.in_words(decision),
-                    "here": own[study].state.value if study in own else "not begun",
-                    "at_the_curator": invited[study].state if study in invited else "not asked",
-                    "reason": own[study].reason if study in own else "",
-                    "node": notes.get(study, ""),
-                    "rows": decisions.rows_in_words(context.approvals.rows_changed_at(study)),
-                    "release": collected[study].text() if study in collected else "",
-                    "epsilon_spent": str(context.ledger.spent(study.hex())),
-                    "phases": {phase: traffic.as_json() for phase, traffic in phases.items()},
-                }
-            )
-    if json:
-        console.result_json(lines)
-        return
-    for line in lines:
-        console.result(
-            f"{line['study'][:16]}  {one_line(line['name'])}: {line['decision']}; "
-            f"here {line['here']}; at the curator {line['at_the_curator']}; "
-            f"epsilon {line['epsilon_spent']} spent"
+        studies = dict.fromkeys([*own, *invited, *notes])
+        return Listed(
+            tuple(_known(context, study, own, invited, notes) for study in studies),
+            empty="no studies",
         )
-        for key, before in (("reason", ""), ("rows", ""), ("release", "release: "),
-                            ("node", "our node: ")):  # fmt: skip
-            if line[key]:
-                console.result(f"{'':>18}{before}{one_line(line[key])}")
-    if not lines:
-        console.result("no studies")
 
 
-@app.command()
+def _known(
+    context: PartyContext,
+    study: StudyId,
+    own: Mapping[StudyId, StudyRecord],
+    invited: Mapping[StudyId, Summary],
+    notes: Mapping[StudyId, str],
+) -> KnownHere:
+    known = own.get(study) or invited.get(study)
+    collected = context.collection.all()
+    return KnownHere(
+        study=study,
+        name=known.name if known else "(name not known here)",
+        decision=decisions.in_words(context.approvals.decision(study)),
+        here=own[study].state.value if study in own else "not begun",
+        at_the_curator=invited[study].state if study in invited else "not asked",
+        reason=own[study].reason if study in own else "",
+        node=notes.get(study, ""),
+        rows=decisions.rows_in_words(context.approvals.rows_changed_at(study)),
+        release=collected[study].text() if study in collected else "",
+        epsilon_spent=context.ledger.spent(study.hex()),
+        phases=context.journal.traffic.phases(study),
+    )
+
+
+@dataclass(frozen=True)
+class FetchedStudy(Result):
+    """A study that came from the curator."""
+
+    study: StudyId
+    name: str
+    signer: str | None
+    file: Path
+
+    def lines(self) -> Iterator[str]:
+        yield f"digest {self.study.hex()}"
+
+
+@command(app)
 def fetch(
     study: KnownStudy,
     *,
@@ -220,10 +255,8 @@ def fetch(
         bool, typer.Option("--release", help="Fetch the release of a study that is done.")
     ] = False,
     most_gb: Annotated[float, typer.Option(help="The largest release to take.")] = 4.0,
-    allow_other_version: AllowOtherVersion = False,
     config: Config = None,
-    json: AsJson = False,
-) -> None:
+) -> Result:
     """Ask the curator for a study that we are invited to, to review it; or for its release.
 
     A release is verified as `parley verify` does, and kept only if it is to be relied on; vouch for
@@ -243,20 +276,17 @@ def fetch(
         }
         asked = one_study(study, {digest: each.name for digest, each in invited.items()})
         if release:
-            _fetch_release(
+            return _fetch_release(
                 connection, invited[asked], out,
-                most_gb=most_gb, allow_other_version=allow_other_version, as_json=json,
+                most_gb=most_gb,
             )  # fmt: skip
-            return
         document = connection.fetch_study(asked)
         fetched = Study.from_toml(document, where="the study")
         if fetched.digest != asked:
             raise InputError("the curator sent another study than the one asked for")
         context.take_prior(fetched, connection)
     write_new(out, document.encode())
-    told = {"study": fetched.digest.hex(), "name": fetched.name, "signer": fetched.signer}
-    digest = f"digest {fetched.digest.hex()}"
-    console.show(told | {"file": str(out)}, digest, as_json=json)
+    return FetchedStudy(fetched.digest, fetched.name, fetched.signer, out)
 
 
 def _fetch_release(
@@ -265,24 +295,19 @@ def _fetch_release(
     out: Path,
     *,
     most_gb: float,
-    allow_other_version: bool,
-    as_json: bool,
-) -> None:
-    from parley.cli.commands.verify import report  # slow to load: it derives a release again
+) -> Result:
+    from parley.cli.commands.verify import CheckedRelease  # slow to load: it derives a release
     from party.releases import keep_release
 
-    if study.state != DONE:
+    if study.state is not CuratorState.DONE:
         raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")
     with console.progress("fetching and verifying") as tell:
         pieces = connection.fetch_release(study.study)
         kept = keep_release(
             pieces, study.study, out, most_bytes=int(most_gb * 1e9),
-            allow_other_version=allow_other_version, tell=tell,
+            tell=tell,
         )  # fmt: skip
-    if as_json:
-        console.result_json(kept.as_json())
-    else:
-        report(kept)
+    return CheckedRelease(kept)
 
 
 def _invited(settings: PartySettings, context: PartyContext) -> dict[StudyId, Summary]:

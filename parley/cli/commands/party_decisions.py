@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +13,14 @@ import typer
 
 from common.errors import InputError, RemoteProtocolError
 from common.privacy.randomness import OsRandomSource
+from common.privacy.spending import fraction_words
 from common.service.process import running_in, stamp, system_clock
 from common.study.document import Study
 from common.study.ids import StudyId
 from parley.cli import console
 from parley.cli.commands.party_records import dialer_of, one_study, owner_context
-from parley.cli.options import AsJson, Config, Offline, PriorFile, StudyFile, Yes
+from parley.cli.options import Config, Offline, PriorFile, StudyFile, Yes
+from parley.cli.result import Result
 from party.client.context import PartyContext, require_open
 from party.journal import Journal
 from party.ledger import Ledger
@@ -26,9 +31,51 @@ from party.settings import PartySettings, open_file, party_settings
 from party.state import reading
 
 
-def review(
-    study: StudyFile, *, prior: PriorFile = None, config: Config = None, json: AsJson = False
-) -> None:
+@dataclass(frozen=True)
+class Reviewed(Result):
+    """A study as its owner sees it."""
+
+    review: Review
+
+    def as_json(self) -> object:
+        return self.review.as_json()
+
+    def lines(self) -> Iterator[str]:
+        yield self.review.text().rstrip("\n")
+
+
+@dataclass(frozen=True)
+class Approved(Result):
+    """A study that the node will take part in."""
+
+    study: str
+    decision: str
+    epsilon: Fraction
+    delta: Fraction
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.decision} {self.study}"
+
+
+@dataclass(frozen=True)
+class Refused(Result):
+    """A study that was declined, or withdrawn from."""
+
+    study: StudyId
+    decision: str
+    epsilon_charged: Fraction
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.decision} {self.study.hex()}"
+        if self.decision != "withdrawn":
+            return
+        charged = fraction_words(self.epsilon_charged)
+        yield (
+            f"charged {charged}, which stays charged" if self.epsilon_charged else "charged nothing"
+        )
+
+
+def review(study: StudyFile, *, prior: PriorFile = None, config: Config = None) -> Reviewed:
     """Show what a study costs, what it asks, and what would leave. Decides nothing.
 
     The release that a study builds on comes from the curator, with the study: `party join` and
@@ -36,7 +83,7 @@ def review(
     """
     with owner_context(config, only_read=True) as context:
         seen, _ = _seen(context, study, prior)
-    console.show(seen.as_json(), seen.text().rstrip("\n"), as_json=json)
+    return Reviewed(seen)
 
 
 def approve(
@@ -46,8 +93,7 @@ def approve(
     config: Config = None,
     yes: Yes = False,
     offline: Offline = False,
-    json: AsJson = False,
-) -> None:
+) -> Approved:
     """Approve a study, after a review; the node then signs it and takes part.
 
     A study that is over, here or at the curator, is refused with exit code 4.
@@ -61,9 +107,7 @@ def approve(
             if not typer.confirm(spend, err=True):
                 raise InputError("you did not confirm, so nothing was decided")
         decisions.approve(context.approvals, seen, at=context.now(), data_digest=rows)
-    cost = {"epsilon": str(seen.cost), "delta": str(seen.delta)}
-    told = {"study": seen.digest, "decision": "approved"} | cost
-    console.show(told, f"approved {seen.digest}", as_json=json)
+    return Approved(seen.digest, "approved", seen.cost, seen.delta)
 
 
 def decline(
@@ -74,21 +118,15 @@ def decline(
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before an approval is withdrawn.")
     ] = False,
-    json: AsJson = False,
-) -> None:
+) -> Refused:
     """Decline a study, or withdraw from one that was approved; for good.
 
     The node tells the curator, within seconds if it runs, and not why. From then on nothing more is
     charged and nothing more leaves, and the study ends for every party. What was charged stays
     charged. A study that is over cannot be withdrawn from.
     """
-    _say_no(
-        Study.load(study).digest,
-        party_settings(config, os.environ).values,
-        reason=reason,
-        yes=yes,
-        as_json=json,
-    )
+    settings = party_settings(config, os.environ).values
+    return _say_no(Study.load(study).digest, settings, reason=reason, yes=yes)
 
 
 def withdraw(
@@ -99,8 +137,7 @@ def withdraw(
     config: Config = None,
     reason: Annotated[str, typer.Option(help="For our own records; it is not sent.")] = "",
     yes: Yes = False,
-    json: AsJson = False,
-) -> None:
+) -> Refused:
     """Withdraw from a study that was approved; for good.
 
     Before our first answer this costs nothing; later, what was charged stays charged. The node
@@ -116,7 +153,7 @@ def withdraw(
             f"study {digest.hex()[:16]}: it was not approved, so there is nothing to withdraw. To "
             "refuse it, run `parley party decline`"
         )
-    _say_no(digest, settings, reason=reason, yes=yes, as_json=json)
+    return _say_no(digest, settings, reason=reason, yes=yes)
 
 
 def _known_study(written: str, approvals: Approvals, journal: Journal) -> StudyId:
@@ -128,9 +165,7 @@ def _known_study(written: str, approvals: Approvals, journal: Journal) -> StudyI
     return one_study(written, dict.fromkeys(approvals.studies(), "") | names)
 
 
-def _say_no(
-    digest: StudyId, settings: PartySettings, *, reason: str, yes: bool, as_json: bool
-) -> None:
+def _say_no(digest: StudyId, settings: PartySettings, *, reason: str, yes: bool) -> Refused:
     """Decline a study, or withdraw from it; what it means is shown first."""
     with open_file(settings, begin=True) as file:
         approvals, ledger = Approvals(file), Ledger(file)
@@ -152,11 +187,7 @@ def _say_no(
             "join`"
         )
     word = "declined" if decided is None or decided.withdrawn_at is None else "withdrawn"
-    told = {"study": digest.hex(), "decision": word, "epsilon_charged": str(charged)}
-    lines = [f"{word} {digest.hex()}"]
-    if word == "withdrawn":
-        lines.append(f"charged {charged}, which stays charged" if charged else "charged nothing")
-    console.show(told, *lines, as_json=as_json)
+    return Refused(digest, word, charged)
 
 
 def _require_open(

@@ -1,4 +1,4 @@
-"""`parley party ledger`, `transcript` and `countersign`: what an owner has on record.
+"""`parley party ledger`, `transcript`, `countersign` and `audit`: what an owner has on record.
 
 `owner_context` opens the files of an owner, for all commands of `parley party`.
 """
@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from json import loads
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,20 +20,27 @@ from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import Spending
 from common.privacy.spending import fraction_words as shown
+from common.release.manifest import Signature
 from common.service.process import software, system_clock
+from common.study.document import Study
 from common.study.ids import StudyId
+from common.study.transcript import Phases
 from common.wording import many, moment
 from parley.cli import console
-from parley.cli.options import AsJson, Config, Release, passphrase_in
+from parley.cli.options import Config, Release, StudyFile, passphrase_in
+from parley.cli.result import FOR_PEOPLE, Result
 from party.app import address_of, party_context
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
-from party.journal import Journal
-from party.ledger import Charge, Ledger
+from party.journal import Departure, Journal
+from party.ledger import Charge, Entry, Ledger
 from party.owner.policy import Policy
 from party.settings import PartySettings, open_file, open_ledger, party_settings, source_settings
 from party.sources.settings import OwnersTable
-from party.totals import Unit, mixture
+from party.totals import Totals, Unit, mixture
+
+if TYPE_CHECKING:
+    from party.auditing import AuditReport
 
 
 @contextmanager
@@ -73,14 +81,65 @@ def one_study(written: str, names: Mapping[StudyId, str]) -> StudyId:
     return found[0]
 
 
+@dataclass(frozen=True)
+class Spent(Result):
+    """The ledger: its entries, and what a row and a person have paid in all."""
+
+    entries: Sequence[Entry]
+    totals: Totals
+    cap: Fraction | None  # of the owner's policy
+    head: str
+    verified: bool
+
+    def as_json(self) -> object:
+        listed = [
+            {"number": entry.number}
+            | {key: str(value) for key, value in asdict(entry.charge).items()}
+            | {"charged_at": entry.charged_at, "digest": entry.digest}
+            for entry in self.entries
+        ]
+        totals = {unit.value: self._total(self.totals.paid_by(unit)) for unit in Unit}
+        of_a_row = totals[Unit.ROW.value]  # over all studies; the keys of version 0.2.0
+        return {
+            "entries": listed, **of_a_row, "totals": totals, "head": self.head,
+            "verified": self.verified,
+        }  # fmt: skip
+
+    def _total(self, spending: Spending) -> dict[str, str | None]:
+        """Return a total as plain values; fractions are exact, in text."""
+        return {
+            "spent": str(spending.epsilon), "spent_pure": str(spending.pure),
+            "spent_rho": str(spending.rho), "delta": str(spending.delta),
+            "left": None if self.cap is None else str(_left(spending, self.cap)),
+        }  # fmt: skip
+
+    def lines(self) -> Iterator[str]:
+        for entry in self.entries:
+            charge = entry.charge
+            yield (
+                f"{entry.number:>5}  {moment(entry.charged_at)}  {_price(charge):<10} "
+                f"{charge.study_name} ({charge.study[:16]}): {charge.step}{_of_people(charge)}"
+            )
+        of_people = sum(entry.charge.rows_per_person > 0 for entry in self.entries)
+        for unit in self.totals.units:
+            spending = self.totals.paid_by(unit)
+            number = of_people if unit is Unit.PERSON else len(self.entries)
+            words = f"{spending.words()} of a {unit} in {many(number, 'entry')}"
+            if self.cap is not None:
+                words += f"; {shown(_left(spending, self.cap))} is left by our policy"
+            yield f"total  {words}"
+        if note := mixture(self.totals):
+            yield f"note   {note}"
+        yield f"head   {self.head}{'  verified' if self.verified else ''}"
+
+
 def ledger(
     *,
     config: Config = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Recompute the chain; fails if it was changed.")
     ] = False,
-    json: AsJson = False,
-) -> None:
+) -> Spent:
     """Show what was spent: on which study, for which release, when; and in total."""
     settings = party_settings(config, os.environ).values
     # An auditor may have a copy of the ledger alone.
@@ -89,45 +148,8 @@ def ledger(
         book = Ledger(file)
         if verify:
             book.verify()
-        entries, head, totals = book.entries(), book.head(), book.totals()
-    cap = None if policy is None else policy.epsilon_in_total
-    if json:
-        listed = [
-            {"number": entry.number}
-            | {key: str(value) for key, value in asdict(entry.charge).items()}
-            | {"charged_at": entry.charged_at, "digest": entry.digest}
-            for entry in entries
-        ]
-        told = {unit.value: _told(totals.paid_by(unit), cap) for unit in Unit}
-        of_a_row = told[Unit.ROW.value]  # over all studies; the keys of version 0.2.0
-        console.result_json(
-            {"entries": listed, **of_a_row, "totals": told, "head": head, "verified": verify}
-        )
-        return
-    for entry in entries:
-        charge = entry.charge
-        console.result(
-            f"{entry.number:>5}  {moment(entry.charged_at)}  {_price(charge):<10} "
-            f"{charge.study_name} ({charge.study[:16]}): {charge.step}{_of_people(charge)}"
-        )
-    for unit in totals.units:
-        spending = totals.paid_by(unit)
-        of_people = sum(entry.charge.rows_per_person > 0 for entry in entries)
-        number = of_people if unit is Unit.PERSON else len(entries)
-        left = "" if cap is None else f"; {shown(_left(spending, cap))} is left by our policy"
-        console.result(f"total  {spending.words()} of a {unit} in {many(number, 'entry')}{left}")
-    if note := mixture(totals):
-        console.result(f"note   {note}")
-    console.result(f"head   {head}{'  verified' if verify else ''}")
-
-
-def _told(spending: Spending, cap: Fraction | None) -> dict[str, str | None]:
-    """Return a total as plain values; fractions are exact, in text."""
-    return {
-        "spent": str(spending.epsilon), "spent_pure": str(spending.pure),
-        "spent_rho": str(spending.rho), "delta": str(spending.delta),
-        "left": None if cap is None else str(_left(spending, cap)),
-    }  # fmt: skip
+        cap = None if policy is None else policy.epsilon_in_total
+        return Spent(book.entries(), book.totals(), cap, book.head(), verify)
 
 
 def _left(spending: Spending, cap: Fraction) -> Fraction:
@@ -148,15 +170,15 @@ def _price(charge: Charge) -> str:
     return f"rho {float(charge.rho):.4g}" if charge.delta else f"{float(charge.epsilon):.4g}"
 
 
-def transcript(*, config: Config = None, json: AsJson = False) -> None:
-    """List every message that left the building, or may have: when, to whom, how large."""
-    with open_file(party_settings(config, os.environ).values) as file:
-        journal = Journal(file, OsRandomSource())
-        departures = journal.sent_log()
-        names = {each.study: each.study_name for each in departures}
-        took = {study: journal.traffic.phases(study) for study in names}
-    if json:
-        listed = [
+@dataclass(frozen=True)
+class SentLog(Result):
+    """Every message that left the building, and what the phases of each study took."""
+
+    departures: Sequence[Departure]
+    phases: Mapping[str, Phases]  # by the study's name
+
+    def as_json(self) -> object:
+        return [
             {
                 "study": each.study.hex(),
                 "study_name": each.study_name,
@@ -168,28 +190,47 @@ def transcript(*, config: Config = None, json: AsJson = False) -> None:
                 "released_at": each.released_at,
                 "acknowledged_at": each.acknowledged_at,
             }
-            for each in departures
+            for each in self.departures
         ]
-        console.result_json(listed)
-        return
-    for each in departures:
-        console.result(
-            f"{moment(each.released_at)}  {each.study_name} {each.sequence:>4}  "
-            f"{each.size:>10,} bytes  {each.kind} for {each.recipient}  {each.digest[:16]}"
-        )
-    for study, phases in took.items():
-        for phase, traffic in phases.items():
-            console.result(f"{names[study]}, {phase}: {traffic.text()}")
-    total = sum(each.size for each in departures)
-    console.result(f"total  {many(total, 'byte')} in {many(len(departures), 'message')}")
+
+    def lines(self) -> Iterator[str]:
+        for each in self.departures:
+            yield (
+                f"{moment(each.released_at)}  {each.study_name} {each.sequence:>4}  "
+                f"{each.size:>10,} bytes  {each.words}, for {each.recipient}  {each.digest[:16]}"
+            )
+        for name, phases in self.phases.items():
+            for phase, traffic in phases.items():
+                yield f"{name}, {phase}: {traffic.text()}"
+        total = sum(each.size for each in self.departures)
+        yield f"total  {many(total, 'byte')} in {many(len(self.departures), 'message')}"
 
 
-def countersign(
-    release: Release,
-    *,
-    config: Config = None,
-    json: AsJson = False,
-) -> None:
+def transcript(*, config: Config = None) -> SentLog:
+    """List every message that left the building, or may have: when, to whom, how large."""
+    with open_file(party_settings(config, os.environ).values) as file:
+        journal = Journal(file, OsRandomSource())
+        departures = journal.sent_log()
+        names = {each.study: each.study_name for each in departures}
+        phases = {name: journal.traffic.phases(study) for study, name in names.items()}
+    return SentLog(departures, phases)
+
+
+@dataclass(frozen=True)
+class Countersigned(Result):
+    """A release with our signature."""
+
+    release: Path
+    signature: Signature
+
+    def as_json(self) -> object:
+        return {"release": str(self.release)} | self.signature.as_json()
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.release} is {self.signature}"
+
+
+def countersign(release: Release, *, config: Config = None) -> Countersigned:
     """Vouch for a release: the study we approved, the results we saw, the epsilon we paid.
 
     The release is verified first. Our signature is added to it; nothing else in it changes.
@@ -201,5 +242,75 @@ def countersign(
         signature = countersigning.countersign(
             release, settings, passphrase=passphrase_in(settings.passphrase_file), tell=tell
         )
-    told = {"release": str(release)} | signature.as_json()
-    console.show(told, f"{release} is {signature}", as_json=json)
+    return Countersigned(release, signature)
+
+
+@dataclass(frozen=True)
+class Wiped(Result):
+    """A study of which nothing is kept for an audit."""
+
+    study: StudyId
+    name: str = field(metadata=FOR_PEOPLE)
+    wiped: bool = True
+
+    def lines(self) -> Iterator[str]:
+        yield f"wiped what was kept of {self.name}"
+
+
+@dataclass(frozen=True)
+class Audited(Result):
+    """What a replay of a study showed."""
+
+    report: AuditReport
+    name: str
+
+    def as_json(self) -> object:
+        return self.report.as_json()
+
+    def lines(self) -> Iterator[str]:
+        yield from self.report.sentences()
+
+    def require(self) -> None:
+        if not self.report.passed:
+            raise InputError(f"study {self.name!r}: the audit failed. The lines above say where")
+
+
+def audit(
+    study: StudyFile,
+    *,
+    received: Annotated[
+        Path | None,
+        typer.Option(help="What `parley curator study received --json` wrote at the curator."),
+    ] = None,
+    wipe: Annotated[
+        bool, typer.Option("--wipe", help="Wipe what is kept of the study, and audit nothing.")
+    ] = False,
+    config: Config = None,
+) -> Result:
+    """Replay an ended study: do our answers follow from our rows?
+
+    For an auditor who is trusted with our rows. Needs `keep_for_audit` in the policy when the study
+    ended, the table as it was, and the study.toml, which is in the release. Exit code 3 if an
+    answer does not follow.
+    """
+    from party import auditing
+
+    document = Study.load(study)
+    with owner_context(config, only_read=not wipe) as context:
+        if wipe:
+            context.journal.wipe_kept(document.digest)
+            return Wiped(document.digest, document.name)
+        digests = None if received is None else _received_by(received, document, context.name)
+        return Audited(auditing.audit(document, context, received=digests), document.name)
+
+
+def _received_by(path: Path, study: Study, party: str) -> list[str]:
+    """Read the digests of a party's messages from the curator's record."""
+    try:
+        record = loads(path.read_text("utf-8"))
+        listed = record["parties"][party] if record["study"] == study.digest.hex() else None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not the curator's record of {party!r}: {error}") from None
+    if listed is None:
+        raise InputError(f"{path}: the record is of another study")
+    return [str(digest) for digest in listed]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +16,8 @@ from common.privacy.budget import parse_delta, parse_epsilon
 from common.study.document import Study
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AsJson
-from parley.forecast.forecast import forecast
+from parley.cli.result import Result, command
+from parley.forecast.forecast import Forecast, forecast
 from parley.forecast.text import as_json, as_lines
 from parley.forecast.trial import DEPENDENCE, public_rows, simulated
 
@@ -24,7 +25,21 @@ app = new_app()
 _MOST_ROWS = 100_000
 
 
-@app.command()
+@dataclass(frozen=True)
+class Forecasted(Result):
+    """A forecast, and the rows that it was made with."""
+
+    forecast: Forecast
+    stand_in: str
+
+    def lines(self) -> Iterator[str]:
+        return as_lines(self.forecast, self.stand_in)
+
+    def as_json(self) -> object:
+        return as_json(self.forecast, self.stand_in)
+
+
+@command(app)
 def plan(
     study: Annotated[Path, typer.Argument(help="The study.toml.")],
     *,
@@ -53,8 +68,7 @@ def plan(
     ] = _MOST_ROWS,
     runs: Annotated[int, typer.Option(min=1, max=100, help="Averaged, for each epsilon.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the stand-in and its noise.")] = 1,
-    json: AsJson = False,
-) -> None:
+) -> Forecasted:
     """Forecast a study: what each phase measures, noise, error, bytes and time; spends nothing.
 
     The study is run on stand-in rows: simulated from the schema, or a public table. No private row
@@ -79,8 +93,8 @@ def plan(
         else:
             table = public_rows(stand_in, proposed.schema, wanted, seed=seed)
             what = f"rows of {stand_in}, which must be public"
-        found = forecast(proposed, table, epsilons, runs=runs, seed=seed, tell=tell)
-    console.show(as_json(found, what), *as_lines(found, what), as_json=json)
+        expected = forecast(proposed, table, epsilons, runs=runs, seed=seed, tell=tell)
+    return Forecasted(expected, what)
 
 
 def _epsilons(study: Study, written: list[str]) -> list[Fraction]:

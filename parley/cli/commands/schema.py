@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +16,11 @@ from common.schema.dictionary import read_dictionary, with_drafted, with_frequen
 from common.schema.encoder import describe
 from common.schema.schema import Proposal
 from common.schema.toml import text_of
-from common.tables import TableFile, read_table
+from common.tables import TableFile
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
+from parley.cli.result import FOR_PEOPLE, Result, command
 
 LOUD = """\
 ==============================================================================
@@ -31,7 +33,83 @@ LOUD = """\
 app = new_app("Propose a schema from a table, or check one.")
 
 
-@app.command()
+@dataclass(frozen=True)
+class Proposed(Result):
+    """A schema to review."""
+
+    private: bool
+    notes: tuple[str, ...]
+    schema: str
+    out: Path | None
+    table: Path | None = field(metadata=FOR_PEOPLE)
+
+    def lines(self) -> Iterator[str]:
+        if self.out is None:
+            yield self.schema.rstrip("\n")
+
+    def warnings(self) -> list[str]:
+        return [] if self.private else [LOUD]
+
+    def remarks(self) -> list[str]:
+        check = f"`parley schema check {self.out} {self.table or 'TABLE'}`"
+        written = f"written: {self.out}; review it, then run {check}"
+        return [f"* {note}" for note in self.notes] + ([] if self.out is None else [written])
+
+
+@dataclass(frozen=True)
+class Weighed(Result):
+    """A schema with public frequencies."""
+
+    out: Path
+    digest: str
+
+    def lines(self) -> Iterator[str]:
+        return iter(())
+
+
+@dataclass(frozen=True)
+class CheckedAttribute:
+    """One column of a schema."""
+
+    name: str
+    kind: str
+    size: int
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CheckedSchema(Result):
+    """A schema, and a table that fits it, if there is one."""
+
+    digest: str
+    attributes: tuple[CheckedAttribute, ...]
+    rules: tuple[str, ...]
+    rows: int | None
+    rows_that_break_each_rule: tuple[int, ...]
+    schema: Schema = field(metadata=FOR_PEOPLE)
+    table: Path | None = field(metadata=FOR_PEOPLE)
+
+    def lines(self) -> Iterator[str]:
+        for attribute in self.schema.attributes:
+            extras = {"other": attribute.other, "missing": attribute.missing}
+            tail = "".join(f" + {word}" for word, there in extras.items() if there)
+            yield (
+                f"{attribute.name}: {attribute.kind}, {attribute.size:,} codes, "
+                f"{describe(attribute)}{tail}"
+            )
+        for number, rule in enumerate(self.rules, start=1):
+            yield f"rule {number}: {rule}"
+        yield f"digest {self.digest}"
+        if self.rows is None:
+            return
+        yield f"{self.table}: fits the schema, {many(self.rows, 'row')}"
+        for number, breaking in enumerate(self.rows_that_break_each_rule, start=1):
+            if breaking:
+                broke = f"{many(breaking, 'row')} broke rule {number}"
+                yield f"{self.table}: {broke}, counted as the nearest possible row"
+
+
+@command(app)
 def infer(
     data: Annotated[
         Path | None, typer.Argument(help="The table: CSV, Parquet, Excel, SPSS, Stata or SAS.")
@@ -58,11 +136,9 @@ def infer(
             help="A public list of a column's values, one a line; repeatable.",
         ),
     ] = None,
-    delimiter: options.Delimiter = None,
-    sheet: options.Sheet = "",
+    reading: options.Reading,
     overwrite: options.Overwrite = False,
-    json: options.AsJson = False,
-) -> None:
+) -> Proposed:
     """Propose a schema for a table, for its owner to review.
 
     The proposal is NOT private: its values and ranges were read off the data. Names, identifiers,
@@ -74,7 +150,7 @@ def infer(
     if data is None and dictionary is None:
         raise InputError("schema infer: name a table, a --dictionary, or both")
     if data is not None:
-        table = read_table(data, delimiter=options.delimiter_of(delimiter), sheet=sheet)
+        table = reading.table(data)
         proposal = _of_table(
             table, dictionary, missing=missing or (), public=dict(map(_public_list, public or ()))
         )
@@ -83,25 +159,7 @@ def infer(
     text = proposal.to_toml()
     if out is not None:
         release.write_file(out, text)
-    if json:
-        console.result_json(
-            {
-                "private": proposal.public,
-                "notes": list(proposal.notes),
-                "schema": text,
-                "out": None if out is None else str(out),
-            }
-        )
-    elif out is None:
-        console.result(text.rstrip("\n"))
-    if not proposal.public:
-        console.warn(LOUD)
-    for note in proposal.notes:
-        console.note(f"* {note}")
-    if out is not None:
-        console.note(
-            f"written: {out}; review it, then run `parley schema check {out} {data or 'TABLE'}`"
-        )
+    return Proposed(proposal.public, proposal.notes, text, out, data)
 
 
 def _of_table(
@@ -134,7 +192,7 @@ def _public_list(written: str) -> tuple[str, list[str]]:
     return column, list(dict.fromkeys(line.strip() for line in lines if line.strip()))
 
 
-@app.command()
+@command(app)
 def frequencies(
     schema: Annotated[Path, typer.Argument(help="The schema (schema.toml).")],
     attribute: Annotated[str, typer.Argument(help="An attribute that lists its values.")],
@@ -144,8 +202,7 @@ def frequencies(
     *,
     out: Annotated[Path, typer.Option(help="Write the schema here.")],
     overwrite: options.Overwrite = False,
-    json: options.AsJson = False,
-) -> None:
+) -> Weighed:
     """Add public frequencies of an attribute's values, for values too rare to be counted.
 
     They come from a catalogue or from published statistics, never from rows.
@@ -153,65 +210,36 @@ def frequencies(
     release.check_file(out, overwrite=overwrite)
     weighed = with_frequencies(Schema.load(schema), attribute, public)
     release.write_file(out, weighed.to_toml())
-    if json:
-        console.result_json({"out": str(out), "digest": weighed.digest()})
     console.note(f"written: {out}; comments of {schema} are not in it")
+    return Weighed(out, weighed.digest())
 
 
-@app.command()
+@command(app)
 def check(
     schema: Annotated[Path, typer.Argument(help="The schema (schema.toml).")],
     data: Annotated[Path | None, typer.Argument(help="A table that should fit it.")] = None,
     *,
-    delimiter: options.Delimiter = None,
-    sheet: options.Sheet = "",
-    json: options.AsJson = False,
-) -> None:
+    reading: options.Reading,
+) -> CheckedSchema:
     """Check a schema, and that a table fits it. Nothing is released; no budget is spent."""
     domains = Schema.load(schema)
     rows, broken = None, list[int]()
     if data is not None:
         with console.progress("checking") as report:
             report(0.1, f"reading {data.name}")
-            table = read_table(
-                data, domains, delimiter=options.delimiter_of(delimiter), sheet=sheet
-            )
+            table = reading.table(data, domains)
             report(0.6, "encoding")
             codes = table.encode(domains.without_rules())
             rows, broken = codes.rows, domains.possible.broken(codes)
-    if json:
-        console.result_json(_as_json(domains, rows, broken))
-        return
-    for attribute in domains.attributes:
-        extras = [
-            word
-            for word, there in (("other", attribute.other), ("missing", attribute.missing))
-            if there
-        ]
-        tail = f" + {' + '.join(extras)}" if extras else ""
-        console.result(
-            f"{attribute.name}: {attribute.kind}, {attribute.size:,} codes, "
-            f"{describe(attribute)}{tail}"
-        )
-    for number, rule in enumerate(domains.rules, start=1):
-        console.result(f"rule {number}: {rule}")
-    console.result(f"digest {domains.digest()}")
-    if rows is not None:
-        console.result(f"{data}: fits the schema, {many(rows, 'row')}")
-        for number, breaking in enumerate(broken, start=1):
-            if breaking:
-                told = f"{many(breaking, 'row')} broke rule {number}"
-                console.result(f"{data}: {told}, counted as the nearest possible row")
-
-
-def _as_json(domains: Schema, rows: int | None, broken: Sequence[int]) -> dict[str, object]:
-    return {
-        "digest": domains.digest(),
-        "attributes": [
-            {"name": a.name, "kind": a.kind, "size": a.size, "labels": list(a.labels)}
-            for a in domains.attributes
-        ],
-        "rules": [str(rule) for rule in domains.rules],
-        "rows": rows,
-        "rows_that_break_each_rule": list(broken),
-    }
+    return CheckedSchema(
+        digest=domains.digest(),
+        attributes=tuple(
+            CheckedAttribute(each.name, each.kind, each.size, tuple(each.labels))
+            for each in domains.attributes
+        ),
+        rules=tuple(map(str, domains.rules)),
+        rows=rows,
+        rows_that_break_each_rule=tuple(broken),
+        schema=domains,
+        table=data,
+    )

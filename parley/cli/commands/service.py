@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -12,20 +13,23 @@ import typer
 
 from common.errors import InputError
 from common.schema import Schema
-from common.service.backup import read_about
+from common.service.backup import About, read_about
+from common.service.checks import Finding
 from common.service.process import software, stamp, system_clock
+from common.service.settings import Settings
 from common.study.document import Study
 from common.wire.pki.certificates import Role
 from curator import operations
 from curator.checks import examine_curator
-from curator.settings import curator_settings
+from curator.settings import CuratorSettings, curator_settings
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.exit_codes import ExitCode
-from parley.cli.options import AsJson, Config, Yes, passphrase_in
+from parley.cli.options import Config, Yes, passphrase_in
+from parley.cli.result import FOR_PEOPLE, Result, command, plain
 from party import backup as party_backup
 from party.checks import examine_party
-from party.settings import party_settings, source_settings
+from party.settings import PartySettings, party_settings, source_settings
 
 app = new_app()
 config_app = new_app(
@@ -43,7 +47,92 @@ _FORGOTTEN = {
 }
 
 
-@app.command()
+@dataclass(frozen=True)
+class Findings(Result):
+    """What was found; a line at a time, as the last checks may wait for a network."""
+
+    source: Iterator[Finding]
+    monitored: bool
+    seen: list[Finding] = field(default_factory=list)
+
+    def lines(self) -> Iterator[str]:
+        for finding in self.source:
+            self.seen.append(finding)
+            word = "warn" if finding.warning else "ok" if finding.ok else "FAIL"
+            yield f"{word:<5} {finding.check:<12} {finding.words}"
+            sys.stdout.flush()
+
+    def as_json(self) -> object:
+        self.seen.extend(self.source)
+        checks = [
+            {"check": f.check, "ok": f.ok, "warning": f.warning, "words": f.words}
+            for f in self.seen
+        ]
+        return {"ready": self.ready, "warnings": self.worth_a_look, "checks": checks}
+
+    @property
+    def ready(self) -> bool:
+        return all(finding.ok for finding in self.seen)
+
+    @property
+    def worth_a_look(self) -> int:
+        return sum(finding.warning for finding in self.seen)
+
+    def require(self) -> None:
+        if not self.ready:
+            raise typer.Exit(ExitCode.INPUT)
+        if self.monitored and self.worth_a_look:
+            raise typer.Exit(ExitCode.WARNED)
+
+
+@dataclass(frozen=True)
+class ShownSettings(Result):
+    """Settings, and where each came from."""
+
+    found: Settings[CuratorSettings] | Settings[PartySettings]
+
+    def as_json(self) -> object:
+        return {
+            key: {"value": plain(getattr(self.found.values, key)), "from": origin}
+            for key, origin in self.found.origins.items()
+        }
+
+    def lines(self) -> Iterator[str]:
+        yield from self.found.lines()
+
+
+@dataclass(frozen=True)
+class BackedUp(Result):
+    """A copy of a service's state."""
+
+    file: Path
+    about: About
+
+    def as_json(self) -> object:
+        return {"file": str(self.file)} | asdict(self.about)
+
+    def lines(self) -> Iterator[str]:
+        yield f"backup  {self.file}, {self.file.stat().st_size:,} bytes, of {self.about.taken_at}"
+        if self.about.head:
+            yield f"head    {self.about.head}"
+
+
+@dataclass(frozen=True)
+class Restored(Result):
+    """A state that is in place again, and the studies that it ended."""
+
+    restored: str
+    head: str | None
+    ended: tuple[str, ...]
+    role: str = field(metadata=FOR_PEOPLE)
+
+    def lines(self) -> Iterator[str]:
+        yield f"restored  the {self.role}'s state of {self.restored}"
+        for name in self.ended:
+            yield f"ends      study {name!r}, which was running"
+
+
+@command(app)
 def doctor(
     role: Service,
     *,
@@ -59,8 +148,7 @@ def doctor(
             "--monitor", help="For monitoring: the service must run, and a warning exits with 7."
         ),
     ] = False,
-    json: AsJson = False,
-) -> None:
+) -> Findings:
     """Check everything that can stop a study, before it does. A line per check.
 
     Works beside a running service. Exit code 0: ready, though lines with `warn` are worth a look.
@@ -83,23 +171,7 @@ def doctor(
             passphrase=passphrase_in(settings.values.passphrase_file),
             monitored=monitor,
         )
-    found = []
-    for finding in findings:  # a line at a time: the last ones may wait for a network
-        found.append(finding)
-        if not json:
-            word = "warn" if finding.warning else "ok" if finding.ok else "FAIL"
-            console.result(f"{word:<5} {finding.check:<12} {finding.words}")
-            sys.stdout.flush()
-    ready, warnings = all(each.ok for each in found), sum(each.warning for each in found)
-    if json:
-        checks = [
-            {"check": f.check, "ok": f.ok, "warning": f.warning, "words": f.words} for f in found
-        ]
-        console.result_json({"ready": ready, "warnings": warnings, "checks": checks})
-    if not ready:
-        raise typer.Exit(ExitCode.INPUT)
-    if monitor and warnings:
-        raise typer.Exit(ExitCode.WARNED)
+    return Findings(iter(findings), monitor)
 
 
 def _wanted(study: Path | None, schema: Path | None) -> Study | Schema | None:
@@ -115,26 +187,20 @@ def keep_show_a_word_of_its_own() -> None:
     """Keep `show` a word of its own although it is the only command."""
 
 
-@config_app.command()
-def show(role: Service, *, config: Config = None, json: AsJson = False) -> None:
+@command(config_app)
+def show(role: Service, *, config: Config = None) -> ShownSettings:
     """Show every setting, its value, and where it came from. Secrets are not settings."""
     read = curator_settings if role is Role.CURATOR else party_settings
-    found = read(config, os.environ)
-    settings = {}
-    for key, origin in found.origins.items():
-        value = getattr(found.values, key)
-        settings[key] = {"value": str(value) if isinstance(value, Path) else value, "from": origin}
-    console.show(settings, *found.lines(), as_json=json)
+    return ShownSettings(read(config, os.environ))
 
 
-@app.command()
+@command(app)
 def backup(
     role: Service,
     *,
     out: Annotated[Path, typer.Option(help="The file to write; nothing is overwritten.")],
     config: Config = None,
-    json: AsJson = False,
-) -> None:
+) -> BackedUp:
     """Copy a service's state into one file, consistently, while the service runs.
 
     The copy is checked for damage; a party's ledger is verified. It holds keys of running studies:
@@ -148,19 +214,16 @@ def backup(
     else:
         own = party_settings(config, os.environ).values
         about = party_backup.back_up(own, out, at=at, software=software())
-    lines = [f"backup  {out}, {out.stat().st_size:,} bytes, of {about.taken_at}"]
-    lines += [f"head    {about.head}"] if about.head else []
-    console.show({"file": str(out)} | asdict(about), *lines, as_json=json)
+    return BackedUp(out, about)
 
 
-@app.command()
+@command(app)
 def restore(
     file: Annotated[Path, typer.Argument(help="The file that `parley backup` wrote.")],
     *,
     config: Config = None,
     yes: Yes = False,
-    json: AsJson = False,
-) -> None:
+) -> Restored:
     """Restore a service's state from a backup, where its state is lost or damaged.
 
     Refused while the service runs, and where there is a state that can be read: a ledger never goes
@@ -178,7 +241,4 @@ def restore(
     else:
         own = party_settings(config, os.environ).values
         ended = [each.name for each in party_backup.restore(own, file, about, at=at)]
-    told = {"restored": about.taken_at, "head": about.head, "ended": ended}
-    lines = [f"restored  the {about.role}'s state of {about.taken_at}"]
-    lines += [f"ends      study {name!r}, which was running" for name in ended]
-    console.show(told, *lines, as_json=json)
+    return Restored(about.taken_at, about.head, tuple(ended), about.role)

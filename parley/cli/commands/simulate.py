@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 import typer
@@ -22,10 +22,13 @@ from common.release.manifest import Signer, SignerRole
 from common.release.prior import read_prior
 from common.report.writing import write_release
 from common.schema import Schema
-from common.tables import TableFile, read_table
+from common.study.terms import Terms
+from common.tables import TableFile
 from common.wording import Reporter, many
 from parley.cli import console, options
 from parley.cli.commands import new_app
+from parley.cli.result import Result, command, plain
+from parley.cli.study_options import option_of, taking_terms, tell_decisions
 from parley.reader.fitted import FittedStudy
 from parley.simulation.consortium import Consortium
 from parley.simulation.in_process import FITTING
@@ -35,11 +38,115 @@ from parley.simulation.study import run_in_process
 app = new_app()
 TIMES = "{}-times.json"
 _DEFAULT_PARTIES = 3
+_STATED = (
+    "epsilon_requested", "epsilon_delivered", "delta", "rho", "parties", "realised", "missing",
+    "private", "criteria",
+)  # fmt: skip
 _TIMEOUT_S = 24 * 3600.0  # of a study over grpc, so that nothing hangs for ever
 
 
-@app.command(name="simulate")
-@options.taking_terms
+@dataclass(frozen=True)
+class OwnersRows:
+    """Options that say which owners there are, and which rows each has."""
+
+    parties: Annotated[
+        int | None, typer.Option(help="Owners to deal one table's rows out to. [default: 3]")
+    ] = None
+    partition_by: Annotated[
+        str | None,
+        typer.Option(
+            help="Deal out by this column: one owner per value. Its counts are published."
+        ),
+    ] = None
+    person: Annotated[
+        str | None,
+        typer.Option(help="The column that says whose row a row is. It is no attribute."),
+    ] = None
+    delimiter: options.Delimiter = None
+    sheet: options.Sheet = ""
+
+    def check(self, files: Sequence[Path], terms: Terms) -> None:
+        """Refuse options that contradict each other."""
+        if (self.person is None) != (not terms.get("rows_per_person")):
+            raise InputError("--person and --rows-per-person: give both, or none of them")
+        if self.person is not None and self.partition_by is not None:
+            raise InputError("--person: leave out --transport grpc and --partition-by")
+        if self.parties is not None and self.parties < 1:
+            raise InputError(f"--parties {self.parties}: ask for at least one owner")
+        if len(files) > 1 and not (self.parties is None and self.partition_by is None):
+            raise InputError(
+                "several tables are several owners. Leave out --parties and --partition-by"
+            )
+        if self.parties is not None and self.partition_by is not None:
+            raise InputError("give --parties or --partition-by, not both")
+
+    def tables(
+        self, files: Sequence[Path], schema: Schema, terms: Terms, seed: int | None
+    ) -> dict[str, Table]:
+        """Read the owners' tables."""
+        reading = options.Reading(self.delimiter, self.sheet)
+        with console.progress("reading") as tell:
+            tell(0.0, files[0].name)
+            read = [reading.table(path, schema) for path in files]
+            for table in read:
+                table.encode(schema)  # here an error can still name the file and the line
+        number = _DEFAULT_PARTIES if self.parties is None else self.parties
+        if self.person is not None:
+            rows = [
+                PeopleRows.read(path, schema, self.person, reading.character, self.sheet)
+                for path in files
+            ]
+            dealt = [f"party {n + 1}" for n in range(number)]
+            return _people(_names(files) if len(files) > 1 else dealt, rows, schema, terms, seed)
+        if len(files) > 1:
+            return dict(zip(_names(files), read, strict=True))
+        return _dealt_out(read[0], number, self.partition_by, seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulated(Result):
+    """A release of several owners, and what it took to make it."""
+
+    out: Path
+    files: tuple[str, ...]
+    rows: int
+    refusals: Mapping[str, str]
+    owners: int
+    privacy: Mapping[str, Any]
+    traffic: Mapping[str, object]
+
+    def as_json(self) -> object:
+        return plain(
+            {"out": self.out, "files": self.files, "rows": self.rows, "refusals": self.refusals}
+            | {key: self.privacy[key] for key in _STATED}
+            | {key: self.traffic[key] for key in ("bytes", "seconds", "phases")}
+        )
+
+    def lines(self) -> Iterator[str]:
+        privacy = self.privacy
+        yield (
+            f"{many(self.rows, 'synthetic row')} of {many(self.owners, 'owner')}, "
+            f"{options.promise_words(privacy)} "
+            f"({privacy['epsilon_requested']:g} was asked for): {self.out / release.REPORT}"
+        )
+        if privacy["realised"] != privacy["parties"]:
+            yield (
+                f"epsilon {privacy['epsilon_delivered']:g} is the mechanism's bound; this run "
+                f"realised {privacy['epsilon_realised']:g}, and the paper claims "
+                f"{privacy['epsilon_claimed_by_paper']:g}"
+            )
+        yield f"seconds by phase, not for publication: {_times(self.out)}"
+
+    def warnings(self) -> Iterator[str]:
+        for name, step in (self.privacy["missing"] or {}).items():
+            yield f"{name} went missing: it is in no sum from step {step} on (steps from 0)"
+
+    def require(self) -> None:
+        require_countersigned(self.out, self.refusals)
+
+
+@command(app, "simulate")
+@taking_terms
 def simulate_study(
     data: Annotated[
         list[Path], typer.Argument(help="One table to be dealt out, or one table per owner.")
@@ -47,22 +154,11 @@ def simulate_study(
     *,
     schema: options.SchemaFile,
     out: options.ReleaseFolder,
-    parties: Annotated[
-        int | None, typer.Option(help="Owners to deal one table's rows out to. [default: 3]")
-    ] = None,
-    partition_by: Annotated[
-        str | None,
-        typer.Option(
-            help="Deal out by this column: one owner per value. Its counts are published."
-        ),
-    ] = None,
-    terms: options.Terms,
+    terms: Terms,
+    name: Annotated[str, option_of("name")] = "simulation",
     prior: options.PriorFile = None,
     drop: options.Drops = None,
-    person: Annotated[
-        str | None,
-        typer.Option(help="The column that says whose row a row is. It is no attribute."),
-    ] = None,
+    rows: OwnersRows,
     format: options.OutputFormat = "csv",  # noqa: A002
     seed: options.Seed = None,
     transport: Annotated[
@@ -71,11 +167,8 @@ def simulate_study(
     ] = "in-process",
     sign_with: options.SignWith = None,
     sign_as: options.SignAs = "curator",
-    delimiter: options.Delimiter = None,
-    sheet: options.Sheet = "",
     overwrite: options.Overwrite = False,
-    json: options.AsJson = False,
-) -> None:
+) -> Simulated:
     """Run a study of several owners on this machine, with the roles and keys of a deployment.
 
     The folder holds what `parley synthesize` writes, the study, results.bin (what was published
@@ -87,61 +180,22 @@ def simulate_study(
     same, the command says who did not and why, and its exit code is 8.
     """
     release.check_target(out, overwrite=overwrite)
-    rows, per_person = terms.rows, terms.rows_per_person
-    if rows is not None and rows < 1:
-        raise InputError(f"--rows {rows}: ask for at least one row")
-    over_grpc = transport == "grpc"
-    if over_grpc and seed is not None:
-        raise InputError("--seed: services never take a seed. Leave out --seed or --transport grpc")
-    if over_grpc and sign_with is not None:
-        raise InputError(
-            "--sign-with: over grpc the curator's process signs with keys of its own. Leave it out"
-        )
-    if over_grpc and drop:
-        raise InputError(
-            "--drop: owners vanish in one process only. Leave out --drop or --transport grpc"
-        )
-    if (person is None) != (per_person == 0):
-        raise InputError("--person and --rows-per-person: give both, or none of them")
-    if person is not None and (over_grpc or partition_by is not None):
-        raise InputError("--person: leave out --transport grpc and --partition-by")
-    if parties is not None and parties < 1:
-        raise InputError(f"--parties {parties}: ask for at least one owner")
-    if len(data) > 1 and not (parties is None and partition_by is None):
-        raise InputError(
-            "several tables are several owners. Leave out --parties and --partition-by"
-        )
-    if parties is not None and partition_by is not None:
-        raise InputError("give --parties or --partition-by, not both")
+    if transport == "grpc":
+        _check_grpc(seed=seed, sign_with=sign_with, drop=drop, person=rows.person)
+    rows.check(data, terms)
     gone = _drops(drop or [])
     earlier = None if prior is None else read_prior(prior)
     signer = options.signer_of(sign_with, sign_as, SignerRole.CURATOR)
     domains = options.load_schema(schema)
     watch = _Stopwatch()
-    with console.progress("reading") as tell:
-        tell(0.0, data[0].name)
-        mark = options.delimiter_of(delimiter)
-        read = [read_table(path, domains, delimiter=mark, sheet=sheet) for path in data]
-        for table in read:
-            table.encode(domains)  # here an error can still name the file and the line
-    names = _names(data) if len(data) > 1 else None
-    number = _DEFAULT_PARTIES if parties is None else parties
-    tables: dict[str, Table]
-    if person is not None:
-        owned = [PeopleRows.read(path, domains, person, mark, sheet) for path in data]
-        names = names or [f"party {n + 1}" for n in range(number)]
-        tables = _people(names, owned, domains, terms, seed)
-    elif names is not None:
-        tables = dict(zip(names, read, strict=True))
-    else:
-        tables = _dealt_out(read[0], number, partition_by, seed)
+    tables = rows.tables(data, domains, terms, seed)
     watch.stop("reading")
-    chosen = terms.chosen()
-    refusals: Mapping[str, str] = {}
+    chosen: dict[str, object] = {"name": name, **terms}
     if signer is not None:  # who signs the release is its curator, and stands for the study, too
         chosen["curator"] = signer.identity.public.fingerprint
+    refusals: Mapping[str, str] = {}
     with release.new_folder(out, overwrite=overwrite) as folder:
-        if over_grpc:
+        if transport == "grpc":
             traffic, refusals = run_in_processes(
                 tables, domains, chosen, folder,
                 timeout_s=_TIMEOUT_S, file_format=format, prior=prior,
@@ -151,8 +205,7 @@ def simulate_study(
             with console.progress("study") as tell:
                 fitted = run_in_process(
                     tables, domains, chosen, seed=seed, prior=earlier, drop=gone,
-                    tell=watch.listening(tell),
-                    announce=options.tell_decisions,
+                    tell=watch.listening(tell), announce=tell_decisions,
                 )  # fmt: skip
             _warn_of_idle_drops(gone, fitted)
             watch.stop("fitting")
@@ -160,12 +213,37 @@ def simulate_study(
             watch.stop("writing")
             traffic = fitted.transcript
         files = sorted(file.name for file in folder.iterdir())
-    times = out.parent / TIMES.format(out.name)
-    release.write_file(times, dumps({**traffic, "command": watch.seconds()}, indent=2) + "\n")
+    release.write_file(_times(out), dumps({**traffic, "command": watch.seconds()}, indent=2) + "\n")
+    privacy = release.read_json(out, release.STATEMENT)
+    options.tell_of_release(out, privacy)
     counts = (t.data.num_rows if isinstance(t, TableFile) else len(t) for t in tables.values())
-    made = sum(counts) if rows is None else rows
-    _report(out, files, made, traffic, refusals, owners=len(tables), as_json=json)
-    require_countersigned(out, refusals)
+    return Simulated(
+        out=out, files=tuple(files), rows=terms.get("output_rows") or sum(counts),
+        refusals=refusals, owners=len(tables), privacy=privacy, traffic=traffic,
+    )  # fmt: skip
+
+
+def _times(out: Path) -> Path:
+    """Return the file beside a release that has the seconds."""
+    return out.parent / TIMES.format(out.name)
+
+
+def _check_grpc(
+    *, seed: int | None, sign_with: Path | None, drop: list[str] | None, person: str | None
+) -> None:
+    """Refuse options that only a study in one process has."""
+    if seed is not None:
+        raise InputError("--seed: services never take a seed. Leave out --seed or --transport grpc")
+    if sign_with is not None:
+        raise InputError(
+            "--sign-with: over grpc the curator's process signs with keys of its own. Leave it out"
+        )
+    if drop:
+        raise InputError(
+            "--drop: owners vanish in one process only. Leave out --drop or --transport grpc"
+        )
+    if person is not None:
+        raise InputError("--person: leave out --transport grpc and --partition-by")
 
 
 def _warn_of_idle_drops(gone: Mapping[str, int], fitted: FittedStudy) -> None:
@@ -248,7 +326,7 @@ def run_in_processes(
             Path(scratch), tables, schema, terms, file_format=file_format, prior=prior
         ) as consortium,
     ):
-        options.tell_decisions(consortium.study)
+        tell_decisions(consortium.study)
         place = consortium.run(timeout_s=timeout_s, tell=tell)
         shutil.copytree(place, folder, dirs_exist_ok=True)
         return consortium.transcript(), consortium.refusals
@@ -281,7 +359,7 @@ def _dealt_out(
     return dict(parts)
 
 
-def _names(paths: list[Path]) -> list[str]:
+def _names(paths: Sequence[Path]) -> list[str]:
     names = [path.stem for path in paths]
     if len(set(names)) < len(names):
         names = [f"{name} {number}" for number, name in enumerate(names, start=1)]
@@ -292,12 +370,13 @@ def _people(
     names: list[str],
     files: list[PeopleRows],
     schema: Schema,
-    terms: options.Terms,
+    terms: Terms,
     seed: int | None,
 ) -> dict[str, Table]:
     """Deal the rows of people out to the owners of these names."""
     made = tables_of_people(
-        files, schema, per_person=terms.rows_per_person, owners=terms.owners_per_person,
+        files, schema,
+        per_person=terms["rows_per_person"], owners=terms.get("owners_per_person", 1),
         parties=len(names), source=source_of(seed, "people"),
     )  # fmt: skip
     console.warn(
@@ -305,44 +384,3 @@ def _people(
         "in a study it is agreed beforehand"
     )
     return dict(zip(names, made, strict=True))
-
-
-def _report(
-    out: Path,
-    files: list[str],
-    rows: int,
-    traffic: Mapping[str, object],
-    refusals: Mapping[str, str],
-    *,
-    owners: int,
-    as_json: bool,
-) -> None:
-    privacy = release.read_json(out, release.STATEMENT)
-    options.tell_of_release(out, privacy)
-    if as_json:
-        told = (
-            "epsilon_requested", "epsilon_delivered", "delta", "rho", "parties", "realised",
-            "missing", "private", "criteria",
-        )  # fmt: skip
-        measured = {key: traffic[key] for key in ("bytes", "seconds", "phases")}
-        console.result_json(
-            {"out": str(out), "files": files, "rows": rows, "refusals": dict(refusals)}
-            | {key: privacy[key] for key in told}
-            | measured
-        )
-        return
-    missing = privacy["missing"]
-    for name, step in missing.items() if isinstance(missing, dict) else ():
-        console.warn(f"{name} went missing: it is in no sum from step {step} on (steps from 0)")
-    console.result(
-        f"{many(rows, 'synthetic row')} of {many(owners, 'owner')}, "
-        f"{options.promise_words(privacy)} "
-        f"({privacy['epsilon_requested']:g} was asked for): {out / release.REPORT}"
-    )
-    if privacy["realised"] != privacy["parties"]:
-        console.result(
-            f"epsilon {privacy['epsilon_delivered']:g} is the mechanism's bound; this run realised "
-            f"{privacy['epsilon_realised']:g}, and the paper claims "
-            f"{privacy['epsilon_claimed_by_paper']:g}"
-        )
-    console.result(f"seconds by phase, not for publication: {out.parent / TIMES.format(out.name)}")

@@ -2,25 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from common.errors import ParleyError
+from common.privacy.statement import UNIT_OF_PRIVACY
 from common.release import folder as releases
 from common.release.archive import bundle
 from common.release.spreadsheet import check_copy, write_safe_copy
 from common.release.verify import ON_TRUST, Verified, verify
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.exit_codes import ExitCode
-from parley.cli.options import AllowOtherVersion, AsJson, Overwrite, Release, promise_words
+from parley.cli.options import Overwrite, Release, promise_words
+from parley.cli.result import Result, command
 
 app = new_app()
 
 
-@app.command(name="verify")
+@dataclass(frozen=True)
+class CheckedRelease(Result):
+    """What is known about a release: lines of one that is to be relied on, and what is not."""
+
+    found: Verified
+
+    def as_json(self) -> object:
+        return self.found.as_json()
+
+    def lines(self) -> Iterator[str]:
+        self.require()
+        found, manifest = self.found, self.found.checked.manifest
+        agree = ", and they agree with each other" if self._whole else ""
+        word = "checked" if found.not_derived else "verified"
+        files = len(found.checked.files)
+        yield f"{word} {found.where}: {files} files are what the manifest says{agree}"
+        if manifest.study is not None:
+            yield f"study {manifest.study}"
+        yield from map(str, found.signatures)
+        if self._whole and found.consistency is not None:
+            yield from self._promise(found.consistency.privacy)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether everything was checked that this version can check."""
+        return self.found.verified or bool(self.found.not_derived)
+
+    def _promise(self, privacy: Mapping[str, Any]) -> Iterator[str]:
+        if privacy.get("private") is False:
+            return
+        source = "as it follows from the study" if self.found.derived else "as its maker states"
+        rows = privacy["unit_of_privacy"] == UNIT_OF_PRIVACY
+        whom = "one row of one owner" if rows else privacy["unit_of_privacy"]
+        yield f"{promise_words(privacy)} for {whom}, {source}"
+        for words in ON_TRUST:
+            yield f"the makers' word: {words}"
+
+    def warnings(self) -> Iterator[str]:
+        found = self.found
+        if not found.signatures:
+            yield "it is not signed: files and manifest could have been changed alike"
+        yield from found.remarks
+        yield from (f"not checked: {words}" for words in found.not_checked)
+        stated = found.consistency.privacy if self._whole and found.consistency else {}
+        if stated.get("private") is False:
+            yield "NOT PRIVATE: the release says so itself; do not publish it"
+
+    @property
+    def relied_on(self) -> bool:
+        """Whether nothing speaks against the release."""
+        try:
+            self.require()
+        except ParleyError:
+            return False
+        return True
+
+    def require(self) -> None:
+        self.found.require()
+
+
+@dataclass(frozen=True)
+class Bundled(Result):
+    """A release in one file."""
+
+    out: Path
+    bytes: int
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.out}: {self.bytes:,} bytes"
+
+
+@command(app, "verify")
 def verify_release(
     release: Release,
     *,
@@ -40,7 +114,6 @@ def verify_release(
             "--unsigned", help="Accept a release without a signature of a known identity."
         ),
     ] = False,
-    allow_other_version: AllowOtherVersion = False,
     bytes_only: Annotated[
         bool,
         typer.Option("--bytes-only", help="Hashes and signatures; not whether files agree."),
@@ -49,14 +122,16 @@ def verify_release(
         Path | None,
         typer.Option(help="A CSV file to write: the table, with formulas as text."),
     ] = None,
-    json: AsJson = False,
-) -> None:
+) -> CheckedRelease:
     """Check every file of a release against its manifest, and the manifest's signatures.
 
     Then whether the files agree: privacy statement and model are derived again from the study and
-    what was published during it, and the report is made again. Exit code 0, or 3 with the files at
-    fault, or 6 if another version of parley made the release and it cannot be derived here, or 9 if
-    only keys signed it that the study's digest does not stand for.
+    what was published during it. If this version does not have the version of the method that made
+    the model, that is not derived again, and said. The pages are their maker's word.
+
+    Exit code 0 if all that was checked is right, or 3 with the files at fault, or 6 if a later
+    version of parley made the release in a format of its own, or 9 if only keys signed it that the
+    study's digest does not stand for.
 
     A party or the curator that study.toml pins must have signed; of a release of one owner, its
     maker. A signature says who vouches, not that you should trust them: compare the fingerprint
@@ -73,57 +148,19 @@ def verify_release(
             bytes_only=bytes_only,
             tell=tell,
         )
-    if json:
-        console.result_json(found.as_json())
-        if found.problems:
-            raise typer.Exit(ExitCode.INPUT)
-        if found.unknown_signers:
-            raise typer.Exit(ExitCode.UNKNOWN_SIGNER)
-        if found.other_version is not None and not allow_other_version:
-            raise typer.Exit(ExitCode.OTHER_VERSION)
-    else:
-        found.require(allow_other_version=allow_other_version)
-        report(found)
-    if safe_for_spreadsheets is not None:
+    checked = CheckedRelease(found)
+    if safe_for_spreadsheets is not None and checked.relied_on:
         write_safe_copy(release, target=safe_for_spreadsheets)
+    return checked
 
 
-def report(found: Verified) -> None:
-    """Print what is known about a release without problems."""
-    files = len(found.checked.manifest.files)
-    agree = ", and they agree with each other" if found.verified else ""
-    word = "verified" if found.verified or found.consistency is None else "NOT VERIFIED:"
-    console.result(f"{word} {found.where}: {files} files are what the manifest says{agree}")
-    if found.checked.manifest.study is not None:
-        console.result(f"study {found.checked.manifest.study}")
-    for signature in found.signatures:
-        console.result(str(signature))
-    if not found.signatures:
-        console.warn("it is not signed: files and manifest could have been changed alike")
-    for words in [*found.remarks, *(f"not checked: {each}" for each in found.not_checked)]:
-        console.warn(words)
-    if found.verified and found.consistency is not None:
-        _report_epsilon(found.consistency.privacy, derived=found.derived)
-
-
-def _report_epsilon(privacy: Mapping[str, Any], *, derived: bool) -> None:
-    if privacy.get("private") is False:
-        console.warn("NOT PRIVATE: the release says so itself; do not publish it")
-        return
-    source = "as it follows from the study" if derived else "as its maker states"
-    console.result(f"{promise_words(privacy)} for one row of one owner, {source}")
-    for each in ON_TRUST:
-        console.result(f"the makers' word: {each}")
-
-
-@app.command(name="bundle")
+@command(app, "bundle")
 def bundle_release(
     release: Annotated[Path, typer.Argument(help="The release folder.")],
     *,
     out: Annotated[Path, typer.Option(help="The .zip to write.")],
     overwrite: Overwrite = False,
-    json: AsJson = False,
-) -> None:
+) -> Bundled:
     """Put a release folder into one .zip; the same release gives the same bytes.
 
     Every file is compared with the manifest first. `parley verify` reads the .zip as it is.
@@ -131,5 +168,4 @@ def bundle_release(
     releases.check_file(out, overwrite=overwrite)
     with console.progress("bundling") as tell:
         bundle(release, target=out, tell=tell)
-    size = out.stat().st_size
-    console.show({"out": str(out), "bytes": size}, f"{out}: {size:,} bytes", as_json=json)
+    return Bundled(out, out.stat().st_size)

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-import adbc_driver_manager
 import pyarrow as pa
 
 from common.errors import InputError
+from common.extras import naming_extras
 from common.files import read_private
 from common.schema import Schema
 from common.schema.columns import is_number
@@ -103,6 +103,8 @@ class SqlReader(TableReader):
         What the driver complains of inside of the block is refused as the database's answer.
         """
         options = _STATEMENT_OPTIONS[self._kind]
+        with naming_extras(f"source: kind {self._kind!r}"):
+            import adbc_driver_manager  # slow to load
         try:
             with (
                 closing(_connect(self._kind, self._address)) as connection,
@@ -129,10 +131,10 @@ class SqlReader(TableReader):
 
 def _connect(kind: str, address: str) -> adbc_driver_manager.dbapi.Connection:
     """Open a connection, a read-only one where the database has them."""
-    # The drivers are slow to load.
-    import adbc_driver_manager.dbapi
-    import adbc_driver_postgresql.dbapi  # type: ignore[import-untyped]  # has no stubs
-    import adbc_driver_sqlite.dbapi
+    with naming_extras(f"source: kind {kind!r}"):  # the drivers are slow to load
+        import adbc_driver_manager.dbapi
+        import adbc_driver_postgresql.dbapi  # type: ignore[import-untyped]  # has no stubs
+        import adbc_driver_sqlite.dbapi
 
     if kind == "postgresql":
         connection: adbc_driver_manager.dbapi.Connection
@@ -142,7 +144,8 @@ def _connect(kind: str, address: str) -> adbc_driver_manager.dbapi.Connection:
         raise FileNotFoundError(f"there is no file {address}")
     if kind == "sqlite":
         return adbc_driver_sqlite.dbapi.connect(f"file:{quote(address)}?mode=ro")
-    import adbc_driver_duckdb  # type: ignore[import-untyped]  # a part of duckdb
+    with naming_extras(f"source: kind {kind!r}"):
+        import adbc_driver_duckdb  # type: ignore[import-untyped]  # a part of duckdb
 
     return adbc_driver_manager.dbapi.connect(
         driver=adbc_driver_duckdb.driver_path(),

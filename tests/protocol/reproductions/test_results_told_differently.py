@@ -1,6 +1,6 @@
 """A curator that tells its parties different stories gets no sum out of them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import pytest
@@ -8,13 +8,14 @@ import pytest
 from common.crypto.sums.plan import Aggregation, Noise
 from common.crypto.sums.replacement import Coverages
 from common.errors import RemoteProtocolError
+from common.exchanges.replacement import replacement_step
+from common.exchanges.sums import sum_step
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.sensitivity import Sensitivity
 from common.study.history import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
 from common.study.requests import TableRequest
-from common.study.steps import ReplaceStep, SumStep, step_digest
-from common.study.sums import sum_plan_of
+from common.study.steps import StepContext, step_digest
 from curator.states import Send
 from party.states import ChargeBudget
 from tests.harness.roles import make_roles
@@ -40,7 +41,7 @@ class TwoSums:
     def step(self):
         if len(self.results) == 2:
             return None
-        return SumStep(
+        return sum_step(
             name=f"tables {len(self.results)}",
             phase="counting",
             parties=self.study.parties,
@@ -150,11 +151,11 @@ def test_a_party_sees_to_it_that_its_own_choice_is_published(masked_study, ident
 
 def test_the_plan_of_a_sum_holds_for_one_request_and_one_history(masked_study):
     step = TwoSums(masked_study).step()
-    other = SumStep(**{**vars(step), "request": TableRequest(((0,),), (2, 4))})
+    other = replace(step, request=TableRequest(((0,),), (2, 4)))
     release = Coverages().open_release(
         party="north", rows=40, marginals={(0,): 2}, law=DiscreteLaplace(Fraction(8))
     )
-    replace = ReplaceStep(
+    turn = replacement_step(
         name="r",
         phase="p",
         release=release,
@@ -163,8 +164,10 @@ def test_the_plan_of_a_sum_holds_for_one_request_and_one_history(masked_study):
         turns=("north",),
     )
     plans = [
-        sum_plan_of(masked_study, 0, asked, None, history=history).digest
-        for asked in (step, other, replace)
+        asked.exchange.plan(
+            StepContext(study=masked_study, number=0, step=asked, history=history), None
+        ).digest
+        for asked in (step, other, turn)
         for history in (bytes(32), bytes(31) + b"\1")
     ]
     assert len(set(plans)) == len(plans)

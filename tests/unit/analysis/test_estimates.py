@@ -8,7 +8,14 @@ import pytest
 import common.fitted.refit as refit
 import parley
 from common.analysis import statistics as kinds
-from common.analysis.estimates import estimate, pool, related, shuffled, t_quantile
+from common.analysis.estimates import (
+    _corrected,
+    estimate,
+    pool,
+    related,
+    shuffled,
+    t_quantile,
+)
 from common.analysis.replicates import Replicates, Replicator
 from common.analysis.statistics import CodedTable
 from common.errors import InputError
@@ -113,6 +120,34 @@ def test_pooled_intervals_hold_the_truth_where_the_rule_for_partly_synthetic_tab
         other += abs(estimates.mean()) <= half
     assert 930 <= held <= 985
     assert other < 800
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.3])
+def test_pooling_corrects_as_an_estimate_does(spread):
+    """A relation of 0.4 of which replicates keep about half; with a wide spread, an amount."""
+    values = 0.2 + spread * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+    model, apart = 0.4, 0.0
+    found = pool(values, model=model, independent=apart)
+    corrected, error = _corrected(model, model, apart, values)
+    assert (found.estimate, found.standard_error) == pytest.approx((corrected, error))
+    assert found.estimate == pytest.approx(0.8 if spread < 0.1 else 0.6)
+    assert pool(values, model=model).estimate == pytest.approx(0.6)
+    assert pool(values).estimate == pytest.approx(0.2)
+
+
+def test_pooled_intervals_of_a_weakened_relation_hold_the_truth_only_if_corrected():
+    """Each fit keeps 0.6 of a relation of 1, and is off by noise; so is each fit of a fit."""
+    rng = np.random.default_rng(4)
+    corrected, plain = 0, 0
+    for _ in range(500):
+        model = 0.6 + rng.normal(0, 0.03)
+        values = 0.6 * model + rng.normal(0, 0.03, 20)
+        found = pool(values, model=model, independent=0.0)
+        corrected += found.low <= 1 <= found.high
+        own = pool(values)
+        plain += own.low <= 1 <= own.high
+    assert corrected > 470
+    assert plain < 20
 
 
 def five(*values):

@@ -11,7 +11,6 @@ import pytest
 
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
-from common.study.messages import ShareSubmitted
 from common.study.signatures import approval_statement
 from common.wire import codec
 from curator.dashboard.serving import Place, serving_dashboard
@@ -23,6 +22,7 @@ from curator.studies import Studies
 from party.states import Send
 from tests.harness.consortium import authority
 from tests.harness.roles import party_role
+from tests.harness.rounds import say
 from tests.harness.small_study import EveryKindOfStep, make_study
 from tests.unit.service.web.conftest import Client
 
@@ -219,5 +219,5 @@ def queues(stage):
 
 
 def share(stage, step=0, payload=b"x"):
-    message = ShareSubmitted(study=stage.study.digest, step=step, chunk=0, payload=payload)
+    message = say("masked input", 0, payload, study=stage.study.digest, step=step)
     return codec.TO_CURATOR.encode(message)

@@ -3,18 +3,18 @@
 from fractions import Fraction
 from itertools import combinations
 
+from common.exchanges.choice import choice_step
+from common.exchanges.sums import sum_step
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.sensitivity import Sensitivity
-from common.study.messages import ChoiceSubmitted
 from common.study.requests import TableRequest
-from common.study.steps import ChoiceStep, SumStep
-from curator.steps import chosen_links, step_record
+from curator.steps import published_links, step_record
 from tests.harness.run_script import random_tables, study_of
 
 
 def test_links_are_pairs_of_attributes_that_are_counted_together(stage):
     def record(sets, study=stage.study):
-        step = SumStep(
+        step = sum_step(
             name="s", phase="p", parties=("north",), request=TableRequest(sets, (2, 3)),
             sensitivity=Sensitivity.moving(2), law=DiscreteLaplace(Fraction(4)),
         )  # fmt: skip
@@ -23,11 +23,10 @@ def test_links_are_pairs_of_attributes_that_are_counted_together(stage):
     assert record(((0,), (1,))).links == ()
     assert record(((1, 0), (0,))).links == ((0, 1),)
     assert record(((0,),)).costs == {"north": Fraction(1, 2)}
-    assert chosen_links(stage.study, None, None) == ()
 
 
 def step_of(sets, sizes):
-    return SumStep(
+    return sum_step(
         name="s",
         phase="p",
         parties=("p0",),
@@ -62,9 +61,8 @@ def test_a_choice_links_what_it_puts_together_once_it_is_published():
         def links(self, payload):
             return [tuple(payload)]
 
-    step = ChoiceStep(
+    step = choice_step(
         name="c", phase="p", party="p0", choice=Chosen(), epsilon=Fraction(1), mechanism="m"
     )
-    said = ChoiceSubmitted(study=study.digest, step=0, payload=bytes([3, 1]))
-    assert chosen_links(study, step, said) == ((1, 3),)
-    assert chosen_links(study, step_of([(0, 1)], (2,) * 4), said) == ()
+    assert published_links(study, step, bytes([3, 1])) == ((1, 3),)
+    assert published_links(study, step_of([(0, 1)], (2,) * 4), bytes(4)) == ()

@@ -62,6 +62,25 @@ def test_a_step_is_opened_for_everybody_when_the_last_of_its_owners_calls(stage,
     assert session.record.state is StudyState.DONE
 
 
+def test_a_call_while_the_step_is_being_held_opens_it(stage, monkeypatch):
+    """The call comes between the look at who is online and the note that the step waits."""
+    studies = stage.studies()
+    hold = studies.store.hold
+
+    def hold_while_east_calls(study, body):
+        hold(study, body)
+        studies.called("east")
+
+    monkeypatch.setattr(studies.store, "hold", hold_while_east_calls)
+    session = studies.propose(stage.study)
+    session.approve("east", stage.signature("east"))
+    stage.now += dt.timedelta(seconds=ONLINE_FOR_S)
+    session.approve("north", stage.signature("north"))
+    assert opened(stage, "north") == opened(stage, "east") == [0]
+    assert studies.store.held(stage.study.digest) is None
+    assert {word for _, word, _ in awaited(stage)} == {Word.ANSWER}
+
+
 def test_a_curator_that_restarted_waits_for_everybody_to_call(stage, tables):
     approved_but_east_is_gone(stage)
     studies = stage.studies()

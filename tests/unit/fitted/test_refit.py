@@ -7,7 +7,7 @@ import pytest
 
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Noise
-from common.fitted.refit import _Answers, refit_study
+from common.fitted.refit import dealt_out, refit_study
 from common.methods.registry import run_of
 from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import LatentModel
@@ -79,7 +79,7 @@ def test_the_noise_of_a_sum_has_the_variance_that_the_roster_states(noise):
     step = run_of(agreed).step()
     exact = step.request.answer(RowsInMemory(rows()))
     draws = np.concatenate(
-        [_Answers(agreed, rows(), SeededRandomSource(i))(step) - exact for i in range(250)]
+        [dealt_out(agreed, rows(), SeededRandomSource(i)).answer(step) - exact for i in range(250)]
     )
     stated = step.law.variance(agreed.noise_shares(len(ROWS)))
     assert abs(draws.mean()) < 5 * np.sqrt(stated / len(draws))
@@ -91,7 +91,7 @@ def test_the_noise_of_a_sum_has_the_variance_that_the_roster_states(noise):
 def test_a_sum_counts_the_rows_of_the_parties_that_are_in_it():
     agreed = study(method="floor", epsilon=Fraction(10**6))
     step = run_of(agreed).step()
-    answer = _Answers(agreed, rows(), SeededRandomSource(1))(step)
+    answer = dealt_out(agreed, rows(), SeededRandomSource(1)).answer(step)
     assert np.array_equal(answer, step.request.answer(RowsInMemory(rows())))
 
 

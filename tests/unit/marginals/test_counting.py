@@ -250,3 +250,21 @@ def test_an_error_in_a_stream_is_raised():
 def test_tallies_of_different_requests_do_not_mix():
     with pytest.raises(LocalError, match="same request"):
         Tally(SIZES, [(0,)]).merge(Tally(SIZES, [(1,)]))
+
+
+@pytest.mark.parametrize("private", [True, False], ids=["totals apart", "totals shared"])
+def test_without_a_compiler_chunks_and_weights_count_the_same(private, monkeypatch):
+    monkeypatch.setattr(counting, "can_compile", lambda: False)
+    monkeypatch.setattr(counting, "_COMPILED_FROM", 0)
+    if not private:
+        monkeypatch.setattr(counting, "_PRIVATE_CELLS", 0)
+    codes = random_codes(301, (3, 4, 300))
+    sets = [(0,), (1, 0), (2,), (2, 1), ()]
+    weights = np.random.default_rng(2).integers(0, 9, 301)
+    tally = Tally(codes.sizes, sets)
+    for low in range(0, 301, 100):
+        part = slice(low, low + 100)
+        tally.add(codes.take(part), weights=weights[part], threads=2)
+    assert_same_tables(tally.tables(), [dictionary_count(codes, each, weights) for each in sets])
+    streamed = count_streams(streams_of(codes, 40, 2), codes.sizes, sets, threads=2)
+    assert_same_tables(streamed, [dictionary_count(codes, each) for each in sets])

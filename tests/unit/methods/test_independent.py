@@ -13,7 +13,6 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
 from common.study.accounting import account
-from common.study.steps import ChoiceStep
 from tests.harness.run_script import chain_tables, drive, random_tables, study_of
 
 MIXED = (2, 3, 4, 2, 5)
@@ -30,7 +29,7 @@ def finished(tables, **changes):
 def test_every_party_makes_a_model_at_the_printed_epsilon(rows, encoding, epsilon):
     tables = random_tables(MIXED, rows)
     study, driven = finished(tables, epsilon=epsilon, encoding=encoding)
-    assert [type(step) for step in driven.steps] == [ChoiceStep] * len(rows)
+    assert [step.choices for step in driven.steps] == [1] * len(rows)
     accountant = account(study, driven.steps)
     assert {accountant.spent(name) for name in tables} == {epsilon}
     synthetic = driven.model.sample(101, SeededRandomSource("rows"))
@@ -100,7 +99,7 @@ def test_what_is_no_model_of_the_agreed_plan_is_refused(path, value):
     tables = random_tables(MIXED, [60])
     study = study_of(tables, method="independent", epsilon=Fraction(20))
     driven = drive(run_of(study), study, tables)
-    choice, payload = driven.steps[0].choice, driven.results[0]
+    choice, payload = driven.steps[0].exchange.choice, driven.results[0]
     choice.check(payload)
     document = changed(json.loads(payload), path, value)
     with pytest.raises(RemoteProtocolError):

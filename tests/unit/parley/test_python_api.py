@@ -4,7 +4,9 @@ import datetime as dt
 from fractions import Fraction
 
 import pandas as pd
+import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
 import parley
 from common.errors import InputError
@@ -79,9 +81,127 @@ def test_arrow_tables_and_files_are_taken_as_well(tmp_path):
         assert list(sample.columns) == ["sex", "age", "smokes"]
 
 
-def test_something_that_is_no_table_is_refused():
-    with pytest.raises(InputError, match="list"):
-        parley.PrivBayes().fit([[1, 2]], SCHEMA)
+@pytest.mark.parametrize("wrong", [[[1, 2]], table_of(3).to_numpy(), None])
+def test_something_that_is_no_table_is_refused(wrong):
+    with pytest.raises(InputError, match=r"pandas, Polars, Arrow.* not (list|ndarray|NoneType)"):
+        parley.PrivBayes().fit(wrong, SCHEMA)
+
+
+class OfAnotherLibrary:
+    """A table that only hands over Arrow's columns, as one of Polars does."""
+
+    def __init__(self, table):
+        self._table = pa.Table.from_pandas(table, preserve_index=False)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __len__(self):
+        return len(self._table)
+
+
+def test_a_path_and_tables_of_other_libraries_are_taken(tmp_path):
+    table_of(60).to_csv(tmp_path / "t.csv", index=False)
+    expected = parley.PrivBayes(seed=1).fit(table_of(60), SCHEMA).sample(5)
+    for table in (tmp_path / "t.csv", str(tmp_path / "t.csv"), OfAnotherLibrary(table_of(60))):
+        sample = parley.PrivBayes(seed=1).fit(table, SCHEMA).sample(5)
+        assert sample.astype(str).equals(expected.astype(str))
+    drafted = parley.Schema.infer(OfAnotherLibrary(table_of(60)))
+    assert drafted.schema.names == ("sex", "age", "smokes")
+
+
+def test_a_path_is_read_before_a_schema_is_proposed(tmp_path):
+    table_of(60).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(InputError, match=r"parley.read_table\(path\).data"):
+        parley.Schema.infer(tmp_path / "t.csv")
+    assert parley.Schema.infer(parley.read_table(tmp_path / "t.csv").data).schema.names
+
+
+def test_a_draft_is_taken_with_a_warning():
+    table = table_of(60)
+    with pytest.warns(parley.PrivacyWarning, match="read off the data"):
+        made = parley.PrivBayes(epsilon=1).fit(table, parley.Schema.infer(table))
+    assert made.schema.names == ("sex", "age", "smokes")
+    assert repr(parley.Schema.infer(table)).startswith("Draft, NOT PRIVATE YET: Schema of 3")
+
+
+def test_a_schema_is_written_in_python():
+    columns = {
+        "sex": ["F", "M"], "smokes": bool, "age": range(80),
+        "income": {"kind": "real", "min": 0, "max": 90_000, "bins": 9},
+    }  # fmt: skip
+    schema = parley.Schema.of(columns)
+    assert [each.kind for each in schema.attributes] == [
+        "categorical", "boolean", "integer", "real",
+    ]  # fmt: skip
+    assert parley.Schema.from_toml(schema.to_toml()) == schema
+    del columns["income"]
+    assert parley.PrivBayes(epsilon=1).fit(table_of(60), columns).schema == parley.Schema.of(
+        columns
+    )
+    for wrong in ("F", range(0, 9, 2), 3):
+        with pytest.raises(InputError, match="sex: expected a list of values"):
+            parley.Schema.of({"sex": wrong})
+    with pytest.raises(InputError, match=r"schema: expected a parley.Schema.*not int"):
+        parley.PrivBayes().fit(table_of(60), 3)
+
+
+def test_owners_are_several_tables():
+    for one in (table_of(20), pa.table({"a": [1]}), "people.csv"):
+        with pytest.raises(InputError, match=r"one table is the table of one owner"):
+            parley.simulate(one, SCHEMA, epsilon=1)
+    with pytest.raises(InputError, match="at least one owner"):
+        parley.simulate([], SCHEMA, epsilon=1)
+
+
+def test_a_term_that_is_unknown_or_missing_is_named():
+    with pytest.raises(InputError, match=r"'eps' \(did you mean 'epsilon'\?\)"):
+        parley.simulate([table_of(20)], SCHEMA, eps=1)
+    with pytest.raises(InputError, match="epsilon is missing"):
+        parley.simulate([table_of(20)], SCHEMA)
+    with pytest.raises(InputError, match="does not say whose row a row is"):
+        parley.simulate([table_of(20)], SCHEMA, epsilon=1, rows_per_person=2)
+
+
+@pytest.mark.parametrize("maker", [parley.Subn, parley.PrivBayes, parley.Privelet])
+def test_an_epsilon_that_promises_nothing_is_warned_of(maker):
+    with pytest.warns(parley.PrivacyWarning, match="promises next to nothing"):
+        maker(epsilon=9, seed=1).fit(table_of(30), SCHEMA)
+
+
+@pytest.mark.parametrize("maker", [parley.Subn, parley.PrivBayes, parley.Privelet])
+def test_makers_have_the_manners_of_scikit_learn(maker):
+    made = maker(epsilon="1/3", seed=5)
+    again = clone(made)
+    assert again == made
+    assert again is not made
+    assert made.get_params()["epsilon"] == "1/3"
+    assert made.set_params(epsilon=2).epsilon == 2
+    with pytest.raises(InputError, match="'eps'"):
+        made.set_params(eps=1)
+
+
+def test_an_estimate_of_a_text_says_what_to_write(fitted):
+    with pytest.raises(InputError, match=r'lambda table: table\["income"\].mean\(\)'):
+        fitted.estimate("mean of age")
+
+
+def test_a_whole_number_of_rows_may_be_a_float(fitted):
+    assert len(fitted.sample(10.0)) == 10
+    for wrong in (1.5, -1, "ten", float("nan")):
+        with pytest.raises(InputError, match="give a whole number, 0 or more"):
+            fitted.sample(wrong)
+
+
+def test_replicates_of_a_model_in_memory_are_made_once(fitted):
+    assert fitted.replicated(5) is fitted.replicated(5)
+    assert fitted.replicated(5) is not fitted.replicated(5, seed=7)
+
+
+def test_what_is_no_model_is_said_without_the_words_of_a_parser(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=r"neither a release nor a model\. Name a release"):
+        parley.load(tmp_path / "t.csv")
 
 
 def test_tables_are_compared_by_the_schema(fitted):
@@ -170,8 +290,9 @@ def test_one_owner_gets_the_method_of_studies_by_the_same_interface(by_subn, fit
     assert read.schema.names == SCHEMA.names
     assert repr(read).startswith("FittedStudy: 3,000 rows, 3 columns, epsilon 20\n")
     assert repr(read).count("\n") == 2
-    with pytest.raises(InputError, match="already holds a release"):
+    with pytest.raises(InputError, match=r"already holds a release\. Add overwrite=True"):
         by_subn.save(tmp_path / "release")
+    by_subn.save(tmp_path / "release", overwrite=True)
 
 
 def test_a_column_that_the_schema_does_not_name_is_in_no_release(by_subn, tmp_path):

@@ -12,9 +12,7 @@ from common.errors import RemoteProtocolError
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
 from common.study.messages import (
-    EnvelopePosted,
     ResultPublished,
-    ShareSubmitted,
     StepOpened,
     StudyFinished,
     StudyOpened,
@@ -24,6 +22,7 @@ from party.journal import Journal
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket
 from party.states import ChargeBudget, Send
+from tests.harness.rounds import say
 
 STUDY = hashlib.sha256(b"a study").digest()
 STEPS = 3
@@ -57,8 +56,8 @@ class FakeRole:
         sealed = os.urandom(16)  # differs on replay, as a sealed envelope does
         return [
             ChargeBudget(step=f"step {step}", mechanism="Laplace", epsilon=self.epsilon),
-            Send(message=ShareSubmitted(study=STUDY, step=step, chunk=0, payload=before + noise)),
-            Send(message=EnvelopePosted(study=STUDY, step=step, recipient="b", envelope=sealed)),
+            Send(message=say("masked input", 0, before + noise, study=STUDY, step=step)),
+            Send(message=say("envelope", sealed, study=STUDY, step=step, peer="b")),
         ]
 
 

@@ -14,12 +14,13 @@ import pytest
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
 from common.study.ids import StudyId
-from common.study.messages import PartyRefused, ShareSubmitted, StepOpened, StudyAborted
+from common.study.messages import PartyRefused, StepOpened, StudyAborted
 from common.wire import codec
 from party.journal import StudyState
 from party.ledger import Caps
 from party.states import Send
 from tests.harness.forked import exit_code, fork
+from tests.harness.rounds import say
 
 STUDY = StudyId(hashlib.sha256(b"a study").digest())  # the study that the stage is set for
 
@@ -53,7 +54,7 @@ def check_wire(wire):
     memory = hashlib.sha256()
     for step, number in enumerate((1, 3, 5)):
         (body,) = copies[number]
-        payload = codec.TO_CURATOR.decode(body).payload
+        _, payload = codec.TO_CURATOR.decode(body).payload
         assert payload[:32] == memory.digest(), "the role came back with another memory"
         memory.update(payload[32:])
         memory.update(bytes([step]))
@@ -400,7 +401,7 @@ def test_what_a_refused_message_made_the_role_draw_is_not_drawn_again_for_anothe
                 case StepOpened() if message.digest != bytes(32):
                     raise RemoteProtocolError("no")
                 case StepOpened():
-                    share = ShareSubmitted(study=STUDY, step=0, chunk=0, payload=drawn)
+                    share = say("masked input", 0, drawn, study=STUDY)
                     return [Send(message=share)]
             return []
 
@@ -413,7 +414,7 @@ def test_what_a_refused_message_made_the_role_draw_is_not_drawn_again_for_anothe
     node = stage.node(role=Eager)
     for number in range(3, 8):
         node.receive(number, stage.script[3])
-    drawn = [said(out).payload for out in stage.sent]
+    drawn = [said(out).payload[1] for out in stage.sent]
     assert len(set(drawn)) == len(drawn) == 6
 
 

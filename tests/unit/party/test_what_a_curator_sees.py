@@ -22,6 +22,7 @@ from common.study.document import Study
 from common.study.history import History
 from common.study.members import Member
 from common.study.messages import StepOpened, StudyOpened
+from common.study.progress import StudyState
 from common.study.steps import step_digest
 from common.wire import codec
 from common.wire.frames import NumberedMessage
@@ -92,7 +93,7 @@ class Watching:
         self.seen.append("enrol")
         return [
             Summary(
-                study=self.study.digest, name="ages", state="waiting for parties", approved=False,
+                study=self.study.digest, name="ages", state=StudyState.WAITING, approved=False,
                 submitted=0, acknowledged=0, queued=0,
             )
         ]  # fmt: skip
@@ -263,7 +264,7 @@ def test_a_study_that_pins_the_curator_that_offers_it_is_approved(tmp_path):
 
 
 def test_a_study_whose_plan_is_too_large_is_declined(tmp_path, monkeypatch):
-    monkeypatch.setattr("common.study.steps.MOST_STEP_CELLS", 3)
+    monkeypatch.setattr("common.exchanges.sums.MOST_STEP_CELLS", 3)
     assert seen_of(tmp_path / "party", study_about(99), automatic=True) == [
         "enrol", "fetch_study", "decline: the owner's policy does not allow this study",
     ]  # fmt: skip

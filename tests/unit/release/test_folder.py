@@ -51,7 +51,7 @@ def test_a_release_is_replaced_only_when_asked(tmp_path):
     with new_folder(tmp_path / "out", overwrite=False) as folder:
         write_json(folder / STATEMENT, {"first": True})
     with (
-        pytest.raises(InputError, match="--overwrite"),
+        pytest.raises(InputError, match="overwrite=True"),
         new_folder(tmp_path / "out", overwrite=False),
     ):
         pass

@@ -9,6 +9,7 @@ import parley
 from common.analysis.diagnostics import Verdict, noise_caution
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Noise
+from common.exchanges.sums import sum_step
 from common.methods.subn_plus.requests import Contrasts, GroupedTables
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
@@ -18,8 +19,7 @@ from common.release.measured import expected_errors, study_shares, study_tables
 from common.study.document import Study
 from common.study.members import Member
 from common.study.requests import TableRequest
-from common.study.steps import SumStep
-from common.study.sums import encode_result
+from common.study.results import encode_cells
 from parley.simulation.population import demo_schema_toml, make_population
 
 SCHEMA = parley.Schema.from_toml(
@@ -46,14 +46,14 @@ def study(noise=Noise.DISTRIBUTED, colluders=1):
 
 
 def step(request, *, scale, parties=PARTIES, name="tables"):
-    return SumStep(
+    return sum_step(
         name=name, phase=name, parties=parties, request=request, sensitivity=Sensitivity.moving(2),
         law=DiscreteLaplace(Fraction(scale)),
     )  # fmt: skip
 
 
 def published(*cells):
-    return encode_result(np.array(cells))
+    return encode_cells(np.array(cells))
 
 
 ALONE = TableRequest(((0,),), SCHEMA.sizes)

@@ -95,15 +95,23 @@ def test_every_value_is_in_one_row_and_there_are_few(of):
     groups = _groups(of, shares)
     places = np.concatenate([own for _, own in groups])
     assert sorted(places.tolist()) == list(range(of.size))
-    assert len(groups) == min(of.size, 16)
+    assert len(groups) == {52: 27, 40: 16, 3: 3}[of.size]
 
 
 def test_neighbours_of_an_order_are_put_together_and_special_values_stand_alone():
     labels = [label for label, _ in _groups(ORDERED, np.ones(52) / 52)]
-    assert labels[0] == "0..7"
+    assert labels[0] == "0..3"
     assert labels[-2:] == ["(other)", "(missing)"]
     for _, own in _groups(ORDERED, np.ones(52) / 52):
         assert (np.diff(own) == 1).all()
+
+
+@pytest.mark.parametrize("bins", [*range(16, 21), 40, 48, 80])
+def test_even_bins_make_an_even_picture(bins):
+    """Groups of unequally many bins would show a mode that is not there."""
+    of = attribute("integer", min=0, max=bins - 1, bins=bins)
+    groups = _groups(of, np.ones(bins) / bins)
+    assert len({len(own) for _, own in groups}) == 1
 
 
 def test_of_many_words_the_most_frequent_are_shown_and_the_rest_together():

@@ -27,7 +27,7 @@ def page_of(share):
 
 def test_the_page_warns_who_may_read_it_before_anything_else():
     page = page_of(0)
-    assert page.index("NOT FOR PUBLICATION") < page.index("Marginals")
+    assert page.index("NOT FOR PUBLICATION") < page.index("Distances of counts")
     assert "without noise" in page
 
 

@@ -1,5 +1,6 @@
 """Kernels are translated once, and also where nothing can be written."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -43,3 +44,17 @@ def test_threads_that_ask_at_once_get_the_same_translation(monkeypatch):
         found = list(threads.map(lambda _: compiled(add_up), range(50)))
     assert made == [1]
     assert len(set(map(id, found))) == 1
+
+
+def test_without_a_compiler_a_kernel_runs_as_it_is_written(monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.setattr(compilation, "_loaded", {})
+    compilation.can_compile.cache_clear()
+    try:
+        total = np.full(1, 2**63, dtype=np.uint64)
+        compiled(add_up)(total.copy(), total)
+        compiled(add_up)(np.ones(3, dtype=np.uint64), total)
+        assert total.tolist() == [3]  # as in machine words
+        assert caplog.text.count("parley[fast]") == 1
+    finally:
+        compilation.can_compile.cache_clear()

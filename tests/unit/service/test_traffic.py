@@ -7,8 +7,9 @@ import pytest
 from common.errors import LocalError
 from common.service.database import Database
 from common.service.traffic import TrafficLog
-from common.study.messages import EnvelopeRelayed, ResultPublished, StepOpened, StudyOpened
+from common.study.messages import ResultPublished, StepOpened, StudyOpened
 from common.study.transcript import SETTING_UP
+from tests.harness.rounds import say
 
 STUDY, OTHER = bytes(32), bytes(31) + b"\1"
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
@@ -40,7 +41,7 @@ def note(log, message, size, at, *, party="north", sent=False, phase="counts"):
 def test_bytes_and_seconds_belong_to_the_phase_of_their_step(log):
     note(log, opened(), 10, 0)
     note(log, step(0), 20, 5, phase="views")
-    note(log, EnvelopeRelayed(study=STUDY, step=0, sender="a", envelope=b""), 7, 6, sent=True)
+    note(log, say("envelope", b"", study=STUDY, peer="a"), 7, 6, sent=True)
     note(log, result(0), 30, 7.5)
     note(log, step(1), 1, 8, phase="tables")
     note(log, result(1), 2, 10)

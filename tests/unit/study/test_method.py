@@ -9,6 +9,7 @@ from common.errors import InputError
 from common.methods.floor import METHOD as FLOOR
 from common.study.method import (
     Decision,
+    Setting,
     above_zero,
     between,
     no_decisions,
@@ -57,12 +58,16 @@ def test_a_method_that_says_nothing_decides_nothing():
 
 
 TABLES = random_tables((2, 2), [5])
-PARSERS = {"k": between(2, 5), "theta": above_zero, "budget": parts(3)}
+SETTINGS = {
+    "k": Setting(between(2, 5), "2", "a number"),
+    "theta": Setting(above_zero, "1", "a fraction"),
+    "budget": Setting(parts(3), "1:1:1", "parts"),
+}
 
 
-def read(parsers=PARSERS, required=(), **settings):
+def read(known=SETTINGS, required=(), **settings):
     study = study_of(TABLES, settings=tuple(sorted(settings.items())))
-    return read_settings(study, parsers, required=required)
+    return read_settings(study, known, required=required)
 
 
 def test_what_is_there_is_read_and_what_is_not_is_left_out():

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.exchanges.sums import sum_step
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.sensitivity import Sensitivity
 from common.study.prior import scaled
 from common.study.requests import TableRequest
 from common.study.script import ScriptRun, Total, measured
-from common.study.steps import SumStep
 
 ROWS = {"a": 10, "b": 20, "c": 30}
 
 
 def two_sums(seen):
     for number in range(2):
-        step = SumStep(
+        step = sum_step(
             name=f"sum {number}",
             phase="sums",
             parties=tuple(ROWS),

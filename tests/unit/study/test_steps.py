@@ -2,18 +2,22 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
 from common.errors import InputError
+from common.exchanges.choice import choice_step
+from common.exchanges.sums import sum_step
+from common.exchanges.two_party import joint_choice_step
 from common.privacy import sensitivity
 from common.privacy.noise_law import DiscreteLaplace
 from common.schema.limits import MOST_STEP_CELLS
 from common.study.requests import TableRequest
-from common.study.steps import ChoiceStep, JointChoiceStep, SumStep, check_size, step_digest
+from common.study.steps import step_digest
 
 REQUEST = TableRequest(((0, 1), (1, 2)), (2, 3, 4))
-STEP = SumStep(
+STEP = sum_step(
     name="pairs",
     phase="tables",
     parties=("north", "south"),
@@ -29,14 +33,15 @@ class Payload:
     canonical = b"choice"
 
 
-CHOICE = ChoiceStep(
-    name="turn",
-    phase="structure",
-    party="north",
-    choice=Payload(),  # type: ignore[arg-type]  # only what is asked of it here
-    epsilon=Fraction(1, 2),
-    mechanism="exponential mechanism",
-)
+TURN: dict[str, Any] = {
+    "name": "turn",
+    "phase": "structure",
+    "party": "north",
+    "choice": Payload(),
+    "epsilon": Fraction(1, 2),
+    "mechanism": "exponential mechanism",
+}
+CHOICE = choice_step(**TURN)
 
 
 @pytest.mark.parametrize(
@@ -69,19 +74,19 @@ def test_a_sum_costs_every_party_that_contributes_and_a_choice_the_one_that_choo
 
 
 def test_a_joint_choice_costs_both_and_is_no_choice_of_one():
-    fields = {name: getattr(CHOICE, name) for name in ("name", "phase", "party", "choice")}
-    fields |= {"epsilon": Fraction(1, 2), "mechanism": "report noisy max"}
-    joint = JointChoiceStep(**fields, partner="south")
+    joint = joint_choice_step(**TURN, partner="south")
     assert joint.costs == {"north": Fraction(1, 2), "south": Fraction(1, 2)}
     assert joint.owners_with("south") == 2
-    canonical = {CHOICE.canonical, joint.canonical, replace(joint, partner="east").canonical}
+    other = joint_choice_step(**TURN, partner="east")
+    canonical = {CHOICE.canonical, joint.canonical, other.canonical}
     assert len(canonical) == 3
 
 
 def test_a_step_that_no_message_can_carry_is_refused_by_name():
     def asking(cells):
-        return replace(STEP, request=TableRequest(((0,),), (cells,)))
+        step = replace(STEP, request=TableRequest(((0,),), (cells,)))
+        step.exchange.check_size(step)
 
-    check_size(asking(MOST_STEP_CELLS))
+    asking(MOST_STEP_CELLS)
     with pytest.raises(InputError, match=r"step 'pairs': it asks for [\d,]+ integers at once"):
-        check_size(asking(MOST_STEP_CELLS + 1))
+        asking(MOST_STEP_CELLS + 1)

@@ -3,40 +3,43 @@
 import pytest
 
 from common.study import messages
+from tests.harness.rounds import say
 
 DIGEST = bytes(range(32))
+NO_PEER = {"study": DIGEST, "step": 2}
 
 
 @pytest.fixture(scope="session")
-def one_of_each():
-    """Make every kind of message once, with every field set to something."""
+def to_party():
+    """Make every kind of message to a party once, with every field set to something."""
     return (
         messages.StudyOpened(study=DIGEST, public_key=b"key"),
         messages.StepOpened(study=DIGEST, step=0, digest=DIGEST[::-1], opening=b""),
-        messages.EnvelopeRelayed(study=DIGEST, step=1, sender="nörd", envelope=b"sealed"),
         messages.ResultPublished(study=DIGEST, step=2, result=bytes(100)),
-        messages.KeysRelayed(study=DIGEST, step=2, missing=("east", "nörd"), payload=b"keys"),
-        messages.ListPublished(study=DIGEST, step=2, missing=("east",)),
-        messages.SignaturesRelayed(study=DIGEST, step=2, payload=bytes(64)),
-        messages.BoxDisputed(study=DIGEST, step=2, receiver="east", signature=bytes(64)),
-        messages.BoxJudged(
-            study=DIGEST,
-            step=2,
-            dealer="nörd",
-            receiver="east",
-            evidence=b"box",
-            signature=bytes(64),
-            secret=bytes(32),
-        ),
+        say("envelope", b"sealed", study=DIGEST, step=1, peer="nörd"),
+        say("share keys", ("east", "nörd"), b"keys", **NO_PEER),
+        say("consistency check", ("east",), **NO_PEER),
+        say("unmask", bytes(64), **NO_PEER),
+        say("open box", "east", bytes(64), **NO_PEER),
+        say("judge", "nörd", "east", b"box", bytes(64), bytes(32), **NO_PEER),
+        say("of a new exchange", b"x", "text", 7, study=DIGEST, step=2, peer="east"),
         messages.StudyFinished(study=DIGEST, missing=("west",)),
         messages.StudyAborted(study=DIGEST, reason="north left\nthe study"),
-        messages.EnvelopePosted(study=DIGEST, step=3, recipient="south", envelope=b""),
-        messages.ShareSubmitted(study=DIGEST, step=4, chunk=0, payload=b"\x00\xff"),
-        messages.KeysDealt(study=DIGEST, step=4, payload=b"boxes"),
-        messages.BoxRefused(study=DIGEST, step=4, dealer="nörd", signature=bytes(64)),
-        messages.BoxOpened(study=DIGEST, step=4, receiver="east", secret=bytes(32)),
-        messages.ListSigned(study=DIGEST, step=4, signature=bytes(64)),
-        messages.MasksRevealed(study=DIGEST, step=4, payload=b"shares"),
-        messages.ChoiceSubmitted(study=DIGEST, step=5, payload=b"7"),
+    )
+
+
+@pytest.fixture(scope="session")
+def to_curator():
+    """The same of messages to the curator."""
+    return (
+        say("envelope", b"", study=DIGEST, step=3, peer="south"),
+        say("masked input", 0, b"\x00\xff", **NO_PEER),
+        say("share keys", b"boxes", **NO_PEER),
+        say("accuse", "nörd", bytes(64), **NO_PEER),
+        say("open box", "east", bytes(32), **NO_PEER),
+        say("consistency check", bytes(64), **NO_PEER),
+        say("unmask", b"shares", **NO_PEER),
+        say("choice", b"7", **NO_PEER),
+        say("of a new exchange", **NO_PEER),
         messages.PartyRefused(study=DIGEST, step=6, reason=""),
     )

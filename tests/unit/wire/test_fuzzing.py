@@ -63,14 +63,10 @@ def survives(decode, encode, data):
 
 
 @pytest.fixture(scope="module")
-def valid(one_of_each):
+def valid(to_party, to_curator):
     return {
-        messages.ToParty: [
-            codec.TO_PARTY.encode(m) for m in one_of_each if isinstance(m, messages.ToParty)
-        ],
-        messages.ToCurator: [
-            codec.TO_CURATOR.encode(m) for m in one_of_each if isinstance(m, messages.ToCurator)
-        ],
+        messages.ToParty: list(map(codec.TO_PARTY.encode, to_party)),
+        messages.ToCurator: list(map(codec.TO_CURATOR.encode, to_curator)),
     }
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from common.crypto.framing import frame, unframe
+from common.crypto.identities.envelope import Mailbox
 from common.crypto.identities.identity import Identity, LocalParty
-from common.crypto.sums.agreement import SeedExchange
+from common.crypto.sums.agreement import SeedExchange, is_drawn
 from common.crypto.sums.masks import PairwiseMasks
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
@@ -122,3 +123,70 @@ def test_there_is_no_way_back_to_x25519_alone():
     with pytest.raises(LocalError, match="'a' exchanged no seed with 'd'"):
         party.agree("d")
     assert "secret" not in repr(party).replace("secrets", "")
+
+
+def mutual(names=NAMES, *, study=STUDY, seed="seeds"):
+    """Return every party's half where each of two draws a seed, and what was offered."""
+    halves, offered = {}, {}
+    for name in names:
+        others = [other for other in names if other != name]
+        halves[name] = SeedExchange(member(name), study, others, others)
+        sealed = unframe(halves[name].offer(SeededRandomSource(f"{seed}/{name}")))
+        offered |= {(name, other): each for other, each in zip(others, sealed, strict=True)}
+    return halves, offered
+
+
+def test_where_both_draw_a_seed_both_have_one_secret_and_the_seeds_of_boxes():
+    halves, offered = mutual()
+    parties = {name: half.secrets(relayed(offered, name)) for name, half in halves.items()}
+    pairs = list(combinations(NAMES, 2))
+    assert len({parties[a].agree(b) for a, b in pairs}) == len(pairs)
+    drawn = set()
+    for a, b in pairs:
+        assert parties[a].agree(b) == parties[b].agree(a)
+        here, there = parties[a].seeds_with(b), parties[b].seeds_with(a)
+        assert (here.opening, here.sealing) == (there.sealing, there.opening)
+        drawn |= {here.opening, here.sealing}
+        for seeds, drawer, dealer in ((here, b, a), (there, a, b)):
+            ends = ROSTER[drawer], ROSTER[dealer]
+            words = {"seed": seeds.sealing, "signature": seeds.signature}
+            assert is_drawn(STUDY, *ends, **words)
+            assert not is_drawn(OTHER, *ends, **words)
+            assert not is_drawn(STUDY, *reversed(ends), **words)
+    assert len(drawn) == 2 * len(pairs)
+    # Both seeds are in the secret of a pair: another one changes it, whoever drew it.
+    again, others = mutual(seed="others")
+    one = halves["a"].secrets(relayed(offered | {("b", "a"): others["b", "a"]}, "a")).agree("b")
+    two = again["a"].secrets(relayed(others | {("b", "a"): offered["b", "a"]}, "a")).agree("b")
+    assert len({one, two, parties["a"].agree("b")}) == 3
+    assert "opening" not in repr(parties["a"])
+
+
+@pytest.mark.parametrize("change", [flip, swap, to_another_party, leave_out, repeat])
+def test_a_changed_envelope_is_refused_where_both_draw(change):
+    halves, offered = mutual()
+    with pytest.raises(RemoteProtocolError):
+        halves["c"].secrets(relayed(spoilt(offered, change), "c"))
+    assert halves["c"].secrets(relayed(offered, "c")).seeds_with("a")
+
+
+@pytest.mark.parametrize(
+    "word", [bytes(32), bytes(96), bytes(95), b"", bytes(32) + IDENTITIES["a"].sign(b"x")]
+)
+def test_a_seed_that_its_drawer_did_not_sign_is_refused(word):
+    halves, offered = mutual()
+    mailbox = Mailbox(member("a"), study=STUDY, step=0)
+    offered["a", "c"] = mailbox.seal("c", topic="pairwise seeds 2", plaintext=word)
+    with pytest.raises(RemoteProtocolError, match="'a' did not sign the seed that it sealed"):
+        halves["c"].secrets(relayed(offered, "c"))
+
+
+def test_who_offered_no_seeds_is_left_out():
+    halves, offered = mutual()
+    there = {pair: envelope for pair, envelope in offered.items() if pair[0] != "b"}
+    party = halves["c"].secrets(relayed(there, "c"), ("b",))
+    assert party.agree("a")
+    assert party.seeds_with("a")
+    for ask in (party.agree, party.seeds_with):
+        with pytest.raises(LocalError, match="exchanged no seed"):
+            ask("b")

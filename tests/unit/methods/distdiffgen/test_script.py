@@ -12,7 +12,6 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.study.accounting import account
-from common.study.steps import ChoiceStep
 from tests.harness.run_script import drive, random_tables, study_of
 
 SIZES = (2, 4, 3, 5)
@@ -36,7 +35,7 @@ def test_the_printed_epsilon_is_spent_even_if_the_search_ends_early(divisions, c
     driven = drive(run_of(agreed), agreed, tables)
     accountant = account(agreed, driven.steps)
     assert max(accountant.spent(name) for name in tables) == EPSILON
-    turns = [step.party for step in driven.steps if isinstance(step, ChoiceStep)]
+    turns = [step.exchange.chooser for step in driven.steps if step.choices]
     assert turns[:4] == ["p0", "p1", "p0", "p1"][: len(turns)]
 
 
@@ -79,7 +78,7 @@ def test_choices_in_turn_cost_each_party_its_half_and_say_so():
     steps = drive(run_of(agreed), agreed, tables).steps
     spent = {name: Fraction(0) for name in tables}
     for step in steps[:-1]:
-        spent[step.party] += step.epsilon
+        spent[step.exchange.chooser] += step.epsilon
     assert set(spent.values()) == {EPSILON / 4}
     assert [step.name for step in steps[:2]] == ["division 1 of 5 by p0", "division 2 of 5 by p1"]
 

@@ -8,13 +8,14 @@ import pytest
 from common.bayes.postprocessing import consistent_tables
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import LocalError, RemoteProtocolError
+from common.exchanges.replacement import Replacement
 from common.marginals import count
 from common.methods.dp_subn.script import in_cohorts
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
 from common.study.accounting import account
-from common.study.steps import ChoiceStep, ReplaceStep, SumStep, step_digest
+from common.study.steps import step_digest
 from tests.harness.run_script import (
     Driver,
     chain_tables,
@@ -43,7 +44,7 @@ def test_the_sound_profile_costs_the_printed_epsilon(rows, cohorts, encoding):
     tables = random_tables(MIXED, rows)
     study, driven = finished(tables, epsilon=EPSILON, cohorts=cohorts, encoding=encoding)
     accountant = account(study, driven.steps)
-    choosers = {step.party for step in driven.steps if isinstance(step, ChoiceStep)}
+    choosers = {step.exchange.chooser for step in driven.steps if step.choices}
     assert choosers
     for name in tables:
         # A party that had no attribute left to choose for keeps that quarter.
@@ -59,11 +60,12 @@ def test_the_papers_profile_costs_what_its_releases_can_cover(parties, encoding)
     study, driven = finished(tables, epsilon=EPSILON, profile="paper", encoding=encoding)
     accountant = account(study, driven.steps)
     quarter = EPSILON / 4
-    chooses = {step.party for step in driven.steps if isinstance(step, ChoiceStep) and step.epsilon}
+    chooses = {step.exchange.chooser for step in driven.steps if step.choices and step.epsilon}
     releases = []
     for step in driven.steps:
-        if isinstance(step, ReplaceStep) and step.release not in releases:
-            releases.append(step.release)
+        own = step.exchange
+        if isinstance(own, Replacement) and own.release not in releases:
+            releases.append(own.release)
     assert len(releases) == parties
     for place, name in enumerate(tables):
         choice = (name in chooses) * quarter
@@ -132,7 +134,7 @@ def test_a_single_attribute_is_a_histogram():
 def test_more_parties_than_attributes(parties):
     tables = random_tables((2, 3, 2), [100] * parties)
     study, driven = finished(tables, epsilon=EPSILON)
-    choosers = [step.party for step in driven.steps if isinstance(step, ChoiceStep)]
+    choosers = [step.exchange.chooser for step in driven.steps if step.choices]
     assert choosers == ["p0", "p1"]
     assert account(study, driven.steps).most_spent == EPSILON
 
@@ -161,7 +163,7 @@ def test_a_refused_choice_changes_nothing():
     study = study_of(tables, epsilon=EPSILON)
     plan = run_of(study)
     driver = Driver(study, tables, SeededRandomSource(3))
-    while not isinstance(plan.step(), ChoiceStep):
+    while not plan.step().choices:
         plan.advance(driver.answer(plan.step()))
     before = plan.step()
     with pytest.raises(RemoteProtocolError):
@@ -186,7 +188,7 @@ def test_steps_state_the_sensitivity_of_what_they_ask():
     tables = random_tables(MIXED, [300, 300])
     _, driven = finished(tables, epsilon=EPSILON)
     for step in driven.steps:
-        if isinstance(step, SumStep):
+        if step.counts_all:
             assert step.sensitivity.l1 == 2 * len(step.request.sets)
             assert step.law.scale == step.sensitivity.l1 / (EPSILON / 4)
 

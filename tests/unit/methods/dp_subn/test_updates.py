@@ -3,6 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from common.exchanges.replacement import Replacement
 from common.marginals import count
 from common.methods.dp_subn.decisions import FamilyLimit
 from common.methods.dp_subn.information import on_grid
@@ -18,7 +19,6 @@ from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
 from common.study.script import ScriptRun
-from common.study.steps import ReplaceStep, SumStep
 from tests.harness.run_script import Driver, chain_tables, random_tables, study_of
 
 HUGE = Fraction(10**9)
@@ -125,8 +125,8 @@ def test_a_replaced_statistic_covers_everybody_since_it_was_first_asked_for():
     driven = Driver(study_of(tables), tables, SeededRandomSource(2)).run(
         scripted(update_by_replacement(search_over((2,) * 3), ((), (0,), (1,)), names))
     )
-    assert all(isinstance(step, ReplaceStep) for step in driven.steps)
-    last = driven.steps[-1].release
+    assert all(isinstance(step.exchange, Replacement) for step in driven.steps)
+    last = driven.steps[-1].exchange.release
     for family, coverage in last.coverages.by_marginal.items():
         rows = sum(tables[name].rows for name in coverage.parties)
         assert coverage.rows == rows
@@ -146,7 +146,7 @@ def test_statistics_say_how_many_rows_and_how_much_noise_they_have(way):
     driven = Driver(study_of(tables), tables, SeededRandomSource(2)).run(scripted(update))
     assert driven.model.statistics
     for family, statistic in driven.model.statistics.items():
-        sums = [s for s in driven.steps if isinstance(s, SumStep) and family in s.request.sets]
+        sums = [s for s in driven.steps if s.counts_all and family in s.request.sets]
         laws = [s.law for s in sums] or [driven.steps[-1].law]
         assert statistic.rows == sum(tables[s.parties[0]].rows for s in sums) or not sums
         assert statistic.variance == sum(law.nominal_variance for law in laws)

@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from common.methods.conditional import network_form
 from common.methods.subn_plus.latent import fit
 from common.methods.subn_plus.losses import Measurement
 from common.methods.subn_plus.models import edges_of
@@ -136,7 +135,8 @@ def test_a_chain_of_near_copies_is_met_and_so_are_rows_and_conditions():
     for a, b in ((0, 1), (1, 2), (0, 2)):
         off = np.abs(pair_of(columns, a, b) - pair_of(made.columns, a, b)).sum() / (2 * rows)
         assert off < 0.03  # of .8 for independent columns
-    form = network_form(model).weighted(())
+    (form,) = model.form()
+    form = form.weighted(())
     for a in range(3):
         np.testing.assert_allclose(form.marginal(a), margins[a], atol=0.01)
     assert len(model.as_json()["links"]) == 2

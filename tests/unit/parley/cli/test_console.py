@@ -51,3 +51,10 @@ def test_a_bar_goes_away_when_the_job_fails(terminal, monkeypatch):
     monkeypatch.setattr(console, "_QUIET_S", 0.0)
     with pytest.raises(KeyError), console.progress("work"):
         raise KeyError
+
+
+def test_options_are_called_as_the_command_line_calls_them(capsys):
+    console.fail("r: it exists. Add overwrite=True, or leave key_bits=... out; a=b stays")
+    assert capsys.readouterr().err == (
+        "error: r: it exists. Add --overwrite, or leave --key-bits out; a=b stays\n"
+    )

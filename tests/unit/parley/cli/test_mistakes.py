@@ -20,6 +20,7 @@ TABLE_READERS = {
     "synthesize": lambda table: ["synthesize", table, *TABLE, "--out", "r"],
     "simulate": lambda table: ["simulate", table, *TABLE, "--out", "r"],
     "evaluate": lambda table: ["evaluate", table, "data.csv", "--schema", "schema.toml"],
+    "attack": lambda table: ["attack", table, "--rows", "data.csv", "--held-back", "data.csv"],
     "schema infer": lambda table: ["schema", "infer", table, "--out", "s.toml"],
     "schema check": lambda table: ["schema", "check", "schema.toml", table],
     "query": lambda table: ["query", table, "age = 3"],

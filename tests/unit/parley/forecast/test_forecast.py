@@ -16,7 +16,6 @@ from common.privacy.sampling.polya import polya_shares
 from common.release.replay import replay
 from common.schema import Schema
 from common.schema.codes import concatenate
-from common.study.steps import ReplaceStep, SumStep
 from parley.forecast.forecast import forecast
 from parley.forecast.trial import Trial, simulated
 from parley.simulation.in_process import run_study
@@ -45,17 +44,13 @@ def test_the_noise_forecast_is_that_of_the_plans_own_steps(method, profile):
     # The study's own plan, advanced by the published results, and nothing of the forecast's.
     run = Trial(study, stand_in, 1).run(Fraction(1))
     steps = replay(study, run.results).made
-    sums = {(step.phase, step.law.scale) for step in steps if isinstance(step, SumStep)}
-    sums |= {
-        (step.phase, step.release.law.scale) for step in steps if isinstance(step, ReplaceStep)
-    }
+    sums = {(step.phase, step.law.scale) for step in steps if step.counts_all}
+    sums |= {(step.phase, step.law.scale) for step in steps if step.cells and not step.counts_all}
     told = {(each.phase, each.scale) for each in line.phases if each.scale is not None}
     assert told == sums
     assert sum(each.steps for each in line.phases) == len(steps)
     assert sum(each.cells for each in line.phases) == sum(
-        step.request.cells if isinstance(step, SumStep) else step.group.cells
-        for step in steps
-        if isinstance(step, SumStep | ReplaceStep)
+        step.cells for step in steps if not step.choices
     )
     spent = {}
     for step in steps:

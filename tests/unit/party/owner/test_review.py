@@ -9,6 +9,8 @@ import pytest
 
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise
+from common.exchanges.choice import choice_step
+from common.exchanges.sums import sum_step
 from common.methods.registry import run_of
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
@@ -19,7 +21,6 @@ from common.study.criteria import read_criteria
 from common.study.document import Study
 from common.study.members import Member
 from common.study.requests import TableRequest
-from common.study.steps import ChoiceStep, SumStep
 from party.owner.dry_run import PlannedStep, dry_run, fewest_owners, planned
 from party.owner.policy import SAMPLE, Circumstances, Policy
 from party.owner.review import review
@@ -28,7 +29,7 @@ from tests.harness.run_script import identities_of, random_tables, study_of
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
 PEOPLE = {name: Identity.generate(SeededRandomSource(name)).public for name in "abc"}
-SUM = SumStep(
+SUM = sum_step(
     name="one-way",
     phase="structure",
     parties=("a", "b", "c"),
@@ -36,7 +37,7 @@ SUM = SumStep(
     sensitivity=Sensitivity.moving(4),
     law=DiscreteLaplace(Fraction(16)),
 )
-CHOICE = ChoiceStep(
+CHOICE = choice_step(
     name="edge",
     phase="edges",
     party="a",

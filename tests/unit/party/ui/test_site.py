@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from common.service.database import Database
+from common.study import progress
 from common.wording import moment
 from party.journal import StudyState
 from party.ledger import Caps, Charge
@@ -208,7 +209,9 @@ def test_studies_come_from_the_curator_when_it_is_asked(opened, context, study):
     @contextlib.contextmanager
     def dial():
         yield SimpleNamespace(
-            enrol=lambda name, identity: [SimpleNamespace(study=study.digest, state="running")],
+            enrol=lambda name, identity: [
+                SimpleNamespace(study=study.digest, state=progress.StudyState.RUNNING)
+            ],
             fetch_study=lambda digest: sent,
         )
 

@@ -138,8 +138,9 @@ def test_replicate_writes_tables_that_a_seed_repeats(parley, releases):
     assert parley(*words, "--out", "two").code == 0
     assert parley(*words, "--out", "three", "--format", "parquet").code == 0
     names = [f"table-0{number}.csv" for number in range(1, 6)]
-    assert sorted(each.name for each in Path("one").iterdir()) == names
-    for name in names:
+    references = ["independent.csv", "model.csv"]
+    assert sorted(each.name for each in Path("one").iterdir()) == [*references, *names]
+    for name in (*names, *references):
         assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
     assert Path("one", names[0]).read_bytes() != Path("one", names[1]).read_bytes()
     assert len(pd.read_parquet("three/table-05.parquet")) == 1_500

@@ -66,6 +66,10 @@ def test_the_python_api_estimates_any_function(releases):
     assert [each.statistic for each in by] == ["Female", "Male"]
     pooled = api.pool([table["age"].mean() for table in tables])
     assert pooled.low < pooled.estimate < pooled.high
+    model, independent = release.references()
+    assert len(model) == len(independent) > len(tables[0])
+    assert sorted(model["smoker"]) == sorted(independent["smoker"])
+    assert abs(model["age"].mean() - mean.estimate) < 5 * mean.standard_error
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_the_page_shows_real_and_synthetic_and_says_that_it_is_private(parley, s
     done = parley("evaluate", "data.csv", "data.csv", "--schema", "schema.toml", "--html", "p.html")
     assert done.code == 0
     page = (folder / "p.html").read_text()
-    assert page.index("NOT FOR PUBLICATION") < page.index("Marginals")
+    assert page.index("NOT FOR PUBLICATION") < page.index("Distances of counts")
     assert page.count("Distribution of ") == 2 * 2  # a name and a title each
     assert ">real</text>" in page
     assert ">synthetic</text>" in page

@@ -69,7 +69,7 @@ def test_withdrawing_says_what_stays_charged_and_the_ledger_keeps_it(parley, pla
     with begun_study(place.folder, written.digest):
         pass
     done = parley("party", "decline", "study.toml", "--yes", *NORTH)
-    assert "charged 1/3, which stays charged" in done.out
+    assert "charged 1/3 (about 0.3333), which stays charged" in done.out
     assert parley("party", "ledger", "--verify", "--json", *NORTH).json["spent"] == "1/3"
     assert ", withdrawn on " in parley("party", "status", "--offline", *NORTH).out
 

@@ -1,5 +1,6 @@
-"""`parley party ledger`, `transcript` and `countersign`: spent, sent, signed."""
+"""`parley party ledger`, `transcript`, `countersign` and `audit`: spent, sent, signed, replayed."""
 
+import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -12,7 +13,7 @@ from common.release.manifest import Signer, SignerRole
 from common.release.verify import missing_parties
 from common.service.database import Database
 from party.ledger import Charge, Ledger
-from tests.harness.deployed_folder import AT, NORTH, DeployedFolder, spend
+from tests.harness.deployed_folder import AT, HUB, NORTH, DeployedFolder, spend
 from tests.unit.parley.cli.commands.conftest import append, sign_again
 
 
@@ -83,10 +84,38 @@ def test_the_transcript_has_every_message_that_left(parley, place):
     assert (message["recipient"], message["bytes"]) == ("curator", 5)
 
 
+def test_an_audit_needs_what_the_policy_did_not_keep(parley, place, written):
+    done = parley("party", "audit", "study.toml", *NORTH)
+    assert done.code == 3
+    assert "nothing was kept for an audit. Set keep_for_audit" in done.err
+    wiped = parley("party", "audit", "study.toml", "--wipe", "--json", *NORTH)
+    assert wiped.json == {"study": written.digest.hex(), "wiped": True}
+
+
+def test_an_audit_compares_with_the_curators_record_of_this_study_only(parley, place, written):
+    """What the curator's command writes is what the owner's command reads."""
+    assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
+    told = parley("curator", "study", "received", "regional", "--json", *HUB).json
+    assert told == {"study": written.digest.hex(), "parties": {"north": [], "east": []}}
+    words = ("party", "audit", "study.toml", "--received", "record.json", *NORTH)
+    record = place.folder / "record.json"
+    for content, problem in (
+        (told, "nothing was kept"),  # the record is read before anything else
+        (told | {"study": "00" * 32}, "the record is of another study"),
+        (told | {"parties": {}}, "not the curator's record of 'north'"),
+        ([], "not the curator's record of 'north'"),
+    ):
+        record.write_text(json.dumps(content))
+        done = parley(*words)
+        assert done.code == 3
+        assert problem in done.err
+    assert parley(*words[:4], "nowhere.json", *NORTH).code == 3
+
+
 def test_a_party_does_not_countersign_another_statement_or_another_version(parley, made, copies):
     DeployedFolder(copies)
     words = ("party", "countersign", "several", *NORTH)
-    sign_again(copies / "several", made, version="0.0.9")
+    sign_again(copies / "several", made, method_version=99)
     assert parley(*words).code == 8
     append(copies / "several" / "study.toml", "# as agreed")
     sign_again(copies / "several", made)

@@ -1,52 +1,20 @@
-"""Sums as they are published: every cell comes back, in the fewest bytes, and in no other form."""
+"""What precedes the first step: who exchanges seeds of masks with whom."""
 
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.masks import partners
 from common.crypto.sums.plan import Aggregation
-from common.errors import InputError, RemoteProtocolError
+from common.errors import InputError
+from common.exchanges.setup import seed_partners, with_hybrid_masks
 from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
 from common.study.members import Member
-from common.study.sums import encode_result, read_cells, seed_partners, with_hybrid_masks
 from tests.harness.run_script import schema_of
-
-CELLS = st.lists(
-    st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-300, 300)), min_size=1, max_size=40
-)
-
-
-@given(CELLS)
-def test_every_cell_comes_back(cells):
-    data = encode_result(np.array(cells, np.int64))
-    assert read_cells(data, len(cells)).tolist() == cells
-
-
-@pytest.mark.parametrize("width", range(1, 9))
-def test_cells_are_as_wide_as_the_largest_needs(width):
-    low, high = -(1 << 8 * width - 1), (1 << 8 * width - 1) - 1
-    for cell, beyond in ((low, low - 1), (high, high + 1)):
-        assert len(encode_result(np.array([0, cell, 1]))) == 3 * width
-        if width < 8:
-            assert len(encode_result(np.array([0, beyond, 1]))) == 3 * (width + 1)
-
-
-@pytest.mark.parametrize("data", [b"", b"\1\0\2", bytes(18), bytes(4), b"\1\0\2\0"])
-def test_what_is_no_shortest_form_of_two_cells_is_refused(data):
-    with pytest.raises(RemoteProtocolError, match="a sum of 2 cells"):
-        read_cells(data, 2)
-
-
-def test_what_a_party_chose_is_published_as_it_is():
-    assert encode_result(b"[1,2]") == b"[1,2]"
 
 
 def large_study(parties, **terms):
@@ -82,11 +50,32 @@ def test_seeds_are_exchanged_with_every_mask_partner_of_every_sum(parties, cohor
         assert len(seed_partners(study, names[0])[1]) < parties - 1
 
 
+@pytest.mark.parametrize(("parties", "colluders", "may_miss"), [(7, 1, 2), (50, 1, 3), (60, 8, 4)])
+def test_where_parties_go_missing_seeds_reach_every_later_partner(parties, colluders, may_miss):
+    """Whoever is missing, partners of the sums of the rest have exchanged seeds, both ways."""
+    study = large_study(parties, colluders=colluders, may_miss=may_miss)
+    names = study.parties
+    exchanged = {name: set(seed_partners(study, name)[1]) for name in names}
+    assert all(seed_partners(study, name)[0] == seed_partners(study, name)[1] for name in names)
+    assert all(name in exchanged[other] for name in names for other in exchanged[name])
+    spread = [names[i * (parties // may_miss)] for i in range(may_miss)]
+    for gone in (names[:may_miss], names[3 : 3 + may_miss], tuple(spread)):
+        for missing in range(may_miss + 1):
+            left = [name for name in names if name not in gone[:missing]]
+            for place, name in enumerate(left):
+                terms = {"colluders": colluders, "may_miss": may_miss - missing}
+                places = partners(place, parties=len(left), **terms)
+                assert {left[other] for other in places} <= exchanged[name]
+    if parties == 50:
+        assert len(exchanged[names[0]]) == 32 + 2 * may_miss < parties - 1
+
+
 def test_a_new_study_has_hybrid_masks_if_it_can():
     study = large_study(5)
     assert with_hybrid_masks(study).agreement == "hybrid"
     assert with_hybrid_masks(study).digest != study.digest
-    for without in ({"may_miss": 1}, {"aggregation": Aggregation.CLEAR}):
-        assert with_hybrid_masks(replace(study, **without)).agreement == ""
-        with pytest.raises(InputError, match="agreement: 'hybrid' needs masks, and may_miss = 0"):
-            replace(study, agreement="hybrid", **without)
+    assert with_hybrid_masks(replace(study, may_miss=1)).agreement == "hybrid"
+    clear = {"aggregation": Aggregation.CLEAR}
+    assert with_hybrid_masks(replace(study, **clear)).agreement == ""
+    with pytest.raises(InputError, match="agreement: 'hybrid' needs masks"):
+        replace(study, agreement="hybrid", **clear)

@@ -1,0 +1,222 @@
+"""Replay an ended study from the journal: do our answers follow from our rows?
+
+For an auditor who is trusted with this owner's rows, on the owner's machine. The role is built
+again from the study, the rows, the kept keys of its steps and the messages that it received, and
+gives its answers again. Each is compared with the SHA-256 of what left, which the sent log has for
+ever and the curator has for every message that it received (`parley curator study received`). What
+the role would charge is compared with the ledger.
+
+An envelope is sealed with fresh randomness, so its bytes cannot be made again: of such messages
+only number, kind and size are compared. Answers of masked sums and choices are not sealed.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import zip_longest
+
+from common.errors import InputError, PolicyError
+from common.privacy.randomness import KeyedRandomSource, RandomSource
+from common.study.document import Study
+from common.wire import codec
+from common.wording import many
+from party.client.context import PartyContext
+from party.journal import Departure
+from party.role import PartyRole
+from party.states import ChargeBudget, Effect
+
+_REFUSAL = "PartyRefused"  # the node's own word, not an answer of the role
+_SEALED = ("KeysDealt", "EnvelopePosted")  # messages with envelopes in them
+
+
+class Finding(enum.StrEnum):
+    """What a replay says of one message."""
+
+    FOLLOWS = "follows"
+    SEALED = "sealed"  # of the right kind and size; its bytes cannot be compared
+    DIFFERS = "does not follow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedMessage:
+    """A message that left, and whether it follows."""
+
+    sequence: int
+    kind: str
+    size: int
+    digest: str  # SHA-256 of the bytes that left, in hexadecimal
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """Everything `parley party audit` reports."""
+
+    study: str  # its digest, in hexadecimal
+    name: str
+    kept_until: str
+    rows_as_pinned: bool  # whether the table is the one that the study began with
+    messages: tuple[AuditedMessage, ...]
+    charges_agree: bool  # whether the ledger has exactly what the role charged
+    # Whether the curator received what the sent log has; None if its record was not given.
+    received_agree: bool | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against the owner."""
+        agree = self.rows_as_pinned and self.charges_agree and self.received_agree is not False
+        return agree and all(each.finding is not Finding.DIFFERS for each in self.messages)
+
+    def sentences(self) -> list[str]:
+        """Say what was found, for the auditor."""
+        counts = {
+            finding: sum(each.finding is finding for each in self.messages) for finding in Finding
+        }
+        answers = (
+            f"answers: {counts[Finding.FOLLOWS]} of {many(len(self.messages), 'message')} follow "
+            f"from these rows, the kept keys and the study; {counts[Finding.SEALED]} are sealed, "
+            "and have the right kind and size"
+        )
+        lines = [
+            f"study {self.name} ({self.study[:16]}), kept until {self.kept_until}",
+            "rows: the table is the one that the study began with"
+            if self.rows_as_pinned
+            else "rows: the table is NOT the one that the study began with",
+            answers,
+        ]
+        lines += [
+            f"message {each.sequence} ({each.kind}) does NOT follow"
+            for each in self.messages
+            if each.finding is Finding.DIFFERS
+        ]
+        lines.append(
+            "ledger: it has exactly the charges of this study"
+            if self.charges_agree
+            else "ledger: its charges are NOT those of this study"
+        )
+        if self.received_agree is None:
+            lines.append(
+                "curator: its record was not compared. Without it, the sent log is our own word"
+            )
+        else:
+            agree = "is" if self.received_agree else "is NOT"
+            lines.append(f"curator: what it received {agree} what our sent log has")
+        return lines
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "study": self.study,
+            "name": self.name,
+            "passed": self.passed,
+            "kept_until": self.kept_until,
+            "rows_as_pinned": self.rows_as_pinned,
+            "charges_agree": self.charges_agree,
+            "received_agree": self.received_agree,
+            "messages": [
+                {
+                    "number": each.sequence, "kind": each.kind, "bytes": each.size,
+                    "sha256": each.digest, "finding": each.finding.value,
+                }
+                for each in self.messages
+            ],
+        }  # fmt: skip
+
+
+def audit(
+    study: Study, context: PartyContext, *, received: Sequence[str] | None = None
+) -> AuditReport:
+    """Replay a study that ended, and compare.
+
+    `received` are the SHA-256 of our messages by the curator's record, in order.
+
+    Raises:
+        InputError: nothing of this study was kept.
+    """
+    journal, digest = context.journal, study.digest
+    record, keys = journal.record(digest), journal.kept_keys(digest)
+    until = journal.kept_until(digest)
+    if record is None or until is None:
+        raise InputError(
+            f"study {study.name!r}: nothing was kept for an audit. Set keep_for_audit in the "
+            "policy before a study ends"
+        )
+    sources: dict[int, RandomSource] = {}
+
+    def source_of(step: int) -> RandomSource:
+        if step not in sources:
+            if step not in keys:
+                raise InputError(f"study {study.name!r}: no key of step {step} was kept")
+            sources[step] = KeyedRandomSource(keys[step].reveal())
+        return sources[step]
+
+    rows = context.open_source(study)
+    role = PartyRole(
+        study=study,
+        run=context.begin(study),
+        name=context.name,
+        identity=context.identity,
+        data=rows,
+        source_of=source_of,
+        blinder_of=context.blinder_of,
+    )
+    effects = _replay(role, journal.kept_messages(digest))
+    left = [each for each in journal.sent_log() if each.study == digest]
+    return AuditReport(
+        study=digest.hex(),
+        name=study.name,
+        kept_until=until,
+        rows_as_pinned=rows.snapshot.digest == record.data_digest,
+        messages=tuple(_compare(effects, [each for each in left if each.kind != _REFUSAL])),
+        charges_agree=_charged(effects) == _paid(context, digest.hex()),
+        received_agree=None if received is None else [e.digest for e in left] == list(received),
+    )
+
+
+def _replay(role: PartyRole, bodies: Sequence[bytes]) -> list[Effect]:
+    effects: list[Effect] = []
+    for body in bodies:
+        try:
+            effects += role.receive(codec.TO_PARTY.decode(body))
+        except PolicyError:  # the role refused here, as it did then
+            break
+    return effects
+
+
+def _compare(effects: Sequence[Effect], left: Sequence[Departure]) -> list[AuditedMessage]:
+    answers = [
+        codec.TO_CURATOR.encode(each.message)
+        for each in effects
+        if not isinstance(each, ChargeBudget)
+    ]
+    return [
+        AuditedMessage(
+            sequence=each.sequence, kind=each.kind, size=each.size, digest=each.digest,
+            finding=_finding(each, answer),
+        )
+        for each, answer in zip_longest(left, answers[: len(left)])
+    ]  # fmt: skip
+
+
+def _finding(left: Departure, answer: bytes | None) -> Finding:
+    if answer is not None and hashlib.sha256(answer).hexdigest() == left.digest:
+        return Finding.FOLLOWS
+    sealed = answer is not None and left.kind in _SEALED and len(answer) == left.size
+    return Finding.SEALED if sealed else Finding.DIFFERS
+
+
+def _charged(effects: Sequence[Effect]) -> dict[str, tuple[Fraction, Fraction]]:
+    return {
+        each.step: (each.epsilon, each.rho) for each in effects if isinstance(each, ChargeBudget)
+    }
+
+
+def _paid(context: PartyContext, study: str) -> dict[str, tuple[Fraction, Fraction]]:
+    return {
+        each.charge.step: (each.charge.epsilon, each.charge.rho)
+        for each in context.ledger.entries()
+        if each.charge.study == study
+    }
