@@ -34,6 +34,7 @@ LEAST_IN_TREE = 0.45  # of one that makes a tree of more than two: its other pai
 NOISE_LEFT = 0.35  # of the noise in a table in detail, by the fit
 MOST_EDGES = 8
 MOST_IN_TREE = 6
+FEW_VALUES = 6
 MOST_DETAIL_CELLS = 1 << 12
 MEAN_ABSOLUTE = 0.8  # of normal noise, in deviations
 _NOT_BY_CHANCE = Fraction(5, 2)  # see Departure.clear
@@ -204,12 +205,14 @@ def strong_forest(
     *,
     rows: int,
     noise: Callable[[int, int], float],
+    most: int = MOST_IN_TREE,
 ) -> tuple[Pair, ...]:
     """Return the pairs that are worth a table in detail, the strongest first: no circles.
 
     `noise` forecasts that of a table of so many cells, as a total variation distance, if so many
     tables share the cost. A pair must be far from independence, and no less far than a part of the
-    noise that its table will have: margins and sparsity take off the rest.
+    noise that its table will have: margins and sparsity take off the rest. A tree has at most
+    `most` attributes, and more than two only of many values each: classes tell few values.
     """
     chosen: list[Pair] = []
     tree_of = {a: frozenset((a,)) for a in range(len(sizes))}
@@ -217,11 +220,12 @@ def strong_forest(
     for pair in sorted(distances, key=lambda pair: (-found[pair].strength, pair)):
         first, second = (tree_of[a] for a in pair)
         cells = prod(sizes[a] for a in pair)
-        least = LEAST_DISTANCE if len(first | second) == 2 else LEAST_IN_TREE
+        alone = len(first | second) == 2
+        least, values = (LEAST_DISTANCE, 2) if alone else (LEAST_IN_TREE, FEW_VALUES)
         if (
             first != second
-            and len(first | second) <= MOST_IN_TREE
-            and min(sizes[a] for a in pair) > 2  # else one class says it all
+            and len(first | second) <= most
+            and min(sizes[a] for a in pair) > values  # else a few classes say it all
             and cells <= MOST_DETAIL_CELLS
             and len(chosen) < MOST_EDGES
             and distances[pair] >= max(least, NOISE_LEFT * noise(cells, len(chosen) + 1))

@@ -179,7 +179,7 @@ def _views(facts: PublicFacts) -> Plan | None:
         blocks=blocks,
         design=finest[1],
         pair_noise=noise,
-        cell_noise=VIEW_ABSOLUTE * noise / mean_cells(finest[1].sizes, 2),
+        cell_noise=noise / mean_cells(finest[1].sizes, 2),
     )
 
 

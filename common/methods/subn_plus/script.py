@@ -35,6 +35,7 @@ from common.methods.designs.nocd import Design, Pair
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus import plans
 from common.methods.subn_plus.dependence import (
+    MOST_IN_TREE,
     Departure,
     candidates,
     departures,
@@ -222,7 +223,9 @@ def _ask_details(known: Known, ask: Ask) -> Script[None]:
     """Ask for the strong pairs; if there are none, for the margins once more."""
     facts = known.facts
     noise = partial(detail_noise, facts, ask.cost)
-    pairs = strong_forest(known.departures, facts.sizes, rows=facts.rows, noise=noise)
+    # Views lose what they show of several attributes of a tree; contrasts lose a pair.
+    most = 2 if known.views else MOST_IN_TREE
+    pairs = strong_forest(known.departures, facts.sizes, rows=facts.rows, noise=noise, most=most)
     if not pairs:
         yield from _ask_margins(known, replace(ask, what=plans.AGAIN))
         return

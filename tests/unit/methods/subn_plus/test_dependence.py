@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.methods.subn_plus.dependence import (
+    FEW_VALUES,
     LEAST_DISTANCE,
     LEAST_IN_TREE,
     MOST_IN_TREE,
@@ -150,20 +151,23 @@ def test_pairs_in_detail_make_a_forest_of_what_is_stronger_than_its_noise():
         (5, 6): at_distance(LEAST_DISTANCE - 0.05),
         (6, 7): at_distance(strong),  # one class says it all: two values
     }
-    sizes = (4, 4, 4, 4, 10, 10, 10, 2)
+    sizes = (8, 8, 8, 8, 10, 10, 10, 2)
 
     def chosen(noise):
         return strong_forest(found, sizes, rows=1000, noise=noise)
 
     assert chosen(lambda cells, tables: 0.0) == ((0, 1), (1, 2), (4, 5))
     drowned = 1.01 * weak / NOISE_LEFT
-    assert chosen(lambda cells, tables: drowned * (cells > 16)) == ((0, 1), (1, 2))
+    assert chosen(lambda cells, tables: drowned * (cells > 64)) == ((0, 1), (1, 2))
     assert chosen(lambda cells, tables: 2 / NOISE_LEFT * (tables > 1)) == ((0, 1),)
+    few = (FEW_VALUES,) * 8
+    pairs = strong_forest(found, few, rows=1000, noise=lambda cells, tables: 0.0)
+    assert pairs == ((0, 1), (6, 7), (2, 3), (4, 5))  # no tree of more than two
 
 
 def test_a_tree_does_not_grow_without_end():
     found = {(a, a + 1): at_distance(0.9 - a / 100) for a in range(9)}
-    chosen = strong_forest(found, (4,) * 10, rows=1000, noise=lambda cells, tables: 0.0)
+    chosen = strong_forest(found, (8,) * 10, rows=1000, noise=lambda cells, tables: 0.0)
     assert chosen[: MOST_IN_TREE - 1] == tuple((a, a + 1) for a in range(MOST_IN_TREE - 1))
     assert (MOST_IN_TREE - 1, MOST_IN_TREE) not in chosen
 
