@@ -42,7 +42,7 @@ def whole_file(path: Path, *, mode: int = 0o644, overwrite: bool = True) -> Iter
     with _writing(path):
         handle, name = tempfile.mkstemp(path.suffix, f".{path.name}.", path.parent)
         os.close(handle)
-        scratch = Path(name)
+        scratch, is_new = Path(name), not path.exists()
         try:
             yield scratch
             flush(scratch)
@@ -51,7 +51,12 @@ def whole_file(path: Path, *, mode: int = 0o644, overwrite: bool = True) -> Iter
                 scratch.replace(path)
             else:
                 _link(scratch, path)
-            flush(path.parent)
+            try:
+                flush(path.parent)
+            except BaseException:
+                if is_new:  # an older content cannot come back, a new file can go
+                    path.unlink()
+                raise
         finally:
             scratch.unlink(missing_ok=True)
 

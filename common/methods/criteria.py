@@ -36,6 +36,7 @@ from common.exchanges.sums import sum_step
 from common.marginals import count
 from common.methods.conditional import ConditionalModel
 from common.privacy import sensitivity
+from common.privacy.laws.discrete_laplace import tail
 from common.privacy.randomness import KeyedRandomSource
 from common.schema import Codes, Schema
 from common.schema.attribute import numbers_of
@@ -273,12 +274,9 @@ def verdicts(
 
 
 def noise_bound(study: Study, step: Step) -> float:
-    """Return what the noise in none of the integers passes, 19 times of 20.
-
-    The tails of Laplace noise are longer than those of any sum of shares or of Skellam noise.
-    """
+    """Return the bound that no integer's noise exceeds, with a probability of 95 %."""
     deviation = math.sqrt(step.noise_law.variance(study.noise_shares(len(step.parties))))
-    return deviation * math.log(step.cells / _WRONG) / math.sqrt(2)
+    return tail(deviation, draws=step.cells, chance=_WRONG)
 
 
 def _of_model(own: _Mean | _Share, reference: Codes) -> tuple[float, float]:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from common.errors import InputError
 from common.files import make_private_folder, replace
+from common.methods.prior import Prior
 from common.methods.registry import run_of
 from common.release import folder as release
 from common.release.archive import zip_pieces
@@ -31,7 +32,6 @@ from common.release.manifest import FOLDER, MANIFEST
 from common.release.synthetic_table import read_codes
 from common.schema import Codes, Schema
 from common.study.document import Study
-from common.study.prior import Prior
 from common.study.script import ScriptRun
 
 

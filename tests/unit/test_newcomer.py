@@ -11,9 +11,11 @@ import pytest
 
 import common.exchanges
 import common.methods
+import common.privacy.laws
 import parley
 import party.sources.kinds
 from common.methods.registry import methods
+from common.privacy.noise_law import laws_paid_in
 from common.release.verify import verify
 from common.schema import Schema
 from common.study.results import read_cells
@@ -91,6 +93,28 @@ METHOD = """
     METHOD = Method(
         name="coins", summary="toss coins", script=script, only_sums=True, place=99
     )
+"""
+
+# A law that nothing else has heard of, with less noise than the others (and no proof).
+LAW = """
+    from dataclasses import dataclass
+
+    from common.privacy.laws.discrete_laplace import DiscreteLaplace
+
+
+    @dataclass(frozen=True)
+    class Halves(DiscreteLaplace):
+        name = "halves"
+
+        @classmethod
+        def costing(cls, cost, *, sensitivity):
+            return cls(DiscreteLaplace.costing(cost, sensitivity=sensitivity).scale / 2)
+
+        def cost(self, sensitivity):
+            return sensitivity.l1 / self.scale / 2
+
+
+    LAW = Halves
 """
 
 # A method whose model nothing else has heard of: the first column, and the second given it.
@@ -295,11 +319,12 @@ def add(tmp_path, monkeypatch):
 
     yield put
     monkeypatch.undo()
-    for registry in (methods, all_kinds):
+    for registry in (methods, all_kinds, laws_paid_in):
         registry.cache_clear()
     for name in (
         "common.methods.coins",
         "common.methods.pairs",
+        "common.privacy.laws.halves",
         "common.exchanges.one_by_one",
         "party.sources.kinds.lines",
         "parley.cli.commands.hello",
@@ -316,6 +341,18 @@ def test_a_method_and_a_noise_law_are_one_file(add, tmp_path):
     assert step["mechanism"].startswith("coins")
     assert privacy["exact"]["epsilon_delivered"] == str(Fraction(1))
     assert "coins" in (tmp_path / "release" / "report.html").read_text()
+
+
+def test_a_noise_law_is_one_file(add):
+    add(common.privacy.laws, "halves", LAW, laws_paid_in)
+    terms = {"epsilon": 1, "method": "floor", "aggregation": "masked", "seed": 1}
+    made = parley.simulate(TABLES, SCHEMA, **terms)
+    (step,) = made.privacy["steps"]
+    assert step["mechanism"] == "halves on a secure sum"
+    assert step["scale"] == 1.0
+    assert made.privacy["exact"]["epsilon_delivered"] == "1"
+    (with_delta,) = parley.simulate(TABLES, SCHEMA, delta="1/1000000", **terms).steps
+    assert with_delta.law.name == "Skellam", "halves are paid in epsilon"
 
 
 @pytest.mark.parametrize("form", [AS_A_NETWORK, AS_NONE], ids=["network", "none"])

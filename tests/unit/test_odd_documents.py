@@ -105,9 +105,6 @@ within = "3 %"
 [[criterion]]
 share = "age >= 60 and smoker = true"
 within = "0.01"
-[[criterion]]
-distance = "0.08"
-pairs = "most"
 """
 SETTINGS = {
     "dp-subn": "[dp-subn]\ntheta_tables = 6\nmost_cells = 1000\n",

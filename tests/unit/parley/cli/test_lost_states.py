@@ -43,7 +43,6 @@ OF_CURATOR = {
     "curator study received": (["curator", "study", "received", "regional"], INPUT),
     "curator study abort": (["curator", "study", "abort", "regional", "--reason", "x"], INPUT),
     "curator study missing": (["curator", "study", "missing", "regional", "east"], INPUT),
-    "curator study received": (["curator", "study", "received", "regional"], INPUT),
     "doctor": (["doctor", "curator"], INPUT),
     "config show": (["config", "show", "curator"], DONE),
     "backup": (["backup", "curator", "--out", "the.backup"], INPUT),

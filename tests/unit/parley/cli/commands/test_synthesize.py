@@ -40,8 +40,8 @@ def test_the_default_method_is_that_of_studies_and_its_release_verifies(parley, 
 
 def test_a_privbayes_release_has_every_file(privbayes_release):
     assert sorted(p.name for p in privbayes_release.iterdir()) == [
-        "manifest.json", "model.json", "network.svg", "privacy.json", "report.html", "schema.toml",
-        "synthetic.csv", "usage.json",
+        "manifest.json", "model.json", "network.svg", "pages.json", "privacy.json", "report.html",
+        "schema.toml", "synthetic.csv", "usage.json",
     ]  # fmt: skip
 
 
@@ -121,8 +121,8 @@ def test_a_privelet_release_can_be_asked(parley, small, variant):
     done = parley(*WORDS, "--method", "privelet", "--variant", variant, "--out", "r")
     assert done.code == 0
     assert sorted(p.name for p in (folder / "r").iterdir()) == [
-        "manifest.json", "model.json", "privacy.json", "ranges.zip", "report.html", "schema.toml",
-        "synthetic.csv", "usage.json",
+        "manifest.json", "model.json", "pages.json", "privacy.json", "ranges.zip", "report.html",
+        "schema.toml", "synthetic.csv", "usage.json",
     ]  # fmt: skip
     assert json.loads((folder / "r/privacy.json").read_text())["epsilon_delivered"] == 1.0
     found = parley("query", "r", "age in 20..39 and sex = Female", "--json").json
