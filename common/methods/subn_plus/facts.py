@@ -203,7 +203,7 @@ def view_noise(design: Design, facts: PublicFacts, cost: Fraction) -> float:
     return total * deviation / (comb(len(design.sizes), 2) * facts.rows)
 
 
-def detail_noise(facts: PublicFacts, cost: Fraction, cells: int, tables: int) -> float:
+def detail_noise(facts: PublicFacts, cost: Fraction, cells: int, *, tables: int) -> float:
     """Forecast half the L1 norm of the noise in a table, if so many share the cost."""
     return facts.absolute(cost, sensitivity.histograms(tables)) * cells / (2 * facts.rows)
 

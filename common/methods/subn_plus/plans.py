@@ -196,12 +196,12 @@ def _contrasts(facts: PublicFacts) -> Plan | None:
     triples, in_triples = Fraction(0), 0
     for share in _TRIPLES_SHARES:
         coarse = _most_groups(facts, sizes, left * share, 3)
-        exact = contrast_noise(facts, sizes, left * (1 - share), finest, 2) <= PAIRS_AS_EXACT
+        exact = contrast_noise(facts, sizes, left * (1 - share), finest, order=2) <= PAIRS_AS_EXACT
         if share > Fraction(1, 5) and not exact:
             break
         if coarse >= 2 and _most_groups(facts, sizes, left * (1 - share), 2) >= finest:
             triples, in_triples, groups = left * share, coarse, finest
-    noise = contrast_noise(facts, sizes, left - triples, groups, 2)
+    noise = contrast_noise(facts, sizes, left - triples, groups, order=2)
     asks = (
         Ask(MARGINS, facts.budget * margins),
         Ask(LOOK, facts.budget * look),
@@ -349,7 +349,10 @@ def _most_groups(facts: PublicFacts, sizes: Sequence[int], share: Fraction, orde
     best = 0
     for groups in range(2, min(max(sizes), MOST_GROUPS) + 1):
         total = sensitivity.symmetric([min(size, groups) for size in sizes], order)
-        if total > MOST_CELLS[order] or contrast_noise(facts, sizes, share, groups, order) > limit:
+        if (
+            total > MOST_CELLS[order]
+            or contrast_noise(facts, sizes, share, groups, order=order) > limit
+        ):
             break
         best = groups
     return best
@@ -361,7 +364,7 @@ def mean_cells(widths: Sequence[int], order: int) -> float:
 
 
 def contrast_noise(
-    facts: PublicFacts, sizes: Sequence[int], share: Fraction, groups: int, order: int
+    facts: PublicFacts, sizes: Sequence[int], share: Fraction, groups: int, *, order: int
 ) -> float:
     """Forecast the noise of a table that contrasts make, as a total variation distance."""
     widths = [min(size, groups) for size in sizes]

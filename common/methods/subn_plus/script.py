@@ -222,7 +222,10 @@ def _ask_contrasts(known: Known, ask: Ask, *, order: int) -> Script[None]:
 def _ask_details(known: Known, ask: Ask) -> Script[None]:
     """Ask for the strong pairs; if there are none, for the margins once more."""
     facts = known.facts
-    noise = partial(detail_noise, facts, ask.cost)
+
+    def noise(cells: int, tables: int) -> float:
+        return detail_noise(facts, ask.cost, cells, tables=tables)
+
     # Views lose what they show of several attributes of a tree; contrasts lose a pair.
     most = 2 if known.views else MOST_IN_TREE
     pairs = strong_forest(known.departures, facts.sizes, rows=facts.rows, noise=noise, most=most)
