@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import common.study.steps as steps
 import parley
 from common.analysis import statistics as kinds
 from common.analysis.estimates import (
@@ -12,14 +13,12 @@ from common.analysis.estimates import (
     estimate,
     pool,
     related,
-    shuffled,
     t_quantile,
 )
-from common.analysis.replicates import Replicates, Replicator
+from common.analysis.replicates import Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable
 from common.errors import InputError
 from common.schema import Codes
-from common.study.steps import OnePlace
 from tests.unit.analysis.estimated import SCHEMA, TABLE, people, small_study, value
 
 
@@ -45,9 +44,7 @@ def covered(studies, replicates=12):
 def test_intervals_hold_the_truth_and_would_not_without_noise_in_the_replicates(monkeypatch):
     """Seeds are fixed: 25 studies, 100 intervals of nominal 95 %."""
     assert 0.9 <= covered(25) <= 1.0
-    monkeypatch.setattr(
-        OnePlace, "noise", lambda self, step, plan: np.zeros(plan.cells, dtype=np.int64)
-    )
+    monkeypatch.setattr(steps, "draw_noise", lambda plan, _: np.zeros(plan.cells, dtype=np.int64))
     assert covered(10) < 0.85
 
 
