@@ -120,4 +120,5 @@ def run_in_process(
         transcript=transcript_of(study, run.traffic, statement.missing),
         seed=seed,
         prior=prior,
+        commitments=run.commitments,
     )
