@@ -35,6 +35,7 @@ from common.release import range_file
 from common.release.contents import Contents, FileError, read_json, read_text, read_whole
 from common.release.folder import RESULTS, read_results, read_schema, read_study
 from common.release.integrity import Checked, Kind, Problem
+from common.release.linked_tables import read_linked, table_names
 from common.release.manifest import Manifest, SignerRole, json_text, sha256_of
 from common.release.model_file import (
     model_document,
@@ -156,13 +157,13 @@ class _Comparison:
 
     def run(self, tell: Reporter) -> None:
         """Compare every file; tell how far the work is."""
-        found, schema = self._found, self._schema
+        found = self._found
         found.privacy = read_json(self._contents, release.STATEMENT)
         self._check_study()
         self._check_epsilon()
         tell(0.3, "reading the table")
         (name,) = self._manifest.files.keys() & set(release.TABLES)
-        rows = count_rows(self._contents, name, schema)
+        rows = self._count_rows(name)
         if found.study is not None and rows != (found.study.output_rows or found.study.rows):
             words = f"has {many(rows, 'row')}, which is not what {release.STUDY} says"
             found.blame(name, why=words)
@@ -174,6 +175,17 @@ class _Comparison:
             self._leave_underived(made_by)
         else:
             self._try_to_derive(made_by)
+
+    def _count_rows(self, name: str) -> int:
+        """Read the table, and that of events where the schema has them; return its rows."""
+        schema, listed = self._schema, release.event_tables(self._manifest.files)
+        expected = set() if schema.events is None else {table_names([name], schema)[1]}
+        for file in sorted(listed ^ expected):
+            words = "is there" if file in listed else "is missing"
+            raise self._contents.error(file, why=f"{words}, against {release.SCHEMA}")
+        if schema.events is None:
+            return count_rows(self._contents, name, schema)
+        return read_linked(self._contents, schema).rows
 
     def _derive(self) -> None:
         """Compare the statement and the model with what the other files imply."""

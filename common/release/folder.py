@@ -14,6 +14,7 @@ largest needs; for a choice the published payload.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -43,7 +44,9 @@ RESULTS = "results.bin"
 STUDY = "study.toml"  # a study of several owners: what they agreed on
 PRIOR = "prior.zip"  # of a study that builds on an earlier release: what it needs of that
 FORMATS = ("csv", "parquet")
-TABLES = ("synthetic.csv", "synthetic.parquet")  # a release has one of them
+TABLE = "synthetic"
+TABLES = tuple(f"{TABLE}.{ending}" for ending in FORMATS)  # a release has one of them
+_EVENTS = re.compile(rf"{TABLE}-[a-z][a-z0-9_-]*\.({'|'.join(FORMATS)})")
 _ALWAYS = frozenset({STATEMENT, MODEL, SCHEMA, REPORT, USAGE})
 _OF_A_STUDY = frozenset({STUDY, RESULTS, TRANSCRIPT, NETWORK})
 _RESULTS_HEAD = b"parley results 2\n"
@@ -169,22 +172,39 @@ def write_json(path: Path, value: object) -> None:
 
 
 def table_name(file_format: str) -> str:
-    return f"synthetic.{file_format}"
+    return f"{TABLE}.{file_format}"
+
+
+def events_stem(schema: Schema) -> str:
+    """Return the name of the table of events, without its ending."""
+    if schema.events is None:
+        raise InputError("schema: it has no [events]")
+    return f"{TABLE}-{schema.events.name}"
+
+
+def events_table(schema: Schema, file_format: str) -> str:
+    return f"{events_stem(schema)}.{file_format}"
+
+
+def event_tables(listed: Collection[str]) -> frozenset[str]:
+    """Return the files that are named like a table of events."""
+    return frozenset(name for name in listed if _EVENTS.fullmatch(name))
 
 
 def files_besides_the_table(listed: Collection[str], *, study: bool) -> frozenset[str]:
     """Return the files that a release has besides its table: neither more nor fewer.
 
-    Range counts or a prior among those `listed` in the manifest say of which kind the release is.
+    Range counts, a prior or a table of events among those `listed` in the manifest say of which
+    kind the release is.
     """
     if study:
-        return _ALWAYS | _OF_A_STUDY | ({PRIOR} & set(listed))
+        return _ALWAYS | _OF_A_STUDY | ({PRIOR} & set(listed)) | event_tables(listed)
     return _ALWAYS | {RANGES if RANGES in listed else NETWORK}
 
 
-def write_table(folder: Path, table: pd.DataFrame, file_format: str) -> Path:
-    """Write the synthetic rows as synthetic.csv or synthetic.parquet."""
-    path = folder / table_name(file_format)
+def write_table(folder: Path, table: pd.DataFrame, file_format: str, *, stem: str = TABLE) -> Path:
+    """Write a table of synthetic rows: synthetic.csv or synthetic.parquet, or that of events."""
+    path = folder / f"{stem}.{file_format}"
     if file_format == "csv":
         table.to_csv(path, index=False)
     else:
