@@ -107,6 +107,9 @@ bench-rules: .venv/.dev ## rules in the schema against none
 	$(BIN)/python -m benchmarks.schema_features rules
 bench-scale: .venv/.dev ## more rows than memory, in and out, against DuckDB
 	$(BIN)/python -m benchmarks.scale
+# make bench-study ARGS=--large
+bench-study: .venv/.dev ## where the time of a study goes, and of the commands of a reader
+	$(BIN)/python -m benchmarks.study $(ARGS)
 # make bench-subn ARGS="--tables adult --peers"; make bench-subn ARGS="--parts wire"
 bench-subn: .venv/.dev ## studies of several owners: accuracy, bytes, seconds; ranks, MST and AIM
 	$(BIN)/python -m benchmarks.subn $(ARGS)

@@ -33,10 +33,10 @@ from benchmarks.subn_data import (
     split_rows,
 )
 from benchmarks.subn_methods import METHODS, QuickCopy, study_of
+from common.methods.prior import Prior
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Codes
 from common.study.document import Study
-from common.study.prior import Prior
 
 ALIKE, DRIFTED = "alike", "drifted"
 EPSILONS = ("0.1", "0.4", "1")

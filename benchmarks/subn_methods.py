@@ -19,18 +19,19 @@ import numpy as np
 from benchmarks.peers import MARGINAL_PEERS
 from benchmarks.privbayes import fit
 from benchmarks.subn_data import Setting
+from common.bayes.model import Model
 from common.bayes.privbayes.decisions import Encoding
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan
+from common.methods.prior import Prior
 from common.methods.registry import methods, run_of, with_forecast
 from common.privacy.randomness import RandomSource, SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes, concatenate
 from common.study.document import Study
 from common.study.members import Member
-from common.study.prior import Prior
 from common.study.requests import Counts
-from common.study.steps import Model, Step
+from common.study.steps import Step
 from tests.harness.run_script import Driver
 
 

@@ -1,4 +1,4 @@
-"""Small files: written whole or not at all, on disk when the call returns."""
+"""Files and folders: written whole or not at all, on disk when the call returns."""
 
 from __future__ import annotations
 
@@ -23,26 +23,84 @@ def pieces_of(path: Path, *, most: int = _LARGEST_FILE) -> Iterator[bytes]:
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Write a new file, whole or not at all; InputError rather than overwrite anything."""
-    with _writing(path):
-        scratch = _scratch(path, data, mode)
-        try:
-            os.link(scratch, path)
-            flush(path.parent)
-        except FileExistsError:
-            raise InputError(f"{path} exists; nothing is overwritten") from None
-        finally:
-            scratch.unlink(missing_ok=True)
+    with whole_file(path, mode=mode, overwrite=False) as scratch:
+        scratch.write_bytes(data)
 
 
 def replace(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Give a file another content, at one moment."""
+    with whole_file(path, mode=mode) as scratch:
+        scratch.write_bytes(data)
+
+
+@contextmanager
+def whole_file(path: Path, *, mode: int = 0o644, overwrite: bool = True) -> Iterator[Path]:
+    """Yield a file that takes the place of the path if the block ends well, and else vanishes.
+
+    It has the suffix of the path, and its owner alone can read it until then.
+    """
     with _writing(path):
-        scratch = _scratch(path, data, mode)
+        handle, name = tempfile.mkstemp(path.suffix, f".{path.name}.", path.parent)
+        os.close(handle)
+        scratch, is_new = Path(name), not path.exists()
         try:
-            scratch.replace(path)
-            flush(path.parent)
+            yield scratch
+            flush(scratch)
+            scratch.chmod(mode)
+            if overwrite:
+                scratch.replace(path)
+            else:
+                _link(scratch, path)
+            try:
+                flush(path.parent)
+            except BaseException:
+                if is_new:  # an older content cannot come back, a new file can go
+                    path.unlink()
+                raise
         finally:
             scratch.unlink(missing_ok=True)
+
+
+def _link(scratch: Path, path: Path) -> None:
+    try:
+        os.link(scratch, path)
+    except FileExistsError:
+        raise InputError(f"{path}: it exists, and nothing is overwritten. Name another") from None
+
+
+@contextmanager
+def replaced_folder(target: Path) -> Iterator[Path]:
+    """Yield a folder that takes the target's place if the block ends well, else vanishes."""
+    with _writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        try:
+            yield scratch
+            for file in scratch.rglob("*"):
+                if file.is_file():
+                    flush(file)
+            scratch.chmod(0o755)
+            _put_in_place(scratch, target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _put_in_place(scratch: Path, target: Path) -> None:
+    """Rename twice, so that an older folder is deleted only once its successor is in place."""
+    if target.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
+        try:
+            target.rename(old / target.name)
+            try:
+                scratch.rename(target)
+            except OSError:
+                (old / target.name).rename(target)
+                raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+    else:
+        scratch.rename(target)
+    flush(target.parent)
 
 
 @contextmanager
@@ -50,23 +108,9 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
-
-
-def _scratch(path: Path, data: bytes, mode: int) -> Path:
-    """Write a file beside the path, flushed to disk; leave none if that fails."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    scratch = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, mode)
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-    except BaseException:
-        scratch.unlink()
-        raise
-    return scratch
+        raise InputError(
+            f"cannot write {path}: {error.strerror or error}. Nothing was left behind"
+        ) from error
 
 
 def make_private_folder(folder: Path) -> None:

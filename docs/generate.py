@@ -84,12 +84,14 @@ _NAMES = {
     "A schema: what the columns may hold": {
         "Schema": 'schema = parley.Schema.load("schema.toml")\nschema.names',
         "Schema.of": """\
-small = parley.Schema.of({
-    "age": {"kind": "integer", "min": 0, "max": 99, "bins": 20},
-    "sex": ["Female", "Male"],
-    "smoker": bool,
-    "visits": range(0, 30),
-})""",
+small = parley.Schema.of(
+    {
+        "age": {"kind": "integer", "min": 0, "max": 99, "bins": 20},
+        "sex": ["Female", "Male"],
+        "smoker": bool,
+        "visits": range(0, 30),
+    }
+)""",
         "Schema.infer": "draft = parley.Schema.infer(people)\nprint(draft)  # review it",
         "Schema.to_toml": "text = schema.to_toml()",
         "read_table": 'table = parley.read_table("people.csv", schema)',

@@ -76,7 +76,7 @@ def countersign(
     identity = load_identity(settings.keys / "identity.key", passphrase=passphrase)
     if found is None:  # it may be unsigned: our own records say whether it is ours
         found = verify(release, unsigned=True, tell=tell)
-    found.require(allow_other_version=True)
+    found.require()
     study = _study_of(release, found)
     with open_file(settings) as file:
         records = Records(Approvals(file), Journal(file, OsRandomSource()), Ledger(file))

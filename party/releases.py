@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.errors import InputError, ParleyError, PolicyError
-from common.files import make_private_folder
+from common.files import make_private_folder, whole_file
 from common.study.ids import StudyId, short_id
 from common.wire.catalogue import WireError
 from common.wording import Reporter, silent
@@ -97,24 +97,22 @@ def keep_release(
     target: Path,
     *,
     most_bytes: int,
-    allow_other_version: bool = False,
     tell: Reporter = silent,
 ) -> Verified:
     """Write what the curator sends, if it is a release of that study and can be relied on.
 
     The release vouches for itself: its manifest has the digest of every file, its signatures are of
-    the manifest, and its model follows from the study and the results. A release that another
-    version of parley made is not derived again, so it is taken only if that is allowed. Nothing is
-    at the target if this fails.
+    the manifest, and its model follows from the study and the results. Where this version does not
+    have the version of the method that made it, that is not derived again. Nothing is at the target
+    if this fails.
 
     Raises:
         InputError: it is too large, is not to be relied on, or is of another study.
-        OtherVersionError: another version of parley made it.
+        OtherVersionError: a later version of parley made it, in a format of its own.
     """
-    from common.release import folder as release
     from common.release.verify import verify
 
-    with release.new_file(target) as scratch:
+    with whole_file(target) as scratch:
         size = 0
         with scratch.open("wb") as stream:
             for piece in pieces:
@@ -128,7 +126,7 @@ def keep_release(
         # The sender is known, and the owner's own records decide about the countersignature.
         read = verify(scratch, unsigned=True, tell=tell)
         found = replace(read, where=f"{target}, as the curator sent it,")
-        found.require(allow_other_version=allow_other_version)
+        found.require()
         if found.checked.manifest.study != study.hex():
             raise InputError("the curator sent the release of another study, so nothing was kept")
     return replace(found, where=str(target))

@@ -22,6 +22,7 @@ from benchmarks.papers.privbayes_figures import table
 from benchmarks.research_tables import Target
 from benchmarks.subn_data import IN_BITS, ORDERS, RANDOM, Setting, split_rows
 from benchmarks.subn_methods import Method, OneCopy, identities_of, study_of
+from common.bayes.model import Model
 from common.crypto.sums.plan import Aggregation, SumPlan
 from common.methods.designs.nocd import Design, optimal_design, printed_design
 from common.methods.distdiffgen.divisions import SCORES
@@ -32,7 +33,7 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes, binarise
 from common.study.requests import Counts
-from common.study.steps import Model, Step
+from common.study.steps import Step
 from parley.simulation.in_process import run_study
 
 PARTIES = 3

@@ -6,19 +6,27 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.methods.subn_plus.requests import Contrasts
 from common.release.measured import Measured, attributes_of_bits, rows_of, tables_of, variance_of
 from common.schema import Codes
 from common.study.document import Study
-from common.study.requests import Request, RowsInMemory
+from common.study.requests import Counts, PartyRows, Request, RowsInMemory
 from common.study.results import read_cells
 from common.study.steps import Step
 
 Numbers = NDArray[np.float64]
+
+
+@runtime_checkable
+class Products(Protocol):
+    """A request for sums of products, which are no counts: it knows the sums of their squares."""
+
+    def squares(self, data: PartyRows) -> Counts:
+        """Return the sum over the rows of each number's square."""
 
 
 def compared_sums(
@@ -64,7 +72,7 @@ def _residuals(
     """Return the residuals of a sum, in its own units, and their deviations."""
     drawn = RowsInMemory(synthetic)
     expected = request.answer(drawn)
-    if not isinstance(request, Contrasts):
+    if not isinstance(request, Products):
         return compare_counts(published, expected, rows=rows, drawn=drawn.rows, variance=variance)
     scale = rows / drawn.rows
     drawing = (request.squares(drawn) - expected.astype(np.float64) ** 2 / drawn.rows) * scale**2

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.privacy.laws.discrete_laplace import KURTOSIS
 from common.schema import Codes, Schema
 from common.schema.conditions import Condition, cells_of, parse
-from common.wavelet.noisy_matrix import LAPLACE_KURTOSIS, half_widths
+from common.wavelet.noisy_matrix import half_widths
 
 _HARDLY_ANY = 1e-6  # a variance to divide by where there is none
 
@@ -53,7 +54,7 @@ class ModelCount:
             return None
         variance = np.array([max(deviation**2, _HARDLY_ANY)])
         # The tails of a single draw of Laplace noise: longer than those of any sum of draws.
-        half = float(half_widths(variance, LAPLACE_KURTOSIS * variance**2, confidence)[0])
+        half = float(half_widths(variance, KURTOSIS * variance**2, confidence)[0])
         return max(0.0, self.value - half), min(float(self.rows), self.value + half)
 
 

@@ -9,11 +9,10 @@ from itertools import combinations
 import numpy as np
 
 from common.bayes.contingency import significant
+from common.bayes.model import Model
 from common.bayes.postprocessing import mutual_information
 from common.marginals import count
-from common.methods.network_model import NetworkModel
 from common.schema import Codes, Schema
-from common.study.steps import Model
 
 _NUMBERS = "Numbers are the mutual information in bits, in the synthetic rows"
 _DRAWN = (
@@ -47,22 +46,25 @@ class Dependences:
     without_edges: str = "No attribute was drawn given another one."
 
 
-def study_dependences(model: Model, schema: Schema, synthetic: Codes) -> Dependences:
+def study_dependences(
+    model: Model, schema: Schema, synthetic: Codes, *, in_bits: bool
+) -> Dependences:
     """Return the model's network; without a network, the tree of the strongest dependences.
 
     Strengths are mutual information in the synthetic rows, so nothing real is looked at.
     """
-    if not isinstance(model, NetworkModel) or model.variables.in_bits:
+    network = None if in_bits else model.arrows
+    if network is None:
         return _strongest_tree(schema.names, synthetic)
     names = schema.names
-    pairs = [(view.attribute, pair.child) for pair in model.network.pairs for view in pair.parents]
+    pairs = [(view.attribute, pair.child) for pair in network.pairs for view in pair.parents]
     strengths, notes = dict[Edge, float](), dict[Edge, str]()
     for (a, b), counts in zip(pairs, count(synthetic, pairs), strict=True):
         edge = (names[a], names[b])
         strengths[edge] = mutual_information(counts.astype(np.float64))
         chance = "" if significant(counts, among=len(pairs)) else _BY_CHANCE
         notes[edge] = f"{strengths[edge]:.3f} bits{chance}"
-    order = [names[pair.child] for pair in model.network.pairs]
+    order = [names[pair.child] for pair in network.pairs]
     return Dependences(order, strengths, notes, _DRAWN)
 
 

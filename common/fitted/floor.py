@@ -15,15 +15,15 @@ from itertools import combinations
 
 import numpy as np
 
+from common.bayes.model import Model
 from common.marginals import count
-from common.methods.network_model import NetworkModel
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise
 from common.release.measured import noise_distance
 from common.schema import Codes
 from common.schema.codes import binarise
-from common.study.steps import Model, Step
+from common.study.steps import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,20 @@ class FloorForecast:
 
 
 def floor_forecast(
-    model: Model, steps: Sequence[Step], synthetic: Codes, *, rows: int, promise: Promise
+    model: Model,
+    steps: Sequence[Step],
+    synthetic: Codes,
+    *,
+    rows: int,
+    promise: Promise,
+    in_bits: bool,
 ) -> FloorForecast | None:
     """Forecast for a network learnt from noisy tables; return None for any other model."""
     last = steps[-1] if steps else None
-    if not (isinstance(model, NetworkModel) and last and last.law and synthetic.width > 1):
+    if model.arrows is None or last is None or last.law is None or synthetic.width < 2:
         return None
     law = last.law
-    shown = binarise(synthetic) if model.variables.in_bits else synthetic
+    shown = binarise(synthetic) if in_bits else synthetic
     # The first variable of a family's table is the one that is drawn.
     noise = [_margin_noise(own.shape[0], own.cells, law, rows) for own in last.tables]
     moved = sensitivity.histograms(synthetic.width)

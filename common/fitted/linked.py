@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from common.bayes.model import Model
 from common.errors import InputError, LocalError
 from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
@@ -18,7 +19,6 @@ from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse
 from common.schema.events import PERSON
 from common.schema.linked import LinkedCodes
-from common.study.steps import Model
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

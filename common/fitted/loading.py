@@ -66,7 +66,7 @@ def load(path: Path | str) -> Loaded:
             f"{target}: {words}. Name a release, or a file that `save` wrote"
         ) from None
     check_format(document, str(target))
-    if document.get("method") != PRIVBAYES:
+    if document.get("method") != PRIVBAYES.name:
         raise InputError(f"{target}: this only describes a release. Load the folder it is in")
     return PrivBayesFit.from_json(document, where=str(target))
 
@@ -104,7 +104,7 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
         ranges, stored = read_ranges(contents)
         origin = _origin(path, contents, ranges.schema)
         return PriveletFit(ranges=ranges, origin=origin, **stored._asdict())
-    if document.get("method") == PRIVBAYES:
+    if document.get("method") == PRIVBAYES.name:
         with contents.blaming(MODEL):
             fitted = PrivBayesFit.from_json(document, where=MODEL)
         return replace(fitted, origin=_origin(path, contents, fitted.schema))

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pandas as pd
 
-from common.bayes.privbayes.model import PrivBayesModel
+from common.bayes.model import Model
 from common.errors import InputError
 from common.fitted.counts import ModelCount, model_count
 from common.fitted.dependences import Dependences
 from common.methods.conditional import ConditionalModel, Draw
 from common.privacy.randomness import RandomSource, source_of
 from common.release.folder import TABLE
+from common.release.manifest import MethodVersion
 from common.release.measured import ExpectedError, Measured, Shares, expected_errors
 from common.release.model_file import model_document
 from common.release.synthetic_table import Columns
 from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse, weights_of
-from common.study.steps import Model
 from common.study.transcript import Phases
 from common.wording import many
 
@@ -141,6 +141,11 @@ class FittedModel(ABC):
 
     @property
     @abstractmethod
+    def made_with(self) -> MethodVersion:
+        """Which version of which method made it."""
+
+    @property
+    @abstractmethod
     def rows(self) -> int:
         """The public number of real rows, of all owners together."""
 
@@ -220,7 +225,7 @@ class DrawnModel(FittedModel):
 
     @property
     @abstractmethod
-    def _drawn_from(self) -> Model | PrivBayesModel:
+    def _drawn_from(self) -> Model:
         """What rows are drawn from, rules aside."""
 
     @cached_property

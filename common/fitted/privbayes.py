@@ -25,8 +25,9 @@ from common.fitted.single_owner import OWNER
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
+from common.release.manifest import MethodVersion
 from common.release.measured import Measured, Shares, attributes_of_bits, noise_by_name
-from common.release.model_file import privbayes_content, read_privbayes
+from common.release.model_file import PRIVBAYES, privbayes_content, read_privbayes
 from common.schema import Codes, Schema
 from common.schema.codes import binarise, bit_positions
 from common.study.requests import RowsInMemory
@@ -107,6 +108,10 @@ class PrivBayesFit(DrawnModel):
             ("noise scale", f"{float(self.model.noise_scale):,.4g} on every count"),
             ("tables made to agree", "yes" if self.model.consistency else "no"),
         ]
+
+    @property
+    def made_with(self) -> MethodVersion:
+        return PRIVBAYES
 
     def write_own_files(self, folder: Path) -> None:
         """Write no more than every release has."""

@@ -15,12 +15,15 @@ from common.bayes.postprocessing import onto_simplex
 from common.errors import InputError
 from common.fitted.model import FittedModel
 from common.methods.conditional import NO_MASS, Draw
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import RandomSource, uniforms
 from common.privacy.sampling.discrete_laplace import discrete_laplace
+from common.privacy.sensitivity import histograms
 from common.release import folder as release
 from common.release import range_file
+from common.release.manifest import MethodVersion
 from common.release.measured import ExpectedError, Measured, Shares, noise_distance
-from common.release.model_file import ranges_content, read_range_file
+from common.release.model_file import PRIVELET, ranges_content, read_range_file
 from common.schema import Codes
 from common.schema.conditions import CellWeights
 from common.wavelet import NoisyMatrix, RangeCount, RangeCounts
@@ -133,6 +136,10 @@ class PriveletFit(FittedModel):
             ("range counts", f"{release.RANGES}: ask it with `parley query`"),
         ]
 
+    @property
+    def made_with(self) -> MethodVersion:
+        return PRIVELET
+
     def write_own_files(self, folder: Path) -> None:
         """Write the range counts."""
         self.save(folder / release.RANGES)
@@ -183,12 +190,14 @@ class _CellDraw:
 def range_table(release: NoisyMatrix) -> Measured:
     """Return one table of all cells: every cell was counted, so every pair was."""
     known = release.cell_deviation()  # else that of noise on every cell
-    deviation = 2 * math.sqrt(2) / float(release.plan.epsilon) if known is None else known
+    if known is None:
+        on_cells = DiscreteLaplace.costing(release.plan.epsilon, sensitivity=histograms(1))
+        known = math.sqrt(on_cells.nominal_variance)
     return Measured(
         name="range counts",
         attributes=tuple(range(len(release.schema.names))),
         shape=release.schema.sizes,
-        deviation=deviation,
+        deviation=known,
         rows=release.rows,
         grouped=(False,) * len(release.schema.sizes),
     )

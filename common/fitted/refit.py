@@ -13,15 +13,16 @@ from types import MappingProxyType
 
 import numpy as np
 
+from common.bayes.model import Model
 from common.errors import LocalError
+from common.methods.prior import Prior
 from common.methods.registry import run_of
 from common.methods.subn_plus.joined import fitting_near
 from common.privacy.randomness import RandomSource
 from common.schema import Codes
 from common.study.document import Study
-from common.study.prior import Prior
 from common.study.script import drive
-from common.study.steps import Model, OnePlace, Result, Step
+from common.study.steps import OnePlace, Result, Step
 
 
 def refit_study(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from common.bayes.model import Model
 from common.fitted.compared import compared_sums
 from common.fitted.counts import ModelCount, model_count
 from common.fitted.dependences import Dependences, study_dependences
@@ -15,9 +16,9 @@ from common.fitted.model import DrawnModel
 from common.fitted.refit import refit_study
 from common.methods.criteria import PHASE
 from common.methods.registry import cautions_of, method_of
-from common.methods.subn_plus.descent import SpreadModel
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
+from common.release.manifest import MethodVersion
 from common.release.measured import Measured, Shares, study_noise, study_shares, study_tables
 from common.release.model_file import study_content
 from common.release.prior import PriorRelease
@@ -26,7 +27,7 @@ from common.schema import Codes
 from common.study.accounting import missing_in
 from common.study.document import Study
 from common.study.script import ScriptRun
-from common.study.steps import Model, Step
+from common.study.steps import Step
 from common.study.transcript import Phases, phases_of, without_times
 from common.wording import many
 
@@ -125,7 +126,11 @@ class StudyFit(DrawnModel):
 
     def dependences(self, synthetic: Codes) -> Dependences:
         """Return the network, or the strongest dependences in these rows."""
-        return study_dependences(self.model, self.schema, synthetic)
+        return study_dependences(self.model, self.schema, synthetic, in_bits=self._in_bits)
+
+    @property
+    def _in_bits(self) -> bool:
+        return self.study.encoding == "binary"
 
     @property
     def title(self) -> str:
@@ -150,6 +155,7 @@ class StudyFit(DrawnModel):
             synthetic,
             rows=self.rows,
             promise=self.study.method_promise,
+            in_bits=self._in_bits,
         )
         return forecast.words() if forecast and forecast.below_floor else None
 
@@ -166,7 +172,7 @@ class StudyFit(DrawnModel):
             ("noise", study.noise.value),
             ("aggregation", study.aggregation.value),
             ("colluding parties tolerated", study.effective_colluders),
-            ("attributes as", "bits" if study.encoding == "binary" else "their own domains"),
+            ("attributes as", "bits" if self._in_bits else "their own domains"),
             *((each.name, each.value) for each in method_of(study).decisions(study)),
             *self._frequencies(),
             ("study digest", study.digest.hex()),
@@ -174,8 +180,7 @@ class StudyFit(DrawnModel):
 
     def _frequencies(self) -> list[tuple[str, object]]:
         """Name the attributes whose rare values were drawn by the schema's public frequencies."""
-        public = self.model.public if isinstance(self.model, SpreadModel) else {}
-        names = [self.schema.names[a] for a, own in public.items() if own is not None]
+        names = [self.schema.names[a] for a in self.model.by_public_frequencies]
         return [("rare values drawn by public frequencies of", ", ".join(names))] if names else []
 
     def _missing_lines(self) -> list[tuple[str, object]]:
@@ -197,6 +202,10 @@ class StudyFit(DrawnModel):
                 for number, step in enumerate(self.steps, start=1)
             ]
         return lines
+
+    @property
+    def made_with(self) -> MethodVersion:
+        return MethodVersion(self.study.method, method_of(self.study).version)
 
     @property
     def study_digest(self) -> bytes:

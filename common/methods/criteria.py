@@ -6,19 +6,14 @@ each by at most `UNIT` (`common.privacy.sensitivity.bounded`):
     mean      the sum of the numbers, from 0 at the least possible to UNIT at the greatest; and UNIT
               for each row that has a number, where cells may be empty
     share     UNIT for each row that satisfies the condition
-    distance  UNIT / 2 times the sum of |c - t| over the cells of an owner's own table of two
-              attributes: of the mean over all pairs, of the worst pair, or of the pair that is
-              worse than 9 of 10
 
-Means and shares are those of all owners' rows together. A distance is not linear in the rows, so it
-is each owner's own: the sum is the mean over owners, by their rows. That is never less than the
-distance of all rows together (for "mean" and "all", because distances are convex). It includes
-chance: rows drawn from the model itself are at a distance from it, which is said beside it.
+Means and shares are those of all owners' rows together. A party needs no model to answer: the
+curator, and whoever verifies the release, compares what was measured with `REFERENCE_ROWS` drawn
+from the model.
 
-t is what the model expects of the owner's rows. Every party fits the model to the published sums by
-itself, and compares its rows with `REFERENCE_ROWS` that it draws from the model, all from the same
-stream. The step does not depend on the fit, and the sensitivity holds for any t: a party whose
-machine rounds differently spoils neither the protocol nor the promise.
+Studies of 0.2 could also name a `distance`, of each owner's own tables from the model, for which
+every party fitted the model. Their text is still read, so that a release can be checked; a study
+that names one is refused.
 """
 
 from __future__ import annotations
@@ -28,20 +23,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from fractions import Fraction
-from functools import cache, cached_property, partial
-from itertools import combinations
+from functools import cached_property
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.model import Model
 from common.crypto.framing import frame
 from common.errors import InputError, LocalError
 from common.exchanges.sums import sum_step
 from common.marginals import count
 from common.methods.conditional import ConditionalModel
 from common.privacy import sensitivity
+from common.privacy.laws.discrete_laplace import tail
 from common.privacy.randomness import KeyedRandomSource
 from common.schema import Codes, Schema
 from common.schema.attribute import numbers_of
@@ -51,13 +46,11 @@ from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, TableShape
 from common.study.results import read_cells
 from common.study.script import Fit, Script, added_up
-from common.study.steps import Model, Step
+from common.study.steps import Step
 
 PHASE = "criteria"
 UNIT = 1 << 12
 REFERENCE_ROWS = 1 << 18
-MOST_PAIR_CELLS = 1 << 12  # of a pair whose distance counts: of larger tables chance is most of it
-_MOST = Fraction(9, 10)
 _WRONG = 0.05  # the chance that any verdict of a study is wrong, at most
 
 
@@ -77,8 +70,8 @@ class Verdict:
         measured: of the owners' rows, with noise.
         error: how far noise and drawing may have moved it; 19 times of 20 none of a study's
             criteria is further off.
-        model: that of the model's rows; 0 for a distance, which is the distance from the model.
-        by_chance: of a distance: that of as many rows drawn from the model; None otherwise.
+        model: that of the model's rows.
+        by_chance: nothing; releases of 0.2 have it for distances.
     """
 
     criterion: str
@@ -86,7 +79,7 @@ class Verdict:
     measured: float
     error: float
     model: float
-    by_chance: float | None = None
+    by_chance: None = None
 
     def as_json(self) -> dict[str, object]:
         """Return plain values, to the digits that mean something."""
@@ -124,7 +117,7 @@ class _Mean:
     def cells(self) -> int:
         return 1 if self.known.all() else 2
 
-    def numbers(self, tables: Sequence[Counts], expected: Sequence[Counts]) -> list[int]:
+    def numbers(self, tables: Sequence[Counts]) -> list[int]:
         (own,) = tables
         return [int(own @ self.grid), UNIT * int(own[self.known].sum())][: self.cells]
 
@@ -150,21 +143,14 @@ def _sampling_error(mean: float, rows: int) -> float:
     return 2 * math.sqrt(max(mean * (1 - mean), 0.0) / rows)
 
 
-class _Proportion:
-    """One number from 0 to 1."""
-
-    cells: ClassVar[int] = 1
-
-    def interval(self, found: Sequence[float], error: float) -> tuple[float, float]:
-        return max(found[0] - error, 0.0), min(found[0] + error, 1.0)
-
-
 @dataclass(frozen=True)
-class _Share(_Proportion):
+class _Share:
     """The share of rows that satisfy a condition."""
 
     attributes: Attributes
     holds: NDArray[np.bool_]
+
+    cells: ClassVar[int] = 1
 
     @classmethod
     def of(cls, schema: Schema, condition: str) -> _Share:
@@ -175,71 +161,38 @@ class _Share(_Proportion):
     def sets(self) -> list[Attributes]:
         return [self.attributes]
 
-    def numbers(self, tables: Sequence[Counts], expected: Sequence[Counts]) -> list[int]:
+    def numbers(self, tables: Sequence[Counts]) -> list[int]:
         return [UNIT * int(tables[0][self.holds].sum())]
+
+    def interval(self, found: Sequence[float], error: float) -> tuple[float, float]:
+        return max(found[0] - error, 0.0), min(found[0] + error, 1.0)
 
     def sampling_error(self, exact: Sequence[int], rows: int) -> float:
         return _sampling_error(exact[0] / (UNIT * rows), rows)
 
 
-@dataclass(frozen=True)
-class _Distance(_Proportion):
-    """How far an owner's tables of two attributes are from the model's."""
-
-    pairs: tuple[Attributes, ...]
-    which: str
-
-    @classmethod
-    def of(cls, schema: Schema, which: str) -> _Distance:
-        sizes = schema.sizes
-        every = combinations(range(len(sizes)), 2)
-        pairs = tuple((a, b) for a, b in every if sizes[a] * sizes[b] <= MOST_PAIR_CELLS)
-        if not pairs:
-            raise InputError(
-                f"distance: no two attributes have a table of at most {MOST_PAIR_CELLS:,} cells. "
-                "Name a mean or a share"
-            )
-        return cls(pairs, which)
-
-    @property
-    def sets(self) -> list[Attributes]:
-        return list(self.pairs)
-
-    def numbers(self, tables: Sequence[Counts], expected: Sequence[Counts]) -> list[int]:
-        apart = sorted(
-            int(np.abs(own - wanted).sum()) for own, wanted in zip(tables, expected, strict=True)
-        )
-        match self.which:
-            case "mean":
-                one = sum(apart) // len(apart)
-            case "all":
-                one = apart[-1]
-            case _:
-                one = apart[math.ceil(_MOST * len(apart)) - 1]
-        return [UNIT // 2 * one]
-
-
-Measure: TypeAlias = _Mean | _Share | _Distance
+Measure: TypeAlias = _Mean | _Share
 
 
 def _measure(criterion: Criterion, schema: Schema) -> Measure:
-    if criterion.kind == "mean":
-        return _Mean.of(schema, criterion.about)
-    kind = _Share if criterion.kind == "share" else _Distance
-    return kind.of(schema, criterion.about)
+    match criterion.kind:
+        case "mean":
+            return _Mean.of(schema, criterion.about)
+        case "share":
+            return _Share.of(schema, criterion.about)
+        case "distance":
+            raise InputError(
+                f"criterion {criterion.words!r}: distances are measured by versions up to 0.2 "
+                "only. Name a mean or a share"
+            )
 
 
 @dataclass(frozen=True, eq=False)
 class CriteriaRequest:
-    """The integers of all criteria.
-
-    Attributes:
-        reference: draws rows of the model; called by who answers, and only for distances.
-    """
+    """The integers of all criteria."""
 
     criteria: tuple[Criterion, ...]
     schema: Schema
-    reference: Callable[[], Codes]
 
     tables: ClassVar[Sequence[TableShape]] = ()
     shown: ClassVar[Sequence[TableShape]] = ()
@@ -261,40 +214,25 @@ class CriteriaRequest:
         return frame(("criteria", UNIT, *(frame(map(str, own)) for own in plain)))
 
     def limit(self, rows: int) -> int:
-        """Return the largest integer.
-
-        Rows are at UNIT at most. The nearest integers to a table of expected counts add up to no
-        more than twice the rows, so a distance is at most UNIT / 2 times three times the rows.
-        """
+        """Return a bound of the integers: twice what they reach, as in plans of 0.2."""
         return 2 * UNIT * rows
 
     def answer(self, data: PartyRows) -> Counts:
-        found = []
-        for own in self.measures:
-            wanted = isinstance(own, _Distance)
-            expected = expected_of(self.reference(), own.sets, data.rows) if wanted else ()
-            found += own.numbers(data.count(own.sets), expected)
+        found = [number for own in self.measures for number in own.numbers(data.count(own.sets))]
         return np.array(found, dtype=np.int64)
-
-
-def expected_of(reference: Codes, sets: Sequence[Attributes], rows: int) -> list[Counts]:
-    """Return what the model expects of so many rows, rounded to integers."""
-    drawn = reference.rows
-    return [(2 * table * rows + drawn) // (2 * drawn) for table in count(reference, sets)]
 
 
 def with_criteria(script: Callable[[Study], Script[Fit]], study: Study) -> Script[Fit]:
     """Run the steps of a method, and the sum of the criteria after them."""
     for criterion in study.criteria:
         _measure(criterion, study.schema)  # refuses what cannot be measured, before the first step
-    fit = cache((yield from script(study)))
-    yield from added_up(_step(study, fit))
+    fit = yield from script(study)
+    yield from added_up(_step(study))
     return fit
 
 
-def _step(study: Study, fit: Fit) -> Step:
-    reference = cache(partial(_drawn, study, fit, b"reference", REFERENCE_ROWS))
-    request = CriteriaRequest(study.criteria, study.schema, reference)
+def _step(study: Study) -> Step:
+    request = CriteriaRequest(study.criteria, study.schema)
     moved = sensitivity.bounded(request.cells, most=UNIT)
     return sum_step(
         name=PHASE,
@@ -306,11 +244,11 @@ def _step(study: Study, fit: Fit) -> Step:
     )
 
 
-def _drawn(study: Study, fit: Fit, what: bytes, rows: int) -> Codes:
-    """Draw rows of the model, equal for every party and every reader of the release."""
-    key = hashlib.sha256(b"parley criteria 1 " + what + study.digest).digest()
+def _reference(study: Study, model: Model) -> Codes:
+    """Draw rows of the model, equal for every reader of the release."""
+    key = hashlib.sha256(b"parley criteria 1 reference" + study.digest).digest()
     source = KeyedRandomSource(key, private=False)
-    return ConditionalModel(fit(), study.schema.possible).sample(rows, source)
+    return ConditionalModel(model, study.schema.possible).sample(REFERENCE_ROWS, source)
 
 
 def verdicts(
@@ -325,52 +263,30 @@ def verdicts(
     rows = [study.rows_of[name] for name in step.parties]
     found = read_cells(results[-1], step.cells) / (UNIT * sum(rows))
     error = noise_bound(study, step) / (UNIT * sum(rows))
-    reference = _drawn(study, lambda: model, b"reference", REFERENCE_ROWS)
+    reference = _reference(study, model)
     judged, start = [], 0
     for criterion, own in zip(study.criteria, step.request.measures, strict=True):
         low, high = own.interval(found[start : start + own.cells].tolist(), error)
         start += own.cells
-        if isinstance(own, _Distance):
-            chance = _by_chance(study, model, own, reference, rows)
-            judged.append(_judged(criterion, low, high, 0.0, chance))
-        else:
-            drawn, off = _of_model(own, reference)
-            judged.append(_judged(criterion, low - off, high + off, drawn))
+        drawn, off = _of_model(own, reference)
+        judged.append(_judged(criterion, low - off, high + off, drawn))
     return [each.as_json() for each in judged]
 
 
 def noise_bound(study: Study, step: Step) -> float:
-    """Return what the noise in none of the integers passes, 19 times of 20.
-
-    The tails of Laplace noise are longer than those of any sum of shares or of Skellam noise.
-    """
+    """Return the bound that no integer's noise exceeds, with a probability of 95 %."""
     deviation = math.sqrt(step.noise_law.variance(study.noise_shares(len(step.parties))))
-    return deviation * math.log(step.cells / _WRONG) / math.sqrt(2)
-
-
-def _by_chance(
-    study: Study, model: Model, own: _Distance, reference: Codes, rows: Sequence[int]
-) -> float:
-    """Return the distance of owners whose rows are drawn from the model."""
-    total = 0.0
-    for number, each in enumerate(rows):
-        some = min(each, REFERENCE_ROWS)  # of more rows chance moves hardly any
-        drawn = _drawn(study, lambda: model, b"owner %d" % number, some)
-        (apart,) = own.numbers(count(drawn, own.sets), expected_of(reference, own.sets, some))
-        total += apart / (UNIT * some) * each
-    return total / sum(rows)
+    return tail(deviation, draws=step.cells, chance=_WRONG)
 
 
 def _of_model(own: _Mean | _Share, reference: Codes) -> tuple[float, float]:
     """Return the model's mean or share, by the reference rows, and how far it may be off."""
-    exact = own.numbers(count(reference, own.sets), ())
+    exact = own.numbers(count(reference, own.sets))
     model, _ = own.interval([number / (UNIT * reference.rows) for number in exact], 0.0)
     return model, own.sampling_error(exact, reference.rows)
 
 
-def _judged(
-    criterion: Criterion, low: float, high: float, model: float, chance: float | None = None
-) -> Verdict:
+def _judged(criterion: Criterion, low: float, high: float, model: float) -> Verdict:
     """Judge what was measured to be between two numbers, against the model's."""
 
     def over(value: float) -> float:
@@ -381,4 +297,4 @@ def _judged(
     values = [over(at) for at in (low, high, 0.0, model) if low <= at <= high]
     outcome = Outcome.NOT_MET if min(values) > 0 else Outcome.UNDECIDED
     outcome = Outcome.MET if max(values) <= 0 else outcome
-    return Verdict(criterion.words, outcome, (low + high) / 2, (high - low) / 2, model, chance)
+    return Verdict(criterion.words, outcome, (low + high) / 2, (high - low) / 2, model)

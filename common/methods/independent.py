@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from math import prod
@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from common.bayes.domain import Domain
+from common.bayes.form import NetworkForm
+from common.bayes.model import Model
 from common.bayes.network import Network, needed_families
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions, make_plan
 from common.bayes.privbayes.decisions import Plan as PrivBayesPlan
@@ -144,7 +146,7 @@ class ModelChoice:
 
 
 @dataclass(frozen=True, eq=False)
-class StackedModels:
+class StackedModels(Model):
     """The parties' models; rows are drawn from each in proportion to the rows behind it."""
 
     models: tuple[PrivBayesModel, ...]
@@ -158,10 +160,18 @@ class StackedModels:
         ]
         return concatenate(parts).take(np.argsort(uniforms(rows, source)))
 
+    def form(self) -> list[NetworkForm]:
+        """Return every party's network, with the rows behind it."""
+        return [
+            replace(form, rows=float(model.plan.rows))
+            for model in self.models
+            for form in model.form()
+        ]
+
     def as_json(self) -> dict[str, object]:
         return {
             "format": "parley stacked models 1",
-            "models": [model.to_json() for model in self.models],
+            "models": [model.as_json() for model in self.models],
         }
 
 

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.domain import Domain
+from common.bayes.form import NetworkForm, of_attributes, of_bits
+from common.bayes.model import Model
 from common.bayes.network import (
     Conditional,
     Family,
@@ -23,6 +25,7 @@ from common.bayes.network import (
     needed_families,
 )
 from common.bayes.sampling import Sampler
+from common.bayes.weighting import WeightedNetwork
 from common.exchanges.sums import sum_step
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
@@ -90,7 +93,7 @@ Structure = tuple[tuple[int, ...], ...]  # the parents of each attribute
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkModel:
+class NetworkModel(Model):
     """A network and the noisy tables its conditionals are computed from.
 
     Attributes:
@@ -119,6 +122,17 @@ class NetworkModel:
         if not self.variables.in_bits:
             return self.sampler.sample(rows, source)
         return self.sampler.sample_from_bits(rows, source, self.variables.attribute_sizes)
+
+    @property
+    def arrows(self) -> Network:
+        """The network."""
+        return self.network
+
+    def form(self) -> tuple[NetworkForm, ...]:
+        """Return the network; attributes that were counted in bits are read from these."""
+        net = WeightedNetwork(self.network, self.domain, self.conditionals)
+        sizes = self.variables.attribute_sizes
+        return (of_bits(net, sizes) if self.variables.in_bits else of_attributes(net, sizes),)
 
     def as_json(self) -> dict[str, object]:
         return {

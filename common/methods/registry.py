@@ -19,11 +19,11 @@ import common.methods
 from common.errors import InputError
 from common.exchanges.setup import with_hybrid_masks
 from common.methods.criteria import with_criteria
+from common.methods.prior import Prior, check_prior, near_prior
 from common.schema import Schema
 from common.study.document import Study
 from common.study.members import Member
 from common.study.method import Method
-from common.study.prior import Prior
 from common.study.script import ScriptRun
 
 _HERE = "registry"
@@ -86,11 +86,15 @@ def run_of(study: Study, prior: Prior | None = None) -> ScriptRun:
             f"rows_per_person: {method.name} also chooses by mechanisms that protect a single row. "
             f"Use one of the methods {able}"
         )
-    if not study.criteria:
-        return method.run(study, prior)
-    if not method.sums:
+    check_prior(method, study, prior)
+    script = method.script
+    if study.criteria and not method.sums:
         raise InputError(
             f"criterion: {method.name} adds nothing up. Leave the criteria out, or use another "
             "method"
         )
-    return replace(method, script=partial(with_criteria, method.script)).run(study, prior)
+    if study.criteria:
+        script = partial(with_criteria, script)
+    if prior is not None:
+        script = partial(near_prior, script, prior)
+    return replace(method, script=script).run(study)

@@ -6,9 +6,10 @@ of it buys. A method asks for nothing else:
     budget = study.promise.budget
     law = study.promise.law(budget / 2, sensitivity.histograms(8))
 
-Pure epsilon is paid in epsilon and buys discrete Laplace noise, calibrated to the L1 sensitivity.
-(epsilon, delta) is paid in rho (`common.privacy.spending`) and buys Skellam noise, calibrated
-to the L2 sensitivity, which is less for many tables: it grows with the root of their number.
+Pure epsilon is paid in epsilon, (epsilon, delta) in rho (`common.privacy.spending`). A currency
+buys the law of least variance among those that are paid in it (`common.privacy.laws`): epsilon
+discrete Laplace noise, calibrated to the L1 sensitivity; rho Skellam noise, calibrated to the L2
+sensitivity, which is less for many tables: it grows with the root of their number.
 """
 
 from __future__ import annotations
@@ -16,9 +17,41 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from common.privacy.noise_law import DiscreteLaplace, NoiseLaw, Skellam
+from common.privacy.noise_law import NoiseLaw, laws_paid_in
 from common.privacy.sensitivity import Sensitivity
 from common.privacy.spending import epsilon_of, rho_of
+
+
+class _Epsilon:
+    """Costs in epsilon, which add up."""
+
+    name = "epsilon"
+
+    def bought(self, promise: Promise) -> Fraction:
+        return promise.epsilon
+
+    def delivered(self, spent: Fraction, rows: int, promise: Promise) -> Fraction:
+        """Return the epsilon: rows are replaced one after the other, and each pays."""
+        return rows * spent
+
+
+class _Rho:
+    """Costs in rho, which add up; what they amount to depends on delta."""
+
+    name = "rho"
+
+    def bought(self, promise: Promise) -> Fraction:
+        return rho_of(promise.epsilon, promise.delta)
+
+    def delivered(self, spent: Fraction, rows: int, promise: Promise) -> Fraction:
+        """Return the epsilon at delta.
+
+        The sensitivities of k rows are k times as large in either norm, and the cost of a law that
+        is paid in rho grows by at most the square of that factor.
+        """
+        bound = epsilon_of(rows * rows * spent, promise.delta)
+        affordable = rows * rows * spent <= self.bought(promise)
+        return min(bound, promise.epsilon) if affordable else bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +68,17 @@ class Promise:
     left: Fraction | None = None
 
     @property
+    def _paid_in(self) -> _Epsilon | _Rho:
+        return _Rho() if self.delta else _Epsilon()
+
+    @property
     def currency(self) -> str:
         """The currency in which steps are paid."""
-        return "rho" if self.delta else "epsilon"
+        return self._paid_in.name
 
     @property
     def budget(self) -> Fraction:
-        return self._bought if self.left is None else self.left
-
-    @property
-    def _bought(self) -> Fraction:
-        return rho_of(self.epsilon, self.delta) if self.delta else self.epsilon
+        return self._paid_in.bought(self) if self.left is None else self.left
 
     @property
     def protected_rows(self) -> int:
@@ -58,17 +91,9 @@ class Promise:
         The sensitivity is that of one row; noise is calibrated to all protected rows together.
         """
         moved = sensitivity.of_rows(self.protected_rows)
-        law = Skellam if self.delta else DiscreteLaplace
-        return law.costing(cost, sensitivity=moved)
+        laws = [kind.costing(cost, sensitivity=moved) for kind in laws_paid_in(self.currency)]
+        return min(laws, key=lambda law: law.nominal_variance)
 
     def delivered(self, spent: Fraction, rows: int = 1) -> Fraction:
-        """Return the epsilon, at delta, that `spent` amounts to for `rows` times as many rows.
-
-        Under pure epsilon rows are replaced one after the other, and each pays. With a delta the
-        sensitivities are k times as large in either norm, and the cost of Skellam noise grows by at
-        most the square of that factor.
-        """
-        if not self.delta:
-            return rows * spent
-        bound = epsilon_of(rows * rows * spent, self.delta)
-        return min(bound, self.epsilon) if rows * rows * spent <= self._bought else bound
+        """Return the epsilon, at delta, that `spent` amounts to for `rows` times as many rows."""
+        return self._paid_in.delivered(spent, rows, self)

@@ -24,7 +24,17 @@ from common.privacy.statement import versions
 from common.release import folder as release
 from common.release.contents import Contents, FolderContents, data_names, open_release, read_text
 from common.release.integrity import check_bytes, name_problems, require_none
-from common.release.manifest import FOLDER, MANIFEST, Manifest, Signature, Signer, sha256_of
+from common.release.manifest import (
+    FOLDER,
+    MANIFEST,
+    PAGES,
+    Manifest,
+    MethodVersion,
+    Signature,
+    Signer,
+    pages_bytes,
+    sha256_of,
+)
 from common.schema.toml import parse_toml
 from common.wording import Reporter, silent
 
@@ -36,18 +46,29 @@ _MOST_FOLDER = 60
 _UNNAMED = "release"
 
 
-def finish(folder: Path, *, study: bytes | None, date: str, signer: Signer | None) -> None:
-    """List every file of a folder that holds a release and nothing else; sign the list."""
+def finish(
+    folder: Path,
+    *,
+    study: bytes | None,
+    method: MethodVersion,
+    date: str,
+    signer: Signer | None,
+) -> None:
+    """List every file of a folder that holds a release and nothing else; sign the lists."""
     contents = FolderContents(folder)
-    files = {}
+    entries = {}
     for name in data_names(contents):
         with contents.open(name) as stream:
-            files[name] = sha256_of(stream)
+            entries[name] = sha256_of(stream)
+    pages = pages_bytes({name: entries.pop(name) for name in release.PAGE_NAMES & entries.keys()})
     digest = None if study is None else study.hex()
-    manifest = Manifest(files=files, study=digest, date=date, versions=versions()).to_bytes()
+    manifest = Manifest(
+        files=entries, study=digest, date=date, versions=versions(), method=method
+    ).to_bytes()
     (folder / MANIFEST).write_bytes(manifest)
+    (folder / PAGES).write_bytes(pages)
     if signer is not None:
-        add_signature(folder, signer.sign(manifest))
+        add_signature(folder, signer.sign(manifest, pages))
 
 
 def bundle(folder: Path, *, target: Path, tell: Reporter = silent) -> None:
@@ -56,7 +77,7 @@ def bundle(folder: Path, *, target: Path, tell: Reporter = silent) -> None:
         raise InputError(f"{folder}: not a folder. Name the release folder")
     contents = FolderContents(folder)
     checked = check_bytes(contents, tell=tell)
-    require_none(str(folder), [*checked.problems, *name_problems(checked.manifest)])
+    require_none(str(folder), [*checked.problems, *name_problems(checked)])
     tell(0.5, "writing the .zip")
     _write(contents, target, {})
 
@@ -75,7 +96,7 @@ def add_signature(path: Path, signature: Signature) -> None:
 
 
 def _write(contents: Contents, target: Path, added: dict[str, bytes]) -> None:
-    with release.new_file(target) as scratch, scratch.open("wb") as stream:
+    with atomic.whole_file(target) as scratch, scratch.open("wb") as stream:
         stream.writelines(zip_pieces(contents, added=added))
 
 

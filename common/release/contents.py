@@ -24,12 +24,13 @@ from common.release.manifest import (
     MANIFEST,
     MOST_FILES,
     MOST_SIGNATURES,
+    PAGES,
     is_plain_name,
     strict_json,
 )
 
 _MOST_TEXT = 64 << 20
-_MOST_ENTRIES = MOST_FILES + MOST_SIGNATURES + 3
+_MOST_ENTRIES = MOST_FILES + MOST_SIGNATURES + 4
 _MOST_RATIO = 200  # of an honest table; deflate itself goes to 1032
 _HARMLESS_BYTES = 64 << 20  # below, no ratio is a danger
 _LOCAL_HEADER_BYTES = 30
@@ -259,7 +260,9 @@ def _end_of(file: BinaryIO, entry: zipfile.ZipInfo, start: int) -> int:
 
 
 def data_names(contents: Contents) -> list[str]:
-    """Return the files that the manifest lists: all but itself and the signatures."""
+    """Return the files that are listed: all but the lists themselves and the signatures."""
     return [
-        name for name in contents.sizes() if name != MANIFEST and not name.startswith(f"{FOLDER}/")
+        name
+        for name in contents.sizes()
+        if name not in (MANIFEST, PAGES) and not name.startswith(f"{FOLDER}/")
     ]

@@ -6,12 +6,12 @@ functions that a party's node uses, and compared. A release of a single owner ha
 the statement's own sum is checked. The pages are not looked at: what report.html says of the other
 files is its maker's word.
 
-A release that an earlier version of parley made, from 0.2 on, is derived as well. Its words and its
-layout may be other ones (`blame_form`): a remark names those files. If the numbers do not follow,
-this version derives other steps, or the release was changed: it is not called verified, because its
-manifest must not be able to switch off what would refuse it. Nor is one that a later version made.
-In every case the epsilon of the study is compared with the statement, and the statement's steps
-with its sum.
+What follows from the sums is a matter of the method, which has a version of its own. Where this
+program has that version, everything must follow, whichever version of parley made the release;
+only words and layout may be those of another version (`blame_form`), and a remark names their
+files. Where it does not, this one thing is not derived again, and that is said. Everything else
+holds in every version: the study's epsilon is compared with the statement, the statement's steps
+with their sum, and their number with that of the published results.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 from common.crypto.identities.identity import PublicIdentity
 from common.errors import InputError, ParleyError
 from common.methods.criteria import verdicts
-from common.methods.registry import method_of
+from common.methods.registry import method_of, methods, run_of
 from common.privacy.statement import ROWS_NOT_AGREED, SEEDED, minor_version, versions
 from common.release import folder as release
 from common.release import range_file
@@ -36,7 +36,14 @@ from common.release.contents import Contents, FileError, read_json, read_text, r
 from common.release.folder import RESULTS, read_results, read_schema, read_study
 from common.release.integrity import Checked, Kind, Problem
 from common.release.linked_tables import read_linked, table_names
-from common.release.manifest import Manifest, SignerRole, json_text, sha256_of
+from common.release.manifest import (
+    MANIFEST,
+    Manifest,
+    MethodVersion,
+    SignerRole,
+    json_text,
+    sha256_of,
+)
 from common.release.model_file import (
     model_document,
     privbayes_content,
@@ -45,7 +52,7 @@ from common.release.model_file import (
     read_ranges,
     study_content,
 )
-from common.release.prior import bundled_prior
+from common.release.prior import PriorRelease, bundled_prior
 from common.release.replay import replay
 from common.release.stated import (
     adds_up,
@@ -64,7 +71,7 @@ from common.study.transcript import SETTING_UP, phases_of, transcript_of, withou
 from common.wavelet import NoisyMatrix
 from common.wording import Reporter, many, silent
 
-_FIRST = (0, 2)  # later versions read releases of every version from here on
+_FIRST_VERSION = 1  # of every method in parley 0.2, whose manifests name none
 _MOST_TRANSCRIPT = 64 << 20
 # PrivBayes has at most 0.7 epsilon / 8 numbers a row, of 30 bytes: this is 400 million rows at
 # epsilon 1. Less would refuse an honest release; parsed, it takes three to ten times as much.
@@ -87,9 +94,9 @@ class Consistency:
     derived: bool = False  # whether statement and model follow from the study and the results
     problems: list[Problem] = field(default_factory=list)  # files that contradict another file
     not_checked: list[str] = field(default_factory=list)  # what could not be looked at, and why
-    made_by: str | None = None  # the other version of parley that made it, if that is the reason
-    other_forms: list[str] = field(default_factory=list)  # what an earlier version wrote otherwise
-    is_earlier: bool = False  # whether an earlier version of parley made it
+    not_derived: str = ""  # why it was not derived again whether the model follows from the sums
+    made_by: str | None = None  # the version of parley that made it, if it is another one
+    other_forms: list[str] = field(default_factory=list)  # what that version wrote otherwise
 
     @property
     def owners(self) -> tuple[Standing, ...]:
@@ -105,23 +112,16 @@ class Consistency:
         self.problems.append(Problem(file, Kind.INCONSISTENT, why))
 
     def blame_form(self, file: str, *, why: str) -> None:
-        """Record words or a layout that differ, which those of an earlier version may."""
-        if self.is_earlier:
+        """Record words or a layout that differ, which those of another version may."""
+        if self.made_by is not None:
             self.other_forms.append(file)
         else:
             self.blame(file, why=why)
 
 
-def other_version(manifest: Manifest) -> str | None:
-    """Return the version of parley that made a release, if it is not the running version."""
-    made_by = str(manifest.versions.get("parley"))
-    return None if made_by == versions()["parley"] else made_by
-
-
-def is_earlier(version: str) -> bool:
-    """Return whether releases of a version can be derived here: from 0.2 to the running version."""
-    made_by, running = minor_version(version), minor_version(versions()["parley"])
-    return made_by is not None and running is not None and _FIRST <= made_by <= running
+def method_of_release(manifest: Manifest, study: Study) -> MethodVersion:
+    """Return which version of which method made the model of a study."""
+    return manifest.method or MethodVersion(study.method, _FIRST_VERSION)
 
 
 def check_consistency(
@@ -154,6 +154,8 @@ class _Comparison:
         self._signatures = checked.signatures
         self._found = found
         self._schema = read_schema(contents)
+        made_by = str(checked.manifest.versions.get("parley"))
+        found.made_by = None if made_by == versions()["parley"] else made_by
 
     def run(self, tell: Reporter) -> None:
         """Compare every file; tell how far the work is."""
@@ -168,13 +170,14 @@ class _Comparison:
             words = f"has {many(rows, 'row')}, which is not what {release.STUDY} says"
             found.blame(name, why=words)
         tell(0.5, "deriving the steps of the study again")
-        made_by = other_version(self._manifest)
-        if made_by is None:
-            self._derive()
-        elif not is_earlier(made_by):
-            self._leave_underived(made_by)
+        if found.privacy.get("versions") != dict(self._manifest.versions):
+            found.blame(release.STATEMENT, why="names other versions than the manifest")
+        if read_text(self._contents, release.SCHEMA) != self._schema.to_toml():
+            found.blame_form(release.SCHEMA, why="is not written as parley writes a schema")
+        if found.study is None:
+            self._single_owner()
         else:
-            self._try_to_derive(made_by)
+            self._of_study(found.study)
 
     def _count_rows(self, name: str) -> int:
         """Read the table, and that of events where the schema has them; return its rows."""
@@ -186,40 +189,6 @@ class _Comparison:
         if schema.events is None:
             return count_rows(self._contents, name, schema)
         return read_linked(self._contents, schema).rows
-
-    def _derive(self) -> None:
-        """Compare the statement and the model with what the other files imply."""
-        study = self._found.study
-        if read_text(self._contents, release.SCHEMA) != self._schema.to_toml():
-            self._found.blame_form(release.SCHEMA, why="is not written as parley writes a schema")
-        if study is None:
-            self._single_owner()
-        else:
-            self._of_study(study)
-
-    def _try_to_derive(self, made_by: str) -> None:
-        """Derive a release of an earlier version; a difference may be a forger's or ours."""
-        found = self._found
-        known, found.is_earlier = len(found.problems), True
-        try:
-            if found.privacy.get("versions") != dict(self._manifest.versions):
-                found.blame(release.STATEMENT, why="names other versions than the manifest")
-            self._derive()
-        except ParleyError as error:
-            found.blame("the release", why=str(error))
-        differences = [str(each) for each in found.problems[known:]]
-        if differences:
-            del found.problems[known:]
-            found.derived = False
-            self._leave_underived(made_by, *differences)
-
-    def _leave_underived(self, made_by: str, *differences: str) -> None:
-        self._found.made_by = made_by
-        aside = f" ({'; '.join(differences)})" if differences else ""
-        self._found.not_checked.append(
-            "whether statement, model and report follow from the other files: the release was made "
-            f"by parley {made_by}, this is {versions()['parley']}{aside}"
-        )
 
     def _check_study(self) -> None:
         found, digest = self._found, self._manifest.study
@@ -234,6 +203,8 @@ class _Comparison:
                 found.blame(release.STUDY, why="its digest is not the manifest's")
             if study.schema.digest() != self._schema.digest():
                 found.blame(release.SCHEMA, why=f"is not the schema of {release.STUDY}")
+            if method_of_release(self._manifest, study).name != study.method:
+                found.blame(MANIFEST, why=f"names another method than {release.STUDY}")
         for each in self._signatures:
             if each.role is SignerRole.PARTY and roster.get(each.name) != each.identity:
                 words = f"the study pins no such identity for a party {each.name!r}"
@@ -295,12 +266,39 @@ class _Comparison:
                     raise self._contents.error(release.RANGES, why=words)
 
     def _of_study(self, study: Study) -> None:
-        """Derive statement, model and transcript, and compare them with what is there."""
+        """Compare the files of a study with what it and its results imply."""
         found = self._found
         if read_text(self._contents, release.STUDY) != study.to_toml():
             found.blame_form(release.STUDY, why="is not written as parley writes a study")
         found.results = read_results(self._contents)
+        if len(found.results) != len(found.privacy.get("steps", ())):
+            found.blame(RESULTS, why=f"has another number of results than {release.STATEMENT}")
         prior = bundled_prior(self._contents, study)
+        reason = self._reason_not_to_derive(study, prior)
+        if reason:
+            found.not_derived = f"whether the model follows from the sums: {reason}"
+            self._check_model(read_json(self._contents, release.MODEL, most=_MOST_MODEL))
+        else:
+            self._derive(study, prior)
+
+    def _reason_not_to_derive(self, study: Study, prior: PriorRelease | None) -> str:
+        """Say why this version does not lead from the results to the model; empty if it does."""
+        made_with = method_of_release(self._manifest, study)
+        here, running = methods().get(study.method), versions()["parley"]
+        if here is None:
+            return f"{made_with} made it, and parley {running} does not have that method"
+        if here.version != made_with.version:
+            return f"{made_with} made it, and parley {running} has version {here.version}"
+        if self._found.made_by is not None:  # whose studies this version may refuse to run
+            try:
+                (run_of(study) if prior is None else prior.begin(study)).step()
+            except InputError as error:
+                return f"parley {running} does not run the study ({error})"
+        return ""
+
+    def _derive(self, study: Study, prior: PriorRelease | None) -> None:
+        """Derive statement, model and transcript, and compare them with what is there."""
+        found = self._found
         try:
             gone = stated_missing(found.privacy, study)
             run = replay(study, found.results, gone, prior)
@@ -334,10 +332,18 @@ class _Comparison:
         if not differing:
             return
         words = f"is not what {release.STUDY} and {RESULTS} imply: {', '.join(differing)}"
-        if all(key in _WORDS or key not in stated for key in differing):
+        unknown = stated.keys() - expected.keys() if self._is_later else set()
+        if all(key in _WORDS or key not in stated or key in unknown for key in differing):
             self._found.blame_form(release.STATEMENT, why=words)
         else:
             self._found.blame(release.STATEMENT, why=words)
+
+    @property
+    def _is_later(self) -> bool:
+        """Whether a later version of parley made it: its statement may say more."""
+        made_by = minor_version(self._found.made_by or "")
+        running = minor_version(versions()["parley"])
+        return made_by is not None and running is not None and made_by > running
 
     def _check_transcript(self, study: Study, steps: Sequence[Step]) -> None:
         """Refuse a transcript that has anything but counts of bytes."""

@@ -1,7 +1,8 @@
 """The release folder: the names of its files, and how it is written, whole or not at all.
 
-Everything is written into a hidden sibling of the folder, flushed to disk and then renamed, so a
-full disk or Ctrl-C leaves what was there before. A folder that is not a release is never replaced.
+Everything is written into a hidden sibling of the folder, flushed to disk and then renamed
+(`common.files`), so a full disk or Ctrl-C leaves what was there before. A folder that is not a
+release is never replaced.
 
 results.bin has what was published during a study, step after step. Every party received all of it,
 and it carries the noise that the privacy statement counts. With the study it determines the steps,
@@ -13,17 +14,14 @@ largest needs; for a choice the published payload.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.errors import InputError, PolicyError
-from common.files import flush
+from common.files import replace, replaced_folder
 from common.release.contents import Contents, read_text
 from common.release.manifest import json_text, strict_json
 from common.schema.schema import Schema
@@ -47,8 +45,9 @@ FORMATS = ("csv", "parquet")
 TABLE = "synthetic"
 TABLES = tuple(f"{TABLE}.{ending}" for ending in FORMATS)  # a release has one of them
 _EVENTS = re.compile(rf"{TABLE}-[a-z][a-z0-9_-]*\.({'|'.join(FORMATS)})")
-_ALWAYS = frozenset({STATEMENT, MODEL, SCHEMA, REPORT, USAGE})
-_OF_A_STUDY = frozenset({STUDY, RESULTS, TRANSCRIPT, NETWORK})
+PAGE_NAMES = frozenset({REPORT, USAGE, NETWORK})  # the pages for people: their maker's own word
+_ALWAYS = frozenset({STATEMENT, MODEL, SCHEMA})
+_OF_A_STUDY = frozenset({STUDY, RESULTS, TRANSCRIPT})
 _RESULTS_HEAD = b"parley results 2\n"
 _LENGTH_BYTES = 8
 _MOST_RESULTS = 1 << 30
@@ -58,46 +57,8 @@ _MOST_RESULTS = 1 << 30
 def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """Yield a scratch folder that becomes `target` if the block ends well, and else vanishes."""
     check_target(target, overwrite=overwrite)
-    with _os_errors_of(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        try:
-            yield scratch
-            for file in scratch.rglob("*"):
-                if file.is_file():
-                    flush(file)
-            scratch.chmod(0o755)
-            _put_in_place(scratch, target)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-
-
-@contextmanager
-def _os_errors_of(target: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"cannot write {target}: {error.strerror or error}. Nothing was left behind"
-        ) from error
-
-
-def _put_in_place(scratch: Path, target: Path) -> None:
-    """Rename twice, so that an older folder is deleted only once its successor is in place."""
-    if target.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-        try:
-            target.rename(old / target.name)
-            try:
-                scratch.rename(target)
-            except OSError:
-                (old / target.name).rename(target)
-                raise
-        finally:
-            shutil.rmtree(old, ignore_errors=True)
-    else:
-        scratch.rename(target)
-    flush(target.parent)
+    with replaced_folder(target) as scratch:
+        yield scratch
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
@@ -145,26 +106,9 @@ def check_private(target: Path) -> None:
             )
 
 
-@contextmanager
-def new_file(target: Path) -> Iterator[Path]:
-    """Yield a file of that suffix that becomes `target` if the block ends well, else vanishes."""
-    with _os_errors_of(target):
-        handle, name = tempfile.mkstemp(target.suffix, f".{target.name}.", target.parent)
-        os.close(handle)
-        scratch = Path(name)
-        try:
-            yield scratch
-            flush(scratch)
-            scratch.chmod(0o644)
-            scratch.replace(target)
-        finally:
-            scratch.unlink(missing_ok=True)
-
-
 def write_file(target: Path, text: str) -> None:
     """Write a text file, replaced in one step or not at all."""
-    with new_file(target) as scratch:
-        scratch.write_text(text, encoding="utf-8")
+    replace(target, text.encode())
 
 
 def write_json(path: Path, value: object) -> None:
@@ -192,14 +136,19 @@ def event_tables(listed: Collection[str]) -> frozenset[str]:
 
 
 def files_besides_the_table(listed: Collection[str], *, study: bool) -> frozenset[str]:
-    """Return the files that a release has besides its table: neither more nor fewer.
+    """Return the files that a release has besides its table and its pages: neither more nor fewer.
 
     Range counts, a prior or a table of events among those `listed` in the manifest say of which
     kind the release is.
     """
     if study:
         return _ALWAYS | _OF_A_STUDY | ({PRIOR} & set(listed)) | event_tables(listed)
-    return _ALWAYS | {RANGES if RANGES in listed else NETWORK}
+    return _ALWAYS | ({RANGES} & set(listed))
+
+
+def pages_of_kind(listed: Collection[str]) -> frozenset[str]:
+    """Return the pages of a release with these files: range counts have no network."""
+    return PAGE_NAMES - ({NETWORK} if RANGES in listed else set())
 
 
 def write_table(folder: Path, table: pd.DataFrame, file_format: str, *, stem: str = TABLE) -> Path:

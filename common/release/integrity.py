@@ -1,4 +1,4 @@
-"""Are the files of a release what its manifest says, and is the manifest what its signers signed?
+"""Are the files of a release what its lists say, and are the lists what its signers signed?
 
 Whether the files agree with each other is asked elsewhere (`common.release.derive`).
 """
@@ -6,9 +6,10 @@ Whether the files agree with each other is asked elsewhere (`common.release.deri
 from __future__ import annotations
 
 import enum
+import hashlib
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from common.errors import InputError
@@ -18,10 +19,12 @@ from common.release.manifest import (
     FOLDER,
     MANIFEST,
     MOST_JSON_BYTES,
+    PAGES,
     FileEntry,
     Manifest,
     Signature,
     SignerRole,
+    read_pages,
     sha256_of,
 )
 from common.wording import Reporter, silent
@@ -63,13 +66,24 @@ class Checked:
 
     manifest: Manifest  # what should be there
     manifest_bytes: bytes  # what was signed
+    pages: Mapping[str, FileEntry]  # the pages for people, which the manifest does not list
     signatures: tuple[Signature, ...]  # those that are right, the maker's first
-    # empty if every file is what the manifest says, and every signature right
+    # empty if every file is what the two lists say, and every signature right
     problems: tuple[Problem, ...]
+
+    @property
+    def files(self) -> dict[str, FileEntry]:
+        """Every file that is listed."""
+        return {**self.manifest.files, **self.pages}
+
+    @property
+    def maker(self) -> Signature | None:
+        """The signature of the curator or of the single owner, if there is one."""
+        return next((s for s in self.signatures if s.role is not SignerRole.PARTY), None)
 
 
 def check_bytes(contents: Contents, *, tell: Reporter = silent) -> Checked:
-    """Compare every file with the manifest, and the manifest with every signature.
+    """Compare every file with the manifest or pages.json, and these with every signature.
 
     Files are read once, in pieces, so a table of any size will do.
 
@@ -79,27 +93,59 @@ def check_bytes(contents: Contents, *, tell: Reporter = silent) -> Checked:
     data = read_whole(contents, MANIFEST, most=MOST_JSON_BYTES)
     manifest = Manifest.from_bytes(data)
     signatures, problems = _signatures(contents, data)
-    present = set(data_names(contents))
+    pages, of_pages = _pages(contents, manifest, signatures)
+    files, present = {**manifest.files, **pages}, set(data_names(contents))
+    problems += of_pages
     problems += [
-        Problem(name, Kind.MISSING, "is in the manifest, but missing")
-        for name in sorted(manifest.files.keys() - present)
+        Problem(name, Kind.MISSING, "is listed, but missing")
+        for name in sorted(files.keys() - present)
     ]
     problems += [
-        Problem(name, Kind.EXTRA, "is extra: the manifest does not have it")
-        for name in sorted(present - manifest.files.keys())
+        Problem(name, Kind.EXTRA, "is extra: no list of the release has it")
+        for name in sorted(present - files.keys())
     ]
-    total = sum(entry.size for entry in manifest.files.values()) or 1
+    total = sum(entry.size for entry in files.values()) or 1
     done = 0
-    for name in sorted(present & manifest.files.keys()):
+    for name in sorted(present & files.keys()):
         tell(done / total, f"reading {name}")
-        problems += _compare(contents, name, manifest.files[name])
-        done += manifest.files[name].size
+        problems += _compare(contents, name, files[name])
+        done += files[name].size
     return Checked(
         manifest=manifest,
         manifest_bytes=data,
+        pages=pages,
         signatures=tuple(signatures),
         problems=tuple(problems),
     )
+
+
+def _pages(
+    contents: Contents, manifest: Manifest, signatures: Sequence[Signature]
+) -> tuple[dict[str, FileEntry], list[Problem]]:
+    """Return the pages that pages.json lists, and what is wrong with that list.
+
+    The maker signs it with the manifest, so neither can be replaced without the other.
+    """
+    if manifest.lists_pages:
+        extra = [Problem(PAGES, Kind.EXTRA, "is extra: the manifest lists the pages")]
+        return {}, extra if PAGES in contents.sizes() else []
+    if PAGES not in contents.sizes():
+        return {}, [Problem(PAGES, Kind.MISSING, "is missing: it lists the pages")]
+    try:
+        data = read_whole(contents, PAGES, most=MOST_JSON_BYTES)
+        with contents.blaming(PAGES):
+            pages = read_pages(data)
+    except FileError as error:
+        return {}, [Problem(PAGES, Kind.CHANGED, f"has changed: {error.why}")]
+    digest = hashlib.sha256(data).hexdigest()
+    problems = [
+        Problem(PAGES, Kind.SIGNATURE, f"is not what {each.role.value} {each.name!r} signed")
+        for each in signatures
+        if each.role is not SignerRole.PARTY and each.pages != digest
+    ]
+    both = sorted(pages.keys() & manifest.files.keys())
+    problems += [Problem(name, Kind.EXTRA, "is in both lists of the release") for name in both]
+    return pages, problems
 
 
 def _compare(contents: Contents, name: str, expected: FileEntry) -> list[Problem]:
@@ -142,17 +188,23 @@ def _signatures(contents: Contents, manifest: bytes) -> tuple[list[Signature], l
     return found, problems
 
 
-def name_problems(manifest: Manifest) -> list[Problem]:
-    """Report files of the manifest that a release of this kind does not have, or lacks."""
-    listed, tables = manifest.files.keys(), release.TABLES
+def name_problems(checked: Checked) -> list[Problem]:
+    """Report listed files that a release of this kind does not have, or lacks."""
+    manifest, tables = checked.manifest, release.TABLES
+    listed = manifest.files.keys()
     needed = release.files_besides_the_table(listed, study=manifest.study is not None)
+    pages = release.pages_of_kind(listed)
+    if manifest.lists_pages:
+        needed, pages = needed | pages, frozenset()
+    lacking = (needed - listed) | (pages - checked.pages.keys())
+    strange = (listed - needed - set(tables)) | (checked.pages.keys() - pages)
     problems = [
         Problem(name, Kind.MISSING, "is missing: every release of this kind has it")
-        for name in sorted(needed - listed)
+        for name in sorted(lacking)
     ]
     problems += [
         Problem(name, Kind.EXTRA, "is extra: no release of this kind has such a file")
-        for name in sorted(listed - needed - set(tables))
+        for name in sorted(strange)
     ]
     if len(listed & set(tables)) != 1:
         words = f"a release has exactly one of {', '.join(tables)}"

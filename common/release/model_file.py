@@ -7,21 +7,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from common.bayes.model import Model
 from common.bayes.privbayes.model import PrivBayesModel
 from common.errors import InputError, located
 from common.release import range_file
 from common.release.contents import Contents, copy_into
 from common.release.folder import RANGES
+from common.release.manifest import MethodVersion
 from common.release.measured import study_noise
 from common.release.synthetic_table import Columns
 from common.schema import Schema
 from common.study.document import Study
-from common.study.steps import Model, Step
+from common.study.steps import Step
 from common.wavelet import NoisyMatrix
 
 FORMAT = "parley model 1"
-PRIVBAYES = "privbayes"
-PRIVELET = "privelet"
+PRIVBAYES = MethodVersion("privbayes", 1)
+PRIVELET = MethodVersion("privelet", 1)
 
 Content = dict[str, object]
 
@@ -59,14 +61,14 @@ def study_content(study: Study, steps: Sequence[Step], model: Model) -> Content:
 
 
 def privbayes_content(model: PrivBayesModel) -> Content:
-    return {"method": PRIVBAYES, "model": model.to_json()}
+    return {"method": PRIVBAYES.name, "model": model.as_json()}
 
 
 def ranges_content(ranges: NoisyMatrix) -> Content:
     """Return what was done; the counts are in a file of their own."""
     plan, names = ranges.plan, ranges.schema.names
     return {
-        "method": PRIVELET,
+        "method": PRIVELET.name,
         "variant": plan.method,
         "rows": ranges.rows,
         "cells": plan.cells,

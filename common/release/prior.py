@@ -20,7 +20,8 @@ from functools import cached_property
 from pathlib import Path
 
 from common.errors import InputError
-from common.files import make_private_folder
+from common.files import make_private_folder, replace
+from common.methods.prior import Prior
 from common.methods.registry import run_of
 from common.release import folder as release
 from common.release.archive import zip_pieces
@@ -31,7 +32,6 @@ from common.release.manifest import FOLDER, MANIFEST
 from common.release.synthetic_table import read_codes
 from common.schema import Codes, Schema
 from common.study.document import Study
-from common.study.prior import Prior
 from common.study.script import ScriptRun
 
 
@@ -173,5 +173,4 @@ class Priors:
 
     def _write(self, found: PriorRelease) -> None:
         make_private_folder(self._folder)
-        with release.new_file(self._folder / f"{found.digest}.zip") as scratch:
-            scratch.write_bytes(found.data)
+        replace(self._folder / f"{found.digest}.zip", found.data)

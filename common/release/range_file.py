@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from common.release.folder import new_file
+from common.files import whole_file
 from common.schema import Schema
 from common.wavelet.decisions import MAX_CELLS, METHODS, Plan, axes_of, make_plan
 from common.wavelet.noisy_matrix import NoisyMatrix
@@ -54,7 +54,7 @@ def save(
         "private": release.private,
         "schema": release.schema.to_toml(),
     }
-    with new_file(Path(path)) as scratch, zipfile.ZipFile(scratch, "w") as archive:
+    with whole_file(Path(path)) as scratch, zipfile.ZipFile(scratch, "w") as archive:
         # Members have no time of day: the same release gives the same bytes.
         archive.writestr(zipfile.ZipInfo(_ABOUT), json.dumps(about, indent=2) + "\n")
         with archive.open(zipfile.ZipInfo(_CELLS), "w", force_zip64=True) as member:

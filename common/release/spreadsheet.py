@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common.errors import InputError
+from common.files import whole_file
 from common.release import folder as release
 from common.release.contents import open_release
 from common.schema.attribute import Listed
@@ -47,7 +48,7 @@ def write_safe_copy(where: Path, *, target: Path) -> None:
             raise InputError(
                 f"{where}: has two tables, and a copy would have one. Copy it as it is"
             )
-        with contents.open(name) as source, release.new_file(target) as scratch:
+        with contents.open(name) as source, whole_file(target) as scratch:
             rows = csv.reader(io.TextIOWrapper(source, encoding="utf-8", newline=""))
             with scratch.open("w", encoding="utf-8", newline="") as file:
                 csv.writer(file).writerows(map(harmless, row) for row in rows)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.crypto.identities.identity import normal_fingerprint
-from common.errors import InputError, OtherVersionError, UnknownSignerError
+from common.errors import InputError, UnknownSignerError
 from common.release import folder as release
 from common.release.contents import Contents, open_release
-from common.release.derive import Consistency, check_consistency, other_version
+from common.release.derive import Consistency, check_consistency
 from common.release.integrity import (
     Checked,
     Kind,
@@ -25,7 +25,7 @@ from common.release.integrity import (
     name_problems,
     require_none,
 )
-from common.release.manifest import FOLDER, Manifest, Signature, SignerRole
+from common.release.manifest import FOLDER, Signature, SignerRole
 from common.study.document import Study
 from common.study.standing import Standing, State
 from common.wording import Reporter, silent
@@ -69,7 +69,13 @@ class Verified:
         """What was not checked, and why."""
         if self.consistency is None:
             return ("whether the files agree with each other",)
-        return tuple(self.consistency.not_checked)
+        left_out = [self.not_derived] if self.not_derived else []
+        return (*self.consistency.not_checked, *left_out)
+
+    @property
+    def not_derived(self) -> str:
+        """What was not derived again, and why; empty if everything was."""
+        return "" if self.consistency is None else self.consistency.not_derived
 
     @property
     def verified(self) -> bool:
@@ -88,29 +94,17 @@ class Verified:
         return () if found is None or not found.derived else found.owners
 
     @property
-    def other_version(self) -> str | None:
-        """The other version of parley that made it, if nothing was derived for that reason."""
-        return None if self.consistency is None else self.consistency.made_by
-
-    @property
     def signatures(self) -> tuple[Signature, ...]:
         return self.checked.signatures
 
-    def require(self, *, allow_other_version: bool = False) -> None:
+    def require(self) -> None:
         """Raise InputError, naming the files, unless there is no problem.
 
-        If there is none, raise UnknownSignerError if no signature is by an identity to expect, and
-        OtherVersionError if another version made the release.
+        If there is none, raise UnknownSignerError if no signature is by an identity to expect.
         """
         require_none(self.where, self.problems)
         if self.unknown_signers:
             raise UnknownSignerError(f"{self.where}: NOT VERIFIED. {self.unknown_signers}")
-        if self.other_version is not None and not allow_other_version:
-            raise OtherVersionError(
-                f"{self.where}: NOT VERIFIED. Not checked: {'; '.join(self.not_checked)}. Verify "
-                f"it with parley {self.other_version!r}, or pass --allow-other-version and rely "
-                "on its signatures alone"
-            )
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -125,8 +119,9 @@ class Verified:
             "signatures": [each.as_json() for each in self.signatures],
             "owners": [each.as_json() for each in self.owners],
             "study": self.checked.manifest.study,
-            "files": len(self.checked.manifest.files),
+            "files": len(self.checked.files),
             "parley": self.checked.manifest.versions.get("parley"),
+            "method": str(self.checked.manifest.method or ""),
             "not_checked": list(self.not_checked),
             "remarks": list(self.remarks),
             "unknown_signers": self.unknown_signers,
@@ -163,11 +158,11 @@ def verify(
         checked = check_bytes(contents, tell=tell)
         consistency = None if bytes_only else _consistency(contents, checked, tell)
         study = _study(contents, checked) if consistency is None else consistency.study
-    problems = [*checked.problems, *name_problems(checked.manifest)]
+    problems = [*checked.problems, *name_problems(checked)]
     problems += () if consistency is None else consistency.problems
     signed = {each.identity.fingerprint for each in checked.signatures}
     missing = {each: "a signature that is asked for" for each in signers if each not in signed}
-    remarks = [] if consistency is None else _remarks(consistency, checked.manifest)
+    remarks = [] if consistency is None else _remarks(consistency)
     if all_parties and study is not None:
         derived = consistency is not None and consistency.derived
         owners = consistency.owners if consistency and derived else ()
@@ -188,6 +183,8 @@ def verify(
             unknown = unknown_signers(study, checked.signatures)
         elif checked.manifest.study is None:
             remarks.append(_MAKER_NOT_NAMED)
+    if checked.signatures and checked.pages and checked.maker is None:
+        remarks.append(f"the pages ({', '.join(sorted(checked.pages))}) are signed by no one")
     problems += [
         Problem(f"{FOLDER}/{fingerprint}.json", Kind.SIGNATURE, f"is missing: {what}")
         for fingerprint, what in missing.items()
@@ -204,17 +201,17 @@ def verify(
 
 def _consistency(contents: Contents, checked: Checked, tell: Reporter) -> Consistency:
     """Compare the files with each other, if they are what the manifest says."""
-    if checked.problems or name_problems(checked.manifest):
+    if checked.problems or name_problems(checked):
         return Consistency(not_checked=["whether the files agree: some have changed"])
     return check_consistency(contents, checked, tell=tell)
 
 
-def _remarks(consistency: Consistency, manifest: Manifest) -> list[str]:
-    """Say which files an earlier version wrote otherwise than this one would."""
+def _remarks(consistency: Consistency) -> list[str]:
+    """Say which files another version wrote otherwise than this one would."""
     files = ", ".join(dict.fromkeys(consistency.other_forms))
-    if not files or consistency.made_by is not None:
+    if not files:
         return []
-    words = f"the words of {files} were not compared: parley {other_version(manifest)} wrote them"
+    words = f"the words of {files} were not compared: parley {consistency.made_by} wrote them"
     return [f"{words}. Rely on the table, the model and the numbers of the statement"]
 
 

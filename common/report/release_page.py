@@ -374,8 +374,7 @@ def _criteria(privacy: Mapping[str, Any]) -> list[Section]:
     words = (
         "The owners agreed on these criteria beforehand. Each was measured in their rows, with "
         "noise, after the model was fitted. All verdicts together are right with a probability of "
-        "95 %. A distance is the mean over the owners. It includes differences by chance: compare "
-        "it with the distance of rows drawn from the model."
+        "95 %."
     )
     lines = [list(verdict_words(each)) for each in privacy["criteria"]]
     shown = table(["criterion", "", "measured"], lines)

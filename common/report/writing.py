@@ -60,7 +60,7 @@ def write_release(
     for name, text in pages_of(fitted, wanted, synthetic, date=date).items():
         (folder / name).write_bytes(text.encode())
     tell(0.9, "making the manifest")
-    finish(folder, study=fitted.study_digest, date=date, signer=signer)
+    finish(folder, study=fitted.study_digest, method=fitted.made_with, date=date, signer=signer)
     tell(1.0, "flushing to disk")
     names = tuple(sorted(file.name for file in folder.iterdir()))
     return Written(names, wanted, synthetic)

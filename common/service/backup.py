@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import shutil
 import sqlite3
 import tarfile
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from common.errors import InputError, LocalError
-from common.files import flush, make_private_folder
+from common.files import flush, make_private_folder, whole_file
 from common.service.database import Database, make_private
 from common.service.state import FILES, opened
 
@@ -78,25 +77,14 @@ def write(copy: Path, *, out: Path, role: str, at: str, software: str, head: str
         role=role, state=copy.name, sha256=_sha256(copy), taken_at=at, software=software, head=head
     )
     told = json.dumps(asdict(about), indent=2).encode()
-    scratch: Path | None = None
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)  # of mode 0600
-        scratch = Path(name)
-        with os.fdopen(handle, "wb") as stream, tarfile.open(fileobj=stream, mode="w") as tar:
-            entry = tarfile.TarInfo(_ABOUT)
-            entry.size, entry.mode = len(told), 0o600
-            tar.addfile(entry, io.BytesIO(told))
-            tar.add(copy, arcname=about.state)
-        flush(scratch)
-        os.link(scratch, out)
-        flush(out.parent)
-    except FileExistsError:
-        raise InputError(f"{out}: it exists, and nothing is overwritten. Name another") from None
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror}") from error
-    finally:
-        if scratch is not None:
-            scratch.unlink(missing_ok=True)
+    with (
+        whole_file(out, mode=0o600, overwrite=False) as scratch,
+        tarfile.open(scratch, mode="w") as tar,
+    ):
+        entry = tarfile.TarInfo(_ABOUT)
+        entry.size, entry.mode = len(told), 0o600
+        tar.addfile(entry, io.BytesIO(told))
+        tar.add(copy, arcname=about.state)
     return about
 
 

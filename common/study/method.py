@@ -17,7 +17,6 @@ from common.errors import InputError
 from common.privacy.budget import parse_epsilon
 from common.schema.toml import Parser, read_table
 from common.study.document import ENCODINGS, Study
-from common.study.prior import Prior
 from common.study.script import Fit, Script, ScriptRun
 
 
@@ -57,6 +56,9 @@ class Method:
     name: str  # as it stands in study.toml
     summary: str  # a line of help
     script: Callable[[Study], Script[Fit]]  # its steps, and the model that comes of them
+    # Of the steps and the model that follow from a study and its results: a change of either is a
+    # new version, and releases of older ones are no longer derived again (`parley verify` says so).
+    version: int = 1
     # Whether the parties' answers are added up; else each publishes a model of its own.
     sums: bool = True
     # Whether it asks single parties for a choice: it cannot do without one.
@@ -81,7 +83,7 @@ class Method:
     only_sums: bool = False
     place: int = 100  # where it stands in lists, smallest first
 
-    def run(self, study: Study, prior: Prior | None = None) -> ScriptRun:
+    def run(self, study: Study) -> ScriptRun:
         """Begin a fresh copy of the script that the study implies.
 
         Raises:
@@ -108,29 +110,13 @@ class Method:
                 f"may_miss: {self.name} asks single parties for a turn of their own, so it cannot "
                 "do without one. Use may_miss = 0, or another method"
             )
-        self._check_prior(study, prior)
         return ScriptRun(
             self.script(study),
             study.rows_of,
             possible=study.schema.possible,
             protected_rows=study.promise.protected_rows,
-            prior=prior,
-            noise_shares=study.noise_shares,
             tables=self.tables(study),
         )
-
-    def _check_prior(self, study: Study, prior: Prior | None) -> None:
-        if study.prior and not self.only_sums:
-            raise InputError(
-                f"prior: {self.name} does not only add up, so it cannot build on an earlier "
-                "release. Leave the prior out, or use method subn+"
-            )
-        if bool(study.prior) != (prior is not None):
-            raise InputError(
-                f"prior: release {study.prior[:16]} is not here. Hand it over with prior=..."
-                if study.prior
-                else "prior: the study names none"
-            )
 
 
 def read_settings(

@@ -17,6 +17,7 @@ from common.schema.codes import NO_GROUPS, Codes, Groups, binarise
 
 Attributes = tuple[int, ...]
 Counts = NDArray[np.int64]
+LARGEST_PRODUCT = 1 << 62  # of integers whose products are computed in 64 bits
 
 
 class PartyRows(Protocol):
@@ -67,6 +68,13 @@ class TableShape:
     @property
     def cells(self) -> int:
         return prod(self.shape)
+
+
+def scaled(counts: Counts, *, top: int, bottom: int) -> Counts:
+    """Return counts * top / bottom, rounded to the nearest integers, exactly."""
+    largest = int(np.abs(counts).max(initial=0))
+    wide = counts if 2 * (largest + 1) * top < LARGEST_PRODUCT else counts.astype(object)
+    return np.asarray((2 * wide * top + bottom) // (2 * bottom), dtype=np.int64)
 
 
 def split_tables(shapes: Sequence[TableShape], vector: Counts) -> list[Counts]:

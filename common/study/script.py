@@ -28,8 +28,7 @@ from common.errors import LocalError
 from common.privacy.budget import root_from_below
 from common.privacy.noise_law import NoiseLaw
 from common.schema.rules import Possible
-from common.study.prior import Prior, drawn_towards, scaled
-from common.study.requests import Counts, split_tables
+from common.study.requests import Counts, scaled, split_tables
 from common.study.steps import Model, Result, Step
 
 _T = TypeVar("_T")
@@ -69,8 +68,6 @@ class ScriptRun:
     Args:
         rows: the public row count of every party; only studies that may miss one need it.
         protected_rows: how many rows the promise covers at once: those of one person.
-        prior: the rows of an earlier release that sums are drawn towards.
-        noise_shares: how many times the variance of its law a sum of so many parties carries.
         tables: at most how many tables the steps ask for, where the method knows it beforehand.
     """
 
@@ -81,14 +78,11 @@ class ScriptRun:
         *,
         possible: Possible | None = None,
         protected_rows: int = 1,
-        prior: Prior | None = None,
-        noise_shares: Callable[[int], Fraction] = lambda parties: Fraction(1),
         tables: int = 0,
     ) -> None:
         self.tables = tables
         self._script, self._rows, self._possible = script, rows or {}, possible
         self._protected_rows = protected_rows
-        self._prior, self._noise_shares = prior, noise_shares
         self._fit: Fit | None = None
         self._model: Model | None = None
         self._missing: frozenset[str] = frozenset()
@@ -131,9 +125,8 @@ class ScriptRun:
 
     def _scaled(self, step: Step, result: Counts) -> Total:
         """Return a sum as the script sees it."""
-        noisy = self._noisy_cells(step)
-        counts = result if noisy is None else result * noisy
-        return self._near_prior(self._total(step, counts), noisy)
+        noisy = None if self._possible is None else possible_cells(self._possible, step)
+        return self._total(step, result if noisy is None else result * noisy)
 
     def pass_over(self) -> None:
         """Go on, in a dry run, without the outcome of a choice on which no later step depends."""
@@ -153,32 +146,6 @@ class ScriptRun:
         there, every = (sum(self._rows[name] for name in s.parties) for s in (step, asked))
         shares = Fraction(len(step.parties), len(asked.parties))
         return Total(scaled(counts, top=every, bottom=there), shares * Fraction(every, there) ** 2)
-
-    def _noisy_cells(self, step: Step) -> NDArray[np.bool_] | None:
-        """Return the cells that no rule makes impossible; the others hold nothing but noise."""
-        possible = self._possible
-        if possible is None or not possible.rules or not step.counts_all:
-            return None
-        cells = np.ones(step.cells, dtype=np.int64)
-        for shape, part in zip(step.tables, split_tables(step.tables, cells), strict=True):
-            mask = None if shape.in_bits else possible.mask(shape.variables, shape.grouped)
-            if mask is not None:
-                np.multiply(part, mask, out=part)
-        return cells.astype(np.bool_)
-
-    def _near_prior(self, total: Total, noisy: NDArray[np.bool_] | None) -> Total:
-        """Draw the total towards the prior's answer; its variance falls."""
-        asked = self._asked
-        if self._prior is None or asked is None or not asked.counts_all:
-            return total
-        if not asked.counted.shown:  # criteria are about a model, not about rows
-            return total
-        expected = self._prior.answer(asked.counted, sum(self._rows[p] for p in asked.parties))
-        shares = self._noise_shares(len(asked.parties)) * total.variance_ratio
-        variance = asked.noise_law.nominal_variance * shares
-        tables = [table.cells for table in asked.counted.shown]
-        counts, kept = drawn_towards(expected, total.counts, variance, tables, noisy)
-        return Total(counts, total.variance_ratio * kept)
 
     def model(self) -> Model:
         """Return the model, once there is no step left."""
@@ -214,6 +181,18 @@ def drive(
             return run
         run.advance(answer(step))
         number += 1
+
+
+def possible_cells(possible: Possible, step: Step) -> NDArray[np.bool_] | None:
+    """Return the cells that no rule makes impossible; the others hold nothing but noise."""
+    if not possible.rules or not step.counts_all:
+        return None
+    cells = np.ones(step.cells, dtype=np.int64)
+    for shape, part in zip(step.tables, split_tables(step.tables, cells), strict=True):
+        mask = None if shape.in_bits else possible.mask(shape.variables, shape.grouped)
+        if mask is not None:
+            np.multiply(part, mask, out=part)
+    return cells.astype(np.bool_)
 
 
 def _without(step: Step | None, missing: Collection[str]) -> Step | None:

@@ -22,11 +22,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.model import Model as Model
 from common.crypto.framing import frame
 from common.crypto.paillier.keys import PrivateKey
 from common.crypto.sums.plan import Noise, SumPlan, draw_noise
@@ -280,13 +281,3 @@ def step_digest(history: HistoryDigest, number: int, step: Step) -> StepDigest:
     """
     framed = frame(("parley step 3", history, number, step.canonical))
     return StepDigest(hashlib.sha256(framed).digest())
-
-
-class Model(Protocol):
-    """What a finished script has learnt: everything in it is noisy, so it may be published."""
-
-    def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Draw synthetic rows, in the study's own domains."""
-
-    def as_json(self) -> dict[str, object]:
-        """Return the model as plain values."""

@@ -84,8 +84,8 @@ class Terms(TypedDict, total=False):
     criteria: Annotated[
         Sequence[Mapping[str, object]],
         Term(read_criteria, "What the model must be good for, in the keys of [[criterion]]: "
-             'mean = "income", within = "3 %"; share = "age > 60", within = 0.01; '
-             'distance = 0.08, pairs = "most".', key="criterion"),
+             'mean = "income", within = "3 %"; share = "age > 60", within = 0.01.',
+             key="criterion"),
     ]  # fmt: skip
     criteria_epsilon: Annotated[
         Number | None,

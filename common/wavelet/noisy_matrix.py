@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, LocalError
+from common.privacy.laws.discrete_laplace import KURTOSIS
 from common.privacy.sampling.discrete_laplace import discrete_laplace_variance
 from common.schema import Schema
 from common.schema.conditions import Vocabulary
@@ -37,8 +38,7 @@ from common.wavelet.decisions import Plan
 
 Boxes: TypeAlias = NDArray[np.intp]
 Answers: TypeAlias = NDArray[np.float64] | None
-LAPLACE_KURTOSIS = 3.0  # the excess of a single draw, the largest there is for large scales
-_GRID = np.linspace(0.0, LAPLACE_KURTOSIS, 61)
+_GRID = np.linspace(0.0, KURTOSIS, 61)
 _NODES = 4096
 _AT_ONCE = 1 << 18  # cells that are added up at once
 
@@ -271,7 +271,7 @@ def half_widths(
     """
     if not 0 < confidence < 1:
         raise InputError(f"a confidence lies between 0 and 1, like 0.95; not {confidence}")
-    excess = np.clip(fourth_cumulant / variance**2, 0.0, LAPLACE_KURTOSIS)
+    excess = np.clip(fourth_cumulant / variance**2, 0.0, KURTOSIS)
     quantile = np.interp(excess, _GRID, _quantiles(confidence))
     return quantile * np.sqrt(variance) + 1.0
 
@@ -281,7 +281,7 @@ def _quantiles(confidence: float) -> NDArray[np.float64]:
     """Return the quantile of |x| at unit variance for each kurtosis of the grid."""
     from scipy import special  # slow to load, and only Privelet's answers need it
 
-    shapes = LAPLACE_KURTOSIS / _GRID[1:, None]
+    shapes = KURTOSIS / _GRID[1:, None]
     middles = (np.arange(_NODES) + 0.5) / _NODES
     spread = np.sqrt(2 * special.gammaincinv(shapes, middles) / shapes)
     low, high = np.zeros(len(shapes)), np.full(len(shapes), 50.0)

@@ -40,7 +40,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.INPUT: "the input cannot be used, or `doctor` found something wrong",
     ExitCode.REFUSED: "refused by a budget or a policy",
     ExitCode.PEER: "a peer cannot be reached, or broke the protocol",
-    ExitCode.OTHER_VERSION: "another version of parley made the release; it is not verified",
+    ExitCode.OTHER_VERSION: "a later version of parley made the release, in a format of its own",
     ExitCode.WARNED: "`doctor --monitor` found something worth a look, and nothing wrong",
     ExitCode.NOT_COUNTERSIGNED: "an owner did not countersign a release; the release is kept",
     ExitCode.UNKNOWN_SIGNER: "the release is signed by keys that its study does not name; "

@@ -43,14 +43,6 @@ LogLevel = Annotated[str | None, typer.Option(help="debug, info, warning, error.
 Metrics = Annotated[str | None, typer.Option(help="Address and port of the metrics.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not ask the curator.")]
 
-AllowOtherVersion = Annotated[
-    bool,
-    typer.Option(
-        "--allow-other-version",
-        help="Accept a release of another version of parley, which cannot be derived here.",
-    ),
-]
-
 StopWithStdin = Annotated[
     bool,
     typer.Option(

@@ -225,7 +225,7 @@ def transcript_section(departures: Sequence[Departure]) -> Markup:
             moment(each.released_at),
             each.study_name,
             each.sequence,
-            each.kind,
+            each.words,
             each.recipient,
             each.size,
             code(each.digest[:16]),

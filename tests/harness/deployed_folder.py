@@ -13,6 +13,7 @@ from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
 from common.service.process import system_clock
 from common.study.results import encode_cells
+from common.study.script import drive
 from common.study.transcript import SETTING_UP, PhaseTraffic
 from curator.app import serve
 from curator.context import Outcome
@@ -92,12 +93,9 @@ def spend(folder):
 
 def outcome_of(study):
     """Return what a curator would have if every sum were zero."""
-    plan, steps, results = run_of(study), [], []
-    while (step := plan.step()) is not None:
-        steps.append(step)
-        zeros = np.zeros(step.request.cells, np.int64)
-        results.append(encode_cells(zeros))
-        plan.advance(zeros)
+    plan = drive(run_of(study), lambda step: np.zeros(step.cells, np.int64))
+    steps = plan.made
+    results = [encode_cells(np.zeros(step.cells, np.int64)) for step in steps]
     traffic = {SETTING_UP: PhaseTraffic()}
     for step in steps:
         traffic.setdefault(step.phase, PhaseTraffic()).rounds += 1

@@ -100,9 +100,6 @@ CRITERIA = (
     {"mean": "income", "within": "3 %"},
     {"mean": "age", "within": 2},
     {"share": "age > 60 and smoker = true", "within": "0.02"},
-    {"distance": "0.08"},
-    {"distance": "0.2", "pairs": "all"},
-    {"distance": "0.1", "pairs": "most"},
 )
 
 

@@ -2,10 +2,12 @@
 
 import contextlib
 import time
+from dataclasses import replace
 
 import pytest
 
 from common.crypto.key_files import load_identity
+from common.methods.registry import methods
 from common.service.process import system_clock
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
@@ -82,20 +84,16 @@ def test_a_release_is_fetched_verified_and_the_same_as_the_curators(hub, parley)
     assert (again.code, "nothing is overwritten" in again.err) == (3, True)
 
 
-def test_a_release_of_another_version_is_kept_only_if_the_owner_says_so(
-    hub,
-    parley,
-    monkeypatch,
+def test_a_release_of_another_version_of_its_method_is_kept_and_not_derived(
+    hub, parley, monkeypatch
 ):
     hub.finish()
-    monkeypatch.setattr("common.release.derive.versions", lambda: {"parley": "99"})
-    refused = fetch(parley, hub)
-    assert refused.code == 6
-    assert "NOT VERIFIED" in refused.err
-    assert left_nothing(hub)
-    kept = fetch(parley, hub, "--allow-other-version")
+    newer = {name: replace(each, version=99) for name, each in methods().items()}
+    monkeypatch.setattr("common.release.derive.methods", lambda: newer)
+    kept = fetch(parley, hub)
     assert kept.code == 0
-    assert "NOT VERIFIED" in kept.out
+    assert kept.out.startswith("checked ")
+    assert "whether the model follows from the sums: version 1 of " in kept.err
 
 
 def test_a_study_that_is_not_done_has_no_release(hub, parley):

@@ -31,7 +31,7 @@ STAYED = NAMES[:3]
 WORDS = 2  # the place of its words among a party's four messages in a sum
 DELTA = Fraction(1, 10**6)
 TWO_SUMS = {
-    "criteria": read_criteria([{"distance": "0.2"}]),
+    "criteria": read_criteria([{"share": "a = true", "within": "0.2"}]),
     "criteria_epsilon": Fraction(1, 4),
 }
 

@@ -11,11 +11,14 @@ import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from common.methods.registry import methods
 from common.privacy.randomness import OsRandomSource
+from common.release.contents import open_release, read_json
 from common.service import migrations
 from common.service.database import Database
 from common.service.process import system_clock
@@ -119,7 +122,8 @@ def test_what_an_owner_spent_is_listed_and_its_chain_is_whole(folder, parley):
         assert done.code == 0, (words, done.err)
 
 
-def test_its_releases_are_verified(folder, parley):
+def verified_releases(folder, parley):
+    """What `parley verify` says of each release, and the method that made it."""
     (finished,) = (folder / "hub" / "releases").iterdir()
     collected = next((folder / "north" / "state" / "releases").iterdir())
     unsigned = "--unsigned"  # by an identity that the study names: it was simulated
@@ -128,8 +132,28 @@ def test_its_releases_are_verified(folder, parley):
     ):  # fmt: skip
         done = parley("verify", str(path), "--json", *words)
         assert done.code == 0, (path, done.out, done.err)
-        assert done.json["verified"]
-        assert done.json["derived"] == (path != "single.zip")
+        assert done.json["problems"] == []
+        with open_release(Path(path)) as contents:
+            yield done.json, read_json(contents, "model.json")["method"]
+
+
+def test_its_releases_are_verified_and_derived_where_the_method_is_as_it_was(folder, parley):
+    for told, method in verified_releases(folder, parley):
+        same = method not in methods() or methods()[method].version == 1
+        assert told["verified"] == same
+        assert told["derived"] == (same and method in methods())
+
+
+def test_its_releases_are_checked_when_their_method_has_another_version(
+    folder, parley, monkeypatch
+):
+    newer = {name: replace(each, version=99) for name, each in methods().items()}
+    monkeypatch.setattr("common.release.derive.methods", lambda: newer)
+    for told, method in verified_releases(folder, parley):
+        assert not told["derived"]
+        words = [f"version 1 of {method} made it"] if method in methods() else []
+        assert len(told["not_checked"]) == len(words)
+        assert all(map(str.__contains__, told["not_checked"], words))
 
 
 def join(folder, name, port):

@@ -104,7 +104,7 @@ def test_another_answer_under_the_same_number_is_refused(stub, servicer):
     assert stub.Submit(requests(share(10), 1), timeout=60).submitted == 1
     other = requests(share(10, chunk=1), 1)
     assert refusal_of(lambda: stub.Submit(other, timeout=60)) is ErrorCode.SEQUENCE_REUSED
-    assert codec.TO_CURATOR.decode(servicer.stored[0].body).chunk == 0
+    assert codec.TO_CURATOR.decode(servicer.stored[0].body).payload[0] == 0
 
 
 def test_a_gap_is_refused_and_work_goes_on_after_what_was_received(stub, servicer):

@@ -194,7 +194,6 @@ parley.cli.commands.party: party.releases
 parley.cli.commands.party: party.ui.inbox
 parley.cli.commands.party: party.ui.site
 parley.cli.commands.party_records: party
-party.releases: common.release
 party.releases: common.release.verify
 party.releases: party.countersigning
 """

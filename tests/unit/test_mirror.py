@@ -34,7 +34,7 @@ study/test_damaged_messages: common/study/messages
 study/test_disputes: common/crypto/sums/boxes
 study/test_missing_parties: common/exchanges/recoverable
 study/test_roles: common/exchanges/choice common/exchanges/masked common/exchanges/replacement
-  common/exchanges/ring common/exchanges/sums common/study/sides common/study/states curator/role
+  common/exchanges/ring common/study/sides common/study/states curator/role
   curator/states parley/simulation/in_process party/role party/states
 unit/methods/distdiffgen/test_script: common/exchanges/two_party
 unit/wire/test_codec: common/wire/rounds
@@ -42,6 +42,7 @@ unit/wire/test_study_states: common/study/progress
 protocol/reproductions/test_results_told_differently: common/study/history common/study/transcript
 unit/curator/test_studies: curator/store/records
 unit/parley/cli/commands/test_curator_study: curator/operations
+unit/methods/test_conditional: common/bayes/form common/bayes/model
 unit/parley/cli/commands/test_keys: common/wire/pki/keyring
 unit/parley/cli/commands/test_service: party/backup
 unit/parley/cli/commands/test_verify: common/release/derive common/release/model_file
@@ -52,6 +53,8 @@ unit/party/sources/kinds/test_files: common/tables/files
 unit/party/test_what_a_curator_sees: party/client/session party/client/watches
 unit/party/ui/test_site: party/ui/pages
 unit/fitted/test_study: common/release/replay
+unit/privacy/test_noise_law: common/privacy/laws/discrete_laplace common/privacy/laws/limits
+  common/privacy/laws/skellam
 unit/release/test_archive: common/release/contents common/release/integrity
 unit/schema/test_conditions: common/schema/domains
 unit/tables/test_table_file: common/tables/csv_file

@@ -11,9 +11,12 @@ import pytest
 
 import common.exchanges
 import common.methods
+import common.privacy.laws
 import parley
 import party.sources.kinds
 from common.methods.registry import methods
+from common.privacy.noise_law import laws_paid_in
+from common.release.verify import verify
 from common.schema import Schema
 from common.study.results import read_cells
 from common.wire import codec
@@ -91,6 +94,85 @@ METHOD = """
         name="coins", summary="toss coins", script=script, only_sums=True, place=99
     )
 """
+
+# A law that nothing else has heard of, with less noise than the others (and no proof).
+LAW = """
+    from dataclasses import dataclass
+
+    from common.privacy.laws.discrete_laplace import DiscreteLaplace
+
+
+    @dataclass(frozen=True)
+    class Halves(DiscreteLaplace):
+        name = "halves"
+
+        @classmethod
+        def costing(cls, cost, *, sensitivity):
+            return cls(DiscreteLaplace.costing(cost, sensitivity=sensitivity).scale / 2)
+
+        def cost(self, sensitivity):
+            return sensitivity.l1 / self.scale / 2
+
+
+    LAW = Halves
+"""
+
+# A method whose model nothing else has heard of: the first column, and the second given it.
+PAIRS = """
+    from dataclasses import dataclass
+
+    import numpy as np
+
+    from common.bayes.domain import Domain
+    from common.bayes.form import of_attributes
+    from common.bayes.model import Model
+    from common.bayes.network import Network
+    from common.bayes.weighting import WeightedNetwork
+    from common.privacy import sensitivity
+    from common.privacy.randomness import uniforms
+    from common.schema.codes import Codes
+    from common.study.method import Method
+    from common.study.requests import TableRequest
+    from common.exchanges.sums import sum_step
+
+
+    @dataclass(frozen=True, eq=False)
+    class PairModel(Model):
+        law: np.ndarray  # of the joint values of two attributes
+
+        def sample(self, rows, source):
+            ladder = self.law.cumsum()
+            cells = np.searchsorted(ladder, uniforms(rows, source) * ladder[-1], side="right")
+            return Codes.from_columns(np.unravel_index(cells, self.law.shape), self.law.shape)
+
+        def as_json(self):
+            return {"format": "pairs", "law": self.law.tolist()}
+
+        def form(self):
+            FORM
+
+
+    def script(study):
+        request = TableRequest(((0, 1),), study.schema.sizes)
+        moved = sensitivity.histograms(1)
+        promise = study.promise
+        total = yield sum_step(
+            name="pair", phase="pair", parties=study.parties, request=request, sensitivity=moved,
+            law=promise.law(promise.budget, moved),
+        )
+        counts = np.maximum(total.counts, 0).reshape(study.schema.sizes) + 1e-9
+        return lambda: PairModel(counts / counts.sum())
+
+
+    METHOD = Method(name="pairs", summary="one pair", script=script, only_sums=True, place=98)
+"""
+AS_A_NETWORK = """first = self.law.sum(axis=1)
+            network = Network.from_parents({0: (), 1: (0,)})
+            given = (first[None, :], self.law / first[:, None])
+            net = WeightedNetwork(network, Domain.flat(self.law.shape), given)
+            return (of_attributes(net, self.law.shape),)"""
+AS_NONE = "return ()"  # no network: rows are drawn until enough satisfy a condition
+
 
 # An exchange of two rounds: who is here, and then each party's own noisy counts, one by one.
 EXCHANGE = """
@@ -237,10 +319,12 @@ def add(tmp_path, monkeypatch):
 
     yield put
     monkeypatch.undo()
-    for registry in (methods, all_kinds):
+    for registry in (methods, all_kinds, laws_paid_in):
         registry.cache_clear()
     for name in (
         "common.methods.coins",
+        "common.methods.pairs",
+        "common.privacy.laws.halves",
         "common.exchanges.one_by_one",
         "party.sources.kinds.lines",
         "parley.cli.commands.hello",
@@ -257,6 +341,46 @@ def test_a_method_and_a_noise_law_are_one_file(add, tmp_path):
     assert step["mechanism"].startswith("coins")
     assert privacy["exact"]["epsilon_delivered"] == str(Fraction(1))
     assert "coins" in (tmp_path / "release" / "report.html").read_text()
+
+
+def test_a_noise_law_is_one_file(add):
+    add(common.privacy.laws, "halves", LAW, laws_paid_in)
+    terms = {"epsilon": 1, "method": "floor", "aggregation": "masked", "seed": 1}
+    made = parley.simulate(TABLES, SCHEMA, **terms)
+    (step,) = made.privacy["steps"]
+    assert step["mechanism"] == "halves on a secure sum"
+    assert step["scale"] == 1.0
+    assert made.privacy["exact"]["epsilon_delivered"] == "1"
+    (with_delta,) = parley.simulate(TABLES, SCHEMA, delta="1/1000000", **terms).steps
+    assert with_delta.law.name == "Skellam", "halves are paid in epsilon"
+
+
+@pytest.mark.parametrize("form", [AS_A_NETWORK, AS_NONE], ids=["network", "none"])
+def test_a_method_with_a_model_of_its_own_takes_conditions_and_rules(add, tmp_path, form):
+    add(common.methods, "pairs", PAIRS.replace("FORM", form), methods)
+    attribute = SCHEMA.to_toml()
+    ruled = Schema.from_toml(
+        attribute
+        + attribute.replace('"a"', '"b"')
+        + '[[rule]]\nwhen = "a = x"\nthen = "not (b = z)"\n'
+    )
+    rng = np.random.default_rng(1)
+    letters = np.array(["x", "y", "z"])
+    first = rng.integers(0, 3, 3_000)
+    follows = np.where(rng.random(3_000) < 0.7, first, rng.integers(0, 2, 3_000))
+    table = pd.DataFrame({"a": letters[first], "b": letters[follows]})
+    made = parley.simulate(
+        [table[::2], table[1::2]], ruled, epsilon=5, method="pairs", aggregation="clear", seed=1
+    )
+    rows = made.sample(4_000, where="b = z")
+    assert set(rows["b"]) == {"z"}
+    assert "x" not in set(rows["a"]), "the rule holds under a condition"
+    assert (rows["a"] == "z").mean() > 0.95
+    drawn = made.sample(4_000)
+    assert not ((drawn["a"] == "x") & (drawn["b"] == "z")).any()
+    assert abs((drawn["a"] == "x").mean() - 1 / 3) < 0.05
+    made.save(tmp_path / "release")
+    assert verify(tmp_path / "release", unsigned=True).derived
 
 
 def test_an_exchange_is_one_file(add, tmp_path, monkeypatch):

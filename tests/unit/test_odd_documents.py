@@ -105,9 +105,6 @@ within = "3 %"
 [[criterion]]
 share = "age >= 60 and smoker = true"
 within = "0.01"
-[[criterion]]
-distance = "0.08"
-pairs = "most"
 """
 SETTINGS = {
     "dp-subn": "[dp-subn]\ntheta_tables = 6\nmost_cells = 1000\n",
@@ -349,7 +346,7 @@ def test_every_key_of_a_release(made, tmp_path, name, file, sampled):
         (folder / file).write_text(text)
         (folder / "manifest.json").unlink()
         study = None if manifest.study is None else bytes.fromhex(manifest.study)
-        finish(folder, study=study, date=manifest.date, signer=None)
+        finish(folder, study=study, method=manifest.method, date=manifest.date, signer=None)
         verify(folder, unsigned=True)
         load(folder)
 

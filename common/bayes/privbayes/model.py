@@ -16,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.domain import Domain, View
+from common.bayes.form import NetworkForm, of_attributes, of_bits
+from common.bayes.model import Model
 from common.bayes.network import Conditional, Family, Network, conditionals_from_marginals
 from common.bayes.postprocessing import consistent_tables
 from common.bayes.privbayes.decisions import Encoding, Plan
 from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score
 from common.bayes.sampling import Sampler
+from common.bayes.weighting import WeightedNetwork
 from common.errors import InputError
 from common.privacy import sensitivity
 from common.privacy.noise_law import DiscreteLaplace
@@ -49,7 +52,7 @@ _PLAN: Mapping[str, tuple[Callable[[Any], object], Callable[[Any], object]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class PrivBayesModel:
+class PrivBayesModel(Model):
     """A network with noisy counts of its families.
 
     Args:
@@ -110,7 +113,15 @@ class PrivBayesModel:
         gray = encoding is Encoding.GRAY
         return self.sampler.sample_from_bits(rows, source, self.plan.sizes, gray=gray)
 
-    def to_json(self) -> dict[str, Any]:
+    def form(self) -> tuple[NetworkForm, ...]:
+        """Return the network; attributes that were coded in bits are read from these."""
+        net = WeightedNetwork(self.network, self.plan.domain, self.conditionals)
+        encoding, sizes = self.plan.encoding, self.plan.sizes
+        if not encoding.in_bits:
+            return (of_attributes(net, sizes),)
+        return (of_bits(net, sizes, gray=encoding is Encoding.GRAY),)
+
+    def as_json(self) -> dict[str, object]:
         """Return the model as plain JSON values; fractions as text."""
         domain = self.plan.domain
         return {

@@ -10,6 +10,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.form import NetworkForm, of_combinations, of_values
+from common.bayes.model import Model
 from common.crypto.framing import frame
 from common.methods.subn_plus.requests import GroupedTables
 from common.privacy.randomness import RandomSource, uniforms
@@ -83,7 +85,7 @@ def leaf_request(cuts: Cuts, sizes: Sequence[int]) -> GroupedTables:
 
 
 @dataclass(frozen=True, eq=False)
-class LeafModel:
+class LeafModel(Model):
     """Noisy counts of combinations of groups; rows are uniform within a combination.
 
     Attributes:
@@ -112,6 +114,13 @@ class LeafModel:
             within = (uniforms(rows, source) * widths[groups]).astype(np.intp)
             columns.append(flat[starts[groups] + np.minimum(within, widths[groups] - 1)])
         return Codes.from_columns(columns, self.sizes)
+
+    def form(self) -> tuple[NetworkForm, ...]:
+        """Return the combination of groups and, given it, every attribute, evenly."""
+        form = of_combinations(self.counts, [len(groups) for groups in self.cuts.groups])
+        for a, groups in enumerate(self.cuts.maps(self.sizes)):
+            form = of_values(form, a, groups, 1 / np.bincount(groups)[groups])
+        return (form,)
 
     def as_json(self) -> dict[str, object]:
         return {

@@ -27,6 +27,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.form import NetworkForm, of_values
+from common.bayes.model import Model
 from common.crypto.framing import frame
 from common.errors import LocalError
 from common.methods.subn_plus.facts import PublicFacts
@@ -39,7 +41,6 @@ from common.schema.hierarchy import Hierarchy, Node
 from common.study.document import Study
 from common.study.requests import Attributes, Counts, PartyRows, Request, TableShape
 from common.study.script import Fit, Script, measured
-from common.study.steps import Model
 
 Cells: TypeAlias = tuple[int, ...]
 """The cell of each value of an attribute; cells are numbered from 0 by their first value."""
@@ -355,7 +356,7 @@ def within_cells(cell_of: NDArray[np.intp], frequencies: Frequencies) -> NDArray
 
 
 @dataclass(frozen=True, eq=False)
-class SpreadModel:
+class SpreadModel(Model):
     """A model of attributes of which some are in cells.
 
     Attributes:
@@ -378,6 +379,20 @@ class SpreadModel:
         for a, own in self.parts.items():
             columns[a] = spread(np.array(own), columns[a], source, self.public.get(a))
         return Codes.from_columns(columns, self.sizes)
+
+    def form(self) -> list[NetworkForm]:
+        """Return the form of the cells' model, with the values of each cell."""
+        forms = list(self.model.form())
+        for a, parts in self.parts.items():
+            cells = np.array(parts, dtype=np.intp)
+            within = within_cells(cells, self.public.get(a))
+            forms = [of_values(form, a, cells, within) for form in forms]
+        return forms
+
+    @property
+    def by_public_frequencies(self) -> list[int]:
+        """The attributes in cells whose public frequencies are known."""
+        return [a for a, frequencies in self.public.items() if frequencies is not None]
 
     def as_json(self) -> dict[str, object]:
         return {

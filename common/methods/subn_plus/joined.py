@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.form import NetworkForm, of_mixture
+from common.bayes.model import Model
 from common.methods.subn_plus.latent import LatentModel, fit
 from common.methods.subn_plus.losses import Floats, Grouping, Measurement, Moments
 from common.methods.subn_plus.strata import stratified
@@ -114,7 +116,7 @@ _start: ContextVar[tuple[Joined, LatentModel] | None] = ContextVar("start", defa
 def fitting_near(model: object) -> Iterator[None]:
     """Let fits of mixtures in this context start from a model of tables like theirs.
 
-    For those who repeat a study on rows of its own model (`common.release.refit`). A model that is
+    For those who repeat a study on rows of its own model (`common.fitted.refit`). A model that is
     not a mixture, or is one of cells, is no start.
     """
     start: tuple[Joined, LatentModel] | None
@@ -139,11 +141,16 @@ def start_of(joined: Joined) -> LatentModel | None:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinedModel:
+class JoinedModel(Model):
     """A mixture whose columns may hold several attributes."""
 
     joined: Joined
     mixture: LatentModel
+
+    def form(self) -> tuple[NetworkForm, ...]:
+        """Return the class and, given it, every column."""
+        mixture, joined = self.mixture, self.joined
+        return (of_mixture(mixture.weights, mixture.columns, joined.sets, joined.sizes),)
 
     def as_json(self) -> dict[str, object]:
         return {

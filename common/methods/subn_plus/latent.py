@@ -23,6 +23,8 @@ from math import sqrt
 
 import numpy as np
 
+from common.bayes.form import NetworkForm, of_mixture
+from common.bayes.model import Model
 from common.bayes.postprocessing import margin_of, marginal_table
 from common.errors import LocalError
 from common.marginals.blas import one_thread
@@ -54,7 +56,7 @@ _START = hashlib.sha256(b"parley latent classes").digest()
 
 
 @dataclass(frozen=True, slots=True)
-class LatentModel:
+class LatentModel(Model):
     """Class weights (m,) and, per attribute, its values' distribution in each class (m, s)."""
 
     weights: Floats
@@ -72,6 +74,12 @@ class LatentModel:
         """Return whether it has this number of classes, and columns of these sizes."""
         sizes = [column.shape[1] for column in self.columns]
         return len(self.weights) == components and sizes == [len(own) for own in margins]
+
+    def form(self) -> tuple[NetworkForm, ...]:
+        """Return the class and, given it, every attribute."""
+        sizes = [column.shape[1] for column in self.columns]
+        sets = [(a,) for a in range(len(sizes))]
+        return (of_mixture(self.weights, self.columns, sets, sizes),)
 
     def as_json(self) -> dict[str, object]:
         return {

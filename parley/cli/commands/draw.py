@@ -13,10 +13,10 @@ import typer
 
 from common.analysis.replicates import SEED, TABLES, check_tables
 from common.errors import InputError
-from common.files import whole_folder
+from common.files import whole_file, whole_folder
 from common.fitted.drawing import write_stream
 from common.fitted.model import FittedModel
-from common.release.folder import check_file, new_file
+from common.release.folder import check_file
 from common.release.synthetic_table import KEPT_ROWS
 from common.wording import many
 from parley.cli import console
@@ -113,7 +113,7 @@ def draw(
     wanted = fitted.output_rows if rows is None else rows
     if out is None:
         return PrintedRows(fitted, wanted, where)
-    with new_file(out) as scratch:
+    with whole_file(out) as scratch:
         _draw_into(scratch, fitted, wanted, where)
     return DrawnRows(out, wanted, where)
 

@@ -40,7 +40,6 @@ from parley.cli.commands.party_records import (
     transcript,
 )
 from parley.cli.options import (
-    AllowOtherVersion,
     Config,
     KnownStudy,
     LogLevel,
@@ -256,7 +255,6 @@ def fetch(
         bool, typer.Option("--release", help="Fetch the release of a study that is done.")
     ] = False,
     most_gb: Annotated[float, typer.Option(help="The largest release to take.")] = 4.0,
-    allow_other_version: AllowOtherVersion = False,
     config: Config = None,
 ) -> Result:
     """Ask the curator for a study that we are invited to, to review it; or for its release.
@@ -280,7 +278,7 @@ def fetch(
         if release:
             return _fetch_release(
                 connection, invited[asked], out,
-                most_gb=most_gb, allow_other_version=allow_other_version,
+                most_gb=most_gb,
             )  # fmt: skip
         document = connection.fetch_study(asked)
         fetched = Study.from_toml(document, where="the study")
@@ -297,7 +295,6 @@ def _fetch_release(
     out: Path,
     *,
     most_gb: float,
-    allow_other_version: bool,
 ) -> Result:
     from parley.cli.commands.verify import CheckedRelease  # slow to load: it derives a release
     from party.releases import keep_release
@@ -308,9 +305,9 @@ def _fetch_release(
         pieces = connection.fetch_release(study.study)
         kept = keep_release(
             pieces, study.study, out, most_bytes=int(most_gb * 1e9),
-            allow_other_version=allow_other_version, tell=tell,
+            tell=tell,
         )  # fmt: skip
-    return CheckedRelease(kept, allow_other_version)
+    return CheckedRelease(kept)
 
 
 def _invited(settings: PartySettings, context: PartyContext) -> dict[StudyId, Summary]:

@@ -296,7 +296,7 @@ def audit(
     from party import auditing
 
     document = Study.load(study)
-    with owner_context(config) as context:
+    with owner_context(config, only_read=not wipe) as context:
         if wipe:
             context.journal.wipe_kept(document.digest)
             return Wiped(document.digest, document.name)

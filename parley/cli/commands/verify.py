@@ -17,7 +17,7 @@ from common.release.spreadsheet import check_copy, write_safe_copy
 from common.release.verify import ON_TRUST, Verified, verify
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.options import AllowOtherVersion, Overwrite, Release, promise_words
+from parley.cli.options import Overwrite, Release, promise_words
 from parley.cli.result import Result, command
 
 app = new_app()
@@ -28,7 +28,6 @@ class CheckedRelease(Result):
     """What is known about a release: lines of one that is to be relied on, and what is not."""
 
     found: Verified
-    allow_other_version: bool
 
     def as_json(self) -> object:
         return self.found.as_json()
@@ -36,14 +35,20 @@ class CheckedRelease(Result):
     def lines(self) -> Iterator[str]:
         self.require()
         found, manifest = self.found, self.found.checked.manifest
-        agree = ", and they agree with each other" if found.verified else ""
-        word = "verified" if found.verified or found.consistency is None else "NOT VERIFIED:"
-        yield f"{word} {found.where}: {len(manifest.files)} files are what the manifest says{agree}"
+        agree = ", and they agree with each other" if self._whole else ""
+        word = "checked" if found.not_derived else "verified"
+        files = len(found.checked.files)
+        yield f"{word} {found.where}: {files} files are what the manifest says{agree}"
         if manifest.study is not None:
             yield f"study {manifest.study}"
         yield from map(str, found.signatures)
-        if found.verified and found.consistency is not None:
+        if self._whole and found.consistency is not None:
             yield from self._promise(found.consistency.privacy)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether everything was checked that this version can check."""
+        return self.found.verified or bool(self.found.not_derived)
 
     def _promise(self, privacy: Mapping[str, Any]) -> Iterator[str]:
         if privacy.get("private") is False:
@@ -61,7 +66,7 @@ class CheckedRelease(Result):
             yield "it is not signed: files and manifest could have been changed alike"
         yield from found.remarks
         yield from (f"not checked: {words}" for words in found.not_checked)
-        stated = found.consistency.privacy if found.verified and found.consistency else {}
+        stated = found.consistency.privacy if self._whole and found.consistency else {}
         if stated.get("private") is False:
             yield "NOT PRIVATE: the release says so itself; do not publish it"
 
@@ -75,7 +80,7 @@ class CheckedRelease(Result):
         return True
 
     def require(self) -> None:
-        self.found.require(allow_other_version=self.allow_other_version)
+        self.found.require()
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,6 @@ def verify_release(
             "--unsigned", help="Accept a release without a signature of a known identity."
         ),
     ] = False,
-    allow_other_version: AllowOtherVersion = False,
     bytes_only: Annotated[
         bool,
         typer.Option("--bytes-only", help="Hashes and signatures; not whether files agree."),
@@ -122,9 +126,12 @@ def verify_release(
     """Check every file of a release against its manifest, and the manifest's signatures.
 
     Then whether the files agree: privacy statement and model are derived again from the study and
-    what was published during it, and the report is made again. Exit code 0, or 3 with the files at
-    fault, or 6 if another version of parley made the release and it cannot be derived here, or 9 if
-    only keys signed it that the study's digest does not stand for.
+    what was published during it. If this version does not have the version of the method that made
+    the model, that is not derived again, and said. The pages are their maker's word.
+
+    Exit code 0 if all that was checked is right, or 3 with the files at fault, or 6 if a later
+    version of parley made the release in a format of its own, or 9 if only keys signed it that the
+    study's digest does not stand for.
 
     A party or the curator that study.toml pins must have signed; of a release of one owner, its
     maker. A signature says who vouches, not that you should trust them: compare the fingerprint
@@ -141,7 +148,7 @@ def verify_release(
             bytes_only=bytes_only,
             tell=tell,
         )
-    checked = CheckedRelease(found, allow_other_version)
+    checked = CheckedRelease(found)
     if safe_for_spreadsheets is not None and checked.relied_on:
         write_safe_copy(release, target=safe_for_spreadsheets)
     return checked

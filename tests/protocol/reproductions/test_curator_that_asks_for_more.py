@@ -96,8 +96,9 @@ class TruerChoice(Greedy):
     phase = "initial structure"
 
     def other(self, step):
-        choice = dataclasses.replace(step.choice, epsilon=2 * step.choice.epsilon)
-        return dataclasses.replace(step, choice=choice)
+        own = step.exchange.choice
+        choice = dataclasses.replace(own, epsilon=2 * own.epsilon)
+        return dataclasses.replace(step, exchange=dataclasses.replace(step.exchange, choice=choice))
 
 
 @pytest.mark.parametrize(

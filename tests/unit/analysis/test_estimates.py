@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-import common.fitted.refit as refit
+import common.study.steps as steps
 import parley
 from common.analysis import statistics as kinds
 from common.analysis.estimates import (
@@ -45,7 +45,7 @@ def covered(studies, replicates=12):
 def test_intervals_hold_the_truth_and_would_not_without_noise_in_the_replicates(monkeypatch):
     """Seeds are fixed: 25 studies, 100 intervals of nominal 95 %."""
     assert 0.9 <= covered(25) <= 1.0
-    monkeypatch.setattr(refit, "draw_noise", lambda plan, _: np.zeros(plan.cells, dtype=np.int64))
+    monkeypatch.setattr(steps, "draw_noise", lambda plan, _: np.zeros(plan.cells, dtype=np.int64))
     assert covered(10) < 0.85
 
 

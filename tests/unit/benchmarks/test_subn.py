@@ -48,7 +48,7 @@ def test_quick_noise_has_the_variance_of_the_protocols(delta):
         copy = QuickCopy(agreed, tables, SeededRandomSource(f"{seed}"))
         copy.model()
         step = copy.steps[0]
-        drawn.append(copy.results[0] - step.request.answer(copy.rows(step.parties)))
+        drawn.append(copy.results[0] - step.request.answer(copy.rows(*step.parties)))
     expected = step.law.variance(agreed.noise_shares(3))
     assert step.law.norm == (2 if delta != "0" else 1)
     assert 0.8 < np.var(drawn) / expected < 1.25

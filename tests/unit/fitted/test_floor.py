@@ -40,6 +40,7 @@ def forecast_of(fitted):
         fitted.sample_codes(),
         rows=fitted.rows,
         promise=fitted.study.promise,
+        in_bits=False,
     )
 
 

@@ -1,6 +1,7 @@
 """A study of people and their events, from two tables an owner to a release that is verified."""
 
 import json
+import shutil
 
 import pandas as pd
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import parley
 from common.errors import InputError
 from common.fitted.linked import LinkedFit
+from common.release.archive import finish
 from common.release.verify import verify
 from tests.harness.linked import SCHEMA, frames, shared_out
 
@@ -80,18 +82,20 @@ def test_the_statement_is_about_a_person_with_all_of_her_events(release):
     assert stated["epsilon_delivered"] == 60
 
 
-def changed(release, tmp_path, name, change):
-    import shutil
-
-    from common.release.archive import finish
-
+def changed(release, tmp_path, change):
+    """Verify a copy of a release in which its maker changed something."""
     copy = tmp_path / "copy"
     shutil.copytree(release, copy)
-    text = (copy / name).read_text()
-    (copy / name).write_text(change(text))
+    change(copy)
     (copy / "manifest.json").unlink()
-    study = parley.load(release).study
-    finish(copy, study=study.digest, date="2026-01-01", signer=None)
+    fitted = parley.load(release)
+    finish(
+        copy,
+        study=fitted.study.digest,
+        date="2026-01-01",
+        signer=None,
+        method=fitted.made_with,
+    )
     return verify(copy, unsigned=True)
 
 
@@ -108,22 +112,19 @@ def changed(release, tmp_path, name, change):
     ],
 )
 def test_tables_that_do_not_belong_together_are_not_verified(release, tmp_path, name, change):
-    found = changed(release, tmp_path, name, change)
+    def rewrite(copy):
+        (copy / name).write_text(change((copy / name).read_text()))
+
+    found = changed(release, tmp_path, rewrite)
     assert not found.verified
     assert [each.file for each in found.problems] == [name]
 
 
 def test_a_release_without_its_events_is_not_verified(release, tmp_path):
-    import shutil
+    def rename(copy):
+        (copy / "synthetic-visits.csv").rename(copy / "synthetic-stays.csv")
 
-    from common.release.archive import finish
-
-    copy = tmp_path / "copy"
-    shutil.copytree(release, copy)
-    (copy / "synthetic-visits.csv").rename(copy / "synthetic-stays.csv")
-    (copy / "manifest.json").unlink()
-    finish(copy, study=parley.load(release).study.digest, date="2026-01-01", signer=None)
-    found = verify(copy, unsigned=True)
+    found = changed(release, tmp_path, rename)
     assert not found.verified
     assert "synthetic-" in found.problems[0].file
 

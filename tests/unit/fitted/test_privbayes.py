@@ -21,7 +21,7 @@ def test_a_model_survives_a_file(fitted, tmp_path):
     fitted.save(tmp_path / "model.json")
     again = parley.load(tmp_path / "model.json")
     assert again.privacy == fitted.privacy
-    assert again.model.to_json() == fitted.model.to_json()
+    assert again.model.as_json() == fitted.model.as_json()
     assert list(again.sample(5).dtypes) == list(fitted.sample(5).dtypes)
     assert [p.name for p in tmp_path.iterdir()] == ["model.json"]
 

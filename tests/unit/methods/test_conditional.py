@@ -12,7 +12,7 @@ from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions
 from common.bayes.privbayes.mechanism import fit_privbayes
 from common.errors import InputError
 from common.methods import conditional
-from common.methods.conditional import ConditionalModel, network_form, within
+from common.methods.conditional import ConditionalModel, within
 from common.methods.distdiffgen.cuts import Cuts, LeafModel
 from common.methods.independent import StackedModels
 from common.methods.network_model import NetworkModel, Variables
@@ -29,21 +29,25 @@ from common.schema.hierarchy import Node, leaf
 from common.schema.rules import Possible, read_rules
 
 SIZES = (2, 3, 5, 2)
-RNG = np.random.default_rng(4)
-ROWS = Codes.from_columns([RNG.integers(0, size, 400) for size in SIZES], SIZES)
+SEED = 4  # of each model by itself: a test does not depend on those before it
+ROWS = Codes.from_columns(
+    [np.random.default_rng(SEED).integers(0, size, 400) for size in SIZES], SIZES
+)
 
 
 def mixture(sizes):
+    rng = np.random.default_rng(SEED)
     return LatentModel(
-        RNG.dirichlet(np.ones(3)), tuple(RNG.dirichlet(np.ones(size), 3) for size in sizes)
+        rng.dirichlet(np.ones(3)), tuple(rng.dirichlet(np.ones(size), 3) for size in sizes)
     )
 
 
 def network(*, in_bits):
     variables = Variables(SIZES, in_bits=in_bits)
     net = Network.from_parents({a: tuple(range(a))[-2:] for a in range(len(variables.sizes))})
+    rng = np.random.default_rng(SEED)
     tables = {
-        tuple(View(v.attribute) for v in pair.family): RNG.integers(
+        tuple(View(v.attribute) for v in pair.family): rng.integers(
             -3, 40, [variables.sizes[v.attribute] for v in pair.family]
         )
         for pair in net.pairs
@@ -91,7 +95,7 @@ MODELS = {
             0,
         ),
         SIZES,
-        RNG.integers(-3, 40, (2, 2, 3)),
+        np.random.default_rng(SEED).integers(-3, 40, (2, 2, 3)),
     ),
     "stacked": lambda: StackedModels((privbayes(Encoding.VANILLA), privbayes(Encoding.BINARY))),
 }
@@ -102,7 +106,7 @@ def distribution(model):
     table = np.zeros(SIZES)
     if isinstance(model, StackedModels):
         return sum(distribution(own) for own in model.models) / len(model.models)
-    form = network_form(model)
+    (form,) = model.form()
     net = form.net
     for values in itertools.product(*map(range, net.domain.sizes)):
         chance = 1.0
@@ -210,7 +214,7 @@ def nearest_allowed(plain):
 def test_rules_are_kept_and_so_are_margins(name):
     """Rules that the margins allow: the projection is that of the whole table."""
     model = MODELS[name]()
-    form = within(network_form(model), RULES)
+    form = within(model.form()[0], RULES)
     wanted = nearest_allowed(distribution(model))
     margins = [form.marginal(a) for a in range(4)]
     drawn = ConditionalModel(model, RULES).sample(40_000, SeededRandomSource(5))

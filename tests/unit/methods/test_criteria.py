@@ -55,24 +55,19 @@ def agreed(tables, **changes):
     return study_of(tables, **(fields | changes))
 
 
-def request_of(*tables, reference):
+def request_of(*tables):
     schema = Schema.from_toml(
         '[[attribute]]\nname = "x"\nkind = "integer"\nmin = 0\nmax = 30\nbins = 3\n'
         "missing = true\n"
         '[[attribute]]\nname = "y"\nkind = "boolean"\n[[attribute]]\nname = "z"\nkind = "boolean"\n'
     )
-    return schema, CriteriaRequest(read_criteria(tables), schema, lambda: reference(schema))
+    return schema, CriteriaRequest(read_criteria(tables), schema)
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
-)
-def test_no_replaced_row_moves_a_number_by_more_than_the_unit(seed):
+def test_no_replaced_row_moves_a_number_by_more_than_the_unit():
     """Every table of two rows, and every replacement of one of them."""
     schema, request = request_of(
         {"mean": "x", "within": 1}, {"share": "x > 10 and y = true", "within": 1},
-        {"distance": 1}, {"distance": 1, "pairs": "most"}, {"distance": 1, "pairs": "all"},
-        reference=lambda own: random_rows(own, 50, seed),
     )  # fmt: skip
     kinds = list(product(*map(range, schema.sizes)))
     answers = {
@@ -87,16 +82,11 @@ def test_no_replaced_row_moves_a_number_by_more_than_the_unit(seed):
         ]
     )
     assert apart.max(axis=0).max() == UNIT
-    assert apart[:, :3].max(axis=0).tolist() == [UNIT, UNIT, UNIT]
+    assert apart.max(axis=0).tolist() == [UNIT, UNIT, UNIT]
     moved = sensitivity.bounded(request.cells, most=UNIT)
     assert apart.sum(axis=1).max() <= moved.l1
     assert (apart**2).sum(axis=1).max() <= moved.l2_squared
     assert max(np.abs(own).max() for own in answers.values()) <= request.limit(2)
-
-
-def random_rows(schema, rows, seed):
-    rng = np.random.default_rng(seed)
-    return Codes.from_columns([rng.integers(0, s, rows) for s in schema.sizes], schema.sizes)
 
 
 def test_numbers_are_those_of_the_rows():
@@ -111,9 +101,7 @@ def test_numbers_are_those_of_the_rows():
     share = ((whole[0] > 5) & (whole[2] == 1)).mean()
     assert found[0]["measured"] == pytest.approx(income, abs=2)
     assert found[2]["measured"] == pytest.approx(share, abs=1e-4)
-    assert [each["outcome"] for each in found[:3]] == ["met"] * 3
-    mean, worst, most = (each["measured"] for each in found[3:])
-    assert mean < most <= worst
+    assert [each["outcome"] for each in found] == ["met"] * 3
 
 
 def test_noise_passes_its_bound_once_in_twenty():
@@ -226,17 +214,18 @@ def test_criteria_on_the_command_line(tmp_path):
     words = [
         "simulate", str(rows), "--schema", str(schema), "--epsilon", "2", "--out", str(out),
         "--method", "floor", "--aggregation", "masked", "--parties", "2", "--json",
-        "--criterion", 'mean = "age", within = "5 %"', "--criterion", "distance = 0.4",
+        "--criterion", 'mean = "age", within = "5 %"',
+        "--criterion", 'share = "smoker = true", within = 0.4',
         "--criteria-epsilon", "0.5",
     ]  # fmt: skip
     done = CliRunner().invoke(app, words)
     told = json.loads(done.stdout)["criteria"]
     assert [each["criterion"] for each in told] == [
-        "mean of age within 5 %", "two-way distance of the mean over pairs at most 0.4",
+        "mean of age within 5 %", "share of smoker = true within 0.4",
     ]  # fmt: skip
     assert f"criterion: mean of age within 5 %: {told[0]['outcome']}" in done.stderr
     agreed_on = Study.load(out / "study.toml")
-    assert [each.kind for each in agreed_on.criteria] == ["mean", "distance"]
+    assert [each.kind for each in agreed_on.criteria] == ["mean", "share"]
     assert agreed_on.criteria_epsilon == Fraction(1, 2)
     wrong = CliRunner().invoke(app, [*words, "--overwrite", "--criterion", "mean of age"])
     assert "--criterion 'mean of age': write keys and values" in str(wrong.exception)
@@ -255,9 +244,8 @@ def test_a_changed_verdict_is_noticed(tmp_path):
     assert "criteria" in str(problem)
 
 
-def test_a_distance_needs_a_table_of_two_attributes():
-    one = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
-    tables = {"p0": Codes.from_columns([np.array([0, 1, 1])], one.sizes)}
-    wanted = read_criteria([{"distance": "0.1"}])
-    with pytest.raises(InputError, match="no two attributes"):
-        run_of(agreed(tables, schema=one, criteria=wanted))
+def test_a_distance_of_0_2_is_read_and_refused_by_name():
+    study = agreed(tables_of(60), criteria=read_criteria([{"distance": "0.1", "pairs": "all"}]))
+    assert Study.from_toml(study.to_toml(), where="a release").digest == study.digest
+    with pytest.raises(InputError, match="': distances are measured by versions up to"):
+        run_of(study)

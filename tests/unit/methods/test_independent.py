@@ -99,7 +99,7 @@ def test_what_is_no_model_of_the_agreed_plan_is_refused(path, value):
     tables = random_tables(MIXED, [60])
     study = study_of(tables, method="independent", epsilon=Fraction(20))
     driven = drive(run_of(study), study, tables)
-    choice, payload = driven.steps[0].choice, driven.results[0]
+    choice, payload = driven.steps[0].exchange.choice, driven.results[0]
     choice.check(payload)
     document = changed(json.loads(payload), path, value)
     with pytest.raises(RemoteProtocolError):

@@ -22,6 +22,7 @@ from common.study.document import Study
 from common.study.history import History
 from common.study.members import Member
 from common.study.messages import StepOpened, StudyOpened
+from common.study.progress import StudyState
 from common.study.steps import step_digest
 from common.wire import codec
 from common.wire.frames import NumberedMessage
@@ -92,7 +93,7 @@ class Watching:
         self.seen.append("enrol")
         return [
             Summary(
-                study=self.study.digest, name="ages", state="waiting for parties", approved=False,
+                study=self.study.digest, name="ages", state=StudyState.WAITING, approved=False,
                 submitted=0, acknowledged=0, queued=0,
             )
         ]  # fmt: skip

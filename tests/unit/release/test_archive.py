@@ -16,7 +16,7 @@ from common.release.archive import add_signature, finish, zip_pieces
 from common.release.contents import FileError, FolderContents, open_release, read_json
 from common.release.integrity import Kind, check_bytes
 from common.release.manifest import MANIFEST
-from tests.unit.release.conftest import CURATOR, NORTH, STUDY, problems
+from tests.unit.release.conftest import CURATOR, METHOD, NORTH, STUDY, problems
 
 
 def zipped(folder, target=None, added=None):
@@ -222,7 +222,8 @@ def test_no_byte_of_a_zip_can_be_changed_unnoticed_but_in_its_wrapping(
     folder = tmp_path_factory.mktemp("flip") / "release"
     folder.mkdir()
     (folder / "data.csv").write_text("a,b\n1,2\n3,4\n")
-    finish(folder, study=None, date="2026-11-17", signer=CURATOR)
+    (folder / "report.html").write_text("<p>")
+    finish(folder, study=None, method=METHOD, date="2026-11-17", signer=CURATOR)
     path = zipped(folder)
     data = bytearray(path.read_bytes())
     data[place % len(data)] ^= flip

@@ -6,22 +6,24 @@ import json
 import pytest
 
 from common.crypto.identities.identity import Identity
-from common.errors import InputError
+from common.errors import InputError, OtherVersionError
 from common.privacy.randomness import SeededRandomSource
 from common.release.archive import add_signature
 from common.release.integrity import Kind
 from common.release.manifest import (
     MANIFEST,
+    PAGES,
     FileEntry,
     Manifest,
     Signature,
     Signer,
     SignerRole,
+    pages_bytes,
     sha256_of,
     strict_json,
 )
 from tests.harness.vectors import negative
-from tests.unit.release.conftest import CURATOR, NORTH, problems
+from tests.unit.release.conftest import CURATOR, METHOD, NORTH, problems
 
 
 @pytest.mark.parametrize("vector", negative("manifests"))
@@ -37,9 +39,53 @@ def test_a_file_that_is_no_manifest_is_refused(folder, text):
         problems(folder)
 
 
-def test_a_good_manifest_comes_back():
-    good = Manifest(files={"a": FileEntry("0" * 64, 1)}, study=None, date="2026-11-17", versions={})
+@pytest.mark.parametrize("method", [METHOD, None], ids=["version 2", "version 1"])
+def test_a_good_manifest_comes_back(method):
+    files = {"a": FileEntry("0" * 64, 1)}
+    good = Manifest(files=files, study=None, date="2026-11-17", versions={}, method=method)
     assert Manifest.from_bytes(good.to_bytes()) == good
+    assert good.lists_pages == (method is None)
+
+
+def test_a_manifest_of_a_later_format_names_the_version_to_use():
+    text = {"format": "parley release manifest", "version": 3, "versions": {"parley": "9.1"}}
+    with pytest.raises(OtherVersionError, match=r"Use parley '9\.1'"):
+        Manifest.from_bytes(json.dumps(text).encode())
+
+
+@pytest.mark.parametrize("change", [{"name": ""}, {"version": 0}, {"version": "1"}, {"more": 1}])
+def test_a_method_is_a_name_and_a_version(folder, change):
+    document = json.loads((folder / MANIFEST).read_text())
+    document["method"] |= change
+    with pytest.raises(InputError, match="method"):
+        Manifest.from_bytes(json.dumps(document).encode())
+
+
+def test_the_maker_signs_the_pages_and_a_party_does_not(folder):
+    add_signature(folder, NORTH.sign((folder / MANIFEST).read_bytes()))
+    page = folder / "report.html"
+    page.write_text("<script>")
+    assert problems(folder) == {("report.html", Kind.CHANGED)}
+    with page.open("rb") as stream:
+        (folder / PAGES).write_bytes(pages_bytes({page.name: sha256_of(stream)}))
+    assert problems(folder) == {(PAGES, Kind.SIGNATURE)}
+    (folder / CURATOR.sign(b"").file).unlink()
+    assert problems(folder) == set(), "a party's signature is not of the pages"
+    (folder / PAGES).write_text("{}")
+    assert problems(folder) == {(PAGES, Kind.CHANGED), ("report.html", Kind.EXTRA)}
+    (folder / PAGES).unlink()
+    assert (PAGES, Kind.MISSING) in problems(folder)
+
+
+def test_a_maker_that_signs_the_manifest_alone_has_not_signed_the_pages(folder):
+    add_signature(folder, CURATOR.sign((folder / MANIFEST).read_bytes()))
+    assert problems(folder) == {(PAGES, Kind.SIGNATURE)}
+
+
+def test_a_partys_signature_of_pages_is_refused(folder):
+    signature = NORTH.sign((folder / MANIFEST).read_bytes(), (folder / PAGES).read_bytes())
+    add_signature(folder, signature)
+    assert problems(folder) == {(signature.file, Kind.SIGNATURE)}
 
 
 def test_hashing_stops_where_the_manifest_says_a_file_ends():
@@ -53,7 +99,7 @@ def test_a_second_maker_is_refused_and_parties_are_welcome(folder):
     other = Signer(
         role=SignerRole.OWNER, name="me", identity=Identity.generate(SeededRandomSource("o"))
     )
-    add_signature(folder, other.sign(manifest))
+    add_signature(folder, other.sign(manifest, (folder / PAGES).read_bytes()))
     assert {kind for _, kind in problems(folder)} == {Kind.SIGNATURE}
 
 
@@ -67,6 +113,8 @@ def test_a_second_maker_is_refused_and_parties_are_welcome(folder):
         {"identity": "AAAA"},
         {"fingerprint": CURATOR.identity.public.fingerprint},
         {"version": 2},
+        {"version": 2, "pages": "0" * 64},
+        {"pages": 5},
         {"more": 1},
         {"name": "\x1b[2J"},
     ],
@@ -87,6 +135,8 @@ def test_a_signature_under_another_file_name_is_wrong(folder):
 
 
 def test_a_signature_file_reads_back():
+    both = CURATOR.sign(b"manifest", b"pages")
+    assert Signature.from_bytes(both.to_bytes(), both.file) == both
     signature = NORTH.sign(b"manifest")
     assert Signature.from_bytes(signature.to_bytes(), signature.file) == signature
     assert strict_json(signature.to_bytes(), "x")["role"] == "party"

@@ -86,7 +86,7 @@ def test_profiles_bits_and_cohorts_verify_too(tmp_path, method, profile):
 def test_an_owner_without_a_turn_pays_less_and_the_release_verifies(tmp_path):
     narrow = Schema(SCHEMA.attributes[1:4])
     tables = [rows(narrow, 500, seed) for seed in range(5)]
-    settings = {"budget": "1:1:1:1"}
+    settings = {"budget": "1:1:1:1", "views": "optimal"}
     fitted = simulate(
         tables, narrow, epsilon=8, method="dp-subn", aggregation="clear", settings=settings
     )

@@ -1,4 +1,4 @@
-"""What a method refuses before its first step: settings, parties, encodings, priors."""
+"""What a method refuses before its first step: settings, parties, encodings."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -28,18 +28,11 @@ STUDY = study_of(random_tables((2, 3), [20, 20, 20, 20]), method="floor")
         ({"parties": 2}, {}, "floor is for 2 parties, not 4. Use another method"),
         ({"single_turns": True}, {"may_miss": 1}, "asks single parties for a turn"),
         ({}, {"settings": (("degree", 1),)}, "the method has no settings"),
-        ({}, {"prior": "ab" * 32}, "release abababababababab is not here"),
-        ({"only_sums": False}, {"prior": "ab" * 32}, "cannot build on an earlier release"),
     ],
 )
 def test_a_method_refuses_what_it_cannot_do(method, study, words):
     with pytest.raises(InputError, match=words):
         replace(FLOOR, **method).run(replace(STUDY, **study))
-
-
-def test_a_prior_that_the_study_does_not_name_is_refused():
-    with pytest.raises(InputError, match="prior: the study names none"):
-        FLOOR.run(STUDY, prior=object())
 
 
 def test_a_run_begins_anew_each_time_and_a_method_for_as_many_parties_takes_them():

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from common.exchanges.sums import sum_step
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.sensitivity import Sensitivity
-from common.study.prior import scaled
-from common.study.requests import TableRequest
+from common.study.requests import TableRequest, scaled
 from common.study.script import ScriptRun, Total, measured
 
 ROWS = {"a": 10, "b": 20, "c": 30}

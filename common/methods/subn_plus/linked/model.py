@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.bayes.form import NetworkForm
+from common.bayes.model import Model
 from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.losses import Floats
 from common.privacy.randomness import RandomSource, uniforms
@@ -43,7 +45,7 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkedModel:
+class LinkedModel(Model):
     """People, the number of events by their class (R, most + 1), the walk, and events' columns."""
 
     people: LatentModel
@@ -93,6 +95,10 @@ class LinkedModel:
             odds = np.where(returned[:, None], walk.back[own], walk.step[before])
             found[at] = _drawn(odds, source)
         return found
+
+    def form(self) -> tuple[NetworkForm, ...]:
+        """Return the network of the people; their events are drawn after them."""
+        return self.people.form()
 
     def as_json(self) -> dict[str, object]:
         """Return the model as plain values."""

@@ -114,7 +114,7 @@ def test_public_decisions_do_not_depend_on_the_rows(monkeypatch):
         for columns in (plain, extreme):
             offered.clear()
             model, accountant = fit(Codes.from_columns(columns, SIZES), **options)
-            document = model.to_json()
+            document = model.as_json()
             shapes = [(t["family"], len(t["counts"])) for t in document.pop("tables")]
             seen.append((document, shapes, list(offered), accountant.charges))
         assert seen[0] == seen[1]
@@ -144,14 +144,14 @@ def test_two_fits_without_a_seed_differ():
 
 
 def test_the_same_seed_gives_the_same_model():
-    assert fit(rows_of(), seed=3)[0].to_json() == fit(rows_of(), seed=3)[0].to_json()
-    assert fit(rows_of(), seed=3)[0].to_json() != fit(rows_of(), seed=4)[0].to_json()
+    assert fit(rows_of(), seed=3)[0].as_json() == fit(rows_of(), seed=3)[0].as_json()
+    assert fit(rows_of(), seed=3)[0].as_json() != fit(rows_of(), seed=4)[0].as_json()
 
 
 def test_flat_hierarchies_are_the_vanilla_encoding_bit_for_bit():
     flat = [Hierarchy.flat([str(i) for i in range(size)]) for size in SIZES]
-    one = fit(rows_of(), hierarchies=flat)[0].to_json()
-    two = fit(rows_of(), hierarchies=flat, encoding=Encoding.VANILLA)[0].to_json()
+    one = fit(rows_of(), hierarchies=flat)[0].as_json()
+    two = fit(rows_of(), hierarchies=flat, encoding=Encoding.VANILLA)[0].as_json()
     assert one.pop("encoding") != two.pop("encoding")
     assert one == two
 

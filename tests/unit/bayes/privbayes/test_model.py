@@ -82,8 +82,8 @@ def test_any_number_of_rows_comes_in_blocks(monkeypatch):
 @pytest.mark.parametrize("printed", [False, True])
 def test_models_survive_json(printed):
     first = replace(model(), plan=replace(model().plan, printed_sensitivity=printed))
-    again = PrivBayesModel.from_json(json.loads(json.dumps(first.to_json())))
-    assert again.to_json() == first.to_json()
+    again = PrivBayesModel.from_json(json.loads(json.dumps(first.as_json())))
+    assert again.as_json() == first.as_json()
     assert again.plan.printed_sensitivity is printed  # a refit needs it
     left = first.sample(500, SeededRandomSource(3))
     right = again.sample(500, SeededRandomSource(3))
@@ -92,12 +92,12 @@ def test_models_survive_json(printed):
 
 def test_the_model_knows_its_noise():
     assert model().noise_scale == 4  # two tables, sensitivity 2 each, epsilon 1
-    assert model().to_json()["noise_scale"] == "4"
+    assert model().as_json()["noise_scale"] == "4"
 
 
 @pytest.mark.parametrize("damage", ["format", "network", "tables", "variable_sizes"])
 def test_damaged_models_are_refused(damage):
-    document = model().to_json()
+    document = model().as_json()
     document[damage] = "nonsense" if damage == "format" else [{"no": 1}]
     with pytest.raises(InputError):
         PrivBayesModel.from_json(document)

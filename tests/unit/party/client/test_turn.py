@@ -3,6 +3,7 @@
 import pytest
 
 from common.service.database import Database
+from common.study.progress import StudyState
 from party.client.connection import Summary
 from party.client.session import StudySession
 from party.client.turn import Limits, Turn
@@ -41,7 +42,7 @@ def test_a_study_that_hears_nothing_gives_its_seat_back(tmp_path, queued, wanted
     curator.turn = Turn(LIMITS, monotonic=lambda: curator.now)
     session = StudySession(study.digest, context_of(tmp_path, database, automatic=True))
     summary = Summary(
-        study=study.digest, name="ages", state="waiting for parties", approved=False, submitted=0,
+        study=study.digest, name="ages", state=StudyState.WAITING, approved=False, submitted=0,
         acknowledged=0, queued=queued,
     )  # fmt: skip
     assert session.take_turn(curator.turn, curator, summary) is None

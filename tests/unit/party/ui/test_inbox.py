@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from common.errors import PolicyError
+from common.study.progress import StudyState
 from common.wire.catalogue import ErrorCode, WireError
 from party.ui.inbox import OwnerInbox
 
@@ -17,7 +18,9 @@ def test_another_study_than_the_one_invited_to_is_not_put_on_the_desk(context, s
     @contextlib.contextmanager
     def dial():
         yield SimpleNamespace(
-            enrol=lambda name, identity: [SimpleNamespace(study=study.digest, state="running")],
+            enrol=lambda name, identity: [
+                SimpleNamespace(study=study.digest, state=StudyState.RUNNING)
+            ],
             fetch_study=lambda digest: other.to_toml(),
         )
 
@@ -33,7 +36,7 @@ def test_a_text_that_is_no_study_hides_no_other(context, study):
     def dial():
         yield SimpleNamespace(
             enrol=lambda name, identity: [
-                SimpleNamespace(study=digest, state="running") for digest in sent
+                SimpleNamespace(study=digest, state=StudyState.RUNNING) for digest in sent
             ],
             fetch_study=lambda digest: sent[digest],
         )
@@ -44,7 +47,7 @@ def test_a_text_that_is_no_study_hides_no_other(context, study):
 
 
 def test_a_study_that_ended_without_us_is_nothing_to_decide_about(context, study):
-    summary = SimpleNamespace(study=study.digest, state="waiting for parties")
+    summary = SimpleNamespace(study=study.digest, state=StudyState.WAITING)
 
     @contextlib.contextmanager
     def dial():
@@ -55,7 +58,7 @@ def test_a_study_that_ended_without_us_is_nothing_to_decide_about(context, study
     inbox = OwnerInbox(context, [], dial=dial)
     inbox.ask()
     assert [each.digest for each, _ in inbox.studies()] == [study.digest]
-    summary.state = "failed"
+    summary.state = StudyState.FAILED
     inbox.ask()
     assert inbox.studies() == []
 

@@ -9,7 +9,7 @@ import pytest
 
 from common.crypto.key_files import load_identity
 from common.release.archive import add_signature, finish
-from common.release.manifest import Signer, SignerRole
+from common.release.manifest import Manifest, Signer, SignerRole
 from common.study.document import Study
 from common.wire.pki.keyring import init_identity
 from parley.cli.main import main
@@ -90,13 +90,14 @@ def copies(made, tmp_path):
 def finish_again(folder):
     """A forger's manifest for what is there now, without signatures."""
     shutil.rmtree(folder / "signatures", ignore_errors=True)
-    date = json.loads((folder / "manifest.json").read_text())["date"]  # the report has it, too
+    manifest = Manifest.from_bytes((folder / "manifest.json").read_bytes())
     (folder / "manifest.json").unlink()
     study = folder / "study.toml"
     finish(
         folder,
         study=Study.load(study).digest if study.exists() else None,
-        date=date,
+        method=manifest.method,
+        date=manifest.date,  # the report has it, too
         signer=None,
     )
 
@@ -105,15 +106,17 @@ def append(path, text):
     path.write_bytes(path.read_bytes() + text.encode())
 
 
-def sign_again(folder, made, *, version=None):
+def sign_again(folder, made, *, version=None, method_version=None):
     """The maker itself forges: a fresh manifest, perhaps in the name of another version."""
     finish_again(folder)
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["versions"]["parley"] = version or manifest["versions"]["parley"]
+    manifest["method"]["version"] = method_version or manifest["method"]["version"]
     (folder / "manifest.json").write_text(json.dumps(manifest))
     signer = Signer(
         role=SignerRole.CURATOR if manifest["study"] else SignerRole.OWNER,
         name="hub",
         identity=load_identity(made / "keys" / "identity.key"),
     )
-    add_signature(folder, signer.sign((folder / "manifest.json").read_bytes()))
+    lists = ((folder / name).read_bytes() for name in ("manifest.json", "pages.json"))
+    add_signature(folder, signer.sign(*lists))

@@ -115,7 +115,7 @@ def test_an_audit_compares_with_the_curators_record_of_this_study_only(parley, p
 def test_a_party_does_not_countersign_another_statement_or_another_version(parley, made, copies):
     DeployedFolder(copies)
     words = ("party", "countersign", "several", *NORTH)
-    sign_again(copies / "several", made, version="0.0.9")
+    sign_again(copies / "several", made, method_version=99)
     assert parley(*words).code == 8
     append(copies / "several" / "study.toml", "# as agreed")
     sign_again(copies / "several", made)

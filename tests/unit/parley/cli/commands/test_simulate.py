@@ -44,8 +44,9 @@ def test_the_command_writes_a_release_with_a_transcript(files, capsys):
     assert told["epsilon_delivered"] == 2
     assert told["private"] is True
     assert set(told["files"]) == {
-        "manifest.json", "model.json", "network.svg", "privacy.json", "report.html", "results.bin",
-        "schema.toml", "study.toml", "synthetic.csv", "transcript.json", "usage.json",
+        "manifest.json", "model.json", "network.svg", "pages.json", "privacy.json", "report.html",
+        "results.bin", "schema.toml", "study.toml", "synthetic.csv", "transcript.json",
+        "usage.json",
     }  # fmt: skip
     transcript = json.loads((files / "out" / "transcript.json").read_text())
     phases = transcript["phases"]

@@ -14,9 +14,12 @@ import pytest
 
 from common.crypto.identities.identity import Identity
 from common.crypto.key_files import load_identity
+from common.errors import InputError
 from common.methods.registry import method_of
 from common.privacy.randomness import SeededRandomSource
 from common.release.archive import add_signature
+from common.release.contents import open_release
+from common.release.folder import read_results, write_results
 from common.release.manifest import Signer, SignerRole
 from common.release.verify import missing_curator, verify
 from common.report.writing import write_release
@@ -99,6 +102,11 @@ def raise_a_result(folder):
     data = bytearray((folder / "results.bin").read_bytes())
     data[25:33] = (300).to_bytes(8, "little")  # the first count: all rows; fewer may not matter
     (folder / "results.bin").write_bytes(bytes(data))
+
+
+def drop_a_result(folder):
+    with open_release(folder) as contents:
+        write_results(folder / "results.bin", read_results(contents)[:-1])
 
 
 def rename_a_column(folder):
@@ -189,23 +197,105 @@ def test_a_release_without_a_study_does_not_pass_for_one_that_all_parties_vouch_
 
 
 @pytest.mark.parametrize("name", ["several", "one"])
-def test_a_release_of_another_version_is_not_called_verified(parley, made, copies, name):
-    sign_again(copies / name, made, version="0.0.9")
-    done = parley("verify", name)
-    assert (done.code, done.out) == (6, "")
-    assert "NOT VERIFIED" in done.err
-    assert "made by parley 0.0.9" in done.err
+@pytest.mark.parametrize("version", ["0.2.0", "99.0"])
+def test_another_version_of_parley_is_no_other_method(parley, made, copies, name, version):
+    """The method's version decides what follows; the statement's words may be another version's."""
+    privacy = json.loads((copies / name / "privacy.json").read_text())
+    privacy["versions"]["parley"] = version
+    state(copies / name, **privacy)
+    sign_again(copies / name, made, version=version)
     told = parley("verify", name, "--json")
-    assert told.code == 6
-    assert (told.json["verified"], told.json["derived"]) == (False, False)
+    assert (told.code, told.json["problems"], told.json["not_checked"]) == (0, [], [])
+    assert (told.json["verified"], told.json["derived"]) == (True, name == "several")
+    privacy["versions"]["parley"] = "1.0"
+    state(copies / name, **privacy)
+    sign_again(copies / name, made, version=version)
+    assert "names other versions than the manifest" in parley("verify", name).err
+
+
+@pytest.mark.parametrize("version", [2, 99])
+def test_a_model_of_another_version_of_its_method_is_checked_and_not_derived(
+    parley, made, copies, version
+):
+    sign_again(copies / "several", made, method_version=version)
+    done = parley("verify", "several")
+    assert done.code == 0
+    assert done.out.startswith("checked several: ")
+    assert "verified" not in done.out
+    assert (
+        f"not checked: whether the model follows from the sums: version {version} of subn+ made it"
+        in done.err
+    )
+    assert "epsilon 1 for one row of one owner, as its maker states" in done.out
+    told = parley("verify", "several", "--json")
+    assert (told.code, told.json["verified"], told.json["derived"]) == (0, False, False)
     assert told.json["problems"] == []
-    allowed = parley("verify", name, "--allow-other-version")
-    assert allowed.code == 0
-    assert "NOT VERIFIED" in allowed.out
-    assert "agree with each other" not in allowed.out
-    assert "epsilon" not in allowed.out
-    scripted = parley("verify", name, "--allow-other-version", "--json")
-    assert (scripted.code, scripted.json["verified"], scripted.json["derived"]) == (0, False, False)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda f: edit_json(f / "model.json", privacy={}), "has another privacy statement"),
+        (lambda f: edit_json(f / "model.json", columns={"a": "b"}), "columns are not those"),
+        (drop_a_result, "another number of results than privacy.json"),
+        (lower_the_epsilon, "states another epsilon than study.toml"),
+        (lambda f: drop_a_row(f / "synthetic.csv"), "is not what study.toml says"),
+        (another_study, "states another epsilon"),
+    ],
+)
+def test_a_version_of_the_method_switches_off_nothing_else(parley, made, copies, spoil, words):
+    spoil(copies / "several")
+    sign_again(copies / "several", made, method_version=99)
+    done = parley("verify", "several", "--unsigned")
+    assert done.code == 3
+    assert words in done.err
+
+
+def test_a_study_that_this_version_does_not_run_is_checked_and_not_derived(
+    parley, made, copies, monkeypatch
+):
+    def refuse(study, prior=None):
+        raise InputError("criterion: measured by versions up to 0.2 only")
+
+    monkeypatch.setattr("common.release.derive.run_of", refuse)
+    assert parley("verify", "several").out.startswith("verified"), "a release of this version"
+    monkeypatch.setattr("common.release.derive.versions", lambda: {"parley": "7.1.0.dev0"})
+    done = parley("verify", "several")
+    assert (done.code, done.out.split()[0]) == (0, "checked")
+    assert "does not run the study (criterion: measured by versions up to 0.2 only)" in done.err
+
+
+def test_another_method_than_the_studys_is_refused(parley, made, copies):
+    sign_again(copies / "several", made)
+    edit_json(copies / "several" / "manifest.json", method={"name": "floor", "version": 9})
+    shutil.rmtree(copies / "several" / "signatures")
+    done = parley("verify", "several", "--unsigned")
+    assert done.code == 3
+    assert "manifest.json: names another method than study.toml" in done.err
+
+
+def test_a_release_in_a_later_format_names_the_version_to_use(parley, copies):
+    edit_json(copies / "one" / "manifest.json", version=3)
+    done = parley("verify", "one")
+    assert (done.code, done.out) == (6, "")
+    assert "version 3 of the format" in done.err
+
+
+def test_a_page_is_its_makers_word(parley, made, copies):
+    """Who changes it needs the maker's key; what it says is not compared with the other files."""
+    append(copies / "several" / "report.html", "<p>epsilon 0.001</p>")
+    assert "report.html: has changed" in parley("verify", "several").err
+    signatures = copies / "several" / "signatures"
+    shutil.copytree(signatures, copies / "signatures")
+    finish_again(copies / "several")
+    shutil.copytree(copies / "signatures", signatures)
+    refused = parley("verify", "several")
+    assert refused.code == 3
+    assert "pages.json: is not what curator 'hub' signed" in refused.err
+    sign_again(copies / "several", made)
+    done = parley("verify", "several")
+    assert done.code == 0
+    assert "the makers' word: what report.html, usage.json and network.svg say" in done.out
 
 
 @pytest.fixture
@@ -243,7 +333,7 @@ def test_a_later_version_may_use_other_words_and_says_which_were_not_compared(
     ("file", "key"),
     [("privacy.json", "mechanisms"), ("privacy.json", "extra"), ("model.json", "x")],
 )
-def test_numbers_that_do_not_follow_in_a_later_version_are_not_called_verified(
+def test_numbers_that_do_not_follow_are_refused_in_a_later_version(
     parley, made, copies, a_later_version, file, key
 ):
     change = (
@@ -252,10 +342,8 @@ def test_numbers_that_do_not_follow_in_a_later_version_are_not_called_verified(
     change(copies / "several", **{key: ["nothing"]})
     sign_again(copies / "several", made)
     done = parley("verify", "several")
-    assert (done.code, done.out) == (6, "")
+    assert (done.code, done.out) == (3, "")
     assert f"imply: {key}" in done.err
-    told = parley("verify", "several", "--json", "--allow-other-version")
-    assert (told.code, told.json["verified"], told.json["derived"]) == (0, False, False)
 
 
 @pytest.mark.parametrize("version", [None, "0.0.9", "99.0"])
@@ -264,7 +352,7 @@ def test_steps_that_do_not_add_up_are_refused_in_every_version(parley, made, cop
     privacy["steps"][0]["parties"]["party 1"] /= 2
     state(copies / "several", **privacy)
     sign_again(copies / "several", made, version=version)
-    done = parley("verify", "several", "--allow-other-version")
+    done = parley("verify", "several")
     assert done.code == 3
     assert "privacy.json: its steps do not add up to the epsilon it states" in done.err
 
@@ -286,10 +374,9 @@ def test_a_version_in_the_manifest_does_not_switch_off_what_the_study_says(
 ):
     forge(copies / "several")
     sign_again(copies / "several", made, version="0.0.9")
-    for words in ([], ["--allow-other-version"]):
-        done = parley("verify", "several", *words)
-        assert (done.code, done.out) == (3, "")
-        assert "privacy.json: states another epsilon than study.toml" in done.err
+    done = parley("verify", "several")
+    assert (done.code, done.out) == (3, "")
+    assert "privacy.json: states another epsilon than study.toml" in done.err
 
 
 @pytest.mark.parametrize("name", ["several", "one"])
@@ -320,9 +407,9 @@ def replace_the_rows(folder):
 
 def sign_as(folder, identity):
     finish_again(folder)
-    add_signature(folder, Signer(role=SignerRole.CURATOR, name="hub", identity=identity).sign(
-        (folder / "manifest.json").read_bytes()
-    ))  # fmt: skip
+    signer = Signer(role=SignerRole.CURATOR, name="hub", identity=identity)
+    lists = ((folder / name).read_bytes() for name in ("manifest.json", "pages.json"))
+    add_signature(folder, signer.sign(*lists))
 
 
 def test_rows_that_a_stranger_signed_are_not_verified(parley, made, copies):

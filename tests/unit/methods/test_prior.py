@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import isqrt
 
 import numpy as np
@@ -12,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from common.errors import InputError
+from common.methods.prior import Prior, drawn_towards, near_prior
 from common.methods.registry import methods, run_of
 from common.schema.codes import Codes
 from common.study.document import Study
-from common.study.prior import Prior, drawn_towards, scaled
-from common.study.requests import TableRequest
+from common.study.requests import TableRequest, scaled
 from tests.harness.run_script import random_tables, study_of
 
 COUNTS = arrays.arrays(np.int64, st.integers(1, 60), elements=st.integers(-(10**9), 10**9))
@@ -141,7 +142,7 @@ def test_steps_and_model_are_those_of_the_sums_drawn_towards_the_prior():
         given.append((yield step))
         return lambda: None
 
-    run = replace(methods()["floor"], script=script).run(study, prior)
+    run = replace(methods()["floor"], script=partial(near_prior, script, prior)).run(study)
     step = run.step()
     exact = sum(step.request.answer(Prior(table)) for table in tables.values())
     rng = np.random.default_rng(3)
@@ -172,7 +173,8 @@ def test_a_request_that_shows_no_table_is_left_as_it_is():
         given.append((yield replace(step, request=request)))
         return lambda: None
 
-    run = replace(methods()["floor"], script=script).run(study, Prior(tables["p0"]))
+    towards = partial(near_prior, script, Prior(tables["p0"]))
+    run = replace(methods()["floor"], script=towards).run(study)
     result = np.arange(13, dtype=np.int64)
     run.advance(result)
     assert np.array_equal(given[0].counts, result)

@@ -24,18 +24,22 @@ comes to the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.study.requests import Counts, Request, RowsInMemory
+from common.errors import InputError
+from common.study.document import Study
+from common.study.method import Method
+from common.study.requests import LARGEST_PRODUCT, Counts, Request, RowsInMemory, scaled
+from common.study.script import Fit, Script, Total, possible_cells
+from common.study.steps import Step
 
 _BITS = 20
 _SMALL = 16  # counts of a table
-_LARGEST_PRODUCT = 1 << 62
 
 
 class Prior(RowsInMemory):
@@ -44,6 +48,47 @@ class Prior(RowsInMemory):
     def answer(self, request: Request, rows: int) -> Counts:
         """Return what a request would come to if so many rows were like these."""
         return scaled(request.answer(self), top=rows, bottom=self.rows)
+
+
+def check_prior(method: Method, study: Study, prior: Prior | None) -> None:
+    """Refuse a prior that the study does not name, a missing one, or a method that takes none."""
+    if study.prior and not method.only_sums:
+        raise InputError(
+            f"prior: {method.name} does not only add up, so it cannot build on an earlier "
+            "release. Leave the prior out, or use method subn+"
+        )
+    if bool(study.prior) != (prior is not None):
+        raise InputError(
+            f"prior: release {study.prior[:16]} is not here. Hand it over with prior=..."
+            if study.prior
+            else "prior: the study names none"
+        )
+
+
+def near_prior(script: Callable[[Study], Script[Fit]], prior: Prior, study: Study) -> Script[Fit]:
+    """Run the steps of a method; its sums come back drawn towards the prior's answers."""
+    steps = script(study)
+    try:
+        step = next(steps)
+        while True:
+            total = yield step
+            if isinstance(total, Total) and step.counts_all and step.counted.shown:
+                total = _drawn(step, total, prior, study)  # criteria show no table
+            step = steps.send(total)
+    except StopIteration as end:
+        fit: Fit = end.value
+        return fit
+
+
+def _drawn(step: Step, total: Total, prior: Prior, study: Study) -> Total:
+    """Draw a total towards the prior's answer; its variance falls."""
+    expected = prior.answer(step.counted, sum(study.rows_of[name] for name in step.parties))
+    shares = study.noise_shares(len(step.parties)) * total.variance_ratio
+    variance = step.noise_law.nominal_variance * shares
+    tables = [table.cells for table in step.counted.shown]
+    noisy = possible_cells(study.schema.possible, step)
+    counts, kept = drawn_towards(expected, total.counts, variance, tables, noisy)
+    return Total(counts, total.variance_ratio * kept)
 
 
 def drawn_towards(
@@ -93,12 +138,5 @@ def _kept(off: Counts, cells: int, variance: Fraction) -> Fraction:
 
 def _sum_of_squares(off: Counts) -> int:
     largest = int(np.abs(off).max(initial=0))
-    wide = off if largest**2 * off.size < _LARGEST_PRODUCT else off.astype(object)
+    wide = off if largest**2 * off.size < LARGEST_PRODUCT else off.astype(object)
     return int((wide * wide).sum())
-
-
-def scaled(counts: Counts, *, top: int, bottom: int) -> Counts:
-    """Return counts * top / bottom, rounded to the nearest integers, exactly."""
-    largest = int(np.abs(counts).max(initial=0))
-    wide = counts if 2 * (largest + 1) * top < _LARGEST_PRODUCT else counts.astype(object)
-    return np.asarray((2 * wide * top + bottom) // (2 * bottom), dtype=np.int64)
