@@ -251,8 +251,9 @@ class Schema:
         if self.events is not None:
             raise InputError(
                 f"schema: it has [events] {self.events.name!r}, and this works on a single table. "
-                "Linked tables are released by parley.simulate([(people, events), ...], schema, "
-                "...) in Python; leave [events] out for people alone"
+                "In Python, parley.simulate([(people, events), ...], schema, ...) releases linked "
+                "tables, and parley.load(release).sample() draws them; leave [events] out for "
+                "people alone"
             )
 
     def forgiven(self) -> Schema:

@@ -24,7 +24,7 @@ from common.privacy.randomness import KeyedRandomSource, uniforms
 
 CLASSES = 48  # of people, and of events
 STEPS = 500
-PRICE = 0.85  # of information, times the price at which half the noise would pay
+PRICE = 0.7  # of information, times the price at which half the noise would pay
 _RATE = 0.1
 _SPREAD = 0.9  # how far the classes start from the margins, in logits
 _STAY = 2.0  # how much likelier a step keeps the class at the start, in logits

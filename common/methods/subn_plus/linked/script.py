@@ -42,11 +42,11 @@ from common.study.document import Study
 from common.study.requests import Attributes, Counts
 from common.study.script import Fit, Script, added_up
 
-MARGINS = Fraction(1, 5)  # of the budget, if pairs are asked for
+MARGINS = Fraction(3, 10)  # of the budget, if pairs are asked for
 NEXT = Fraction(1, 4)  # of the budget, if consecutive events are asked for
 NOISE = 0.3  # forecast of a table of pairs, as a total variation distance: groups become fewer
 WORTHLESS = 0.07  # the same for two groups of each column: above, pairs are not asked for
-MOST_GROUPS = 6  # of a column
+MOST_GROUPS = 12  # of a column
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def test_what_noise_would_hide_is_not_asked_for():
 
 def test_more_budget_buys_finer_groups_and_margins_get_what_is_left():
     few, many = budget_at(epsilon=6), budget_at(epsilon=500)
-    assert 2 <= few.pair_groups < many.pair_groups <= 6
+    assert 2 <= few.pair_groups < many.pair_groups <= 12
     none = budget_at(epsilon=Fraction(1, 10))
     assert (none.margins, none.pairs, none.next) == (Fraction(1, 10), 0, 0)
 
