@@ -173,7 +173,8 @@ def run(
         made = Replicator(fitted, fitted.released, seed=seed, processes=1).run(tables)
         for family, statistic in statistics(schema):
             flagged = bool(fitted.concerns(statistic))
-            for each in estimate(statistic, made, flagged=flagged):
+            measured = fitted.diagnostics.measured
+            for each in estimate(statistic, made, measured=measured, flagged=flagged):
                 if not each.statistic.endswith("(intercept)"):
                     tally = tallies.setdefault(each.statistic, Tally(family))
                     _count(tally, each, truth[each.statistic, each.group])

@@ -28,8 +28,8 @@ import pandas as pd
 
 from benchmarks.coverage import ATTRIBUTES, Setting, difference, fitted_to
 from benchmarks.measuring import Row, keep, show, spending
-from common.analysis.estimates import estimate, pool, shuffled
-from common.analysis.replicates import Replicates, Replicator
+from common.analysis.estimates import estimate, pool
+from common.analysis.replicates import Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable, Statistic, regression
 from common.schema import Schema
 from parley.simulation.population import demo_schema_toml, make_population

@@ -107,6 +107,11 @@ class Diagnostics:
             return PairFacts(names, Verdict.CARE, f"{unseen}; {words}")
         return PairFacts(names, Verdict.CARE if moved > _CARE else Verdict.SAFE, words)
 
+    @property
+    def direct(self) -> bool:
+        """Whether intervals cover what the published tables say, and not only the model."""
+        return any(each.usable(each.attributes) for each in self.measured)
+
     def listed(self, verdict: Verdict) -> list[PairFacts]:
         return [facts for facts in self.pairs.values() if facts.verdict is verdict]
 
@@ -128,13 +133,16 @@ class Diagnostics:
     def concerns(self, attributes: Iterable[str], *, pairwise: bool = False) -> list[str]:
         """Return the reasons why a statistic of these attributes is flagged, if any.
 
+        Its interval is wide, because something was not measured. Where the noise of no table is
+        known, an interval rests on the model alone, and so every pair that is not safe is a reason.
         A linear regression rests on pairs only, and is `pairwise`.
         """
         asked = sorted(self.names.index(name) for name in set(attributes))
+        trusted = (Verdict.SAFE, Verdict.CARE) if self.direct else (Verdict.SAFE,)
         found = [
             f"{' and '.join(facts.names)}: {facts.verdict} ({facts.reason})"
             for facts in (self.pairs[pair] for pair in combinations(asked, 2))
-            if facts.verdict is not Verdict.SAFE
+            if facts.verdict not in trusted
         ]
         together = any(set(asked) <= set(each.attributes) for each in self.measured)
         if len(asked) > 2 and not pairwise and not together:

@@ -3,7 +3,7 @@
 A replicate is to the released model what the release is to the population, so an estimate is off by
 what the replicates' estimates are off: their mean less the released model's value is its bias, and
 their spread is its standard error. Both hold the sampling of the real rows, the noise, and the
-sampling of synthetic rows. Neither can see what the model leaves out; the diagnostics say that.
+sampling of synthetic rows. Neither can see what the model leaves out.
 
 With B replicates of spread s the interval is
 
@@ -18,27 +18,32 @@ than there was. So where a statistic rests on a relation that is clear in the re
 
 with `apart` the value for independent columns: that of the model's rows with each column shuffled.
 Elsewhere kept = 1 and corrected = released - bias. The 1 / B is for the bias, which is a mean of B
-values. The correction is also in the width, as it is never known well.
+values. The correction is also in the width, as it is never known well. A correction that is no
+larger than its own standard error is not made.
+
+A model may leave a relation out, and replicates of it cannot tell. So the interval of a statistic
+of several columns also covers the direct one, which needs no model (`common.analysis.direct`); and
+where the two contradict each other, the estimate is the direct one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from common.analysis.replicates import Replicates
+from common.analysis.direct import Direct, DirectIntervals
+from common.analysis.means import Mean
+from common.analysis.replicates import Replicates, shuffled
 from common.analysis.statistics import CodedTable, Group, Statistic, Values, named
 from common.errors import InputError
-from common.privacy.randomness import KeyedRandomSource, uniforms
-from common.schema import Codes
+from common.release.measured import Measured
 
 CONFIDENCE = 0.95
-_SHUFFLE = b"parley: an order for each column"  # public: estimates can be repeated
 _LEAST_VALID = 0.5  # of the replicates; a group that is empty in more has no interval
 _CLEAR = 2.0  # spreads that a relation is from none, to tell which part of it is kept
 _LEAST_KEPT = 1 / 3  # of a relation; a correction by more is a guess
@@ -53,11 +58,12 @@ class Estimate:
     Attributes:
         statistic: what was estimated.
         group: the value of the attribute that was grouped by; None for all rows.
-        estimate: the value in the release, corrected by its bias.
+        estimate: the value in the release, corrected by its bias; or the direct one, if the
+            published tables contradict it.
         standard_error: of the estimate; None if the replicates do not tell.
-        low: lower end of the interval.
+        low: lower end of the interval, which also covers what was not measured.
         high: upper end of the interval.
-        flagged: whether it rests on relations that the release does not hold safely.
+        flagged: whether the interval is wide because something was not measured.
     """
 
     statistic: str
@@ -76,12 +82,16 @@ def estimate(
     statistic: Statistic,
     replicates: Replicates,
     *,
+    measured: Sequence[Measured] = (),
     flagged: bool = False,
     confidence: float = CONFIDENCE,
 ) -> list[Estimate]:
-    """Compute a statistic with its interval: one estimate for each of its values."""
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence: {confidence:g} is not between 0 and 1. Write 0.95")
+    """Compute a statistic with its interval: one estimate for each of its values.
+
+    Given what was measured, compared with the released rows, the interval of a statistic of several
+    columns also covers that of `common.analysis.direct`.
+    """
+    check_confidence(confidence)
     released, reference, *others = (
         statistic.of(CodedTable(replicates.schema, codes, str(number)))
         for number, codes in enumerate(
@@ -89,19 +99,20 @@ def estimate(
         )
     )
     apart: Values = {}
+    direct: Mapping[tuple[str, Group], Direct] = {}
     if len(statistic.attributes) > 1:
+        if any(each.usable(each.attributes) for each in measured):
+            direct = DirectIntervals(tuple(measured), replicates).of(statistic)
         apart = statistic.of(CodedTable(replicates.schema, shuffled(replicates.reference), "1"))
     return [
-        _one(key, released, reference, apart, others, statistic.bounds, confidence, flagged=flagged)
+        _both(
+            _one(key, released, reference, apart, others, confidence, flagged=flagged),
+            direct.get(key),
+            statistic.bounds,
+            t_quantile(len(others) - 1, confidence=confidence),
+        )
         for key in released
     ]
-
-
-def shuffled(codes: Codes) -> Codes:
-    """Shuffle each column by itself, so that no column depends on another."""
-    source = KeyedRandomSource(_SHUFFLE, private=False)
-    columns = [column[np.argsort(uniforms(codes.rows, source))] for column in codes.columns]
-    return Codes.from_columns(columns, codes.sizes)
 
 
 def _one(
@@ -110,11 +121,11 @@ def _one(
     reference: Values,
     apart: Values,
     others: Sequence[Values],
-    bounds: tuple[float, float],
     confidence: float,
     *,
     flagged: bool,
 ) -> Estimate:
+    """Return the estimate by the model and its replicates."""
     values = np.array([each.get(key, np.nan) for each in others])
     valid = values[np.isfinite(values)]
     value = released[key]
@@ -123,9 +134,37 @@ def _one(
         return Estimate(*key, known, None, None, None, flagged=True)
     corrected, error = _corrected(value, reference.get(key, np.nan), apart.get(key, np.nan), valid)
     half = t_quantile(len(valid) - 1, confidence=confidence) * error
-    corrected = min(max(corrected, bounds[0]), bounds[1])
-    low, high = max(corrected - half, bounds[0]), min(corrected + half, bounds[1])
-    return Estimate(*key, corrected, error, low, high, flagged)
+    return Estimate(*key, corrected, error, corrected - half, corrected + half, flagged)
+
+
+def of_mean(mean: Mean, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the mean of a whole column as the report has it."""
+    check_confidence(confidence)
+    low, high = mean.interval(confidence)
+    name = f"mean of {mean.name}"
+    return Estimate(name, None, mean.mean, mean.error, low, high, flagged=False)
+
+
+def check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence: {confidence:g} is not between 0 and 1. Write 0.95")
+
+
+def _both(
+    model: Estimate, direct: Direct | None, bounds: tuple[float, float], quantile: float
+) -> Estimate:
+    """Return an estimate whose interval covers the model's and the direct one, and is possible."""
+    if model.estimate is None or model.low is None or model.high is None:
+        return model
+    value, error, low, high = model.estimate, model.standard_error, model.low, model.high
+    if direct is not None:
+        half = quantile * direct.spread
+        bounds = max(bounds[0], direct.ends[0]), min(bounds[1], direct.ends[1])
+        if not direct.least - half <= value <= direct.greatest + half:
+            value, error = direct.centre, direct.spread
+        low, high = min(low, direct.least - half), max(high, direct.greatest + half)
+    value, low, high = (min(max(each, bounds[0]), bounds[1]) for each in (value, low, high))
+    return replace(model, estimate=value, standard_error=error, low=low, high=high)
 
 
 def _corrected(
@@ -146,10 +185,15 @@ def _without_bias(
 ) -> tuple[float, float]:
     """Return a value without its bias, and which part of a relation was kept; 1 without one."""
     mean, spread = float(replicated.mean()), float(replicated.std(ddof=1))
+    unsure = spread / math.sqrt(len(replicated))  # of the mean
     if abs(centre - apart) > _CLEAR * spread and (mean - apart) / (centre - apart) < 1:
         kept = max((mean - apart) / (centre - apart), _LEAST_KEPT)
-        return apart + (value - apart) / kept, kept
-    return value - (mean - centre if math.isfinite(centre) else 0.0), 1.0
+        # The error of kept is unsure / |centre - apart|; that of 1 / kept, 1 / kept^2 as much.
+        if 1 / kept - 1 > unsure / abs(centre - apart) / kept**2:
+            return apart + (value - apart) / kept, kept
+        return value, 1.0
+    bias = mean - centre if math.isfinite(centre) else 0.0
+    return value - (bias if abs(bias) > unsure else 0.0), 1.0
 
 
 @dataclass(frozen=True, slots=True)

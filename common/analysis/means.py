@@ -10,27 +10,43 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.fitted.model import FittedModel
 from common.release.measured import ExpectedError, Shares
 from common.schema import Attribute, Schema
 from common.schema.attribute import numbers_of
 
-_TWO_SIDED_95 = 1.96
+_CONFIDENCE = 0.95
 _LEAST_KNOWN = 3.0  # deviations of the number of rows that have a value, to divide by it
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean and its 95 % interval."""
+    """A mean with its error; its interval is that of 95 %."""
 
     name: str  # of the column
     mean: float  # from the released counts
-    low: float  # lower end of the interval
-    high: float  # upper end of the interval
+    error: float  # its standard error
     ends: tuple[float, float]  # the least and the greatest value that the column may have
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.interval(_CONFIDENCE)[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.interval(_CONFIDENCE)[1]
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Return the interval of a confidence, inside the range of the column."""
+        reach = NormalDist().inv_cdf((1 + confidence) / 2) * self.error
+        return max(self.mean - reach, self.ends[0]), min(self.mean + reach, self.ends[1])
 
     @property
     def relative(self) -> tuple[float, float, float]:
@@ -40,6 +56,13 @@ class Mean:
             (v - least) / (greatest - least) for v in (self.low, self.mean, self.high)
         )
         return low, middle, high
+
+
+def known_means(fitted: FittedModel) -> list[Mean]:
+    """Return the means that a release tells: one for the report and for `parley estimate`."""
+    if fitted.every_cell:
+        return []
+    return means(fitted.schema, fitted.shares, fitted.column_errors, fitted.rows)
 
 
 def means(
@@ -69,6 +92,4 @@ def _mean(attribute: Attribute, counts: NDArray[np.float64], deviation: float) -
     distances = (values - mean) ** 2
     noise = deviation**2 * float(distances.sum()) / total**2
     sampling = max(float(known @ distances), 0.0) / total**2
-    reach = _TWO_SIDED_95 * math.sqrt(noise + sampling)
-    low, high = max(mean - reach, least), min(mean + reach, greatest)
-    yield Mean(attribute.name, mean, low, high, (least, greatest))
+    yield Mean(attribute.name, mean, math.sqrt(noise + sampling), (least, greatest))

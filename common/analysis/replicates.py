@@ -36,7 +36,7 @@ import numpy as np
 from common import files
 from common.errors import InputError, LocalError
 from common.fitted.model import FittedModel
-from common.privacy.randomness import SeededRandomSource, uniforms
+from common.privacy.randomness import KeyedRandomSource, SeededRandomSource, uniforms
 from common.schema import Codes, Schema
 from common.wording import Reporter, many, silent
 
@@ -49,6 +49,7 @@ _PER_ROW = 20  # rows of the reference for one of the release
 _TRIED = 2  # tables made in this process, to see how long the others will take
 _WORTH_S = 6.0  # of work for each process
 _PROCESSES = 8  # at most: each holds the reference in memory
+_SHUFFLE = b"parley: an order for each column"  # public: estimates can be repeated
 _SCRATCH = "parley-replicates-"
 _WORKER = "from common.analysis.replicates import work; work()"
 
@@ -61,6 +62,13 @@ class Replicates:
     released: Codes
     reference: Codes  # many rows of the released model: what the replicates scatter around
     tables: tuple[Codes, ...]
+
+
+def shuffled(codes: Codes) -> Codes:
+    """Shuffle each column by itself, so that no column depends on another."""
+    source = KeyedRandomSource(_SHUFFLE, private=False)
+    columns = [column[np.argsort(uniforms(codes.rows, source))] for column in codes.columns]
+    return Codes.from_columns(columns, codes.sizes)
 
 
 @dataclass(frozen=True)

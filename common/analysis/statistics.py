@@ -7,9 +7,9 @@ relations it rests on, which the diagnostics compare with what was measured.
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -22,13 +22,16 @@ from common.errors import InputError
 from common.marginals.blas import one_thread
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Attribute, Codes, Schema
+from common.schema.attribute import Listed
 from common.schema.conditions import parse
 from common.schema.decoder import decode_column
+from common.schema.formula import bare_name, parse_formula
 
 Numbers = NDArray[np.float64]
 Group: TypeAlias = str | None
 Values: TypeAlias = Mapping[tuple[str, Group], float]  # by name and group
-_NEWTON_STEPS = 30
+_NEWTON_STEPS = 60
+_LONGEST_STEP = 4.0  # of the linear predictor of a row
 _RIDGE = 1e-8  # keeps a coefficient finite where the rows do not determine it
 
 
@@ -81,6 +84,7 @@ class Statistic:
     bounds: tuple[float, float] = _UNBOUNDED  # no value of it lies outside
     # whether it rests on relations of pairs only, as a linear regression does
     pairwise: bool = False
+    mean_of: str | None = None  # the column, if it is the mean of a whole column
 
 
 def of_table(
@@ -128,7 +132,8 @@ def count(schema: Schema, condition: str, rows: int, by: str | None = None) -> S
 
 def mean(schema: Schema, column: str, by: str | None = None, where: str = "") -> Statistic:
     """Ask for the mean of a column; of yes or no, the proportion of yes."""
-    return _of_numbers(schema, "mean", column, np.mean, by, where)
+    asked = _of_numbers(schema, "mean", column, np.mean, by, where)
+    return asked if by or where.strip() else replace(asked, mean_of=column)
 
 
 def quantile(
@@ -162,25 +167,61 @@ def _of_numbers(
 
         return value
 
-    return _grouped(schema, (column,), of, by, where)
+    return _grouped(schema, (column,), of, by, where, bounds=_ends(_attribute(schema, column)))
 
 
-def regression(schema: Schema, formula: str, by: str | None = None, where: str = "") -> Statistic:
+def _ends(attribute: Attribute) -> tuple[float, float]:
+    """Return the least and the greatest number that a column may hold."""
+    domain = attribute.domain
+    if isinstance(domain, Listed):
+        numbers = np.array(domain.values, dtype=np.float64)
+        return float(numbers.min()), float(numbers.max())
+    if attribute.kind == "integer":
+        return float(domain.first[0]), float(domain.last[-1])
+    return float(domain.edges[0]), float(domain.edges[-1])
+
+
+def correlation(schema: Schema, columns: str, by: str | None = None, where: str = "") -> Statistic:
+    """Ask for the correlation of two columns, written like "age, income"."""
+    names = tuple(bare_name(each) for each in columns.split(","))
+    if len(names) != 2 or names[0] == names[1] or not all(names):
+        raise InputError(f"--correlation {columns!r}: write it like 'age, income'")
+    for name in names:
+        _check_numbers(schema, name)
+
+    def of(table: CodedTable) -> OfRows:
+        one, other = map(table.numbers, names)
+        known = ~np.isnan(one) & ~np.isnan(other)
+
+        def value(rows: Rows) -> dict[str, float]:
+            use = rows & known
+            return {f"correlation of {names[0]} and {names[1]}": _pearson(one[use], other[use])}
+
+        return value
+
+    return _grouped(schema, names, of, by, where, bounds=(-1.0, 1.0), pairwise=True)
+
+
+def _pearson(one: Numbers, other: Numbers) -> float:
+    """Return the correlation; NaN where a column does not vary."""
+    if not one.size or one.std() == 0 or other.std() == 0:
+        return math.nan
+    product = np.mean((one - one.mean()) * (other - other.mean()))
+    return float(product / (one.std() * other.std()))
+
+
+def regression(
+    schema: Schema, formula: str, by: str | None = None, where: str = "", family: str | None = None
+) -> Statistic:
     """Ask for coefficients of a linear regression, or logistic where the outcome is yes or no.
 
-    A formula is written like "income ~ age + sex"; names with other signs are in backticks.
+    A formula is written like "income ~ age + sex"; names with other signs are in backticks. The
+    family is "linear", "logistic" or "poisson"; None is logistic for yes or no, else linear.
     """
-    left, tilde, right = formula.partition("~")
-    terms = tuple(_bare(each) for each in re.split(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)", right))
-    outcome = _bare(left)
-    if not tilde or not outcome or not all(terms):
-        raise InputError(f"--regress {formula!r}: write it like 'income ~ age + sex'")
+    model = parse_formula(formula, schema)
+    outcome, terms = model.outcome, model.terms
     _check_numbers(schema, outcome)
-    for term in terms:
-        _attribute(schema, term)
-    if outcome in terms or len(set(terms)) < len(terms):
-        raise InputError(f"--regress {formula!r}: an attribute is there twice. Name it once")
-    fit = _logistic if _attribute(schema, outcome).kind == "boolean" else _linear
+    fit = _fit_of(family, _attribute(schema, outcome))
 
     def of(table: CodedTable) -> OfRows:
         columns = {"(intercept)": np.ones(table.rows)}
@@ -200,8 +241,17 @@ def regression(schema: Schema, formula: str, by: str | None = None, where: str =
     return _grouped(schema, (outcome, *terms), of, by, where, pairwise=True)
 
 
-def _bare(name: str) -> str:
-    return name.strip().strip("`")
+def _fit_of(family: str | None, outcome: Attribute) -> Callable[[Numbers, Numbers], Numbers]:
+    """Return what fits a family of models; InputError if the outcome cannot be of it."""
+    if family is None:
+        family = "logistic" if outcome.kind == "boolean" else "linear"
+    if family not in FAMILIES:
+        raise InputError(f"--family {family!r}: choose one of {', '.join(FAMILIES)}")
+    if family == "logistic" and outcome.kind != "boolean":
+        raise InputError(f"--family logistic: {outcome.name!r} is not yes or no. Choose another")
+    if family == "poisson" and _ends(outcome)[0] < 0:
+        raise InputError(f"--family poisson: {outcome.name!r} may be below 0. Choose another")
+    return FAMILIES[family]
 
 
 def _grouped(
@@ -267,18 +317,55 @@ def _linear(design: Numbers, outcome: Numbers) -> Numbers:
 
 @one_thread
 def _logistic(design: Numbers, outcome: Numbers) -> Numbers:
-    """Fit by Newton's method, on columns of one scale, with a penalty too small to see."""
+    return _newton(design, outcome, _chance)
+
+
+@one_thread
+def _poisson(design: Numbers, outcome: Numbers) -> Numbers:
+    return _newton(design, outcome, _rate)
+
+
+def _chance(predicted: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the mean and the variance of yes or no."""
+    chance = 1 / (1 + np.exp(-np.clip(predicted, -30, 30)))
+    return chance, chance * (1 - chance)
+
+
+def _rate(predicted: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the mean and the variance of a count."""
+    rate = np.exp(np.clip(predicted, -30, 30))
+    return rate, rate
+
+
+def _newton(
+    design: Numbers,
+    outcome: Numbers,
+    law: Callable[[Numbers], tuple[Numbers, Numbers]],
+) -> Numbers:
+    """Fit by Newton's method, on columns of one scale, with a penalty too small to see.
+
+    A step that changes the predictor of a row by much is made shorter: far away, the exponential
+    of a rate has no use for it.
+    """
     scale = np.maximum(np.abs(design).max(axis=0), 1e-12)
     scaled = design / scale
     weights = np.zeros(scaled.shape[1])
     ridge = _RIDGE * len(scaled) * np.eye(scaled.shape[1])
     for _ in range(_NEWTON_STEPS):
-        chance = 1 / (1 + np.exp(-np.clip(scaled @ weights, -30, 30)))
-        gradient = scaled.T @ (outcome - chance) - ridge @ weights
-        curvature = (scaled * (chance * (1 - chance))[:, None]).T @ scaled + ridge
+        mean, variance = law(scaled @ weights)
+        gradient = scaled.T @ (outcome - mean) - ridge @ weights
+        curvature = (scaled * variance[:, None]).T @ scaled + ridge
         step = np.linalg.solve(curvature, gradient)
+        step = step / max(1.0, float(np.abs(scaled @ step).max()) / _LONGEST_STEP)
         weights = weights + step
         if np.abs(step).max() < 1e-9:
             break
     result: Numbers = weights / scale
     return result
+
+
+FAMILIES: Mapping[str, Callable[[Numbers, Numbers], Numbers]] = {
+    "linear": _linear,
+    "logistic": _logistic,
+    "poisson": _poisson,
+}

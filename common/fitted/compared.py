@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
@@ -11,6 +11,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from common.methods.subn_plus.descent import RequestInCells
+from common.methods.subn_plus.requests import Agreements, GroupedTables
 from common.release.measured import Measured, attributes_of_bits, rows_of, tables_of, variance_of
 from common.schema import Codes
 from common.study.document import Study
@@ -46,7 +48,8 @@ def compared_sums(
 
 def _of_sum(study: Study, step: Step, result: bytes, synthetic: Codes) -> list[Measured]:
     """Compare the tables of a sum with the synthetic rows, if there are any."""
-    tables = tables_of(study, step)
+    groups = groups_of(step.counted)
+    tables = [replace(table, groups=groups) for table in tables_of(study, step)]
     if not synthetic.rows or not tables:  # sums over events are about no column of the rows
         return tables
     published, unit = read_cells(result, step.cells), step.counted.unit
@@ -60,6 +63,19 @@ def _of_sum(study: Study, step: Step, result: bytes, synthetic: Codes) -> list[M
         replace(table, residuals=residuals[part] / unit, deviations=deviations[part] / unit)
         for table, part in zip(tables, parts, strict=True)
     ]
+
+
+def groups_of(request: Request) -> Mapping[int, Sequence[int]]:
+    """Return the group of each value, of every attribute that a request counts in groups."""
+    match request:
+        case RequestInCells(request=inner, parts=parts):
+            coarse = groups_of(inner)
+            return {**coarse, **parts} | {
+                a: [coarse[a][cell] for cell in cells] for a, cells in parts.items() if a in coarse
+            }
+        case GroupedTables(groups=groups) | Agreements(halves=groups):
+            return dict(enumerate(groups))
+    return {}
 
 
 def _residuals(

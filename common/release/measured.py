@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from math import prod
@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from common.privacy.noise_law import NoiseLaw
 from common.schema.codes import bit_positions
 from common.study.document import Study
 from common.study.requests import split_tables
@@ -45,6 +46,9 @@ class Measured:
     # other tables only
     summable: bool = True
     in_bits: bool = False  # whether it counts by bits of its attributes
+    law: NoiseLaw | None = None  # of its noise, but for the deviation; None if it is not known
+    # of each attribute that is counted in known groups, the group of each of its values
+    groups: Mapping[int, Sequence[int]] = field(default_factory=dict)
     # of each released number: released less synthetic, in rows; None if not compared
     residuals: NDArray[np.float64] | None = None
     # of each residual, by noise and the drawing of synthetic rows
@@ -58,6 +62,13 @@ class Measured:
         """Return whether the table of these attributes follows from it."""
         mine = set(self.attributes)
         return mine >= set(own) if self.summable else mine == set(own)
+
+    def usable(self, own: Sequence[int]) -> bool:
+        """Return whether it tells the table of these attributes, under noise of a known law."""
+        if self.law is None or self.residuals is None or self.in_bits or not self.tells(own):
+            return False
+        places = zip(self.attributes, self.grouped, strict=True)
+        return all(a in self.groups for a, grouped in places if grouped and a in own)
 
     def fine(self, own: Sequence[int]) -> bool:
         """Return whether these attributes are counted value by value, or in many groups."""
@@ -178,6 +189,7 @@ def tables_of(study: Study, step: Step) -> list[Measured]:
             grouped=tuple(own is not None or each for each in shape.grouped),
             summable=bool(step.tables),
             in_bits=own is not None,
+            law=step.noise_law,
         )
         for shape in shown
     ]

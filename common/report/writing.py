@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from common.analysis.diagnostics import diagnose
-from common.analysis.means import means
+from common.analysis.means import known_means
 from common.fitted.drawing import write_stream
 from common.fitted.model import FittedModel
 from common.release import folder as release
@@ -110,7 +110,7 @@ def _write_rows(
 def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> ReleaseFacts:
     shares, columns = fitted.shares, fitted.column_errors
     # Noise that depends from cell to cell tells no interval of a mean.
-    known = [] if fitted.every_cell else means(fitted.schema, shares, columns, fitted.rows)
+    known = known_means(fitted)
     return ReleaseFacts(
         schema=fitted.schema,
         synthetic=synthetic,

@@ -16,8 +16,9 @@ from pathlib import Path
 import pandas as pd
 
 from common.analysis.diagnostics import Diagnostics, diagnose
-from common.analysis.estimates import CONFIDENCE, Estimate, estimate, related, shuffled
-from common.analysis.replicates import SEED, TABLES, Replicates, Replicator
+from common.analysis.estimates import CONFIDENCE, Estimate, estimate, of_mean, related
+from common.analysis.means import known_means
+from common.analysis.replicates import SEED, TABLES, Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable, Statistic, of_table
 from common.errors import InputError
 from common.fitted import loading
@@ -40,7 +41,7 @@ class Answering(FittedModel):
         """Write the report of a release of this model: one page, for a browser."""
         write_report(Path(path), self, overwrite=overwrite)
 
-    @property
+    @cached_property
     def diagnostics(self) -> Diagnostics:
         """What the release measured, and how well its rows follow."""
         return diagnose(self, self.released)
@@ -107,9 +108,15 @@ class Answering(FittedModel):
                 f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
                 'lambda table: table["income"].mean()'
             )
+        for mean in known_means(self) if statistic.mean_of else ():
+            if mean.name == statistic.mean_of:  # the same as in the report
+                return [of_mean(mean, confidence)]
         made = self.replicated(tables, seed=seed, tell=tell)
-        flagged = bool(self.concerns(statistic))
-        return estimate(statistic, made, flagged=flagged, confidence=confidence)
+        found = self.diagnostics
+        concerns = found.concerns(statistic.attributes, pairwise=statistic.pairwise)
+        return estimate(
+            statistic, made, measured=found.measured, flagged=bool(concerns), confidence=confidence
+        )
 
     def concerns(self, statistic: Statistic) -> list[str]:
         """Return the reasons why a statistic is flagged, if any."""

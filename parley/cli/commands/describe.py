@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from common.analysis.conclusions import Conclusions, conclude
 from common.analysis.diagnostics import Diagnostics, PairFacts, Verdict
 from common.release.folder import verdict_lines
 from common.release.registry_entry import registry_entry
@@ -33,9 +34,12 @@ class Description(Result):
     criteria: object
     privacy: Mapping[str, Any] = field(metadata=FOR_PEOPLE)
     diagnostics: Diagnostics = field(metadata=FOR_PEOPLE)
+    conclusions: Conclusions | None = field(metadata=FOR_PEOPLE)
+    every_pair: bool = field(metadata=FOR_PEOPLE)
 
     def as_json(self) -> object:
-        return super().as_json() | self.diagnostics.as_json()
+        concluded = None if self.conclusions is None else self.conclusions.as_json()
+        return super().as_json() | {"conclusions": concluded} | self.diagnostics.as_json()
 
     def lines(self) -> Iterator[str]:
         yield (
@@ -45,6 +49,10 @@ class Description(Result):
         )
         for line in verdict_lines(self.privacy):
             yield f"criterion: {line}"
+        yield from self.conclusions.lines() if self.conclusions else ()
+        yield from self._pairs() if self.every_pair else ()
+
+    def _pairs(self) -> Iterator[str]:
         for verdict in Verdict:
             pairs = self.diagnostics.listed(verdict)
             yield f"{verdict}: {many(len(pairs), 'pair')}"
@@ -80,11 +88,16 @@ def describe(
         bool,
         typer.Option("--registry", help="Print an entry for registries of deployments, as JSON."),
     ] = False,
+    pairs: Annotated[
+        bool,
+        typer.Option("--pairs", help="List every pair of columns, and every released sum."),
+    ] = False,
 ) -> Result:
-    """Say what a release holds: rows, epsilon, and which pairs of columns may be used together.
+    """Say what a release holds, and what may be concluded from it: columns, pairs, how exactly.
 
-    A pair is safe to use, to be used with care, or not in this release. Every released sum is
-    compared with the synthetic rows, in units of its noise. Nothing but the release is read.
+    With --pairs every pair is listed as safe to use, to be used with care, or not in this release,
+    and every released sum is compared with the synthetic rows, in units of its noise. Nothing but
+    the release is read.
     """
     if registry:
         return JsonOnly(registry_entry(release))
@@ -93,6 +106,7 @@ def describe(
         loaded = load(release)
         tell(0.3, "comparing the rows with the released sums")
         diagnostics = loaded.diagnostics
+        conclusions = conclude(loaded, diagnostics) if diagnostics.direct else None
     privacy: Mapping[str, Any] = loaded.privacy
     return Description(
         rows=loaded.rows,
@@ -103,4 +117,6 @@ def describe(
         criteria=privacy["criteria"],
         privacy=privacy,
         diagnostics=diagnostics,
+        conclusions=conclusions,
+        every_pair=pairs or conclusions is None,
     )

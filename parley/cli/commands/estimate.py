@@ -101,9 +101,19 @@ def estimate_command(
     ] = None,
     median: Median = None,
     quantile: Quantile = None,
-    regress: Annotated[
+    correlation: Annotated[
+        str | None, typer.Option(help="The correlation of two columns: age, income")
+    ] = None,
+    model: Annotated[
         str | None,
-        typer.Option(help="Coefficients: income ~ age + sex. Logistic for a yes-or-no outcome."),
+        typer.Option(
+            "--model",
+            "--regress",
+            help="Coefficients: income ~ age + sex. Logistic for a yes-or-no outcome.",
+        ),
+    ] = None,
+    family: Annotated[
+        str | None, typer.Option(help="Of the model: linear, logistic or poisson.")
     ] = None,
     by: By = None,
     where: Annotated[str, typer.Option(help="Only rows that satisfy this condition.")] = "",
@@ -114,14 +124,18 @@ def estimate_command(
     """Estimate a statistic of the people behind a release, with a standard error and an interval.
 
     The interval covers the sampling of the real rows, the noise and the sampling of synthetic rows.
-    It does not cover what the model leaves out: an estimate that rests on relations which the
-    release does not hold safely is flagged. The first estimate fits the model anew for every
-    replicate; the replicates are kept beside the release, and the next estimates are quick.
+    Of several columns it also covers what the published tables say without the model. Flagged means
+    wide because not measured: columns that were never counted together have the whole range that
+    each column alone allows. The first estimate fits the model anew for every replicate; the
+    replicates are kept beside the release, and the next estimates are quick.
     """
-    asked = {"mean": mean, "share": share, "median": median, "quantile": quantile}
+    asked = {
+        "mean": mean, "share": share, "median": median, "quantile": quantile,
+        "correlation": correlation, "model": model,
+    }  # fmt: skip
     check_tables(tables)
     loaded = load(release)
-    statistic = statistic_of(loaded.schema, asked | {"regress": regress}, by, where)
+    statistic = statistic_of(loaded.schema, asked, by, where, family)
     return answer(loaded, statistic, Replicated(tables, seed, confidence))
 
 
@@ -154,7 +168,11 @@ def answer(loaded: Loaded, statistic: Statistic, how: Replicated) -> Estimates:
 
 
 def statistic_of(
-    schema: Schema, asked: dict[str, str | None], by: str | None, where: str
+    schema: Schema,
+    asked: dict[str, str | None],
+    by: str | None,
+    where: str,
+    family: str | None = None,
 ) -> Statistic:
     """Return the one statistic that was asked for.
 
@@ -166,12 +184,16 @@ def statistic_of(
         names = ", ".join(f"--{name}" for name in asked)
         raise InputError(f"estimate: give exactly one of {names}")
     ((name, text),) = given
+    if family is not None and name != "model":
+        raise InputError(f"--family {family}: it belongs to --model. Give a model, or leave it out")
     if name == "share":
         return kinds.share(schema, text, by, where)
     if name == "mean":
         return kinds.mean(schema, text, by, where)
-    if name == "regress":
-        return kinds.regression(schema, text, by, where)
+    if name == "correlation":
+        return kinds.correlation(schema, text, by, where)
+    if name == "model":
+        return kinds.regression(schema, text, by, where, family)
     at, column = (0.5, text) if name == "median" else _quantile(text)
     return kinds.quantile(schema, column, at, by, where)
 
@@ -195,7 +217,7 @@ def explained(loaded: Loaded, statistic: Statistic, estimates: Sequence[Estimate
     """Return why estimates are flagged, and that a release is not private."""
     flagged = any(each.flagged for each in estimates)
     concerns = loaded.concerns(statistic) if flagged else []
-    words = [f"flagged: {concern}. The interval may miss the truth" for concern in concerns]
+    words = [f"flagged, wide because not measured: {concern}" for concern in concerns]
     return [*words, *not_private(loaded.privacy)]
 
 

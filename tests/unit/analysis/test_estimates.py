@@ -13,10 +13,9 @@ from common.analysis.estimates import (
     estimate,
     pool,
     related,
-    shuffled,
     t_quantile,
 )
-from common.analysis.replicates import Replicates, Replicator
+from common.analysis.replicates import Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable
 from common.errors import InputError
 from common.schema import Codes

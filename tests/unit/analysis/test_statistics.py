@@ -64,3 +64,29 @@ def test_regressions_are_those_of_other_software():
 def test_what_cannot_be_computed_is_refused(make, words):
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_a_poisson_model_of_groups_is_the_logarithm_of_their_means():
+    """With one term for each group but the first, the fit has a closed form."""
+    found = kinds.regression(SCHEMA, "age ~ letter", family="poisson").of(TABLE)
+    numbers, letter = TABLE.numbers("age"), TABLE.column("letter")
+    means = [np.nanmean(numbers[letter == code]) for code in range(3)]
+    expected = [np.log(means[0]), *(np.log(each / means[0]) for each in means[1:])]
+    np.testing.assert_allclose(list(found.values()), expected, rtol=1e-5)
+
+
+def test_a_correlation_is_that_of_the_rows_that_have_both_numbers():
+    (found,) = kinds.correlation(SCHEMA, "age, ill").of(TABLE).values()
+    age, ill = TABLE.numbers("age"), TABLE.numbers("ill")
+    known = ~np.isnan(age)
+    assert found == pytest.approx(np.corrcoef(age[known], ill[known])[0, 1])
+    (alone,) = kinds.correlation(SCHEMA, "age, ill", where="ill = true").of(TABLE).values()
+    assert np.isnan(alone)  # a column that does not vary
+
+
+def test_a_mean_stays_between_the_ends_of_its_column():
+    assert kinds.mean(SCHEMA, "age").bounds == (0, 79)
+    assert kinds.mean(SCHEMA, "ill", by="letter").bounds == (0, 1)
+    assert kinds.mean(SCHEMA, "age").mean_of == "age"
+    assert kinds.mean(SCHEMA, "age", by="letter").mean_of is None
+    assert kinds.mean(SCHEMA, "age", where="ill = true").mean_of is None

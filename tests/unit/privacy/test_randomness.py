@@ -43,7 +43,7 @@ def test_only_the_operating_systems_source_is_private():
 
 
 # What is made of a release, or shown to its owner alone, costs nothing and may be repeated.
-AFTERWARDS = {"attacks.py", "evaluation.py", "replicates.py", "statistics.py"}
+AFTERWARDS = {"attacks.py", "direct.py", "evaluation.py", "replicates.py", "statistics.py"}
 
 
 def test_no_service_and_no_algorithm_can_make_a_seeded_source():

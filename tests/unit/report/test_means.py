@@ -5,7 +5,7 @@ from common.report.means import means_section
 
 
 def test_a_mean_is_shown_in_a_picture_and_a_table():
-    (section,) = means_section([Mean("children", 1.5, 1.25, 1.75, (0.0, 5.0))])
+    (section,) = means_section([Mean("children", 1.5, 0.25 / 1.96, (0.0, 5.0))])
     assert "children" in section.html
     assert "1.25 .. 1.75" in section.html
     assert 'role="img"' in section.html

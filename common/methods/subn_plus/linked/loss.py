@@ -105,6 +105,16 @@ def _apart(sights: Sequence[Floats]) -> Floats:
     return np.asarray(column[:, None] != column[None, :], dtype=np.float64)
 
 
+def _within(
+    weights: Floats, seen: Floats, noisy: Floats, precision: Floats, by_class: Floats
+) -> tuple[float, Floats]:
+    """Return the loss of one side's own pairs, and its slopes by what each class shows."""
+    off = (seen * weights[:, None]).T @ seen - noisy
+    pulled = seen @ (precision * off)
+    np.add(by_class, 0.5 * (pulled * seen).sum(axis=1), out=by_class)
+    return 0.25 * float((precision * off * off).sum()), weights[:, None] * pulled
+
+
 @dataclass(slots=True)
 class Loss:
     """The loss as a function of a model's parts.
@@ -213,21 +223,16 @@ class Loss:
         precision, sums = self.sums.pair_precision, self.sums
         if not precision:
             return 0.0
-        weights, classes = parts.weights, averages.of_events.sum(axis=0)
-        seen, told = (
-            _beside(parts.people, self.people.sights),
-            _beside(parts.events, self.events.sights),
+        seen = _beside(parts.people, self.people.sights)
+        told = _beside(parts.events, self.events.sights)
+        value, seen_slopes = _within(
+            parts.weights, seen, sums.people, self._people_apart * precision, slopes.weights
         )
-        off = ((seen * weights[:, None]).T @ seen - sums.people) * self._people_apart
-        value = 0.25 * precision * float((off * off).sum())
-        pulled = precision * (seen @ off)
-        slopes.weights += 0.5 * (pulled * seen).sum(axis=1)
-        seen_slopes = weights[:, None] * pulled
-        off = ((told * classes[:, None]).T @ told - sums.events) * self._events_apart
-        value += 0.25 * precision * float((off * off).sum())
-        pulled = precision * (told @ off)
-        by_class += 0.5 * (pulled * told).sum(axis=1)
-        told_slopes = classes[:, None] * pulled
+        of_events, told_slopes = _within(
+            averages.of_events.sum(axis=0), told, sums.events, self._events_apart * precision,
+            by_class,
+        )  # fmt: skip
+        value += of_events
         own = self.people.sights[-1].shape[1]  # groups of the number of events
         alone, number = seen[:, :-own], self.people.sights[-1][1:]
         by_number = averages.by_number  # (most, S)

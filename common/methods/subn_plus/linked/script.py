@@ -215,7 +215,7 @@ def _every_value(facts: LinkedFacts) -> tuple[Groups, ...]:
 def _groups(facts: LinkedFacts, histograms: Sequence[Counts], most: int) -> tuple[Groups, ...]:
     """Cut every column into groups of similar weight, by its noisy histogram."""
     rows = facts.people.rows
-    return tuple(even_groups(histogram, rows, groups=most) for histogram in histograms)
+    return tuple(even_groups(histogram, rows, groups=max(most, 1)) for histogram in histograms)
 
 
 def _shares(
@@ -241,21 +241,7 @@ def _model(
 ) -> LinkedModel:
     """Fit the model; floating point, and no step depends on it."""
     width, unit = facts.width, unit_of(facts.most)
-    groups = _groups(facts, histograms, budget.pair_groups or 1)
-    after = _groups(facts, histograms, budget.next_groups or 1)
-    distributions = _distributions(facts, margins)
-    columns = [
-        Column(
-            distributions[v],
-            margins.variance,
-            # The walk needs every number of events, and no group of an unseen phase is needed.
-            np.array(groups[v] if pairs else (0,) * size, dtype=np.intp),
-            np.arange(size) if v == width - 1 else np.array(
-                after[v] if later and v >= width else (0,) * size, dtype=np.intp
-            ),
-        )
-        for v, size in enumerate(facts.every_size)
-    ]  # fmt: skip
+    columns = _columns(facts, budget, margins, histograms)
     people, events = columns[:width], columns[width:]
     sizes = [int(own.groups.max()) + 1 for own in columns]
     joint = _side_by_side(pairs.tables if pairs else {}, sizes)
@@ -277,6 +263,25 @@ def _model(
         share=np.array([weight(number, unit=unit) for number in range(1, facts.most + 1)]),
         later_share=np.array([weight(number, unit=later_unit) for number in range(1, facts.most)]),
     )
+
+
+def _columns(
+    facts: LinkedFacts, budget: Budget, margins: Shares, histograms: Sequence[Counts]
+) -> list[Column]:
+    """Return all columns; one group of what no phase has seen."""
+    groups = _groups(facts, histograms, budget.pair_groups)
+    later = _groups(facts, histograms, budget.next_groups)
+    columns = []
+    for v, (size, margin) in enumerate(
+        zip(facts.every_size, _distributions(facts, margins), strict=True)
+    ):
+        seen = groups[v] if budget.pairs else (0,) * size
+        after = later[v] if budget.next and v >= facts.width else (0,) * size
+        if v == facts.width - 1:  # the walk needs every number of events
+            after = tuple(range(size))
+        own = (np.array(each, dtype=np.intp) for each in (seen, after))
+        columns.append(Column(margin, margins.variance, *own))
+    return columns
 
 
 def _distributions(facts: LinkedFacts, margins: Shares) -> list[Floats]:

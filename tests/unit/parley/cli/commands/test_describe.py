@@ -14,5 +14,14 @@ def test_describe_names_every_pair_and_the_report_has_the_list(parley, releases)
     page = (releases / "study" / "report.html").read_text()
     assert "What may be used together" in page
     assert "Not in this release" in page
-    said = parley("describe", "study").out
+    said = parley("describe", "study", "--pairs").out
     assert "triples counted together" in said
+
+
+def test_describe_says_in_ten_lines_what_may_be_concluded(parley, releases):
+    said = parley("describe", "study").out.splitlines()
+    assert "What may I conclude?" in said
+    assert len(said) <= 12
+    concluded = parley("describe", "study", "--json").json["conclusions"]
+    assert len(concluded["pairs"]) + len(concluded["not_measured"]) == 3
+    assert parley("describe", "privelet", "--json").json["conclusions"] is None

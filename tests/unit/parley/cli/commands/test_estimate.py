@@ -3,6 +3,7 @@
 import pytest
 
 import parley as api
+from common.report.page import readable
 
 KEYS = ["statistic", "group", "estimate", "standard_error", "low", "high", "flagged"]
 
@@ -23,15 +24,17 @@ def test_a_zip_is_taken_wherever_a_folder_is(parley, releases):
 
 def test_replicates_are_kept_beside_the_release_and_never_in_it(parley, releases):
     before = sorted((releases / "study").rglob("*"))
-    first = parley("estimate", "study", "--mean", "age", "--tables", "5", "--json")
+    first = parley("estimate", "study", "--median", "age", "--tables", "5", "--json")
     assert sorted((releases / "study").rglob("*")) == before
     (kept,) = (releases / "study.replicates").iterdir()
     assert sorted(each.name for each in kept.iterdir()) == [f"{n:04}.npz" for n in range(6)]
     times = {each: each.stat().st_mtime_ns for each in kept.iterdir()}
-    assert parley("estimate", "study", "--mean", "age", "--tables", "5", "--json").out == first.out
+    assert (
+        parley("estimate", "study", "--median", "age", "--tables", "5", "--json").out == first.out
+    )
     assert {each: each.stat().st_mtime_ns for each in kept.iterdir()} == times
     (kept / "0003.npz").write_bytes(b"")
-    done = parley("estimate", "study", "--mean", "age", "--tables", "5")
+    done = parley("estimate", "study", "--median", "age", "--tables", "5")
     assert done.code == 3
     assert "0003.npz: not a replicate of this release" in done.err
     assert parley("verify", "study", "--unsigned").code == 0
@@ -127,3 +130,30 @@ def test_a_release_whose_results_are_damaged_is_bad_input_and_no_broken_protocol
     done = parley("query", str(release), "sex = Female")
     assert done.code == 3, done.err
     assert "the results are not those of study" in done.err
+
+
+def test_report_and_estimate_give_one_mean_with_one_interval(parley, releases):
+    (found,) = parley("estimate", "study", "--mean", "age", "--json").json
+    page = (releases / "study" / "report.html").read_text()
+    assert f"{readable(found['low'])} .. {readable(found['high'])}" in page
+    assert readable(found["estimate"]) in page
+
+
+def test_models_have_a_family_and_a_correlation_stays_in_its_range(parley, releases):
+    for words in (
+        ["--correlation", "age, smoker"],
+        ["--model", "age ~ sex", "--family", "poisson"],
+        ["--model", "smoker ~ age", "--family", "logistic"],
+    ):
+        for each in parley("estimate", "study", *words, "--tables", "5", "--json").json:
+            assert each["low"] <= each["estimate"] <= each["high"]
+            assert "correlation" not in each["statistic"] or -1 <= each["low"] <= each["high"] <= 1
+    for words, problem in (
+        (["--mean", "age", "--family", "poisson"], "it belongs to --model"),
+        (["--model", "age ~ sex", "--family", "logistic"], "is not yes or no"),
+        (["--model", "age ~ sex", "--family", "gamma"], "choose one of linear, logistic, poisson"),
+        (["--correlation", "age"], "write it like"),
+    ):
+        done = parley("estimate", "study", *words)
+        assert done.code == 3
+        assert problem in done.err

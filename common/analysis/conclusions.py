@@ -1,0 +1,111 @@
+"""What an analyst may conclude from a release, in ten lines: columns, pairs, and how exactly.
+
+The width of a pair is about that of the interval of a correlation: by the noise of the published
+table that tells most of the pair, and by what its groups hide (`common.analysis.direct`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import NormalDist, median
+
+from common.analysis.diagnostics import Diagnostics
+from common.analysis.direct import DirectIntervals
+from common.analysis.replicates import Replicates
+from common.fitted.model import FittedModel
+from common.wording import many
+
+_USEFUL = 0.5  # a correlation within more than this tells little more than its sign
+_MOST_NAMED = 5
+_REACH = NormalDist().inv_cdf(0.975)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A column or a pair, and how exactly it is known."""
+
+    name: str
+    within: float  # half the width of a typical 95 % interval
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusions:
+    """What a release tells."""
+
+    columns: tuple[Known, ...]  # a proportion of their rows, by noise alone
+    uncounted: tuple[str, ...]  # columns that no table counts value by value
+    pairs: tuple[Known, ...]  # a correlation; the most exact first
+    unmeasured: tuple[str, ...]  # pairs that were never counted together
+
+    def lines(self) -> Iterator[str]:
+        """Yield what may be concluded, for people."""
+        yield "What may I conclude?"
+        if self.columns:
+            yield (
+                f"One column: {many(len(self.columns), 'column')}; noise moves the proportion of a "
+                f"value by up to {_typical(self.columns):.1%}, typically"
+            )
+        if self.uncounted:
+            yield f"  only in groups: {_named(self.uncounted)}"
+        useful = [each for each in self.pairs if each.within <= _USEFUL]
+        coarse = [each for each in self.pairs if each.within > _USEFUL]
+        every = len(self.pairs) + len(self.unmeasured)
+        for words, found in (("told well", useful), ("told roughly", coarse)):
+            if found:
+                names = _named([f"{each.name} (+-{each.within:.2f})" for each in found])
+                yield (
+                    f"Two columns, {words}: {len(found):,} of {many(every, 'pair')}; a correlation "
+                    f"within +-{_typical(found):.2f}, typically"
+                )
+                yield f"  {names}"
+        if self.unmeasured:
+            yield (
+                f"Two columns, not measured: {len(self.unmeasured):,} of {many(every, 'pair')}; an "
+                "interval is the whole range that the columns alone allow"
+            )
+            yield f"  {_named(self.unmeasured)}"
+        yield "Every estimate has its own interval: parley estimate. All pairs: --pairs"
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "columns": [{"attribute": each.name, "within": each.within} for each in self.columns],
+            "pairs": [{"attributes": each.name, "within": each.within} for each in self.pairs],
+            "not_measured": list(self.unmeasured),
+        }
+
+
+def _typical(found: Sequence[Known]) -> float:
+    return median(each.within for each in found)
+
+
+def _named(names: Sequence[str]) -> str:
+    return "; ".join(names[:_MOST_NAMED]) + ("; ..." if len(names) > _MOST_NAMED else "")
+
+
+def conclude(fitted: FittedModel, diagnostics: Diagnostics) -> Conclusions:
+    """Return what a release tells of its columns and pairs, from published files alone."""
+    names, rows = fitted.schema.names, fitted.released
+    columns = sorted(
+        (
+            Known(error.named(names), min(1.0, _REACH * error.deviation / fitted.rows))
+            for error in fitted.column_errors
+        ),
+        key=lambda each: each.within,
+    )
+    direct = DirectIntervals(diagnostics.measured, Replicates(fitted.schema, rows, rows, ()))
+    known, unmeasured = list[Known](), list[str]()
+    for pair in combinations(range(len(names)), 2):
+        name = " and ".join(names[a] for a in pair)
+        if any(each.usable(pair) for each in diagnostics.measured):
+            known.append(Known(name, min(1.0, direct.table(pair).reach())))
+        else:
+            unmeasured.append(name)
+    counted = {each.name for each in columns}
+    return Conclusions(
+        columns=tuple(columns),
+        uncounted=tuple(name for name in names if name not in counted),
+        pairs=tuple(sorted(known, key=lambda each: each.within)),
+        unmeasured=tuple(unmeasured),
+    )

@@ -1,0 +1,365 @@
+"""Intervals from the published sums alone, whatever the model did.
+
+A published table of two columns tells how many rows are in each of its cells, but for noise of a
+known law. So the rows of a release are weighted until they agree with the tables of all pairs that
+a statistic uses (raking); the statistic of the weighted rows is the *direct* estimate. Its spread
+is that of as many repetitions as there are replicates: the noise of each table is drawn again from
+its law, the real rows are drawn again, and the single columns are those of a replicate.
+
+A table in groups does not tell which values of two groups meet. What it hides has bounds. Inside
+every group the values of one column are put in the order of the other column, or against it: no
+table with these cells and these single columns has a larger, or a smaller, mean product
+(`arranged`). The direct interval allows for a part of that, 1.5 / q for q groups, as relations
+seldom change more inside a group than between groups; it reaches by the spread beyond it. A pair
+that was never counted together is a table of one cell, of which all is allowed for: the whole range
+that the single columns allow, the bounds of Frechet and Hoeffding.
+
+Groups are joined until most cells have more rows than noise. Cells that fall below zero would bias
+an estimate, and rare values at the ends of a column would make most of its noise.
+
+With three columns or more the pairs are arranged one after the other, and what they hide adds up.
+That bounds a statistic to first order; what only a table of three columns tells is not in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.analysis.diagnostics import Pair
+from common.analysis.replicates import Replicates, shuffled
+from common.analysis.statistics import CodedTable, Group, Numbers, Statistic
+from common.marginals import count
+from common.methods.subn_plus.requests import even_groups
+from common.privacy.randomness import SeededRandomSource, uniforms
+from common.release.measured import Measured
+from common.schema import Attribute, Codes, Schema
+from common.schema.codes import concatenate
+
+Places = NDArray[np.intp]
+Key = tuple[str, Group]  # of a value of a statistic
+_STANDING_OUT = 0.75  # of the cells of a table, to be used as finely as that
+_MOST_GROUPS = 24  # of a column
+_HIDDEN = 1.5  # over the number of groups, of what they can hide
+_MOST_ROWS = 20_000  # of the weighted table
+_APART = 0.01  # the weight of a row of independent columns: every cell has some rows
+_RAKED = 12  # times that all tables are met one after the other
+_MOST_DRAWN = 1_000_000  # real rows that are drawn again; more scatter as little
+_ENDS_OF = 4  # replicates whose single columns tell what is possible
+_NO_ENDS = (-math.inf, math.inf)
+_MOST_VALUES = 24  # of a column without an order, that are each put first
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """A direct estimate, its spread, and the range of what groups hide."""
+
+    centre: float
+    spread: float  # by noise and sampling
+    least: float  # of the arrangements of what groups hide
+    greatest: float
+    ends: tuple[float, float] = _NO_ENDS  # what the single columns of two allow at all
+
+
+@dataclass(frozen=True, eq=False)
+class PairTable:
+    """What is known of two columns: rows by group, as proportions."""
+
+    pair: Pair
+    groups: tuple[Places, Places]  # of each value of both
+    table: Numbers
+    noise: Measured | None = None  # the published table behind it; None if there is none
+    joined: tuple[Places, Places] | None = None  # of each group of the published table
+
+    @property
+    def hides(self) -> float:
+        """The part of what its groups can hide that is allowed for; 0 if each is one value.
+
+        Groups are taken to differ less inside than from each other, so that q of them hide at most
+        1.5 / q of what is possible: as much as they hide of a normal pair's correlation of up to
+        0.7. One group hides all.
+        """
+        few = [own.max() + 1 for own in self.groups if len(own) > own.max() + 1]
+        return min(1.0, _HIDDEN / int(min(few))) if few else 0.0
+
+    def reach(self) -> float:
+        """Return about how far noise and groups move a correlation, to compare tables."""
+        few = [int(own.max()) + 1 for own in self.groups]
+        noise = 0.0 if self.noise is None else self.noise.deviation * math.sqrt(self.noise.cells)
+        rows = 1 if self.noise is None else self.noise.rows
+        return 2 * noise / rows + 1.8 * self.hides / min(few)
+
+    def again(self, source: SeededRandomSource) -> Numbers:
+        """Return the table with its noise and its rows drawn once more."""
+        if self.noise is None or self.joined is None:
+            return self.table
+        drawn = _drawn(self.noise, source)
+        noise = _joined(_of_pair(self.noise, self.pair, drawn), self.joined) / self.noise.rows
+        flat = np.maximum(self.table, 0).ravel()
+        rows = min(self.noise.rows, _MOST_DRAWN)
+        ladder = np.cumsum(flat / flat.sum())
+        places = np.searchsorted(ladder, uniforms(rows, source), side="right")
+        counts = np.bincount(np.minimum(places, flat.size - 1), minlength=flat.size)
+        sampled = (counts / rows - flat / flat.sum()).reshape(self.table.shape)
+        return self.table + noise + _centred(sampled)
+
+
+@dataclass(frozen=True, eq=False)
+class DirectIntervals:
+    """Computes direct intervals of a release."""
+
+    measured: tuple[Measured, ...]  # compared with the released rows
+    made: Replicates
+
+    @property
+    def schema(self) -> Schema:
+        return self.made.schema
+
+    @cached_property
+    def _tables(self) -> dict[Pair, PairTable]:
+        return {}
+
+    def table(self, pair: Pair) -> PairTable:
+        """Return what is known of a pair: by the published table with the least noise."""
+        if pair not in self._tables:
+            tables = [each for each in self.measured if each.usable(pair)]
+            known = [self._known(pair, each) for each in tables]
+            self._tables[pair] = min(known, key=PairTable.reach, default=self._unknown(pair))
+        return self._tables[pair]
+
+    def _unknown(self, pair: Pair) -> PairTable:
+        whole = tuple(np.zeros(self.schema.sizes[a], np.intp) for a in pair)
+        return PairTable(pair, (whole[0], whole[1]), np.ones((1, 1)))
+
+    def _known(self, pair: Pair, best: Measured) -> PairTable:
+        own = [np.asarray(best.groups.get(a, range(self.schema.sizes[a])), np.intp) for a in pair]
+        groups = {a: values.tolist() for a, values in zip(pair, own, strict=True)}
+        (counts,) = count(self.made.released, [pair], groups=groups)
+        drawn = counts / self.made.released.rows
+        assert best.residuals is not None  # noqa: S101  (a usable table has them)
+        table = drawn + _of_pair(best, pair, best.residuals) / best.rows
+        joined = _joined_groups(best, drawn)
+        return PairTable(
+            pair,
+            (joined[0][own[0]], joined[1][own[1]]),
+            _joined(table, joined),
+            best,
+            joined,
+        )
+
+    def of(self, statistic: Statistic) -> dict[Key, Direct]:
+        """Compute the direct estimates of a statistic of several columns, each with its range."""
+        places = sorted(self.schema.position(name) for name in statistic.attributes)
+        tables = [self.table(pair) for pair in combinations(places, 2)]
+        base = _thinned(self.made.reference)
+        rows = weighted(base, tables, [each.table for each in tables])
+        centres = statistic.of(CodedTable(self.schema, rows, "1"))
+        again = []
+        for number, replicate in enumerate(self.made.tables, start=1):
+            source = SeededRandomSource(f"direct/{number}")
+            drawn = weighted(_thinned(replicate), tables, [each.again(source) for each in tables])
+            again.append(statistic.of(CodedTable(self.schema, drawn, str(number))))
+        low, high = self._hidden(statistic, rows, tables, centres)
+        ends = self._ends(statistic, tables)
+        found = {}
+        for key, centre in centres.items():
+            values = np.array([own.get(key, np.nan) for own in again])
+            values = values[np.isfinite(values)]
+            if math.isfinite(centre) and len(values) > 1:
+                spread = float(values.std(ddof=1)) * math.sqrt(1 + 1 / len(values))
+                reach = centre - low[key], centre + high[key]
+                found[key] = Direct(centre, spread, *reach, ends.get(key, _NO_ENDS))
+        return found
+
+    def _ends(
+        self, statistic: Statistic, tables: Sequence[PairTable]
+    ) -> dict[Key, tuple[float, float]]:
+        """Return the extremes of a statistic of two columns that has no known bounds.
+
+        They are values of tables, so that a correlation is never beyond 1.
+        """
+        if len(tables) > 1 or math.isfinite(statistic.bounds[0]):
+            return {}
+        unknown = self._unknown(tables[0].pair)
+        values = [
+            statistic.of(CodedTable(self.schema, arrangement, "1"))
+            for rows in (self.made.reference, *self.made.tables[:_ENDS_OF])
+            for arrangement in self._arrangements(_thinned(rows), unknown, alone=True)
+        ]
+        found = {}
+        for key in {key for each in values for key in each}:
+            numbers = np.array([each.get(key, np.nan) for each in values])
+            numbers = numbers[np.isfinite(numbers)]
+            if numbers.size:
+                found[key] = float(numbers.min()), float(numbers.max())
+        return found
+
+    def _hidden(
+        self,
+        statistic: Statistic,
+        rows: Codes,
+        tables: Sequence[PairTable],
+        centres: Mapping[Key, float],
+    ) -> tuple[dict[Key, float], dict[Key, float]]:
+        """Return how far arrangements go below and above the centre; pairs add up."""
+        low, high = dict.fromkeys(centres, 0.0), dict.fromkeys(centres, 0.0)
+        for own in tables:
+            if not own.hides:
+                continue
+            values = [
+                statistic.of(CodedTable(self.schema, arrangement, "1"))
+                for arrangement in self._arrangements(rows, own, alone=len(tables) == 1)
+            ]
+            for key, centre in centres.items():
+                numbers = np.array([each.get(key, np.nan) for each in values])
+                off = (numbers[np.isfinite(numbers)] - centre).tolist()
+                low[key] += own.hides * max(-min(off, default=0.0), 0.0)
+                high[key] += own.hides * max(max(off, default=0.0), 0.0)
+        return low, high
+
+    def _arrangements(self, rows: Codes, own: PairTable, *, alone: bool) -> Iterator[Codes]:
+        """Yield the rows with a pair as much in order, and as much against it, as can be.
+
+        A column without an order has one for each of its values, which comes last. With three
+        columns or more, two columns without an order are not both arranged by every value.
+        """
+        first, second = (list(_orders(self.schema.attributes[a])) for a in own.pair)
+        for one, other in product(range(len(first)), range(len(second))):
+            if alone or one == 0 or other == 0:
+                for sign in (1.0, -1.0):
+                    yield arranged(rows, own, (first[one], sign * second[other]))
+
+
+def weighted(base: Codes, tables: Sequence[PairTable], targets: Sequence[Numbers]) -> Codes:
+    """Return rows that agree with all tables: those of the base, some of them several times.
+
+    A table's own margins are replaced by those of the base, cells below zero by none. Some rows of
+    independent columns are added, so that no cell is without rows.
+    """
+    rows = concatenate([base, shuffled(base)])
+    weights = np.repeat([1.0, _APART], base.rows)
+    cells, wanted = [], []
+    for own, target in zip(tables, targets, strict=True):
+        (a, b), (first, second) = own.pair, own.groups
+        one, other = first[rows.columns[a]], second[rows.columns[b]]
+        width = target.shape[1]
+        cell = one * width + other
+        now = np.bincount(cell[: base.rows], minlength=target.size).reshape(target.shape)
+        cells.append(cell)
+        wanted.append(possible(target, now / base.rows).ravel())
+    for _ in range(_RAKED if len(tables) > 1 else 1):
+        for cell, goal in zip(cells, wanted, strict=True):
+            sums = np.bincount(cell, weights, minlength=goal.size)
+            weights = weights * (goal / np.where(sums > 0, sums, 1.0))[cell]
+    ladder = np.cumsum(weights)
+    steps = (np.arange(base.rows) + 0.5) / base.rows * ladder[-1]
+    return rows.take(np.minimum(np.searchsorted(ladder, steps), rows.rows - 1))
+
+
+def possible(table: Numbers, near: Numbers) -> Numbers:
+    """Return a table without cells below zero that has the margins of another."""
+    across, down = near.sum(axis=1), near.sum(axis=0)
+    result = np.maximum(table, 1e-9 * np.outer(across, down))
+    for _ in range(_RAKED):
+        sums = result.sum(axis=1)
+        result = result * (across / np.where(sums > 0, sums, 1.0))[:, None]
+        sums = result.sum(axis=0)
+        result = result * (down / np.where(sums > 0, sums, 1.0))
+    return result
+
+
+def arranged(rows: Codes, own: PairTable, orders: tuple[Numbers, Numbers]) -> Codes:
+    """Return the rows with two columns in one order, as far as the cells of their table allow.
+
+    Among the rows of a group of the first column, its values are dealt out in the order of the
+    second, and then the other way round. Every cell keeps its rows, every column its values.
+    """
+    columns = list(rows.columns)
+    for this, that in ((0, 1), (1, 0)):
+        a, b = own.pair[this], own.pair[that]
+        group = own.groups[this][columns[a]]
+        to = np.lexsort((orders[that][columns[b]], group))
+        values = np.lexsort((orders[this][columns[a]], group))
+        dealt = np.empty_like(columns[a])
+        dealt[to] = columns[a][values]
+        columns[a] = dealt
+    return Codes.from_columns(columns, rows.sizes)
+
+
+def _orders(attribute: Attribute) -> Iterator[Numbers]:
+    """Yield a number for each code: in its order, or 1 for one value and 0 for the others."""
+    if attribute.ordered or attribute.size <= 2:
+        numbers = np.arange(attribute.size, dtype=np.float64)
+        numbers[attribute.value_count :] = (attribute.value_count - 1) / 2  # empty cells: between
+        yield numbers
+        if attribute.ordered and attribute.size == attribute.value_count:
+            return
+        yield (np.arange(attribute.size) >= attribute.value_count).astype(np.float64)
+        return
+    for code in range(min(attribute.size, _MOST_VALUES)):
+        yield (np.arange(attribute.size) == code).astype(np.float64)
+
+
+def _joined_groups(best: Measured, drawn: Numbers) -> tuple[Places, Places]:
+    """Return as many groups of both columns of a table as stand out of its noise.
+
+    They do if three of four cells have as many rows, were the columns independent, as the deviation
+    of their noise. Two groups are the fewest.
+    """
+    margins = [drawn.sum(axis=1 - axis) * best.rows for axis in (0, 1)]
+    counts = [np.rint(own).astype(np.int64) for own in margins]
+    variance = best.deviation**2 * best.cells / drawn.size
+    for most in range(min(max(drawn.shape), _MOST_GROUPS), 1, -1):
+        one, other = (np.array(even_groups(own, best.rows, groups=most), np.intp) for own in counts)
+        noise = np.sqrt(variance * np.outer(np.bincount(one), np.bincount(other)))
+        rows = np.outer(np.bincount(one, margins[0]), np.bincount(other, margins[1])) / best.rows
+        if most == 2 or np.mean(rows >= noise) >= _STANDING_OUT:
+            break
+    return one, other
+
+
+def _of_pair(table: Measured, pair: Pair, numbers: Numbers) -> Numbers:
+    """Return the numbers of a table, or what it tells, by a pair's groups; without their margins.
+
+    The rows have the margins already, of all that was measured. How often two halves agree is one
+    number, and makes the four cells of their table.
+    """
+    axes = [table.attributes.index(a) for a in pair]
+    if numbers.size == 1:
+        return float(numbers[0]) * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    shaped = np.asarray(numbers, np.float64).reshape(table.shape)
+    others = tuple(axis for axis in range(shaped.ndim) if axis not in axes)
+    summed = shaped.sum(axis=others)
+    return _centred(summed if axes[0] < axes[1] else summed.T)
+
+
+def _centred(table: Numbers) -> Numbers:
+    across, down = table.mean(axis=1, keepdims=True), table.mean(axis=0, keepdims=True)
+    return np.asarray(table - across - down + table.mean(), np.float64)
+
+
+def _joined(table: Numbers, groups: tuple[Places, Places]) -> Numbers:
+    sizes = [int(own.max()) + 1 for own in groups]
+    cells = groups[0][:, None] * sizes[1] + groups[1]
+    sums = np.bincount(cells.ravel(), table.ravel(), minlength=math.prod(sizes))
+    return np.asarray(sums.reshape(sizes), np.float64)
+
+
+def _drawn(table: Measured, source: SeededRandomSource) -> Numbers:
+    """Draw the noise of a table once more: by its law, of its deviation."""
+    assert table.law is not None and table.residuals is not None  # noqa: S101, PT018
+    noise = table.law.draw(table.residuals.size, source)
+    return np.asarray(noise * (table.deviation / math.sqrt(table.law.variance())), np.float64)
+
+
+def _thinned(codes: Codes) -> Codes:
+    """Return at most so many rows, evenly spaced."""
+    if codes.rows <= _MOST_ROWS:
+        return codes
+    return codes.take((np.arange(_MOST_ROWS) * codes.rows // _MOST_ROWS).astype(np.intp))

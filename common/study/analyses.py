@@ -1,0 +1,165 @@
+"""Declared analyses: what a study is for, in the language of analysts.
+
+    [[analysis]]
+    relation = ["amount", "price"]              # how two columns, or more, depend on each other
+
+    [[analysis]]
+    mean = "income"
+    by = ["sex", "region"]                      # of each group of these columns
+
+    [[analysis]]
+    share = "smoker = yes"                      # the proportion of rows that satisfy a condition
+    by = "age"
+
+    [[analysis]]
+    regression = "income ~ age + education"     # coefficients: they rest on pairs
+
+    [[analysis]]
+    survival = ["days", "status"]               # how long until an event, and whether it was seen
+    by = "arm"
+
+On a command line an analysis is one text: mean = "income", by = ["sex", "region"]. Each names the
+sets of columns whose joint tables it needs; the sets of all analyses are what a budget would be
+spent on first.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, TypeAlias, cast, get_args
+
+from common.errors import InputError, located
+from common.schema import Schema
+from common.schema.conditions import parse
+from common.schema.formula import parse_formula
+from common.schema.limits import check_most
+
+Kind: TypeAlias = Literal["relation", "mean", "share", "regression", "survival"]
+ColumnSet: TypeAlias = tuple[int, ...]  # positions in the schema, ascending
+KINDS: tuple[Kind, ...] = get_args(Kind)
+MOST_ANALYSES = 64
+MOST_COLUMNS = 8  # of one set: a table of more has more cells than rows
+_GROUPED = ("mean", "share", "survival")  # the kinds that know `by`
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """One analysis."""
+
+    kind: Kind
+    about: tuple[str, ...]  # columns; of a share its condition, of a regression its formula
+    by: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The analysis in a phrase."""
+        groups = f" by {', '.join(self.by)}" if self.by else ""
+        return f"{self.kind} of {', '.join(self.about)}{groups}"
+
+    def sets(self, schema: Schema) -> tuple[ColumnSet, ...]:
+        """Return the sets of columns whose joint tables it needs.
+
+        Coefficients of a regression rest on second moments, and so on every pair of its columns.
+        """
+        if self.kind == "regression":
+            columns = parse_formula(self.about[0], schema).columns
+            return tuple(_positions(pair, schema) for pair in combinations(columns, 2))
+        about = parse(self.about[0], schema).attributes if self.kind == "share" else self.about
+        return (_positions((*about, *self.by), schema),)
+
+
+def read_analyses(items: Iterable[Mapping[str, object]], schema: Schema) -> tuple[Analysis, ...]:
+    """Read the analyses of a study; InputError names the first that is none."""
+    listed = list(items)
+    check_most("analyses", len(listed), most=MOST_ANALYSES)
+    found = []
+    for number, item in enumerate(listed, start=1):
+        with located(f"analysis {number}"):
+            found.append(read_analysis(item, schema))
+    return tuple(found)
+
+
+def parse_analysis(text: str, schema: Schema) -> Analysis:
+    """Read an analysis that is written as one text."""
+    try:
+        item = tomllib.loads(f"analysis = {{ {text} }}")["analysis"]
+    except tomllib.TOMLDecodeError:
+        raise InputError(
+            f'analysis {text!r}: it cannot be read. Write it like mean = "income", by = ["sex"]'
+        ) from None
+    return read_analysis(item, schema)
+
+
+def read_analysis(item: Mapping[str, object], schema: Schema) -> Analysis:
+    """Read one analysis, and look its columns up in the schema."""
+    kinds = [kind for kind in KINDS if kind in item]
+    if len(kinds) != 1:
+        raise InputError(f"give exactly one of {', '.join(KINDS)}")
+    (kind,) = kinds
+    if unknown := sorted(set(item) - {kind, "by"}):
+        raise InputError(f"{unknown[0]!r} is no key of an analysis. Keys: {', '.join(KINDS)}, by")
+    if "by" in item and kind not in _GROUPED:
+        raise InputError(f"a {kind} has no groups. Leave `by` out")
+    found = Analysis(kind, _READ[kind](item[kind]), _names(item.get("by", [])))
+    _check_columns(found, schema)
+    return found
+
+
+def _check_columns(found: Analysis, schema: Schema) -> None:
+    for own in found.sets(schema):
+        if len(own) > MOST_COLUMNS:
+            raise InputError(f"{found.words}: more than {MOST_COLUMNS} columns at once. Name fewer")
+    if found.kind in ("relation", "mean", "survival"):
+        names = (*found.about, *found.by)
+        if len(set(names)) < len(names):
+            raise InputError(f"{found.words}: a column is there twice. Name it once")
+
+
+def all_sets(analyses: Iterable[Analysis], schema: Schema) -> tuple[ColumnSet, ...]:
+    """Return the sets that all analyses need together; a set inside of another is left out."""
+    every = {own for each in analyses for own in each.sets(schema)}
+    return tuple(sorted(own for own in every if not any(set(own) < set(other) for other in every)))
+
+
+def _positions(names: Iterable[str], schema: Schema) -> ColumnSet:
+    return tuple(sorted({schema.position(name) for name in names}))
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Return one name or several; InputError if they are none."""
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, Sequence) or not all(isinstance(each, str) for each in listed):
+        raise InputError(f"{value!r}: write a name, or a list of names")
+    return tuple(cast(Sequence[str], listed))
+
+
+def _one(value: object) -> tuple[str, ...]:
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{value!r}: write one text")
+    return (value,)
+
+
+def _several(value: object) -> tuple[str, ...]:
+    names = _names(value)
+    if len(names) < 2:
+        raise InputError(f"{value!r}: name two columns or more")
+    return names
+
+
+def _time_and_status(value: object) -> tuple[str, ...]:
+    names = _names(value)
+    if len(names) != 2:
+        raise InputError(f"{value!r}: name two columns, the time and the status")
+    return names
+
+
+_READ: Mapping[Kind, Callable[[object], tuple[str, ...]]] = {
+    "relation": _several,
+    "mean": _one,
+    "share": _one,
+    "regression": _one,
+    "survival": _time_and_status,
+}

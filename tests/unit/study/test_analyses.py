@@ -1,0 +1,80 @@
+"""Declared analyses: the sets of columns that each needs, and what is refused."""
+
+import pytest
+
+import parley
+from common.errors import InputError
+from common.study.analyses import MOST_ANALYSES, all_sets, parse_analysis, read_analyses
+
+SCHEMA = parley.Schema.from_toml(
+    """
+attribute = [
+  { name = "income", kind = "integer", min = 0, max = 99, bins = 10 },
+  { name = "age", kind = "integer", min = 0, max = 99, bins = 10 },
+  { name = "sex", kind = "categorical", values = ["f", "m"] },
+  { name = "smoker", kind = "boolean" },
+  { name = "days", kind = "integer", min = 0, max = 99, bins = 10 },
+  { name = "status", kind = "boolean" },
+]
+"""
+)
+INCOME, AGE, SEX, SMOKER, DAYS, STATUS = range(6)
+
+
+@pytest.mark.parametrize(("text", "sets", "words"), [
+    ('relation = ["age", "income"]', [(INCOME, AGE)], "relation of age, income"),
+    ('mean = "income", by = ["sex", "smoker"]', [(INCOME, SEX, SMOKER)],
+     "mean of income by sex, smoker"),
+    ('mean = "income"', [(INCOME,)], "mean of income"),
+    ('share = "smoker = true and age >= 60", by = "sex"', [(AGE, SEX, SMOKER)],
+     "share of smoker = true and age >= 60 by sex"),
+    ('share = "smoker = true", by = "smoker"', [(SMOKER,)], "share of smoker = true by smoker"),
+    ('regression = "income ~ age + sex"', [(INCOME, AGE), (INCOME, SEX), (AGE, SEX)],
+     "regression of income ~ age + sex"),
+    ('survival = ["days", "status"], by = "sex"', [(SEX, DAYS, STATUS)],
+     "survival of days, status by sex"),
+])  # fmt: skip
+def test_an_analysis_names_the_sets_of_columns_that_it_needs(text, sets, words):
+    found = parse_analysis(text, SCHEMA)
+    assert list(found.sets(SCHEMA)) == sets
+    assert found.words == words
+
+
+@pytest.mark.parametrize(("text", "problem"), [
+    ('mean = "income" by = "sex"', "cannot be read"),
+    ("", "exactly one of relation, mean"),
+    ('mean = "income", share = "smoker = true"', "exactly one of"),
+    ('mean = "income", groups = "sex"', "'groups' is no key"),
+    ('mean = "wealth"', "wealth"),
+    ("mean = 3", "write one text"),
+    ('mean = "income", by = 3', "a name, or a list of names"),
+    ('mean = "income", by = "income"', "there twice"),
+    ('relation = "age"', "two columns or more"),
+    ('relation = ["age", "income"], by = "sex"', "has no groups"),
+    ('regression = "income"', "write it like"),
+    ('regression = "income ~ age + age"', "there twice"),
+    ('share = "smoker ="', "smoker"),
+    ('survival = ["days"]', "the time and the status"),
+])  # fmt: skip
+def test_what_is_no_analysis_is_refused_with_a_reason(text, problem):
+    with pytest.raises(InputError, match=problem):
+        parse_analysis(text, SCHEMA)
+
+
+def test_the_sets_of_all_analyses_are_named_once_and_small_ones_lie_in_large_ones():
+    found = read_analyses(
+        [
+            {"mean": "income", "by": ["sex", "age"]},
+            {"regression": "income ~ age + smoker"},
+            {"relation": ["age", "income"]},
+        ],
+        SCHEMA,
+    )
+    assert all_sets(found, SCHEMA) == ((INCOME, AGE, SEX), (INCOME, SMOKER), (AGE, SMOKER))
+
+
+def test_an_error_names_the_analysis_and_too_many_are_refused():
+    with pytest.raises(InputError, match="analysis 2"):
+        read_analyses([{"mean": "age"}, {"mean": "wealth"}], SCHEMA)
+    with pytest.raises(InputError, match=str(MOST_ANALYSES)):
+        read_analyses([{"mean": "age"}] * (MOST_ANALYSES + 1), SCHEMA)
