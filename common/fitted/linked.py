@@ -25,6 +25,15 @@ from common.schema.linked import LinkedCodes
 class LinkedFit(StudyFit):
     """The outcome of a study of people and their events."""
 
+    def __repr__(self) -> str:
+        people, events = self.schema.names, self.schema.of_events.names
+        private = "" if self.privacy["private"] else ", NOT PRIVATE"
+        return (
+            f"{type(self).__name__}: {self.rows:,} people, epsilon "
+            f"{self.privacy['epsilon_delivered']:g}{private}\n  people: {', '.join(people)}\n"
+            f"  events: {', '.join(events)}\n  sample() draws people and their events"
+        )
+
     @property
     def _linked(self) -> LinkedModel:
         model = self.model

@@ -174,3 +174,10 @@ def test_intervals_and_streams_are_refused_by_name(study, tmp_path):
 
 def test_people_are_counted(study):
     assert study.count("age < 30").value == pytest.approx(300, rel=0.3)
+
+
+def test_a_notebook_is_told_of_both_tables(study):
+    words = repr(study)
+    assert "900 people, epsilon 60, NOT PRIVATE" in words  # it has a seed
+    assert "people: sex, age" in words
+    assert "events: diagnosis, ward" in words
