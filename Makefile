@@ -113,6 +113,9 @@ bench-study: .venv/.dev ## where the time of a study goes, and of the commands o
 # make bench-subn ARGS="--tables adult --peers"; make bench-subn ARGS="--parts wire"
 bench-subn: .venv/.dev ## studies of several owners: accuracy, bytes, seconds; ranks, MST and AIM
 	$(BIN)/python -m benchmarks.subn $(ARGS)
+# make bench-ratios ARGS="--tables churn health --epsilons 1"
+bench-ratios: .venv/.dev ## subn+ over AIM, MST, PrivBayes and the floor, on tables nobody chose on
+	$(BIN)/python -m benchmarks.subn_ratios $(ARGS)
 bench-linked: .venv/.dev ## people and their events against independent columns and flat rows
 	$(BIN)/python -m benchmarks.linked $(ARGS)
 bench-transport: .venv/.dev ## a study over gRPC against the same study in one process

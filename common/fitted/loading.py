@@ -17,6 +17,7 @@ from common.fitted.model import Origin
 from common.fitted.privbayes import PrivBayesFit
 from common.fitted.privelet import PriveletFit
 from common.fitted.study import StudyFit
+from common.release.commitments_file import read_commitments
 from common.release.contents import Contents, copy_into, open_release, read_json, read_whole
 from common.release.folder import (
     MODEL,
@@ -122,6 +123,7 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
         columns=columns,
         transcript=_read_transcript(contents),
         prior=bundled_prior(contents, study),
+        commitments=read_commitments(contents, study),
         origin=_origin(path, contents, study.schema),
     )
 

@@ -40,6 +40,7 @@ SCHEMA = "schema.toml"
 TRANSCRIPT = "transcript.json"
 RESULTS = "results.bin"
 STUDY = "study.toml"  # a study of several owners: what they agreed on
+COMMITMENTS = "commitments.json"  # of a study with commitments: what owners committed to
 PRIOR = "prior.zip"  # of a study that builds on an earlier release: what it needs of that
 FORMATS = ("csv", "parquet")
 TABLE = "synthetic"
@@ -138,11 +139,12 @@ def event_tables(listed: Collection[str]) -> frozenset[str]:
 def files_besides_the_table(listed: Collection[str], *, study: bool) -> frozenset[str]:
     """Return the files that a release has besides its table and its pages: neither more nor fewer.
 
-    Range counts, a prior or a table of events among those `listed` in the manifest say of which
-    kind the release is.
+    Range counts, a prior, commitments or a table of events among those `listed` in the manifest
+    say of which kind the release is.
     """
     if study:
-        return _ALWAYS | _OF_A_STUDY | ({PRIOR} & set(listed)) | event_tables(listed)
+        extra = {PRIOR, COMMITMENTS} & set(listed)
+        return _ALWAYS | _OF_A_STUDY | extra | event_tables(listed)
     return _ALWAYS | ({RANGES} & set(listed))
 
 

@@ -123,6 +123,7 @@ class Study:
     curator: str = ""
     agreement: str = ""
     seeded: bool = False
+    commitments: bool = False
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -419,7 +420,7 @@ class Study:
 
 
 # Where they are not set, text and canonical bytes lack them: digests of parley 0.2 stay the same.
-_LATER = ("curator", "agreement", "seeded")
+_LATER = ("curator", "agreement", "seeded", "commitments")
 
 
 def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:

@@ -74,7 +74,8 @@ class Method:
     # Settings of a new study that its proposer leaves open, by public facts. They become part of
     # the document; a study without them keeps the meaning that it had when it was agreed on.
     forecast: Callable[[Study], Mapping[str, str | int]] = lambda study: {}
-    advice: Callable[[Study], str | None] = lambda study: None  # to a proposer, by public facts
+    # A new study under the promise that shows more, if a stronger one than it asks for does.
+    clearest: Callable[[Study], Study] = lambda study: study
     # What protection from other parties rests on besides its sums; "" if on nothing.
     assumes: Callable[[Study], str] = lambda study: ""
     linked: bool = False  # whether it can take people with their events: schemas with [events]

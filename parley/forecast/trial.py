@@ -36,7 +36,7 @@ from scipy.special import ndtr, ndtri
 from common.analysis.evaluation import marginal_sets, total_variation
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
-from common.errors import InputError
+from common.errors import InputError, LocalError
 from common.exchanges.sums import in_the_clear
 from common.marginals import count
 from common.methods.registry import run_of
@@ -134,6 +134,11 @@ class StandInRows:
     def rows(self) -> int:
         """How many rows the party has."""
         return int(self.repeated.sum())
+
+    @property
+    def digest(self) -> str:
+        """Stands for the rows; nobody commits to rows that are made up."""
+        raise LocalError("a trial commits to no table")
 
     def count(
         self, sets: Sequence[tuple[int, ...]], groups: Groups = NO_GROUPS

@@ -140,6 +140,7 @@ def run_in_process(
         transcript=transcript_of(study, run.traffic, statement.missing),
         seed=seed,
         prior=prior,
+        commitments=run.commitments,
     )
 
 

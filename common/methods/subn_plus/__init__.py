@@ -1,9 +1,9 @@
 """subn+: a few noisy sums, and one model fitted to all of them."""
 
-from common.methods.subn_plus.budget import delta_advice
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import SETTINGS, decisions
 from common.methods.subn_plus.linked.script import measure_linked
+from common.methods.subn_plus.plans import clearest
 from common.methods.subn_plus.script import measure
 from common.study.document import Study
 from common.study.method import Method
@@ -17,12 +17,13 @@ def script(study: Study) -> Script[Fit]:
 
 METHOD = Method(
     name="subn+",
+    version=2,
     summary="few noisy sums, and one model",
     script=script,
     encodings=("own",),
     settings=SETTINGS,
     decisions=decisions,
-    advice=delta_advice,
+    clearest=clearest,
     linked=True,
     only_sums=True,
     place=1,

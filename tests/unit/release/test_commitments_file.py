@@ -1,0 +1,51 @@
+"""commitments.json comes back as it was written, and holds nothing else."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from common.errors import InputError
+from common.release.commitments_file import commitments_text, read_commitments
+from common.release.contents import open_release
+from common.study.commitments import Commitments, TableCommitment
+from tests.harness.run_script import random_tables, study_of
+
+STUDY = replace(study_of(random_tables((2, 3), (40, 50))), commitments=True)
+COMMITMENTS = Commitments(
+    {
+        name: TableCommitment(bytes([place]) * 32, bytes(64))
+        for place, name in enumerate(("p0", "p1"))
+    },
+    ((b"a" * 32, b"b" * 32), (b"c" * 32,)),
+)
+
+
+def read(folder, text, study=STUDY):
+    (folder / "commitments.json").write_text(text)
+    with open_release(folder) as contents:
+        return read_commitments(contents, study)
+
+
+def test_it_comes_back(folder):
+    assert read(folder, commitments_text(COMMITMENTS)) == COMMITMENTS
+    assert read(folder, "", replace(STUDY, commitments=False)) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2}, {"note": "of a row"}, {"tables": []}, {"tables": {"p0": {}}},
+        {"contributions": [["zz"]]}, {"contributions": [[1]]}, {"contributions": None},
+        {"contributions": [["AA"]]},
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused(folder, change):
+    document = json.loads(commitments_text(COMMITMENTS)) | change
+    with pytest.raises(InputError, match=r"commitments\.json"):
+        read(folder, json.dumps(document, indent=2) + "\n")
+
+
+def test_a_release_that_lacks_it_is_refused(folder):
+    with open_release(folder) as contents, pytest.raises(InputError, match=r"commitments\.json"):
+        read_commitments(contents, STUDY)
