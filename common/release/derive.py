@@ -36,6 +36,7 @@ from common.release.commitments_file import read_commitments
 from common.release.contents import Contents, FileError, read_json, read_text, read_whole
 from common.release.folder import RESULTS, read_results, read_schema, read_study
 from common.release.integrity import Checked, Kind, Problem
+from common.release.linked_tables import read_linked, table_names
 from common.release.manifest import (
     MANIFEST,
     Manifest,
@@ -161,25 +162,36 @@ class _Comparison:
 
     def run(self, tell: Reporter) -> None:
         """Compare every file; tell how far the work is."""
-        found, schema = self._found, self._schema
+        found = self._found
         found.privacy = read_json(self._contents, release.STATEMENT)
         self._check_study()
         self._check_epsilon()
         tell(0.3, "reading the table")
         (name,) = self._manifest.files.keys() & set(release.TABLES)
-        rows = count_rows(self._contents, name, schema)
+        rows = self._count_rows(name)
         if found.study is not None and rows != (found.study.output_rows or found.study.rows):
             words = f"has {many(rows, 'row')}, which is not what {release.STUDY} says"
             found.blame(name, why=words)
         tell(0.5, "deriving the steps of the study again")
         if found.privacy.get("versions") != dict(self._manifest.versions):
             found.blame(release.STATEMENT, why="names other versions than the manifest")
-        if read_text(self._contents, release.SCHEMA) != schema.to_toml():
+        if read_text(self._contents, release.SCHEMA) != self._schema.to_toml():
             found.blame_form(release.SCHEMA, why="is not written as parley writes a schema")
         if found.study is None:
             self._single_owner()
         else:
             self._of_study(found.study)
+
+    def _count_rows(self, name: str) -> int:
+        """Read the table, and that of events where the schema has them; return its rows."""
+        schema, listed = self._schema, release.event_tables(self._manifest.files)
+        expected = set() if schema.events is None else {table_names([name], schema)[1]}
+        for file in sorted(listed ^ expected):
+            words = "is there" if file in listed else "is missing"
+            raise self._contents.error(file, why=f"{words}, against {release.SCHEMA}")
+        if schema.events is None:
+            return count_rows(self._contents, name, schema)
+        return read_linked(self._contents, schema).rows
 
     def _check_study(self) -> None:
         found, digest = self._found, self._manifest.study

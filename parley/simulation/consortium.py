@@ -82,6 +82,7 @@ class Consortium:
         file_format: str = "csv",
         prior: Path | None = None,
     ) -> None:
+        schema.require_one_table()
         self._folder = folder.absolute()
         self._file_format = file_format
         self._children: dict[str, _Child] = {}
