@@ -113,7 +113,7 @@ def serve(
         studies.open()
         upkeep = Upkeep(studies, settings.waiting_limits)
         hook = Hook(webhook=settings.webhook, command=settings.on_event)
-        alerting = Alerting(store, hook, alerts)
+        alerting = Alerting(store, hook, alerts, contacts=settings.contacts)
         server = CuratorServer(
             studies,
             files=files,
@@ -129,7 +129,9 @@ def serve(
         started(server.start())
         watched = Service(
             studies=studies, calls=server.calls, files=files, clock=clock, software=software,
-            actions=settings.dashboard_actions, deadline=settings.step_deadline,
+            actions=settings.dashboard_actions,
+            signer=identity if settings.dashboard_offers else None,
+            deadline=settings.step_deadline,
         )  # fmt: skip
         try:
             with _watched(settings, watched, server.connections):

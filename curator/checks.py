@@ -53,6 +53,8 @@ def examine_curator(
     if has_file(settings.folder, Service.CURATOR):
         yield found("parties", lambda: _parties(settings))
         yield found("waiting", lambda: _waiting(settings, clock()))
+        if settings.contacts:
+            yield found("contacts", lambda: _contacts(settings))
     yield found("address", lambda: _address(settings, files))
     yield found("open files", open_files)
     if monitored:
@@ -79,6 +81,20 @@ def _parties(settings: CuratorSettings) -> str:
     if other:
         raise Concern(f"{', '.join(other)}; we run {software()}: use one version")
     return f"{len(seen)} have called, all with {software()}" if seen else "no party has called yet"
+
+
+def _contacts(settings: CuratorSettings) -> str:
+    """Look for contacts of owners that nobody knows: a misspelt name is never written to."""
+    contacts = settings.contacts or {}
+    with open_store(settings) as store:
+        known = {name for record in store.records() for name in store.members(record.study)}
+        known |= store.parties().keys()
+    unknown = sorted(contacts.keys() - known)
+    if unknown and known:
+        raise Concern(
+            f"no owner here is called {', '.join(unknown)}; known: {', '.join(sorted(known))}"
+        )
+    return f"of {many(len(contacts), 'owner')}"
 
 
 def _waiting(settings: CuratorSettings, now: datetime) -> str:

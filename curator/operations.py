@@ -22,6 +22,7 @@ from curator.live_role import DECLARED, declaration
 from curator.settings import STORE, CuratorSettings
 from curator.store.records import Record, StudyState
 from curator.store.store import Store
+from curator.waiting import ask_to_miss
 
 MOST_REASON = 500
 _LOOK_EVERY_S = 0.2
@@ -106,19 +107,7 @@ def declare_missing(
     sleep: Callable[[float], None],
 ) -> bool:
     """Ask the curator to go on without an owner, and wait a while; return whether it has."""
-    study = store.study(record.study)
-    study.member(owner)  # an unknown one is refused
-    if not study.may_miss:
-        raise InputError(
-            f"study {record.name!r}: it needs all of its owners, so none can be declared missing. "
-            "End it with `parley curator study abort`, then write it again with `parley curator "
-            f"study reform --without {owner}`"
-        )
-    if record.state is not StudyState.RUNNING:
-        raise InputError(
-            f"study {record.name!r}: it does not run ({record.state.value}), so no owner is missing"
-        )
-    store.ask_to_miss(record.study, owner, at=at)
+    ask_to_miss(store, record, owner, at=at)
     return _wait_until(lambda: (record.study, owner) not in store.asked_to_miss(), wait_s, sleep)
 
 

@@ -18,6 +18,7 @@ from common.service.migrations import Service as OfService
 from common.service.process import check_level
 from common.service.settings import (
     Settings,
+    Texts,
     check_address,
     check_seconds,
     check_whole,
@@ -57,13 +58,18 @@ class CuratorSettings:
         webhook: an address that is sent a JSON object (POST) when a study waits, is overdue, is
             done, is refused or failed; empty for none.
         on_event: a program that is given the same object on its standard input.
+        contacts: whom to ask at an owner, by its name: an address for mail, or other words. Events
+            of a study that waits for the owner have it.
         log_level: debug, info, warning or error.
         metrics: address and port of the metrics; empty for none.
         reflection: whether callers with a certificate may list the calls there are, as gRPC tools
             do; for development.
         dashboard: whether to serve a page for the operator, too.
         dashboard_listen: its address and port; TLS is spoken unless the address is loopback.
-        dashboard_actions: whether a study can be given up there; otherwise it only shows.
+        dashboard_actions: whether a study can be given up there, or an owner declared missing;
+            otherwise it only shows.
+        dashboard_offers: whether a study can be renewed there, or offered again without an owner.
+            The curator's identity signs it, so who can log in can use that identity.
         dashboard_operators: a list of fingerprints of client certificates that may log in without
             the token, in the form of the revocation list.
     """
@@ -81,12 +87,14 @@ class CuratorSettings:
     end_overdue: bool = False
     webhook: str = ""
     on_event: Path | None = None
+    contacts: Texts | None = None
     log_level: str = "info"
     metrics: str = ""
     reflection: bool = False
     dashboard: bool = False
     dashboard_listen: str = "127.0.0.1:7444"
     dashboard_actions: bool = False
+    dashboard_offers: bool = False
     dashboard_operators: Path | None = None
 
     @property

@@ -147,9 +147,11 @@ class Alerting:
         hook: Hook,
         workers: ThreadPoolExecutor,
         *,
+        contacts: Mapping[str, str] | None = None,
         monotonic: Monotonic = time.monotonic,
     ) -> None:
         self._store, self._hook, self._workers = store, hook, workers
+        self._contacts = contacts or {}
         self._monotonic = monotonic
         self._pause = Pause()
         self._telling: tuple[Alert, Future[None]] | None = None
@@ -169,7 +171,27 @@ class Alerting:
             self._store.drop_alerts(pending[-1].number)
         elif self._pause.is_over():
             alert = pending[0]
-            self._telling = alert, self._workers.submit(self._hook.tell, _event(alert))
+            self._telling = alert, self._workers.submit(self._hook.tell, self._event(alert))
+
+    def _event(self, alert: Alert) -> Event:
+        """Return what a hook is told; whom a study waits for is as of this moment.
+
+        An owner that has answered since the event is not asked to answer.
+        """
+        event: dict[str, object] = {
+            "service": "curator",
+            "event": alert.event,
+            "study": alert.study.hex(),
+            "name": alert.name,
+            "words": alert.words,
+            "at": alert.at,
+        }
+        if alert.event in (WAITING, OVERDUE):
+            names = [each.party for each in self._store.awaited(alert.study)]
+            event["waits_for"] = names
+            event["contacts"] = {each: self._contacts[each] for each in names
+                                 if each in self._contacts}  # fmt: skip
+        return event
 
     def _settle(self, alert: Alert, told: Future[None]) -> None:
         error, now = told.exception(), self._monotonic()
@@ -198,14 +220,3 @@ def look(studies: Studies, upkeep: Upkeep, alerting: Alerting) -> None:
         upkeep.look()
     with logging_failures(logger, "looking for alerts"):
         alerting.look()
-
-
-def _event(alert: Alert) -> Event:
-    return {
-        "service": "curator",
-        "event": alert.event,
-        "study": alert.study.hex(),
-        "name": alert.name,
-        "words": alert.words,
-        "at": alert.at,
-    }

@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from common.errors import InputError
 from common.service.process import Clock, Monotonic
 from common.study.ids import StudyId
 from common.wording import moment
-from curator.store.records import Awaited, Word
+from curator.store.records import Awaited, Record, StudyState, Word
 from curator.store.store import Store
 
 _MOST_LOOKS = 300  # between two attempts; the curator looks every second
@@ -47,6 +48,27 @@ class Waiting:
 def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
     excluded = set(others)
     return [name for name in names if name not in excluded]
+
+
+def ask_to_miss(store: Store, record: Record, owner: str, *, at: str) -> None:
+    """Ask the curator to go on without an owner; a running one does within a second.
+
+    Raises:
+        InputError: the study does not run, needs all of its owners, or does not have this one.
+    """
+    study = store.study(record.study)
+    study.member(owner)  # an unknown one is refused
+    if not study.may_miss:
+        raise InputError(
+            f"study {record.name!r}: it needs all of its owners, so none can be declared missing. "
+            "End it with `parley curator study abort`, then write it again with `parley curator "
+            f"study reform --without {owner}`"
+        )
+    if record.state is not StudyState.RUNNING:
+        raise InputError(
+            f"study {record.name!r}: it does not run ({record.state.value}), so no owner is missing"
+        )
+    store.ask_to_miss(record.study, owner, at=at)
 
 
 class Waits:

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 _WEBHOOK_S, _COMMAND_S = 10.0, 60.0
 
-Event = Mapping[str, str]
+Event = Mapping[str, object]  # as JSON has it
 
 
 def check_webhook(key: str, url: str) -> None:

@@ -41,6 +41,7 @@ class _Dataclass(Protocol):
 
 
 Kind = TypeVar("Kind", bound=_Dataclass)
+Texts = Mapping[str, str]  # the type of a setting that is a table of texts, or None
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -143,6 +144,8 @@ def _converted(value: object, kind: object, where: str, folder: Path) -> object:
         if isinstance(value, str | Path) and str(value):
             return folder / value
         raise InputError(f"{where}: expected a path, got {value!r}")
+    if kind == Texts | None:
+        return _texts(value, where)
     if kind is bool and isinstance(value, str) and value.lower() in _WORDS:
         return _WORDS[value.lower()]
     try:
@@ -155,6 +158,19 @@ def _converted(value: object, kind: object, where: str, folder: Path) -> object:
     if type(value) is not kind:
         raise InputError(f"{where}: expected {getattr(kind, '__name__', kind)}, got {value!r}")
     return value
+
+
+def _texts(value: object, where: str) -> Texts:
+    """Return texts by name: of a table, or of the NAME=TEXT,NAME=TEXT of a variable."""
+    if isinstance(value, str):
+        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+        value = {name.strip(): text.strip() for name, _, text in pairs}
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected a table of texts, got {value!r}")
+    for name, text in value.items():
+        if not isinstance(text, str) or not text or not text.isprintable():
+            raise InputError(f"{where}: {name!r} has {text!r}. Write one line of text")
+    return dict(value)
 
 
 def given_passphrase(file: Path | None, environment: Mapping[str, str]) -> str | None:

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
+from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.release.archive import zip_pieces
 from common.release.contents import FolderContents
 from common.release.folder import cautions_of
 from common.report.page import Markup
 from common.service.process import Clock
-from common.service.web.exchange import Request, Response, download, see_other, text
+from common.service.web.exchange import Request, Response, download, text
 from common.service.web.feed import Feed
 from common.service.web.pages import Asset, asset, page
 from common.service.web.sessions import Session
@@ -28,6 +29,7 @@ from common.service.web.site import Route
 from common.study.document import Study
 from common.study.ids import StudyId, study_id
 from common.wire.pki.credentials import CredentialFiles
+from curator.dashboard.actions import Actions
 from curator.dashboard.snapshot import (
     StudyView,
     UnreadableStudy,
@@ -59,7 +61,8 @@ class Service:
     files: CredentialFiles
     clock: Clock
     software: str
-    actions: bool  # whether the operator may give a study up here
+    actions: bool  # whether the operator may give a study up here, or go on without an owner
+    signer: Identity | None = None  # signs what is offered here; None if nothing may be offered
     deadline: dt.timedelta = dt.timedelta(hours=1)  # how long a step may wait for parties
 
 
@@ -82,9 +85,9 @@ class Dashboard:
             Route(method="GET", path=f"/studies/{_DIGEST}/release.zip", page=self._release),
             Route(method="GET", path=f"/studies/{_DIGEST}/{_PICTURE}", page=self._picture),
         ]
-        if self._service.actions:
-            routes.append(Route(method="POST", path=f"/studies/{_DIGEST}/abort", page=self._abort))
-        return routes
+        service = self._service
+        actions = Actions(service.studies, manages=service.actions, signer=service.signer)
+        return [*routes, *actions.routes()]
 
     def assets(self) -> Mapping[str, Asset]:
         """Return the files that need no session."""
@@ -109,6 +112,7 @@ class Dashboard:
             "certificate_ends": expires.isoformat(timespec="seconds"),
             "certificate_days": (expires - now).days,
             "actions": self._service.actions,
+            "offers": self._service.signer is not None,
             "older": max(0, sum(self._reader.count_by_state().values()) - len(views)),
             "parties": self._parties(
                 [view for view in views if isinstance(view, StudyView)], online
@@ -211,13 +215,3 @@ class Dashboard:
         if place is None or not (place / _PICTURE).is_file():
             return text(HTTPStatus.NOT_FOUND, "There is no picture of this study.")
         return Response(kind="image/svg+xml", body=(place / _PICTURE).read_bytes())
-
-    def _abort(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
-        """Write the request down and end the study, as `parley curator study abort` does."""
-        study, studies = study_id(match["digest"]), self._service.studies
-        if not self._reader.members(study):
-            return text(HTTPStatus.NOT_FOUND, "There is no such study here.")
-        logger.warning("study %s is given up at the dashboard", match["digest"][:16])
-        studies.store.ask_to_abort(study, "given up at the dashboard", at=studies.context.now())
-        studies.open()
-        return see_other("/")

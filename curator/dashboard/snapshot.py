@@ -18,6 +18,7 @@ from common.privacy.spending import Spending, short
 from common.study.document import Study
 from common.wire.catalogue import ErrorCode
 from common.wording import many
+from curator.revision import next_name
 from curator.store.records import Absence, Awaited, Record, StepBytes, StepRecord, StudyState
 from curator.waiting import approvals_in_words, how_long, in_words, waited
 
@@ -78,6 +79,9 @@ def study_document(
         "cause": record.cause,
         "advice": advice(record.state, record.cause, overdue=overdue),
         "waits_for": _waits_for(view),
+        "next_name": next_name(study.name, now.year),
+        "can_miss": record.state is StudyState.RUNNING and len(view.absences) < study.may_miss,
+        "done": record.state is StudyState.DONE,
         "method": study.method,
         "profile": study.profile,
         "aggregation": study.aggregation.value,
@@ -107,6 +111,9 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
         "cause": study.problem,
         "advice": _UNREADABLE,
         "waits_for": "",
+        "next_name": "",
+        "can_miss": False,
+        "done": False,
         "currency": "epsilon",
         "rows": 0,
         "attributes": 0,

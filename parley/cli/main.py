@@ -38,6 +38,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "methods": "List the methods of studies, and the settings of each.",
     },
     "Several owners, each on their own": {
+        "consortium": "Invite owners to a consortium, or join one.",
         "keys": "Create keys and certificates of a consortium.",
         "curator": "Run a consortium's coordinator; offer studies.",
         "party": "Run an owner's node; review and approve studies.",

@@ -33,7 +33,8 @@ POLICY = """
 epsilon_per_study = "8"
 epsilon_in_total = "20"
 [study]
-min_parties = 3
+min_parties = 2
+min_colluders = 0
 methods = ["dp-subn", "subn+", "floor"]
 signers = ["{signer}"]
 [data]
@@ -132,6 +133,7 @@ class Consortium:
                 stopping=self.stopping,
                 clock=system_clock,
                 software="parley <test>",
+                identity=SIGNER,
                 started=lambda port: (ports.append(port), started.set()),
             )
 
@@ -172,20 +174,28 @@ class Consortium:
         ) as context:
             yield context
 
-    def join(self, name):
+    def decide_by_policy(self, name):
+        text = POLICY.format(automatic="true", signer=SIGNER.public.fingerprint)
+        (self.parties[name] / "policy.toml").write_text(text)
+
+    def join(self, name, stopping=None):
+        """Run a node, until the consortium stops or this one is to."""
+
         def run():
             with self.context(name) as context:
                 party_app.session_manager(
-                    self.party_settings(name), context, environment={}, stopping=self.stopping,
+                    self.party_settings(name), context, environment={},
+                    stopping=stopping or self.stopping,
                     software="parley <test>",
                 ).run(once=False)  # fmt: skip
 
-        self._run(run)
+        return self._run(run)
 
     def _run(self, target):
         thread = threading.Thread(target=target, daemon=True)
         thread.start()
         self.threads.append(thread)
+        return thread
 
     def stop(self):
         self.stopping.set()

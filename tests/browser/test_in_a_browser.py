@@ -1,5 +1,6 @@
 """The two sites in a real browser: a study is watched, decided, and downloaded."""
 
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -153,6 +154,64 @@ def test_a_study_is_given_up_with_a_confirmed_click(browser, make_consortium):
     wait(browser, lambda b: badge(b) == "failed")
     assert "offer a new study" in text_of(browser, ".trouble")
     assert browser.find_elements(By.CSS_SELECTOR, "button.danger") == []
+    assert no_complaints(browser) == []
+
+
+def names_of(browser):
+    return [each.text.splitlines()[0] for each in browser.find_elements(By.CSS_SELECTOR, "summary")]
+
+
+@pytest.mark.slow
+def test_an_owner_is_declared_missing_and_the_study_renewed_by_confirmed_clicks(
+    browser, make_consortium
+):
+    consortium = make_consortium(dashboard_actions=True, dashboard_offers=True)
+    consortium.decide_by_policy("north")
+    consortium.propose(consortium.study("health 2026", method="floor", may_miss=1, colluders=0))
+    consortium.start_curator()
+    log_in(browser, consortium.dashboard, consortium.token)
+    gone = threading.Event()
+    south = consortium.join("south", gone)
+    wait(browser, lambda b: "1 of 3 parties" in text_of(b, ".phases"))
+    gone.set()
+    south.join(60)
+    for name in ("north", "east"):
+        consortium.join(name)
+    wait(browser, lambda b: len(b.find_elements(By.CSS_SELECTOR, "button.missing")) == 1)
+    click(browser, "button.missing")
+    assert "without south, for good?" in browser.switch_to.alert.text
+    browser.switch_to.alert.dismiss()
+    click(browser, "button.missing")
+    browser.switch_to.alert.accept()
+    wait(browser, lambda b: badge(b) == "done", 120)
+    assert browser.find_elements(By.CSS_SELECTOR, "button.missing") == []
+    assert "left" in text_of(browser, "#studies")
+    assert all(fits(browser, width) for width in (390, 1280))
+    click(browser, "button.renew")
+    assert "Offer “health 2027” to north, east, south?" in browser.switch_to.alert.text
+    browser.switch_to.alert.accept()
+    wait(browser, lambda b: len(names_of(b)) == 2)
+    assert names_of(browser)[0].startswith("health 2027")
+    assert no_complaints(browser) == []
+
+
+def test_a_study_that_was_given_up_is_offered_again_without_an_owner(browser, make_consortium):
+    consortium = make_consortium(dashboard_actions=True, dashboard_offers=True)
+    consortium.propose(consortium.study("regional", method="floor"))
+    consortium.start_curator()
+    log_in(browser, consortium.dashboard, consortium.token)
+    wait(browser, lambda b: badge(b) == "waiting for parties")
+    assert browser.find_elements(By.CSS_SELECTOR, "button.reform, button.renew") == []
+    click(browser, "button.danger")
+    browser.switch_to.alert.accept()
+    wait(browser, lambda b: badge(b) == "failed")
+    wait(browser, lambda b: b.find_element(By.CSS_SELECTOR, "select").send_keys("south") or True)
+    click(browser, "button.reform")
+    assert "again without south?" in browser.switch_to.alert.text
+    browser.switch_to.alert.accept()
+    wait(browser, lambda b: badge(b) == "waiting for parties")
+    assert names_of(browser)[0].startswith("regional, without south")
+    assert all(fits(browser, width) for width in (390, 1280))
     assert no_complaints(browser) == []
 
 

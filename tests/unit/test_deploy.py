@@ -36,6 +36,7 @@ def test_sample_settings_name_every_key_with_its_default(name, kind, read):
             "metrics",
             "dashboard_operators",
             "on_event",
+            "contacts",
             "releases",
         ) and not isinstance(field.default, type(dataclasses.MISSING)):
             assert getattr(settings.values, field.name) == field.default

@@ -92,13 +92,14 @@ function awaited(party) {
   return mark;
 }
 
-function partiesOf(study) {
+function partiesOf(study, allowed) {
   const rows = study.parties.map((party) => [
     party.name,
     party.approved_at ? badge("approved", "good") : badge("not approved", "quiet"),
     [party.online ? badge("online", "good") : badge("offline", party.awaited ? "bad" : "quiet"),
       party.awaited ? " " : "", party.awaited ? awaited(party) : "",
-      party.left ? " " : "", party.left ? left(party) : ""],
+      party.left ? " " : "", party.left ? left(party) : "",
+      ...(allowed.actions && study.can_miss && party.awaited ? [declareMissing(study, party)] : [])],
     party.rows.toLocaleString("en"),
     `${bytes(party.bytes_in)} / ${bytes(party.bytes_out)}`,
     budget(party.budget),
@@ -153,20 +154,48 @@ function trouble(study) {
     make("p", {}, make("strong", {}, study.cause || study.state)), make("p", {}, study.advice));
 }
 
-function abort(study, allowed) {
-  if (!allowed || study.over) return null;
-  const form = make("form", { method: "post", action: `/studies/${study.digest}/abort` },
-    make("input", { type: "hidden", name: "csrf", value: document.body.dataset.csrf }),
-    make("button", { type: "submit", class: "danger" }, "Give this study up"));
+// A form that does one thing to a study, once `question` (of its values) is answered with yes.
+function action(study, name, question, ...content) {
+  const form = make("form", { method: "post", action: `/studies/${study.digest}/${name}` },
+    make("input", { type: "hidden", name: "csrf", value: document.body.dataset.csrf }), ...content);
   form.addEventListener("submit", (event) => {
-    if (!confirm(`Give up “${study.name}” for good? The parties are told; what is spent stays spent.`)) {
-      event.preventDefault();
-    }
+    if (!confirm(question(new FormData(form)))) event.preventDefault();
   });
   return form;
 }
 
-function drawStudy(study, actions, first) {
+const CHARGED = "Every owner reviews and approves it anew; it is charged beside the earlier one.";
+
+function declareMissing(study, party) {
+  return action(study, "missing",
+    () => `Go on with “${study.name}” without ${party.name}, for good? The parties are told; what is spent stays spent.`,
+    make("input", { type: "hidden", name: "owner", value: party.name }),
+    make("button", { type: "submit", class: "missing" }, "Declare missing"));
+}
+
+function actions(study, allowed) {
+  const forms = [];
+  if (allowed.actions && !study.over) {
+    forms.push(action(study, "abort",
+      () => `Give up “${study.name}” for good? The parties are told; what is spent stays spent.`,
+      make("button", { type: "submit", class: "danger" }, "Give this study up")));
+  }
+  if (allowed.offers && study.done) {
+    forms.push(action(study, "renew",
+      () => `Offer “${study.next_name}” to ${study.parties.map((party) => party.name).join(", ")}? ${CHARGED}`,
+      make("button", { type: "submit", class: "renew" }, `Offer “${study.next_name}”`)));
+  }
+  if (allowed.offers && study.over && !study.done && study.parties.length > 1) {
+    const owners = study.parties.map((party) => make("option", {}, party.name));
+    forms.push(action(study, "reform",
+      (values) => `Offer “${study.name}” again without ${values.get("owner")}? ${CHARGED}`,
+      make("label", {}, "Without ", make("select", { name: "owner" }, ...owners)), " ",
+      make("button", { type: "submit", class: "reform" }, "Offer it again")));
+  }
+  return forms;
+}
+
+function drawStudy(study, allowed, first) {
   const before = byId(`study-${study.digest}`);
   const open = before ? before.open : first || !study.over;
   const box = make("details", { class: "study card", id: `study-${study.digest}` },
@@ -178,7 +207,7 @@ function drawStudy(study, actions, first) {
     study.release ? make("p", {}, make("a", { class: "button", download: "",
       href: `/studies/${study.digest}/release.zip` }, "Download the release")) : null,
     make("div", { class: study.network.links.length && !study.picture ? "columns" : "" },
-      make("div", {}, partiesOf(study),
+      make("div", {}, partiesOf(study, allowed),
         facts([
           ["Method", `${study.method}, profile ${study.profile}, ${study.aggregation}`],
           ["Agreed epsilon", study.epsilon],
@@ -188,7 +217,7 @@ function drawStudy(study, actions, first) {
           ["Offered", when(study.proposed_at)],
           ["Ended", study.ended_at ? when(study.ended_at) : "not yet"],
           ["Digest", make("code", {}, study.digest)]]),
-        abort(study, actions)),
+        ...actions(study, allowed)),
       network(study)));
   box.open = open;
   return box;
@@ -199,14 +228,16 @@ function drawStudies(state) {
   const wanted = new Set(state.studies.map((study) => `study-${study.digest}`));
   for (const child of [...place.children]) if (!wanted.has(child.id)) child.remove();
   state.studies.forEach((study, index) => {
-    redraw(`study-${study.digest}`, [study, state.actions], () => {
-      const fresh = drawStudy(study, state.actions, index === 0);
+    redraw(`study-${study.digest}`, [study, state.actions, state.offers], () => {
+      const fresh = drawStudy(study, state, index === 0);
       const before = byId(fresh.id);
       if (!before) { place.insertBefore(fresh, place.children[index] || null); return; }
       const focused = before.contains(document.activeElement)
-        ? [...before.querySelectorAll("summary, a, button")].indexOf(document.activeElement) : -1;
+        ? [...before.querySelectorAll("summary, a, button, select")].indexOf(document.activeElement) : -1;
+      const [chosen, choice] = [before, fresh].map((box) => box.querySelector("select"));
+      if (chosen && choice) choice.value = chosen.value;
       before.replaceWith(fresh);
-      if (focused >= 0) fresh.querySelectorAll("summary, a, button")[focused]?.focus();
+      if (focused >= 0) fresh.querySelectorAll("summary, a, button, select")[focused]?.focus();
     });
   });
   if (!state.studies.length) {
@@ -233,7 +264,7 @@ function draw(state) {
       ? [make("p", { class: "warning" }, `The curator's certificate ends in ${plural(Math.max(0, state.certificate_days), "day")}, on ${moment(state.certificate_ends)}: renew it with \`parley keys rotate\`.`)]
       : [])));
   const older = state.older ? ` Older studies not shown: ${state.older}.` : "";
-  byId("foot").textContent = `${state.software}; ${state.actions ? "actions allowed" : "read only"}.${older}`;
+  byId("foot").textContent = `${state.software}; ${state.actions || state.offers ? "actions allowed" : "read only"}.${older}`;
 }
 
 function connect() {

@@ -245,15 +245,9 @@ def approve(
     ring = Keyring.open(folder)
     waiting = parse_request(read(request), where=request)
     subject = certificates.subject_of(waiting)
-    key = certificates.key_fingerprint(waiting)
     console.note(f"{subject.role} {subject.name!r} {' '.join(subject.hosts)}".rstrip())
-    for earlier in ring.issued():
-        if certificates.subject_of(earlier).name == subject.name:
-            console.warn(
-                f"{subject.name!r} has a certificate until {earlier.not_valid_after_utc:%Y-%m-%d} "
-                f"({certificates.fingerprint(earlier)}): is this a rotation?"
-            )
-    _compare("key of the request", key, fingerprint)
+    warn_of_earlier(ring, subject.name)
+    compare("key of the request", actual=certificates.key_fingerprint(waiting), told=fingerprint)
     certificate, path = ring.approve(
         waiting, days=days, now=system_clock(), passphrase=passphrase_in(passphrase_file)
     )
@@ -277,7 +271,7 @@ def accept(
         data = read(authority)
         trusted = parse_certificates(data, where=authority)[0]
         if ring.authority() is None:
-            _compare("authority", certificates.fingerprint(trusted), fingerprint)
+            compare("authority", actual=certificates.fingerprint(trusted), told=fingerprint)
         ring.trust(data, where=authority)
     elif ring.authority() is None:
         raise InputError("the authority is not known here yet. Name its file with --authority")
@@ -366,7 +360,17 @@ def revoke(
     return Revoked(fingerprint, already=not added)
 
 
-def _compare(what: str, actual: str, told: str | None) -> None:
+def warn_of_earlier(ring: Keyring, name: str) -> None:
+    """Warn of a certificate that was issued to this name before."""
+    for earlier in ring.issued():
+        if certificates.subject_of(earlier).name == name:
+            console.warn(
+                f"{name!r} has a certificate until {earlier.not_valid_after_utc:%Y-%m-%d} "
+                f"({certificates.fingerprint(earlier)}): is this a rotation?"
+            )
+
+
+def compare(what: str, *, actual: str, told: str | None) -> None:
     """Go on only after the fingerprint was compared."""
     console.note(f"fingerprint of the {what}:")
     console.note(actual)

@@ -129,11 +129,12 @@ def shown(stage, ring, tmp_path, caplog):
     caplog.set_level("INFO")
     held = []
 
-    def start(*, actions=False, listen="127.0.0.1:0", operators=None, **changes):
+    def start(*, actions=False, signer=None, listen="127.0.0.1:0", operators=None, **changes):
         studies = stage.studies(**changes)
         service = Service(
             studies=studies, calls=CallCounter(), files=ring.files,
             clock=lambda: dt.datetime.now(dt.UTC), software="parley test", actions=actions,
+            signer=signer,
         )  # fmt: skip
         place = Place(
             listen=listen, token=tmp_path / "token", store=stage.path, operators=operators,

@@ -33,3 +33,31 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path):
     file.write_text('folder = "a"\nkeys = "k"\nreleases = "r"\n[source]\nkind = "csv"\n')
     with pytest.raises(InputError, match="source"):  # a curator has no rows
         curator_settings(file, {})
+
+
+def test_contacts_are_a_table_or_a_variable(tmp_path):
+    file = tmp_path / "curator.toml"
+    begin = 'folder = "a"\nkeys = "k"\nreleases = "r"\n'
+    file.write_text(f'{begin}[contacts]\nsouth = "ops@south.example"\n"north 1" = "4711"\n')
+    contacts = {"south": "ops@south.example", "north 1": "4711"}
+    assert curator_settings(file, {}).values.contacts == contacts
+    variable = {"PARLEY_CURATOR_CONTACTS": "south = a@b.example, north 1=4711,"}
+    assert curator_settings(file, variable).values.contacts["south"] == "a@b.example"
+    file.write_text(begin)
+    assert curator_settings(file, {}).values.contacts is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("contacts = 3", "expected a table of texts, got 3"),
+        ("[contacts]\nsouth = 3", "'south' has 3. Write one line of text"),
+        ('[contacts]\nsouth = ""', "Write one line"),
+        ('[contacts]\nsouth = "a\\nBcc: b"', "Write one line"),
+    ],
+)
+def test_a_contact_is_one_line_of_text(tmp_path, lines, words):
+    file = tmp_path / "curator.toml"
+    file.write_text(f'folder = "a"\nkeys = "k"\nreleases = "r"\n{lines}\n')
+    with pytest.raises(InputError, match=re.escape(words)):
+        curator_settings(file, {})

@@ -147,6 +147,34 @@ def test_the_operator_is_told_of_a_waiting_an_overdue_and_an_ended_study(stage, 
     assert "the webhook did not take an event: refused" in caplog.text, "and is asked again"
 
 
+def test_who_is_awaited_is_named_with_whom_to_ask_when_the_hook_is_told(stage):
+    studies, events = stage.studies(), []
+    start(stage, studies)
+
+    class Hook:
+        tell = events.append
+
+    contacts = {"north": "ops@north.example", "nobody": "x@example.org"}
+    with ThreadPoolExecutor(1) as workers:
+        upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR, warning=HOUR / 6))
+        alerting = Alerting(stage.store, Hook(), workers, contacts=contacts)
+        look_for(stage, upkeep, HOUR / 5)
+        alerting.look()
+        look_for(stage, upkeep, HOUR)  # overdue, and before the hook is told of it, east answers
+        with stage.store.transaction():
+            stage.store.stop_waiting_for(stage.study.digest, ["east"])
+        while stage.store.alerts():
+            alerting.look()
+        studies.known(stage.study.digest).abort("enough")
+        while stage.store.alerts():
+            alerting.look()
+    waiting, overdue, failed = events
+    assert waiting["waits_for"] == ["east", "north"]
+    assert overdue["waits_for"] == ["north"]
+    assert waiting["contacts"] == overdue["contacts"] == {"north": "ops@north.example"}
+    assert "contacts" not in failed
+
+
 def test_what_fails_in_a_look_keeps_no_alert_from_the_operator(stage, monkeypatch, caplog):
     studies, hook = stage.studies(), Hooked()
     start(stage, studies)

@@ -76,7 +76,8 @@ class MailServer(socketserver.StreamRequestHandler):
     def handle(self):
         self.say(220)
         while (word := self.rfile.readline().strip().upper()) != b"QUIT":
-            self.say(354 if word == b"DATA" else 250)
+            refused = b"NOBODY@" in word and word.startswith(b"RCPT")
+            self.say(550 if refused else 354 if word == b"DATA" else 250)
             if word == b"DATA":
                 self.server.taken.append(b"".join(iter(self.rfile.readline, b".\r\n")))
                 self.say(250)
@@ -86,11 +87,8 @@ class MailServer(socketserver.StreamRequestHandler):
         self.wfile.write(b"%d\r\n" % code)
 
 
-def test_the_sample_program_mails_the_event(monkeypatch):
-    event = {
-        "event": "waiting", "study": "ab" * 32, "name": "Zürich\nBcc: x",
-        "words": "waits for the approval of north", "at": "2026-11-17T03:34:35+00:00",
-    }  # fmt: skip
+def mailed(event, monkeypatch):
+    """What the sample program sends, in order."""
     with socketserver.TCPServer(("127.0.0.1", 0), MailServer) as server:
         server.taken = []
         thread = threading.Thread(target=server.handle_request)
@@ -100,8 +98,28 @@ def test_the_sample_program_mails_the_event(monkeypatch):
         root = Path(__file__).resolve().parents[3]
         Hook(command=root / "deploy" / "samples" / "mail-event").tell(event)
         thread.join()
-    (taken,) = server.taken
-    message = email.message_from_bytes(taken, policy=policy.default)
+    return [email.message_from_bytes(each, policy=policy.default) for each in server.taken]
+
+
+WAITS = {
+    "event": "waiting", "study": "ab" * 32, "name": "Zürich\nBcc: x",
+    "words": "it waits for north", "at": "2026-11-17T03:34:35+00:00",
+}  # fmt: skip
+
+
+def test_the_sample_program_mails_the_event(monkeypatch):
+    (message,) = mailed(WAITS, monkeypatch)
     assert message["Subject"] == "Parley: Zürich Bcc: x: waiting"
     assert (message["To"], message["Bcc"]) == ("us@example.org", None)
-    assert event["words"] in message.get_content()
+    assert WAITS["words"] in message.get_content()
+
+
+def test_the_sample_program_mails_the_owner_that_is_awaited(monkeypatch):
+    contacts = {
+        "north": "ops@north.example", "east": "extension 4711", "south": "nobody@south.example",
+    }  # fmt: skip
+    owner, operator = mailed({**WAITS, "contacts": contacts}, monkeypatch)
+    assert (owner["To"], operator["To"]) == ("ops@north.example", "us@example.org")
+    assert owner["Subject"] == "Parley: Zürich Bcc: x waits for north"
+    assert "the node of north: it waits for north" in owner.get_content()
+    assert "south was not told" in operator.get_content()

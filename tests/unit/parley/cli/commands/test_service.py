@@ -4,6 +4,7 @@ import socket
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,19 @@ def test_a_curator_that_is_ready_is_told_so(parley, place):
     assert done.code == 0, done.out
     assert done.json["ready"]
     assert parley("doctor", "curator", *HUB).out.count("ok  ") == len(done.json["checks"])
+
+
+def test_a_contact_of_an_owner_that_nobody_knows_is_a_warning(parley, place, written):
+    parley("curator", "study", "add", "study.toml", *HUB)
+    with Path("hub/curator.toml").open("a") as file:
+        file.write('\n[contacts]\nnorth = "ops@north.example"\n')
+    done = parley("doctor", "curator", "--json", *HUB)
+    assert findings(done)["contacts"]["words"] == "of 1 owner"
+    with Path("hub/curator.toml").open("a") as file:
+        file.write('nroth = "ops@north.example"\n')
+    words = findings(parley("doctor", "curator", "--json", *HUB))["contacts"]["words"]
+    assert words.startswith("no owner here is called nroth; known: ")
+    assert "north" in words
 
 
 def test_a_curator_that_is_down_is_the_only_thing_wrong(parley, place, written):
