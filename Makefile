@@ -82,7 +82,7 @@ clean: ## remove what make made
 
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
-	bench-subn bench-scale bench-transport bench-wide bench-parties bench-forecast bench-polls \
+	bench-subn bench-scale bench-linked bench-transport bench-wide bench-parties bench-forecast bench-polls \
 	bench-coverage bench-coverage-tables bench-type1 bench-descent bench-tails bench-rules bench-papers bench-prior
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
@@ -113,6 +113,11 @@ bench-study: .venv/.dev ## where the time of a study goes, and of the commands o
 # make bench-subn ARGS="--tables adult --peers"; make bench-subn ARGS="--parts wire"
 bench-subn: .venv/.dev ## studies of several owners: accuracy, bytes, seconds; ranks, MST and AIM
 	$(BIN)/python -m benchmarks.subn $(ARGS)
+# make bench-ratios ARGS="--tables churn health --epsilons 1"
+bench-ratios: .venv/.dev ## subn+ over AIM, MST, PrivBayes and the floor, on tables nobody chose on
+	$(BIN)/python -m benchmarks.subn_ratios $(ARGS)
+bench-linked: .venv/.dev ## people and their events against independent columns and flat rows
+	$(BIN)/python -m benchmarks.linked $(ARGS)
 bench-transport: .venv/.dev ## a study over gRPC against the same study in one process
 	$(BIN)/python -m benchmarks.transport
 bench-wide: .venv/.dev ## 200 binary and 60 mixed columns against the floor

@@ -92,6 +92,7 @@ def _run(words: list[str], most_seconds: float) -> str:
 PRIVBAYES = Peers(
     HERE.parent / ".venv-peers", HERE / "peers.txt", HERE / "privbayes_peer_worker.py"
 )
+TABLES = Peers(HERE.parent / ".venv-tables", HERE / "tables.txt", HERE / "package_tables_worker.py")
 MBI = Peers(HERE.parent / ".venv-mbi", HERE / "mbi.txt", HERE / "subn_mbi_worker.py")
 
 

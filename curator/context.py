@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.service.process import Clock, Monotonic, stamp
+from common.study.commitments import Commitments
 from common.study.document import Study
 from common.study.ids import StudyId
 from common.study.messages import ToParty
@@ -91,6 +92,7 @@ class Outcome:
     traffic: Phases  # what it took, phase by phase
     left: Sequence[str] = ()  # the parties that left the study, whatever sums they are in
     disputes: Sequence[Mapping[str, object]] = ()  # about boxes, as the statement has them
+    commitments: Commitments | None = None  # of the owners, in a study that has them
 
     @property
     def sums_of_left(self) -> Mapping[str, int]:

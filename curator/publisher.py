@@ -98,4 +98,5 @@ def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> StudyFi
         columns=Columns.by_schema(study.schema),
         transcript=transcript_of(study, outcome.traffic, statement.missing),
         prior=prior,
+        commitments=outcome.commitments,
     )

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 
-from common.exchanges.setup import with_hybrid_masks
+from common.exchanges.setup import with_commitments, with_hybrid_masks
 from common.schema import Schema
 from common.study.document import Study
 from common.study.members import Member
@@ -56,7 +56,7 @@ def revised(
         curator=curator,
         signature=None,
     )
-    return with_hybrid_masks(again)
+    return with_commitments(with_hybrid_masks(again))
 
 
 def next_name(earlier: str, year: int) -> str:

@@ -13,8 +13,10 @@ from typing import assert_never
 
 from common.crypto.paillier.keys import PrivateKey
 from common.errors import LocalError, RemoteProtocolError
+from common.exchanges.commitments import CommittingCurator, is_contribution
 from common.exchanges.setup import curator_set_up
 from common.privacy.randomness import SourceOfStep
+from common.study.commitments import Commitments, content_digest, read_tables
 from common.study.document import Study
 from common.study.history import History
 from common.study.messages import (
@@ -61,6 +63,9 @@ class CuratorRole:
         self.judged: list[tuple[Mapping[str, object], StepMessage]] = []
         self._missing: set[str] = set()  # declared missing: out for the rest of the study
         self._seen: set[tuple[str, bytes]] = set()
+        self._committing = self.side if isinstance(self.side, CommittingCurator) else None
+        self._heard: dict[str, list[bytes]] = {}  # in the open step, what each commits to
+        self._contributions: list[tuple[bytes, ...]] = []
 
     @property
     def step_number(self) -> int:
@@ -71,6 +76,14 @@ class CuratorRole:
     def results(self) -> tuple[bytes, ...]:
         """What was published, step after step."""
         return tuple(self._results)
+
+    @property
+    def commitments(self) -> Commitments | None:
+        """The commitments that were published; None in a study without them."""
+        if self._committing is None:
+            return None
+        tables = read_tables(self._committing.published)
+        return Commitments(tables, tuple(self._contributions))
 
     @property
     def current_step(self) -> Step | None:
@@ -155,7 +168,10 @@ class CuratorRole:
                     raise RemoteProtocolError(
                         f"{sender}: message to unknown party {message.peer!r}"
                     )
-                return self._carry_out(self.side.receive(sender, message))
+                moves = self.side.receive(sender, message)
+                if self.state is State.IN_STEP and is_contribution(message):
+                    self._heard.setdefault(sender, []).append(content_digest(message))
+                return self._carry_out(moves)
             case PartyRefused():  # counts whenever it comes: it may be of what was published last
                 reason = f"party {sender!r} refused step {message.step}: {message.reason}"
                 may_miss = self._study.may_miss
@@ -253,8 +269,11 @@ class CuratorRole:
         self._run.leave_out(self.side.absent)
         there = self._run.step()
         self._run.advance(result)
-        published = ResultPublished(study=self._study.digest, step=self._number, result=data)
-        self._history.add_result(self._number, data)
+        contributions = self._committed(there)
+        published = ResultPublished(
+            study=self._study.digest, step=self._number, result=data, contributions=contributions
+        )
+        self._history.add_result(self._number, data, contributions)
         if self._study.may_miss and there is not None:
             absent = [name for name in self._study.parties if name not in there.parties]
             self._history.add_missing(self._number, absent)
@@ -263,7 +282,21 @@ class CuratorRole:
         self._number += 1
         return effects + self._open_step()
 
+    def _committed(self, step: Step | None) -> tuple[bytes, ...]:
+        """Return the commitments to what the parties of the open step sent, which ends with it."""
+        heard, self._heard = self._heard, {}
+        if self._committing is None or step is None:
+            return ()
+        contributions = tuple(
+            self._committing.contribution(name, self._number, heard.get(name, ()))
+            for name in step.parties
+        )
+        self._contributions.append(contributions)
+        return contributions
+
     def _open_step(self) -> list[Effect]:
+        if self.state is State.SETTING_UP and self._committing is not None:
+            self._history.add_tables(self._committing.published)
         self._run.leave_out(self._missing)
         step = self._run.step()
         if step is None:

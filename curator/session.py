@@ -446,6 +446,7 @@ class StudySession:
             traffic=self._store.traffic.phases(self.digest),
             left=role.missing,
             disputes=tuple(map(told_dispute, role.judged)),
+            commitments=role.commitments,
         )
 
     def _end_early(self, state: StudyState, cause: str) -> None:

@@ -152,6 +152,8 @@ with warnings.catch_warnings():
 _FITTED = """\
 `Subn.fit` returns a `FittedStudy`, `PrivBayes.fit` a `FittedPrivBayes`, `Privelet.fit` a
 `FittedPrivelet`. All of them draw, count, estimate, save and report in the same words.
+`parley.simulate` with a schema that has `[events]` returns a `FittedLinkedStudy`, whose `sample`
+gives people and their events ([linked tables](../linked-tables.md)).
 """
 _TERMS_OF_SIMULATE = """\
 Its `**terms` are those of a study: [`epsilon`, `delta`, `method`, `aggregation`, `colluders`,

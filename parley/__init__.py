@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from parley.models.single_owner import PrivBayes as PrivBayes
     from parley.models.single_owner import Privelet as Privelet
     from parley.models.single_owner import Subn as Subn
+    from parley.reader.fitted import FittedLinkedStudy as FittedLinkedStudy
     from parley.reader.fitted import FittedPrivBayes as FittedPrivBayes
     from parley.reader.fitted import FittedPrivelet as FittedPrivelet
     from parley.reader.fitted import FittedStudy as FittedStudy
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Estimate": "common.analysis.estimates",
+    "FittedLinkedStudy": "parley.reader.fitted",
     "FittedPrivBayes": "parley.reader.fitted",
     "FittedPrivelet": "parley.reader.fitted",
     "FittedStudy": "parley.reader.fitted",

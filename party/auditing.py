@@ -6,6 +6,10 @@ gives its answers again. Each is compared with the SHA-256 of what left, which t
 ever and the curator has for every message that it received (`parley curator study received`). What
 the role would charge is compared with the ledger.
 
+In a study with commitments the role commits again, too: to the rows that are shown, under the kept
+salt, and to each answer. What it commits to must be what the release has, which every owner signed.
+A replay ends where it contradicts what was published then.
+
 An envelope is sealed with fresh randomness, so its bytes cannot be made again: of such messages
 only number, kind and size are compared. Answers of masked sums and choices are not sealed.
 """
@@ -19,8 +23,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import zip_longest
 
-from common.errors import InputError, PolicyError
+from common.errors import InputError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import KeyedRandomSource, RandomSource
+from common.study.commitments import Commitments
 from common.study.document import Study
 from common.wire import codec
 from common.wording import many
@@ -64,11 +69,15 @@ class AuditReport:
     charges_agree: bool  # whether the ledger has exactly what the role charged
     # Whether the curator received what the sent log has; None if its record was not given.
     received_agree: bool | None
+    # Whether what was committed to is what was replayed; None in a study without commitments.
+    commitments_agree: bool | None
+    in_release: bool  # whether the commitments were compared with a release
 
     @property
     def passed(self) -> bool:
         """Whether nothing speaks against the owner."""
         agree = self.rows_as_pinned and self.charges_agree and self.received_agree is not False
+        agree = agree and self.commitments_agree is not False
         return agree and all(each.finding is not Finding.DIFFERS for each in self.messages)
 
     def sentences(self) -> list[str]:
@@ -98,11 +107,15 @@ class AuditReport:
             if self.charges_agree
             else "ledger: its charges are NOT those of this study"
         )
-        if self.received_agree is None:
+        if self.commitments_agree is not None:
+            agree = "open to" if self.commitments_agree else "do NOT open to"
+            where = "in the release" if self.in_release else "published to us"
+            lines.append(f"commitments: those {where} {agree} these rows and answers")
+        if self.received_agree is None and not self.in_release:
             lines.append(
                 "curator: its record was not compared. Without it, the sent log is our own word"
             )
-        else:
+        elif self.received_agree is not None:
             agree = "is" if self.received_agree else "is NOT"
             lines.append(f"curator: what it received {agree} what our sent log has")
         return lines
@@ -116,6 +129,8 @@ class AuditReport:
             "rows_as_pinned": self.rows_as_pinned,
             "charges_agree": self.charges_agree,
             "received_agree": self.received_agree,
+            "commitments_agree": self.commitments_agree,
+            "in_release": self.in_release,
             "messages": [
                 {
                     "number": each.sequence, "kind": each.kind, "bytes": each.size,
@@ -127,11 +142,16 @@ class AuditReport:
 
 
 def audit(
-    study: Study, context: PartyContext, *, received: Sequence[str] | None = None
+    study: Study,
+    context: PartyContext,
+    *,
+    received: Sequence[str] | None = None,
+    released: Commitments | None = None,
 ) -> AuditReport:
     """Replay a study that ended, and compare.
 
-    `received` are the SHA-256 of our messages by the curator's record, in order.
+    `received` are the SHA-256 of our messages by the curator's record, in order; `released` are the
+    commitments in the release.
 
     Raises:
         InputError: nothing of this study was kept.
@@ -163,7 +183,7 @@ def audit(
         source_of=source_of,
         blinder_of=context.blinder_of,
     )
-    effects = _replay(role, journal.kept_messages(digest))
+    effects, whole = _replay(role, journal.kept_messages(digest))
     left = [each for each in journal.sent_log() if each.study == digest]
     return AuditReport(
         study=digest.hex(),
@@ -173,17 +193,37 @@ def audit(
         messages=tuple(_compare(effects, [each for each in left if each.kind != _REFUSAL])),
         charges_agree=_charged(effects) == _paid(context, digest.hex()),
         received_agree=None if received is None else [e.digest for e in left] == list(received),
+        commitments_agree=whole and _opens(role, released) if study.commitments else None,
+        in_release=released is not None,
     )
 
 
-def _replay(role: PartyRole, bodies: Sequence[bytes]) -> list[Effect]:
+def _replay(role: PartyRole, bodies: Sequence[bytes]) -> tuple[list[Effect], bool]:
+    """Return the effects, and whether nothing that was published contradicts them.
+
+    What was published contradicts them where the commitments of the role are other ones.
+    """
     effects: list[Effect] = []
     for body in bodies:
         try:
             effects += role.receive(codec.TO_PARTY.decode(body))
         except PolicyError:  # the role refused here, as it did then
             break
-    return effects
+        except RemoteProtocolError:  # it did not refuse this then
+            return effects, False
+    return effects, True
+
+
+def _opens(role: PartyRole, released: Commitments | None) -> bool:
+    """Say whether the commitments in a release are those of the replayed role, in every step."""
+    if released is None:
+        return True
+    table = released.tables.get(role.name)
+    ours = [
+        None if own is None else own in published
+        for own, published in zip(role.contributions, released.contributions, strict=False)
+    ]
+    return table is not None and table.value == role.table_commitment and False not in ours
 
 
 def _compare(effects: Sequence[Effect], left: Sequence[Departure]) -> list[AuditedMessage]:

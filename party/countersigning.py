@@ -23,6 +23,7 @@ from typing import Any
 from common.crypto.identities.identity import Identity
 from common.crypto.key_files import AskPassphrase, load_identity
 from common.errors import InputError, NotCountersignedError
+from common.exchanges.commitments import COMMITMENTS
 from common.exchanges.recoverable import Round
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
@@ -31,6 +32,7 @@ from common.release.contents import open_release
 from common.release.manifest import Signature, Signer, SignerRole
 from common.release.prior import bundled_prior
 from common.release.verify import Verified, verify
+from common.study.commitments import Commitments, framed_tables
 from common.study.document import Study
 from common.study.history import History, HistoryDigest
 from common.study.messages import ResultPublished, StepMessage, StepOpened, StudyFinished, ToParty
@@ -115,6 +117,7 @@ def _sign(
         party=name,
         results=found.consistency.results,
         privacy=found.consistency.privacy,
+        commitments=found.consistency.commitments,
         begin=run_of if prior is None else prior.begin,
     )
     if reasons:
@@ -142,11 +145,13 @@ def reasons_against(
     party: str,
     results: Sequence[bytes],
     privacy: Mapping[str, Any],
+    commitments: Commitments | None = None,
     begin: Callable[[Study], ScriptRun] = run_of,
 ) -> list[str]:
     """List why this party does not vouch for a release; empty if it does.
 
-    `results` and `privacy` are what the release says was published, and its privacy statement.
+    `results`, `commitments` and `privacy` are what the release says was published, and its privacy
+    statement.
 
     Raises:
         LocalError: the ledger was tampered with.
@@ -181,9 +186,14 @@ def reasons_against(
     seen = results[: counted.results]
     if not counted.left:
         seen = _published_to_us(records.journal, study, results, privacy)
-    if not _saw(received, study, seen):
-        reasons.append("the results in it are not those that were published to us")
-    elif not told_missing(received, study, results, missing, counted=counted, begin=begin):
+    if not _saw_tables(received, study, commitments):
+        reasons.append("the commitments to tables in it are not those that were published to us")
+    elif not _saw(received, study, seen, commitments):
+        what = "results" if commitments is None else "results and commitments"
+        reasons.append(f"the {what} in it are not those that were published to us")
+    elif not told_missing(
+        received, study, results, missing, counted=counted, commitments=commitments, begin=begin
+    ):
         reasons.append("the parties it calls missing are not those that we were told of")
     elif not _told_of_leaving(received, study, privacy, counted):
         reasons.append("the parties that left, or why, are not those that we were told of")
@@ -225,13 +235,40 @@ def _published_to_us(
     return results[: journal.traffic.results(study.digest)]
 
 
-def _saw(received: Sequence[bytes], study: Study, results: Sequence[bytes]) -> bool:
-    """Say whether every result came to us, in this order; the digests outlive the bodies."""
+def _saw(
+    received: Sequence[bytes],
+    study: Study,
+    results: Sequence[bytes],
+    commitments: Commitments | None,
+) -> bool:
+    """Say whether every result came to us, in this order; the digests outlive the bodies.
+
+    With it came the commitments to contributions, our own among them: the role compared it.
+    """
     came = iter(received)
     return all(
-        _digest_of(ResultPublished(study=study.digest, step=step, result=result)) in came
+        _digest_of(
+            ResultPublished(
+                study=study.digest, step=step, result=result,
+                contributions=_contributions(commitments, step),
+            )
+        )
+        in came
         for step, result in enumerate(results)
-    )
+    )  # fmt: skip
+
+
+def _contributions(commitments: Commitments | None, step: int) -> tuple[bytes, ...]:
+    return () if commitments is None else commitments.contributions[step]
+
+
+def _saw_tables(received: Collection[bytes], study: Study, commitments: Commitments | None) -> bool:
+    """Say whether these commitments to tables came to us, ours among them: the role compared it."""
+    if commitments is None:
+        return not study.commitments
+    payload = (framed_tables(commitments.tables),)
+    told = StepMessage(study=study.digest, step=0, round=COMMITMENTS, payload=payload)
+    return _digest_of(told) in received
 
 
 def _digest_of(message: ToParty) -> bytes:
@@ -245,6 +282,7 @@ def told_missing(
     missing: Mapping[str, int],
     *,
     counted: Counted | None = None,
+    commitments: Commitments | None = None,
     begin: Callable[[Study], ScriptRun] = run_of,
 ) -> bool:
     """Say whether the parties called missing are those that we were told of, step by step.
@@ -257,6 +295,8 @@ def told_missing(
     counted = counted or Counted(len(results))
     came, run, history = set(received), begin(study), History(study.digest)
     history.add_key(b"")
+    if commitments is not None:
+        history.add_tables(framed_tables(commitments.tables))
     before: tuple[str, ...] = ()
     words = lists = 0
     for number, result in enumerate(results[: counted.sums]):
@@ -272,7 +312,7 @@ def told_missing(
             return False
         context = StepContext(study=study, number=number, step=step, history=history.digest)
         run.advance(step.read(study, result))
-        history.add_result(number, result)
+        history.add_result(number, result, _contributions(commitments, number))
         history.add_missing(number, missing_now)
         before = missing_now
         words, lists = words + step.exchange.answers(context)[Round.MASKED_INPUT], lists + 1

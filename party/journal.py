@@ -95,6 +95,7 @@ _WORDS = {
     "ListSigned": "signature under the list of missing owners",
     "MasksRevealed": "shares of masks",
     "ChoiceSubmitted": "outcome of a private choice",
+    "StepMessage": "commitment to the table",
     "PartyRefused": "refusal",
 }
 

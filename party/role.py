@@ -24,8 +24,10 @@ from typing import assert_never
 from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.errors import PolicyError, RemoteProtocolError
+from common.exchanges.commitments import COMMITMENTS, CommittingParty, is_contribution
 from common.exchanges.setup import BlinderOfKey, party_set_up
 from common.privacy.randomness import SourceOfStep
+from common.study.commitments import COMMITMENT_BYTES, content_digest
 from common.study.document import Study
 from common.study.history import History
 from common.study.members import check_missing
@@ -39,7 +41,7 @@ from common.study.messages import (
     ToParty,
     message_digest,
 )
-from common.study.requests import PartyRows
+from common.study.requests import OwnersRows
 from common.study.script import ScriptRun
 from common.study.sides import Memory, PartySide, Post
 from common.study.states import State, following
@@ -57,7 +59,7 @@ class PartyRole:
         run: ScriptRun,
         name: str,
         identity: Identity,
-        data: PartyRows,
+        data: OwnersRows,
         source_of: SourceOfStep,
         blinder_of: BlinderOfKey = FixedBaseBlinder,
     ) -> None:
@@ -79,6 +81,18 @@ class PartyRole:
         self._missing: tuple[str, ...] = ()  # in the newest step that says so
         self._at_fault: set[str] = set()  # the parties that were proved to be at fault
         self._seen: set[bytes] = set()
+        self._committing: CommittingParty | None = None  # in a study with commitments
+        self._sent: list[bytes] = []  # in the open step, what we commit to, by digest
+        self.contributions: list[bytes | None] = []  # our commitments, step by step
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def table_commitment(self) -> bytes:
+        """Our commitment to our table; empty in a study without commitments."""
+        return b"" if self._committing is None else self._committing.commitment
 
     @property
     def phase(self) -> str:
@@ -127,10 +141,11 @@ class PartyRole:
     def _open_study(self, message: StudyOpened) -> list[Effect]:
         opening = message.public_key
         side = party_set_up(
-            self._study, self._memory, self._source_of, opening, blinder_of=self._blinder_of
+            self._study, self._memory, self._source_of, opening, self._data, self._blinder_of
         )
         self._history.add_key(opening)
         self.side = side
+        self._committing = side if isinstance(side, CommittingParty) else None
         return list(map(self._send, side.begin()))
 
     def _open_step(self, message: StepOpened) -> list[Effect]:
@@ -170,6 +185,7 @@ class PartyRole:
         posts = side.begin()
         self._run.leave_out(message.missing)
         self._missing, self.side = message.missing, side
+        self._sent = self._sent if again else []
         # A side that begins with keys alone pays later; any other pays now, even if it is silent.
         keys_only = bool(posts) and not any(post.of_rows for post in posts)
         return [*([] if keys_only else self._charge(step)), *map(self._send, posts)]
@@ -185,6 +201,8 @@ class PartyRole:
         self._at_fault.update(self.side.at_fault)
         if self.state is State.SETTING_UP:
             self._missing = self._in_order(self.side.absent)
+            if message.round == COMMITMENTS and self._committing is not None:
+                self._history.add_tables(self._committing.published)
         paid = any(post.of_rows for post in posts)
         return [*(self._charge(step) if paid else []), *map(self._send, posts)]
 
@@ -194,15 +212,34 @@ class PartyRole:
             raise RemoteProtocolError(f"a result of step {message.step} is not expected here")
         self.side.check_result(message.result)
         result = step.read(self._study, message.result)
+        parties = [name for name in step.parties if name not in self.side.absent]
+        self.contributions.append(self._own_contribution(parties, message.contributions))
         self._run.leave_out(self.side.absent)
         self._run.advance(result)
         self._missing = self._in_order({*self._missing, *self.side.absent})
-        self._history.add_result(self._number, message.result)
+        self._history.add_result(self._number, message.result, message.contributions)
         if self._study.may_miss:
             self._history.add_missing(self._number, self._missing)
         self.side = None
         self._number += 1
         return []
+
+    def _own_contribution(self, parties: list[str], published: tuple[bytes, ...]) -> bytes | None:
+        """Return the commitment to what we sent in the step; raise unless it was published."""
+        committing = self._committing
+        if len(published) != (0 if committing is None else len(parties)):
+            raise RemoteProtocolError("the commitments are not one for each party of the step")
+        if any(len(value) != COMMITMENT_BYTES for value in published):
+            raise RemoteProtocolError(f"a commitment has {COMMITMENT_BYTES} bytes")
+        if committing is None or self._name not in parties:
+            return None
+        expected = committing.contribution(self._number, self._sent)
+        if published[parties.index(self._name)] != expected:
+            raise RemoteProtocolError(
+                f"the curator published another commitment than ours to what we sent in step "
+                f"{self._number}"
+            )
+        return expected
 
     def _check_missing(self, missing: tuple[str, ...]) -> None:
         """Raise unless the study can go on without these parties, and they stay out."""
@@ -244,12 +281,13 @@ class PartyRole:
 
     def _send(self, post: Post) -> Effect:
         """Send a message of the open exchange; a party it is for gets it through the curator."""
-        return Send(
-            message=StepMessage(
-                study=self._study.digest,
-                step=self._number,
-                round=post.round,
-                peer=post.to,
-                payload=post.payload,
-            )
+        message = StepMessage(
+            study=self._study.digest,
+            step=self._number,
+            round=post.round,
+            peer=post.to,
+            payload=post.payload,
         )
+        if self._committing is not None and is_contribution(message):
+            self._sent.append(content_digest(message))
+        return Send(message=message)

@@ -7,7 +7,7 @@ pair). A condition or a rule becomes weights of variables (`common.bayes.weighti
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -93,20 +93,30 @@ def of_bits(net: WeightedNetwork, sizes: Sequence[int], *, gray: bool = False) -
 
 
 def of_mixture(
-    classes: Floats, columns: Sequence[Floats], sets: Sequence[Sequence[int]], sizes: Sequence[int]
+    classes: Floats,
+    columns: Sequence[Floats],
+    sets: Sequence[Sequence[int]],
+    sizes: Sequence[int],
+    given: Mapping[int, tuple[int, Floats]] | None = None,
 ) -> NetworkForm:
-    """Return the form of a mixture: the class is the first variable, columns depend on it alone.
+    """Return the form of a mixture: the class is the first variable, columns depend on it.
 
     Args:
         classes: the weight of each class.
         columns: of each column, the distribution of its cells in each class.
         sets: of each column, the attributes whose joint values are its cells.
         sizes: of the attributes.
+        given: of columns that depend on another one, too: which, and the distribution of their
+            cells (classes, cells of the other, own cells).
     """
-    network = Network.from_parents({0: (), **{at + 1: (0,) for at in range(len(sets))}})
+    parents: dict[int, tuple[int, ...]] = {at + 1: (0,) for at in range(len(sets))}
+    parents |= {at + 1: (0, other + 1) for at, (other, _) in (given or {}).items()}
+    network = Network.from_parents({0: (), **parents})
     weights = classes / classes.sum()
     domain = Domain.flat([len(weights), *(own.shape[1] for own in columns)])
     by_child = {0: weights[None, :], **{at + 1: own for at, own in enumerate(columns)}}
+    for at, (_, law) in (given or {}).items():
+        by_child[at + 1] = law.reshape(-1, law.shape[2])
     conditionals = tuple(by_child[pair.child] for pair in network.pairs)
     place = {a: (at + 1, axis) for at, own in enumerate(sets) for axis, a in enumerate(own)}
     readings = []

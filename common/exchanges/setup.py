@@ -3,7 +3,8 @@
 The curator offers its Paillier key where sums are added up in a ring. Then the parties exchange the
 seeds of masks (`common.crypto.sums.agreement`), each in one message that the curator takes apart
 and hands on; or, for one-share noise, the first party proposes the seed of the permutation. Nothing
-of any rows is in it, and nothing is charged.
+of any rows is in it, and nothing is charged. Beside it, where the study says so, the parties commit
+to their tables (`common.exchanges.commitments`): salted hashes, which show nothing of the rows.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from common.crypto.sums.masks import partners
 from common.crypto.sums.one_share import propose_seed, receive_seed
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import LocalError, RemoteProtocolError
+from common.exchanges.commitments import CommittingCurator, CommittingParty
 from common.exchanges.recoverable import Round
 from common.exchanges.ring import ENVELOPE, PermutationSeed, RingKey
 from common.privacy.randomness import RandomSource, SourceOfStep
 from common.study.document import Study
 from common.study.members import check_missing
 from common.study.messages import StepMessage
+from common.study.requests import OwnersRows
 from common.study.sides import CuratorSide, Memory, Move, PartySide, Post, relayed
 
 SET_UP_STEP = -1  # asks for the random source of what precedes the first step
@@ -43,6 +46,11 @@ def with_hybrid_masks(study: Study) -> Study:
     return replace(study, agreement="hybrid", signature=None) if study.can_agree else study
 
 
+def with_commitments(study: Study) -> Study:
+    """Return a new study whose parties commit to their tables, and to what they send."""
+    return replace(study, commitments=True, signature=None)
+
+
 def _permutes(study: Study) -> bool:
     return needs_key(study) and study.noise is Noise.ONE_SHARE
 
@@ -52,6 +60,7 @@ def party_set_up(
     memory: Memory,
     source_of: SourceOfStep,
     opening: bytes,
+    rows: OwnersRows,
     blinder_of: BlinderOfKey = FixedBaseBlinder,
 ) -> PartySide:
     """Return a party's side; `opening` is the curator's key, from outside."""
@@ -64,9 +73,14 @@ def party_set_up(
         memory.kept.keep(RingKey(key, blinder_of(key, source_of(SET_UP_STEP))))
     elif opening:
         raise RemoteProtocolError("a key is offered that this study does not use")
+    side = PartySide()
     if study.agreement:
-        return _SeedParty(study, memory, source_of)
-    return _PermutationParty(study, memory, source_of) if _permutes(study) else PartySide()
+        side = _SeedParty(study, memory, source_of)
+    elif _permutes(study):
+        side = _PermutationParty(study, memory, source_of)
+    if not study.commitments:
+        return side
+    return CommittingParty(study, memory, source_of(SET_UP_STEP), rows.digest, side)
 
 
 def curator_set_up(study: Study, private_key: PrivateKey | None) -> CuratorSide:
@@ -80,6 +94,8 @@ def curator_set_up(study: Study, private_key: PrivateKey | None) -> CuratorSide:
         side = _SeedCurator(study)
     elif _permutes(study):
         side = _PermutationCurator(study)
+    if study.commitments:
+        side = CommittingCurator(study, side)
     side.opening = b"" if private_key is None else private_key.public_key.to_bytes()
     return side
 

@@ -62,6 +62,7 @@ def write_stream(
     Returns:
         The first of the rows: whole blocks, until there are `KEPT_ROWS`.
     """
+    fitted.schema.require_one_table()
     blocks = Blocks(fitted, rows, draw)
     (draw or fitted.draw)(1, source_of(fitted.seed, "rows"))  # made before the threads that share
     like = fitted.decode(one_of_each(fitted.schema))

@@ -12,10 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from common.errors import InputError
+from common.fitted.linked import LinkedFit
 from common.fitted.model import Origin
 from common.fitted.privbayes import PrivBayesFit
 from common.fitted.privelet import PriveletFit
 from common.fitted.study import StudyFit
+from common.release.commitments_file import read_commitments
 from common.release.contents import Contents, copy_into, open_release, read_json, read_whole
 from common.release.folder import (
     MODEL,
@@ -26,6 +28,7 @@ from common.release.folder import (
     read_results,
     read_study,
 )
+from common.release.linked_tables import read_linked
 from common.release.manifest import MANIFEST
 from common.release.model_file import PRIVBAYES, check_format, read_ranges
 from common.release.prior import bundled_prior
@@ -111,7 +114,8 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
         columns = Columns.of_json(document)
     except (KeyError, AttributeError) as error:
         raise contents.error(MODEL, why=f"the model is damaged: {error!r}") from None
-    return StudyFit(
+    kind = StudyFit if study.schema.events is None else LinkedFit
+    return kind(
         study=study,
         schema=study.schema,
         results=read_results(contents),
@@ -119,6 +123,7 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
         columns=columns,
         transcript=_read_transcript(contents),
         prior=bundled_prior(contents, study),
+        commitments=read_commitments(contents, study),
         origin=_origin(path, contents, study.schema),
     )
 
@@ -135,5 +140,7 @@ def _origin(path: Path, contents: Contents, schema: Schema) -> Origin:
     """Read the synthetic rows of a release, and the digest of its manifest or else its model."""
     name = MANIFEST if MANIFEST in contents.sizes() else MODEL
     digest = hashlib.sha256(read_whole(contents, name, most=_MOST)).hexdigest()
+    if schema.events is not None:
+        return Origin(path, digest, read_linked(contents, schema))
     with synthetic_table(path) as file:
         return Origin(path, digest, read_table(file, schema).encode(schema))

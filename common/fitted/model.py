@@ -17,6 +17,7 @@ from common.fitted.counts import ModelCount, model_count
 from common.fitted.dependences import Dependences
 from common.methods.conditional import ConditionalModel, Draw
 from common.privacy.randomness import RandomSource, source_of
+from common.release.folder import TABLE
 from common.release.manifest import MethodVersion
 from common.release.measured import ExpectedError, Measured, Shares, expected_errors
 from common.release.model_file import model_document
@@ -195,6 +196,10 @@ class FittedModel(ABC):
         """Return codes as a table like the real table; `source` places numbers in their bins."""
         table = self.schema.decode(codes, source or source_of(self.seed, "numbers"))
         return self.columns.shape(table, self.schema)
+
+    def frames(self, codes: Codes, source: RandomSource | None = None) -> dict[str, pd.DataFrame]:
+        """Return codes as the tables of a release, by the names of their files."""
+        return {TABLE: self.decode(codes, source)}
 
     def sample(self, rows: int | None = None, *, where: str = "") -> pd.DataFrame:
         """Draw any number of synthetic rows, by default `output_rows`; they cost nothing.

@@ -17,7 +17,7 @@ from common.bayes.model import Model
 from common.errors import LocalError
 from common.methods.prior import Prior
 from common.methods.registry import run_of
-from common.methods.subn_plus.joined import fitting_near
+from common.methods.subn_plus.latent import fitting_near
 from common.privacy.randomness import RandomSource
 from common.schema import Codes
 from common.study.document import Study

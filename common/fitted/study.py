@@ -18,6 +18,7 @@ from common.methods.criteria import PHASE
 from common.methods.registry import cautions_of, method_of
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
+from common.release.commitments_file import commitments_text
 from common.release.manifest import MethodVersion
 from common.release.measured import Measured, Shares, study_noise, study_shares, study_tables
 from common.release.model_file import study_content
@@ -25,6 +26,7 @@ from common.release.prior import PriorRelease
 from common.release.replay import replay
 from common.schema import Codes
 from common.study.accounting import missing_in
+from common.study.commitments import Commitments
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.study.steps import Step
@@ -42,6 +44,7 @@ class StudyFit(DrawnModel):
         transcript: bytes, rounds and seconds by phase and party; a release leaves the seconds out.
         prior: the release that the study builds on, if it does.
         made: its steps and its model; if None they are derived when something asks for them.
+        commitments: what the owners committed to, if the study says that they do.
     """
 
     study: Study
@@ -49,6 +52,7 @@ class StudyFit(DrawnModel):
     transcript: Mapping[str, object]
     prior: PriorRelease | None = None
     made: tuple[tuple[Step, ...], Model] | None = None
+    commitments: Commitments | None = None
 
     @cached_property
     def _script(self) -> ScriptRun:
@@ -217,6 +221,9 @@ class StudyFit(DrawnModel):
         release.write_json(folder / release.TRANSCRIPT, without_times(self.transcript))
         (folder / release.STUDY).write_text(self.study.to_toml(), encoding="utf-8")
         release.write_results(folder / release.RESULTS, self.results)
+        if self.commitments is not None:
+            text = commitments_text(self.commitments)
+            (folder / release.COMMITMENTS).write_text(text, encoding="utf-8")
         if self.prior is not None:
             (folder / release.PRIOR).write_bytes(self.prior.data)
 

@@ -68,6 +68,13 @@ class NoiseLaw(Protocol):
     def nominal_variance(self) -> Fraction:
         """The variance of the continuous law of this scale, for decisions on exact fractions."""
 
+    @property
+    def nominal_absolute(self) -> float:
+        """The mean absolute value of the continuous law of this scale, for forecasts."""
+
+    def deviations(self, bits: int) -> float:
+        """Return how many deviations a draw passes with a chance of 2^-bits, or a little less."""
+
     def variance(self, copies: Fraction = ONE) -> float:
         """Return the variance of the noise in one cell."""
 

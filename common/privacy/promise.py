@@ -63,6 +63,7 @@ class Promise:
     delta: Fraction = Fraction(0)
     rows: int = 0  # the most rows that a person has with one owner; 0 if the promise is to a row
     owners: int = 1  # the most owners that have rows of a person
+    events: str = ""  # what a person's events are called, if a row is a person with all of them
     # Of the budget, if a part of it is for something else; None for all of it.
     left: Fraction | None = None
 

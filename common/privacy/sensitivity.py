@@ -100,6 +100,22 @@ def agreements(attributes: int) -> Sensitivity:
     return Sensitivity.moving(attributes * attributes // 4)
 
 
+def averaged(count: int, *, unit: int) -> Sensitivity:
+    """Return that of `count` tables in which every person weighs at most `unit` altogether.
+
+    Here a row is a person with all of her events, which are averaged: each of her m events adds
+    floor(unit / m) to one cell of each table, and a person without events adds nothing, or `unit`
+    to a cell of her own. So what she adds to a table is a vector x >= 0 of sum at most `unit`. If
+    she is replaced by a person who adds y, the table moves by |y - x|_1 <= |x|_1 + |y|_1, at most
+    2 unit, and by |y - x|_2^2 <= |x|_2^2 + |y|_2^2, because no product of entries is negative, at
+    most 2 unit^2, because |x|_2 <= |x|_1. One event each, in two cells, attains both. This is
+    `unit` times what a replaced row moves in a histogram, however many events she has.
+    """
+    if count < 0 or unit < 1:
+        raise LocalError(f"there are no {count} tables in units of {unit}")
+    return Sensitivity(Fraction(2 * count * unit), Fraction(2 * count * unit * unit))
+
+
 CONTRAST_UNIT = 8
 
 

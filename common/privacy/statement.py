@@ -51,6 +51,8 @@ _LIBRARIES = ("parley", "numpy", "gmpy2", "cryptography", "phe")
 
 def unit_of_privacy(promise: Promise) -> str:
     """Say who or what is protected."""
+    if promise.events:
+        return f"one person of one party's table, with all of her {promise.events}"
     if not promise.rows:
         return UNIT_OF_PRIVACY
     return f"one person, with up to {_rows_of(promise)}"
@@ -58,6 +60,12 @@ def unit_of_privacy(promise: Promise) -> str:
 
 def neighbour_relation(promise: Promise) -> str:
     """Say which inputs may not be told apart."""
+    if promise.events:
+        return (
+            f"two inputs are neighbours if one person of one party's table, with all of her "
+            f"{promise.events}, is replaced by another person with any others, or none; the "
+            f"number of people of each party is public, the number of {promise.events} is not"
+        )
     if not promise.rows:
         return NEIGHBOUR_RELATION
     return (
@@ -139,8 +147,14 @@ def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
         else "Releases add up: a row that was in several releases, by Parley or by any other "
         "software, has the sum of their epsilons. This statement counts one release."
     )
-    if promise.rows:
+    if promise.rows or promise.events:
         add_up = add_up.replace("a row that was", "a person who was")
+    if promise.events:
+        persons = (
+            "A person in the tables of two owners, or under two identifiers, is protected less: "
+            f"the epsilon is {_words(two)} instead of {_words(one)}."
+        )
+    elif promise.rows:
         persons = (
             f"A person with more rows than {_rows_of(promise)}, under several identifiers or with "
             f"more owners, is protected less: with twice as many the epsilon is {_words(two)} "

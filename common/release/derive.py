@@ -26,15 +26,17 @@ from pathlib import Path
 from typing import Any
 
 from common.crypto.identities.identity import PublicIdentity
-from common.errors import InputError, ParleyError
+from common.errors import InputError, ParleyError, RemoteProtocolError
 from common.methods.criteria import verdicts
 from common.methods.registry import method_of, methods, run_of
 from common.privacy.statement import ROWS_NOT_AGREED, SEEDED, minor_version, versions
 from common.release import folder as release
 from common.release import range_file
+from common.release.commitments_file import read_commitments
 from common.release.contents import Contents, FileError, read_json, read_text, read_whole
 from common.release.folder import RESULTS, read_results, read_schema, read_study
 from common.release.integrity import Checked, Kind, Problem
+from common.release.linked_tables import read_linked, table_names
 from common.release.manifest import (
     MANIFEST,
     Manifest,
@@ -63,6 +65,7 @@ from common.release.stated import (
 )
 from common.release.synthetic_table import KINDS, Columns, count_rows
 from common.study.accounting import account, missing_in, statement_of
+from common.study.commitments import Commitments, require_tables
 from common.study.document import Study
 from common.study.standing import Standing, standings
 from common.study.steps import Step
@@ -90,6 +93,7 @@ class Consistency:
     study: Study | None = None  # what the owners agreed on, if there were several
     privacy: Mapping[str, Any] = field(default_factory=dict)  # the privacy statement
     results: tuple[bytes, ...] = ()  # what was published during the study
+    commitments: Commitments | None = None  # what the owners committed to, if they did
     derived: bool = False  # whether statement and model follow from the study and the results
     problems: list[Problem] = field(default_factory=list)  # files that contradict another file
     not_checked: list[str] = field(default_factory=list)  # what could not be looked at, and why
@@ -158,25 +162,36 @@ class _Comparison:
 
     def run(self, tell: Reporter) -> None:
         """Compare every file; tell how far the work is."""
-        found, schema = self._found, self._schema
+        found = self._found
         found.privacy = read_json(self._contents, release.STATEMENT)
         self._check_study()
         self._check_epsilon()
         tell(0.3, "reading the table")
         (name,) = self._manifest.files.keys() & set(release.TABLES)
-        rows = count_rows(self._contents, name, schema)
+        rows = self._count_rows(name)
         if found.study is not None and rows != (found.study.output_rows or found.study.rows):
             words = f"has {many(rows, 'row')}, which is not what {release.STUDY} says"
             found.blame(name, why=words)
         tell(0.5, "deriving the steps of the study again")
         if found.privacy.get("versions") != dict(self._manifest.versions):
             found.blame(release.STATEMENT, why="names other versions than the manifest")
-        if read_text(self._contents, release.SCHEMA) != schema.to_toml():
+        if read_text(self._contents, release.SCHEMA) != self._schema.to_toml():
             found.blame_form(release.SCHEMA, why="is not written as parley writes a schema")
         if found.study is None:
             self._single_owner()
         else:
             self._of_study(found.study)
+
+    def _count_rows(self, name: str) -> int:
+        """Read the table, and that of events where the schema has them; return its rows."""
+        schema, listed = self._schema, release.event_tables(self._manifest.files)
+        expected = set() if schema.events is None else {table_names([name], schema)[1]}
+        for file in sorted(listed ^ expected):
+            words = "is there" if file in listed else "is missing"
+            raise self._contents.error(file, why=f"{words}, against {release.SCHEMA}")
+        if schema.events is None:
+            return count_rows(self._contents, name, schema)
+        return read_linked(self._contents, schema).rows
 
     def _check_study(self) -> None:
         found, digest = self._found, self._manifest.study
@@ -187,6 +202,9 @@ class _Comparison:
             if bool(study.prior) != (release.PRIOR in self._manifest.files):
                 words = f"is there without one in {release.STUDY}, or missing"
                 found.blame(release.PRIOR, why=words)
+            if study.commitments != (release.COMMITMENTS in self._manifest.files):
+                words = f"is there, and {release.STUDY} says that it is not, or missing"
+                found.blame(release.COMMITMENTS, why=words)
             if study.digest.hex() != digest:
                 found.blame(release.STUDY, why="its digest is not the manifest's")
             if study.schema.digest() != self._schema.digest():
@@ -259,6 +277,7 @@ class _Comparison:
         if read_text(self._contents, release.STUDY) != study.to_toml():
             found.blame_form(release.STUDY, why="is not written as parley writes a study")
         found.results = read_results(self._contents)
+        found.commitments = read_commitments(self._contents, study)
         if len(found.results) != len(found.privacy.get("steps", ())):
             found.blame(RESULTS, why=f"has another number of results than {release.STATEMENT}")
         prior = bundled_prior(self._contents, study)
@@ -266,6 +285,7 @@ class _Comparison:
         if reason:
             found.not_derived = f"whether the model follows from the sums: {reason}"
             self._check_model(read_json(self._contents, release.MODEL, most=_MOST_MODEL))
+            self._check_commitments(study, None)
         else:
             self._derive(study, prior)
 
@@ -309,6 +329,7 @@ class _Comparison:
         privacy = statement.as_dict() | {"versions": dict(self._manifest.versions)}
         self._check_statement(privacy)
         self._check_transcript(study, steps)
+        self._check_commitments(study, [step.parties for step in steps])
         self._check_derived_model(study_content(study, steps, learnt))
         found.derived = True
 
@@ -356,6 +377,17 @@ class _Comparison:
             if json_text(again).encode() != data:
                 why = f"is not a transcript of {release.STUDY}"
                 self._found.blame_form(release.TRANSCRIPT, why=why)
+
+    def _check_commitments(self, study: Study, steps: Sequence[Sequence[str]] | None) -> None:
+        """Refuse commitments that their owners did not sign, or that are not of these steps."""
+        commitments = self._found.commitments
+        if commitments is not None:
+            try:
+                require_tables(study, commitments.tables)
+                if steps is not None:
+                    commitments.require_steps(steps)
+            except RemoteProtocolError as error:  # as from a peer, but a file has it
+                self._found.blame(release.COMMITMENTS, why=str(error))
 
     def _check_derived_model(self, content: dict[str, object]) -> None:
         """Compare with model.json, which is read only if it is not much longer than expected."""

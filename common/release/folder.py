@@ -14,6 +14,7 @@ largest needs; for a choice the published payload.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,9 +40,12 @@ SCHEMA = "schema.toml"
 TRANSCRIPT = "transcript.json"
 RESULTS = "results.bin"
 STUDY = "study.toml"  # a study of several owners: what they agreed on
+COMMITMENTS = "commitments.json"  # of a study with commitments: what owners committed to
 PRIOR = "prior.zip"  # of a study that builds on an earlier release: what it needs of that
 FORMATS = ("csv", "parquet")
-TABLES = ("synthetic.csv", "synthetic.parquet")  # a release has one of them
+TABLE = "synthetic"
+TABLES = tuple(f"{TABLE}.{ending}" for ending in FORMATS)  # a release has one of them
+_EVENTS = re.compile(rf"{TABLE}-[a-z][a-z0-9_-]*\.({'|'.join(FORMATS)})")
 PAGE_NAMES = frozenset({REPORT, USAGE, NETWORK})  # the pages for people: their maker's own word
 _ALWAYS = frozenset({STATEMENT, MODEL, SCHEMA})
 _OF_A_STUDY = frozenset({STUDY, RESULTS, TRANSCRIPT})
@@ -113,16 +117,34 @@ def write_json(path: Path, value: object) -> None:
 
 
 def table_name(file_format: str) -> str:
-    return f"synthetic.{file_format}"
+    return f"{TABLE}.{file_format}"
+
+
+def events_stem(schema: Schema) -> str:
+    """Return the name of the table of events, without its ending."""
+    if schema.events is None:
+        raise InputError("schema: it has no [events]")
+    return f"{TABLE}-{schema.events.name}"
+
+
+def events_table(schema: Schema, file_format: str) -> str:
+    return f"{events_stem(schema)}.{file_format}"
+
+
+def event_tables(listed: Collection[str]) -> frozenset[str]:
+    """Return the files that are named like a table of events."""
+    return frozenset(name for name in listed if _EVENTS.fullmatch(name))
 
 
 def files_besides_the_table(listed: Collection[str], *, study: bool) -> frozenset[str]:
     """Return the files that a release has besides its table and its pages: neither more nor fewer.
 
-    Range counts or a prior among those `listed` in the manifest say of which kind the release is.
+    Range counts, a prior, commitments or a table of events among those `listed` in the manifest
+    say of which kind the release is.
     """
     if study:
-        return _ALWAYS | _OF_A_STUDY | ({PRIOR} & set(listed))
+        extra = {PRIOR, COMMITMENTS} & set(listed)
+        return _ALWAYS | _OF_A_STUDY | extra | event_tables(listed)
     return _ALWAYS | ({RANGES} & set(listed))
 
 
@@ -131,9 +153,9 @@ def pages_of_kind(listed: Collection[str]) -> frozenset[str]:
     return PAGE_NAMES - ({NETWORK} if RANGES in listed else set())
 
 
-def write_table(folder: Path, table: pd.DataFrame, file_format: str) -> Path:
-    """Write the synthetic rows as synthetic.csv or synthetic.parquet."""
-    path = folder / table_name(file_format)
+def write_table(folder: Path, table: pd.DataFrame, file_format: str, *, stem: str = TABLE) -> Path:
+    """Write a table of synthetic rows: synthetic.csv or synthetic.parquet, or that of events."""
+    path = folder / f"{stem}.{file_format}"
     if file_format == "csv":
         table.to_csv(path, index=False)
     else:

@@ -44,6 +44,10 @@ def write_safe_copy(where: Path, *, target: Path) -> None:
             raise InputError(
                 f"{where}: has no {name}. A Parquet file needs no copy: every cell has a type"
             )
+        if release.event_tables(contents.sizes()):
+            raise InputError(
+                f"{where}: has two tables, and a copy would have one. Copy it as it is"
+            )
         with contents.open(name) as source, whole_file(target) as scratch:
             rows = csv.reader(io.TextIOWrapper(source, encoding="utf-8", newline=""))
             with scratch.open("w", encoding="utf-8", newline="") as file:

@@ -236,18 +236,24 @@ def read_codes(contents: Contents, name: str, schema: Schema) -> Codes:
 
 def _encoded(contents: Contents, name: str, schema: Schema) -> Iterator[Codes]:
     """Encode the rows block by block; raise InputError if there is none."""
-    without_rules, empty = schema.without_rules(), True
+    empty = True
     try:
-        for block in _blocks(contents, name, schema):
+        for block in blocks_of(contents, name, schema):
             with contents.blaming(name):
-                codes = without_rules.encode(block, where=name)
-                _check_rules(codes, schema)
+                codes = encoded_block(block, schema, where=name)
             empty = False
             yield codes
     except (OSError, pa.ArrowException) as error:
         raise contents.error(name, why=f"not a table that can be read: {error}") from None
     if empty:
         raise contents.error(name, why="the table has no rows")
+
+
+def encoded_block(block: pa.Table, schema: Schema, *, where: str) -> Codes:
+    """Encode a block; InputError if a cell is not of the schema, or a row breaks a rule."""
+    codes = schema.without_rules().encode(block, where=where)
+    _check_rules(codes, schema)
+    return codes
 
 
 def _check_rules(codes: Codes, schema: Schema) -> None:
@@ -262,7 +268,11 @@ def _check_rules(codes: Codes, schema: Schema) -> None:
             raise InputError(f"rows break a rule of the schema: {rule.rule}")
 
 
-def _blocks(contents: Contents, name: str, schema: Schema) -> Iterator[pa.Table]:
+def blocks_of(
+    contents: Contents, name: str, schema: Schema, *, more: tuple[str, ...] = ()
+) -> Iterator[pa.Table]:
+    """Read a table block by block; it has the columns of the schema and these, and no others."""
+    names = (*schema.names, *more)
     with contents.open(name) as stream:
         if name.endswith(".parquet"):
             file = pyarrow.parquet.ParquetFile(stream)
@@ -271,12 +281,12 @@ def _blocks(contents: Contents, name: str, schema: Schema) -> Iterator[pa.Table]
         else:
             batches = pyarrow.csv.open_csv(
                 stream,
-                parse_options=parse_options(",", schema.names),
-                convert_options=convert_options((), dict.fromkeys(schema.names, pa.string())),
+                parse_options=parse_options(",", names),
+                convert_options=convert_options((), dict.fromkeys(names, pa.string())),
             )
             columns = batches.schema.names
-        if sorted(columns) != sorted(schema.names):
-            strange = sorted(set(columns) ^ set(schema.names)) or ["a column that is there twice"]
+        if sorted(columns) != sorted(names):
+            strange = sorted(set(columns) ^ set(names)) or ["a column that is there twice"]
             words = f"its columns are not those of the schema: {', '.join(strange)}"
             raise contents.error(name, why=words)
         yield from (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)

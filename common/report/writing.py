@@ -96,13 +96,14 @@ def _write_rows(
     folder: Path, fitted: FittedModel, rows: int, file_format: str, tell: Reporter
 ) -> Codes:
     """Write the table; many rows in blocks, on every core."""
-    if rows > KEPT_ROWS:
+    if rows > KEPT_ROWS and fitted.schema.events is None:
         path = folder / release.table_name(file_format)
         return write_stream(path, fitted, rows, tell=lambda share, what: tell(0.6 * share, what))
     tell(0.0, "drawing rows")
     synthetic = fitted.sample_codes(rows)
     tell(0.3, "writing the table")
-    release.write_table(folder, fitted.decode(synthetic), file_format)
+    for stem, table in fitted.frames(synthetic).items():
+        release.write_table(folder, table, file_format, stem=stem)
     return synthetic
 
 

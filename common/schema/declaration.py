@@ -40,13 +40,14 @@ name some, so that none of them becomes an attribute by mistake.
     determined = "region"       # each value of `by` has one of these
     by = "town"                 # by the groups of its hierarchy, or as values = { North = [...] }
 
-Unknown keys are errors.
+[events] and [[events.attribute]] declare a second table, of each person's events
+(`common.schema.events`). Unknown keys are errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from common.errors import InputError, located
 from common.schema.attribute import (
@@ -60,6 +61,7 @@ from common.schema.attribute import (
     to_number,
 )
 from common.schema.binning import Binning
+from common.schema.events import Events, read_events
 from common.schema.hierarchy import Node, leaf
 from common.schema.limits import (
     MOST_ATTRIBUTE_NAME,
@@ -87,32 +89,48 @@ MOST_FREQUENCY = 10**12
 MAX_DEPTH = 100  # nesting of a hierarchy
 
 
-def parse(text: str) -> tuple[tuple[Attribute, ...], tuple[str, ...], tuple[Rule, ...]]:
-    """Read the attributes, the ignored columns and the rules from the text of a schema file."""
+class Declared(NamedTuple):
+    """What a schema file declares."""
+
+    attributes: tuple[Attribute, ...]
+    ignore: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    events: Events | None
+
+
+def parse(text: str) -> Declared:
+    """Read the text of a schema file."""
     try:
         return read(parse_toml(text))
     except (ValueError, OverflowError):
         raise InputError("not valid: a number is out of every range") from None
 
 
-def read(
-    document: Mapping[str, Any],
-) -> tuple[tuple[Attribute, ...], tuple[str, ...], tuple[Rule, ...]]:
-    """Read the attributes, the ignored columns and the rules; errors name the attribute."""
-    refuse_unknown(document, ("attribute", "ignore", "rule"))
-    tables = document.get("attribute", [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise InputError("attributes are written as [[attribute]] tables, with double brackets")
+def read(document: Mapping[str, Any]) -> Declared:
+    """Read attributes, ignored columns, rules and events; errors name the attribute."""
+    refuse_unknown(document, ("attribute", "ignore", "rule", "events"))
     ignore = document.get("ignore", [])
     if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
         raise InputError('ignore: must be a list of column names, such as ["id"]')
+    attributes, events = _attributes(document.get("attribute", [])), None
+    if "events" in document:
+        found = read_events(document["events"])
+        with located("events"):
+            tables = _attributes(found.pop("attribute"))
+        events = Events(attributes=tables, **found)
+    return Declared(attributes, tuple(ignore), read_rules(document.get("rule", [])), events)
+
+
+def _attributes(tables: object) -> tuple[Attribute, ...]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InputError("attributes are written as [[attribute]] tables, with double brackets")
     check_most("attributes of a schema", len(tables), most=MOST_ATTRIBUTES)
     attributes, values = [], 0
     for number, table in enumerate(tables, start=1):
         attributes.append(_attribute(table, number))
         values += attributes[-1].size
         check_most("values of all attributes together", values, most=MOST_VALUES)
-    return tuple(attributes), tuple(ignore), read_rules(document.get("rule", []))
+    return tuple(attributes)
 
 
 def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
@@ -293,15 +311,23 @@ def _node(
     return leaf(str(declared), code)
 
 
-def write(attributes: Sequence[Attribute], ignore: Sequence[str], rules: Sequence[Rule]) -> str:
+def write(
+    attributes: Sequence[Attribute],
+    ignore: Sequence[str],
+    rules: Sequence[Rule],
+    events: Events | None = None,
+) -> str:
     """Return a text that `parse` reads back; equal schemas give equal texts."""
     blocks = [f"ignore = {toml(list(ignore))}\n"] if ignore else []
     blocks += [_block(attribute) for attribute in attributes]
     blocks += [_rule_block(rule) for rule in rules]
+    if events is not None:
+        blocks.append("\n".join([*toml_lines(events.entries, header="[events]"), ""]))
+        blocks += [_block(own, "[[events.attribute]]") for own in events.attributes]
     return "\n".join(blocks)
 
 
-def _block(attribute: Attribute) -> str:
+def _block(attribute: Attribute, header: str = "[[attribute]]") -> str:
     domain = attribute.domain
     entries: dict[str, Any] = {"name": attribute.name, "kind": attribute.kind}
     if isinstance(domain, Binning):
@@ -324,7 +350,7 @@ def _block(attribute: Attribute) -> str:
         entries["hierarchy"] = _declared(attribute.tree, domain)
     if attribute.frequencies:
         entries["frequencies"] = list(attribute.frequencies)
-    return "\n".join([*toml_lines(entries, header="[[attribute]]"), ""])
+    return "\n".join([*toml_lines(entries, header=header), ""])
 
 
 def _rule_block(rule: Rule) -> str:

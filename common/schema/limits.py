@@ -17,6 +17,7 @@ MOST_TEXT = 1_000  # characters of a study's purpose, and of its other texts
 MOST_PARTIES = 1_000
 MOST_ROWS = 10_000_000_000  # of all parties together, and of synthetic rows
 MOST_ATTRIBUTES = 500
+MOST_EVENTS = 64  # of a person that count
 MOST_VALUES = 1 << 20  # of all attributes together
 MOST_RULES = 1_000
 MOST_RULE_CELLS = 1 << 20  # of the table of a rule's attributes

@@ -35,6 +35,7 @@ from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
 from common.schema.columns import SupportsArrow, arrow_column, named_columns
 from common.schema.encoder import RowNumbers, encode_column, numbers_after
+from common.schema.events import PERSON, Events
 from common.schema.rules import Possible, Rule
 from common.schema.toml import suggest, text_of
 from common.wording import many
@@ -63,11 +64,13 @@ class Schema:
         ignore: columns that are not read. No column is read that is not an attribute; naming one
             here only keeps it from becoming an attribute by mistake.
         rules: what cannot occur together in a row.
+        events: of a linked schema, whose rows are people; None if there is one table.
     """
 
     attributes: tuple[Attribute, ...]
     ignore: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
+    events: Events | None = None
 
     def __post_init__(self) -> None:
         """Refuse a schema without attributes, and a name that is used twice."""
@@ -76,6 +79,11 @@ class Schema:
         for name, times in Counter(self.names + self.ignore).items():
             if times > 1:
                 raise InputError(f"the name {name!r} is used {times} times. Rename all but one")
+        if self.events is not None and PERSON in self.names:
+            raise InputError(
+                f"attribute {PERSON!r}: the column that joins people and events has this name. "
+                "Rename the attribute"
+            )
         _ = self.possible  # rules that are not about these attributes are refused now
 
     def __repr__(self) -> str:
@@ -148,15 +156,15 @@ class Schema:
 
     def to_toml(self) -> str:
         """Return the canonical text of this schema: equal schemas give equal texts."""
-        return declaration.write(self.attributes, self.ignore, self.rules)
+        return declaration.write(self.attributes, self.ignore, self.rules, self.events)
 
     def digest(self) -> str:
-        """Return the SHA-256 of attributes and rules in canonical text.
+        """Return the SHA-256 of attributes, rules and events in canonical text.
 
         Parties with equal digests agree. Ignored columns are not in the digest: they are never
         read, and may differ between owners.
         """
-        text = declaration.write(self.attributes, (), self.rules)
+        text = declaration.write(self.attributes, (), self.rules, self.events)
         return hashlib.sha256(_DIGEST_PREFIX + text.encode()).hexdigest()
 
     @cached_property
@@ -196,6 +204,7 @@ class Schema:
             InputError: for a missing or repeated column, a table without rows, and cells
                 that the schema refuses, the first five named with their rows.
         """
+        self.require_one_table()
         columns = named_columns(table)
         self.check_columns([name for name, _ in columns], where=where)
         if len(table) == 0:
@@ -212,6 +221,7 @@ class Schema:
         row_numbers: RowNumbers,
     ) -> Codes:
         """`encode` columns in pieces; a piece may be freed when the next one is taken."""
+        self.require_one_table()
         codes = []
         for attribute, pieces in zip(self.attributes, columns, strict=True):
             done: list[CodeColumn] = []
@@ -223,6 +233,28 @@ class Schema:
                 before += len(encoded)
             codes.append(done[0] if len(done) == 1 else np.concatenate(done))
         return self.possible.repaired(Codes(tuple(codes), self.sizes))
+
+    @cached_property
+    def people(self) -> Schema:
+        """The schema of the people alone."""
+        return replace(self, events=None)
+
+    @cached_property
+    def of_events(self) -> Schema:
+        """The schema of the events alone; InputError if there are none."""
+        if self.events is None:
+            raise InputError("schema: it has no [events]. Declare them, or hand over one table")
+        return Schema(self.events.attributes)
+
+    def require_one_table(self) -> None:
+        """Refuse a linked schema, with InputError, where a single table is read or written."""
+        if self.events is not None:
+            raise InputError(
+                f"schema: it has [events] {self.events.name!r}, and this works on a single table. "
+                "In Python, parley.simulate([(people, events), ...], schema, ...) releases linked "
+                "tables, and parley.load(release).sample() draws them; leave [events] out for "
+                "people alone"
+            )
 
     def forgiven(self) -> Schema:
         """Return a schema of equal digest that refuses no cell (`Attribute.forgiven`)."""

@@ -123,6 +123,7 @@ class Study:
     curator: str = ""
     agreement: str = ""
     seeded: bool = False
+    commitments: bool = False
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -298,7 +299,14 @@ class Study:
     @property
     def promise(self) -> Promise:
         """The promise to each party's rows, or people, and the noise that it buys."""
-        return Promise(self.epsilon, self.delta, self.rows_per_person, self.owners_per_person)
+        events = self.schema.events
+        return Promise(
+            self.epsilon,
+            self.delta,
+            self.rows_per_person,
+            self.owners_per_person,
+            events="" if events is None else events.name,
+        )
 
     @property
     def criteria_cost(self) -> Fraction:
@@ -412,13 +420,13 @@ class Study:
 
 
 # Where they are not set, text and canonical bytes lack them: digests of parley 0.2 stay the same.
-_LATER = ("curator", "agreement", "seeded")
+_LATER = ("curator", "agreement", "seeded", "commitments")
 
 
 def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:
     with located("method"):
         method = text(document.get("method", DEFAULT_METHOD))
-    tables = ("party", "attribute", "rule", "criterion", "signature", method)
+    tables = ("party", "attribute", "rule", "events", "criterion", "signature", method)
     refuse_unknown(document, [*PARSERS, *tables])
     for key in ("party", "attribute"):
         if key not in document:
@@ -431,7 +439,7 @@ def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Stud
     return Study.of(
         {**terms, "settings": document.get(method), "criteria": document.get("criterion")},
         schema=Schema.from_document(
-            {key: floats[key] for key in ("attribute", "rule") if key in floats}
+            {key: floats[key] for key in ("attribute", "rule", "events") if key in floats}
         ),
         members=[member_in(entry) for entry in document["party"]],
         signature=None if signature is None else StudySignature.from_table(signature),

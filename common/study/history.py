@@ -11,7 +11,7 @@ together, and nothing is learnt from the attempt.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NewType
 
 from common.crypto.framing import frame
@@ -40,8 +40,15 @@ class History:
         """Add the key that the study was opened with; empty if it uses none."""
         self._extend("key", public_key)
 
-    def add_result(self, number: int, result: bytes) -> None:
+    def add_tables(self, commitments: bytes) -> None:
+        """Add the commitments to tables; only for studies that have them."""
+        self._extend("tables", commitments)
+
+    def add_result(self, number: int, result: bytes, contributions: Sequence[bytes] = ()) -> None:
+        """Add a result, and the commitments to contributions, in studies that have them."""
         self._extend("result", number, result)
+        if contributions:
+            self._extend("contributions", number, *contributions)
 
     def add_missing(self, number: int, missing: Iterable[str]) -> None:
         """Add the parties that a step's sum leaves out; only for studies that may miss some."""

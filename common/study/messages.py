@@ -87,6 +87,8 @@ class ResultPublished(_OfStep):
     """Curator to party: the noisy result of a step, the same to every party."""
 
     result: bytes
+    # The commitments to what its parties sent, in order; empty in studies without commitments.
+    contributions: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

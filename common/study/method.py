@@ -74,9 +74,11 @@ class Method:
     # Settings of a new study that its proposer leaves open, by public facts. They become part of
     # the document; a study without them keeps the meaning that it had when it was agreed on.
     forecast: Callable[[Study], Mapping[str, str | int]] = lambda study: {}
-    advice: Callable[[Study], str | None] = lambda study: None  # to a proposer, by public facts
+    # A new study under the promise that shows more, if a stronger one than it asks for does.
+    clearest: Callable[[Study], Study] = lambda study: study
     # What protection from other parties rests on besides its sums; "" if on nothing.
     assumes: Callable[[Study], str] = lambda study: ""
+    linked: bool = False  # whether it can take people with their events: schemas with [events]
     # Whether every step is a sum, so that it can keep a promise with a delta; other mechanisms
     # promise pure epsilon.
     only_sums: bool = False
@@ -92,6 +94,11 @@ class Method:
             raise InputError(
                 f"encoding: {self.name} cannot take {study.encoding!r}; use encoding = "
                 f'"{self.encodings[0]}"'
+            )
+        if study.schema.events is not None and not self.linked:
+            raise InputError(
+                f"method: {self.name} is for single tables, and the schema has [events]. Use "
+                "method subn+"
             )
         if self.parties not in (None, len(study.members)):
             raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +35,14 @@ class PartyRows(Protocol):
         """Return all rows, for mechanisms that need more than counts."""
 
 
+class OwnersRows(PartyRows, Protocol):
+    """All rows of a party, which its owner can commit to."""
+
+    @property
+    def digest(self) -> str:
+        """Stands for the rows, in the study's domains. A secret."""
+
+
 @dataclass(frozen=True)
 class RowsInMemory:
     """Encoded rows as a step may see them."""
@@ -43,6 +52,13 @@ class RowsInMemory:
     @property
     def rows(self) -> int:
         return self.table.rows
+
+    @property
+    def digest(self) -> str:
+        content = hashlib.sha256(f"parley codes 1 {self.table.sizes} {self.rows}".encode())
+        for column in self.table.columns:
+            content.update(np.ascontiguousarray(column, dtype="<i8").tobytes())
+        return content.hexdigest()
 
     def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
         return count(self.table, sets, groups=groups)

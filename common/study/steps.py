@@ -35,7 +35,8 @@ from common.errors import LocalError
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.randomness import RandomSource, SourceOfStep
 from common.privacy.sensitivity import Sensitivity
-from common.schema.codes import Codes, concatenate
+from common.schema.codes import Codes
+from common.schema.linked import concatenate_linked
 from common.study.document import Study
 from common.study.history import HistoryDigest, StepDigest
 from common.study.requests import Attributes, Counts, PartyRows, Request, RowsInMemory, TableShape
@@ -256,7 +257,7 @@ class OnePlace:
 
     def rows(self, *parties: str) -> RowsInMemory:
         """Return the rows of some parties together."""
-        return RowsInMemory(concatenate([self.tables[party] for party in parties]))
+        return RowsInMemory(concatenate_linked([self.tables[party] for party in parties]))
 
     def noise(self, step: Step, plan: SumPlan) -> NDArray[np.int64]:
         """Draw the noise in the sum of a step: the shares of all of its parties."""

@@ -118,6 +118,9 @@ class DocumentTerms(Terms, total=False):
     seeded: Annotated[
         bool, Term(yes_or_no, "Whether random numbers come from a seed: NOT PRIVATE.")
     ]
+    commitments: Annotated[
+        bool, Term(yes_or_no, "Whether owners commit to their tables and to what they send.")
+    ]
 
 
 def _table_of(kind: type) -> Mapping[str, Term]:

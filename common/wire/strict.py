@@ -46,7 +46,7 @@ LIMITS: dict[str, range] = {
     "studies": range(MOST_LISTED + 1),
     "evidence": range(MOST_EVIDENCE_BYTES + 1),
     "secret": range(SECRET_BYTES, MOST_ANSWER_BYTES + 1),
-    "missing": range(MOST_PARTIES + 1),
+    **dict.fromkeys(("missing", "contributions"), range(MOST_PARTIES + 1)),
     "signature": range(SIGNATURE_BYTES, SIGNATURE_BYTES + 1),
     "document": range(MOST_STUDY_BYTES + 1),
     "piece": _PART,
@@ -65,6 +65,8 @@ LATER = frozenset(
         # Boxes that do not open: only studies with `may_miss` that 0.3 offered have them.
         "ToCurator.box_refused", "ToCurator.box_opened", "ToParty.box_disputed",
         "ToParty.box_judged",
+        # Commitments: only studies that say so have them.
+        "ResultPublished.contributions",
         # Rounds of exchanges that 0.2 does not have.
         "ToCurator.step_message", "ToParty.step_message",
     }

@@ -149,10 +149,8 @@ def warned_of_large_epsilon(value: str | None) -> str | None:
 
 
 def tell_decisions(study: Study) -> None:
-    """Warn, before anything runs, of a costly delta, binding caps, an epsilon above the claim."""
+    """Warn, before anything runs, of binding caps, an epsilon above the claim."""
     method = method_of(study)
-    if advice := method.advice(study):
-        console.warn(advice)
     for caution in cautions_of(study):
         console.warn(caution)
     if study.profile == "paper" and method.replaces_noise:

@@ -135,6 +135,11 @@ class StandInRows:
         """How many rows the party has."""
         return int(self.repeated.sum())
 
+    @property
+    def digest(self) -> str:
+        """Stand for rows that are made up: a trial commits as owners would."""
+        return "made up"
+
     def count(
         self, sets: Sequence[tuple[int, ...]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:

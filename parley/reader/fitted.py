@@ -22,6 +22,7 @@ from common.analysis.replicates import SEED, TABLES, Replicates, Replicator, shu
 from common.analysis.statistics import CodedTable, Statistic, of_table
 from common.errors import InputError
 from common.fitted import loading
+from common.fitted.linked import LinkedFit
 from common.fitted.model import DrawnModel, FittedModel
 from common.fitted.privbayes import PrivBayesFit
 from common.fitted.privelet import PriveletFit
@@ -155,6 +156,16 @@ class FittedStudy(Pictured, StudyFit):
             write_release(scratch, self)
 
 
+class FittedLinkedStudy(LinkedFit, FittedStudy):
+    """The outcome of a study of people and their events."""
+
+    def sample(  # type: ignore[override]  # two tables, where a study of rows has one
+        self, rows: int | None = None, *, where: str = ""
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Draw people and their events, both with a column `person`; see `sample_linked`."""
+        return self.sample_linked(rows, where=where)
+
+
 class FittedPrivBayes(Pictured, PrivBayesFit):
     """A model of one owner's table, by PrivBayes."""
 
@@ -177,6 +188,8 @@ def load(path: Path | str) -> Loaded:
     fit = loading.load(path)
     known = {field.name: getattr(fit, field.name) for field in fields(fit)}
     match fit:
+        case LinkedFit():
+            return FittedLinkedStudy(**known)
         case StudyFit():
             return FittedStudy(**known)
         case PrivBayesFit():

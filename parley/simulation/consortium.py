@@ -29,6 +29,7 @@ import pyarrow.parquet
 
 from common.crypto.key_files import load_identity, no_passphrase
 from common.errors import LocalError, ParleyError
+from common.exchanges.setup import with_commitments
 from common.files import read
 from common.fitted.single_owner import Table, as_arrow
 from common.methods.registry import new_study
@@ -81,6 +82,7 @@ class Consortium:
         file_format: str = "csv",
         prior: Path | None = None,
     ) -> None:
+        schema.require_one_table()
         self._folder = folder.absolute()
         self._file_format = file_format
         self._children: dict[str, _Child] = {}
@@ -97,7 +99,8 @@ class Consortium:
         digest = None if prior is None else known.add(prior).digest
         pinned = signer.public.fingerprint
         named = {"name": "simulation", "prior": digest, "curator": pinned, **terms}
-        self.study = new_study(named, schema=schema, members=members).signed_by(signer)
+        study = with_commitments(new_study(named, schema=schema, members=members))
+        self.study = study.signed_by(signer)
         known.begin(self.study)  # refuses a study that could never be run
         for home in self._parties.values():
             (home / "policy.toml").write_text(_policy(self.study), encoding="utf-8")

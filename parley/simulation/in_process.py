@@ -18,9 +18,10 @@ from common.errors import InputError, RemoteProtocolError
 from common.exchanges.setup import needs_key
 from common.privacy.randomness import RandomSource
 from common.schema.codes import Codes
+from common.study.commitments import Commitments
 from common.study.document import Study
 from common.study.messages import StepMessage, StepOpened, ToCurator, ToParty, message_bytes
-from common.study.requests import PartyRows
+from common.study.requests import OwnersRows
 from common.study.requests import RowsInMemory as RowsInMemory
 from common.study.script import ScriptRun
 from common.study.steps import Model, Step
@@ -53,12 +54,13 @@ class Run:
     seconds: Mapping[str, float]
     curator_s: float
     left: tuple[str, ...] = ()
+    commitments: Commitments | None = None
 
 
 def run_study(
     study: Study,
     begin: Callable[[Study], ScriptRun],
-    tables: Mapping[str, Codes | PartyRows],
+    tables: Mapping[str, Codes | OwnersRows],
     identities: Mapping[str, Identity],
     *,
     source: RandomSource,
@@ -138,7 +140,7 @@ def run_roles(
     spent = {name: tuple(made) for name, made in charges.items()}
     return Run(
         curator.model(), curator.steps, curator.results, spent, log.traffic, seconds, curator_s,
-        curator.missing,
+        curator.missing, curator.commitments,
     )  # fmt: skip
 
 
@@ -159,7 +161,7 @@ def _curator(
 def _parties(
     study: Study,
     begin: Callable[[Study], ScriptRun],
-    tables: Mapping[str, Codes | PartyRows],
+    tables: Mapping[str, Codes | OwnersRows],
     identities: Mapping[str, Identity],
     source: RandomSource,
 ) -> dict[str, PartyRole]:

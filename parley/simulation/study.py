@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Unpack
 
+import pandas as pd
+
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.fitted.single_owner import (
@@ -28,13 +30,16 @@ from common.methods.criteria import verdicts
 from common.methods.registry import method_of, new_study, run_of
 from common.privacy.randomness import source_of
 from common.release.prior import PriorRelease, read_prior
+from common.release.synthetic_table import Columns
+from common.schema import Codes, Schema
+from common.schema.linked import encode_linked
 from common.study.accounting import account, statement_of
 from common.study.document import Study
 from common.study.members import Member
 from common.study.terms import Terms
 from common.study.transcript import transcript_of
 from common.wording import Reporter, silent
-from parley.reader.fitted import FittedStudy
+from parley.reader.fitted import FittedLinkedStudy, FittedStudy
 from parley.simulation.in_process import run_study
 
 
@@ -46,17 +51,20 @@ def simulate(
     prior: Path | str | None = None,
     seed: int | None = None,
     tell: Reporter = silent,
+    person: str = "",
     **terms: Unpack[Terms],
 ) -> FittedStudy:
     """Run a study of several owners in this process.
 
     Args:
-        tables: one per owner, by name or in order.
+        tables: one per owner, by name or in order; with a linked schema, one pair of data frames
+            per owner, people and their events.
         schema: the public domains, or the file that holds them.
         drop: to try `may_miss`: for each owner that vanishes, the first step (from 0) without it.
         prior: an earlier release of the same schema, a folder or a .zip, to build on.
         seed: makes the run repeatable and NOT PRIVATE: for experiments only.
         tell: told how far the work is.
+        person: with a linked schema, the column that says in both tables whose row it is.
         **terms: of the study; `epsilon` is required.
     """
     if "rows_per_person" in terms or "owners_per_person" in terms:
@@ -66,7 +74,9 @@ def simulate(
         )
     warn_of_large(terms.get("epsilon", 0))
     earlier = None if prior is None else read_prior(Path(prior))
-    return run_in_process(tables, schema, terms, seed=seed, prior=earlier, drop=drop, tell=tell)
+    return run_in_process(
+        tables, schema, terms, seed=seed, prior=earlier, drop=drop, tell=tell, person=person
+    )
 
 
 def run_in_process(
@@ -79,13 +89,22 @@ def run_in_process(
     drop: Mapping[str, int] | None = None,
     tell: Reporter = silent,
     announce: Callable[[Study], None] = lambda study: None,
+    person: str = "",
 ) -> FittedStudy:
     """`simulate`, with the terms of the study put together (see `Study.of`).
 
     `announce` sees the study before it runs.
     """
     domains = as_schema(schema)
-    encoded = {name: encode(table, domains) for name, table in owners_of(tables).items()}
+    owners = owners_of(tables)
+    if domains.events is None:
+        if person:
+            raise InputError(
+                "person: the schema has no [events] that it could join to people. Leave it out"
+            )
+        encoded = {name: encode(table, domains) for name, table in owners.items()}
+    else:
+        encoded = {name: _encode_linked(pair, domains, person) for name, pair in owners.items()}
     codes = {name: pair[0] for name, pair in encoded.items()}
     source = source_of(seed, "study")
     identities = {name: Identity.generate(source) for name in codes}
@@ -110,7 +129,8 @@ def run_in_process(
         left=run.left,
     )
     columns = next(iter(encoded.values()))[1]
-    return FittedStudy(
+    kind = FittedStudy if domains.events is None else FittedLinkedStudy
+    return kind(
         study=study,
         schema=domains,
         made=(run.steps, run.model),
@@ -120,4 +140,21 @@ def run_in_process(
         transcript=transcript_of(study, run.traffic, statement.missing),
         seed=seed,
         prior=prior,
+        commitments=run.commitments,
     )
+
+
+def _encode_linked(pair: object, schema: Schema, person: str) -> tuple[Codes, Columns]:
+    """Return people with their events as codes, and the people's columns."""
+    match pair:
+        case (pd.DataFrame() as people, pd.DataFrame() as events):
+            pass
+        case _:
+            raise InputError(
+                "tables: the schema has [events], so an owner has two tables. Hand over "
+                "(people, events), both data frames of pandas, for each owner"
+            )
+    if not person:
+        raise InputError('person: name the column that joins people and events, as person="id"')
+    codes = encode_linked(schema, people, events, person=person)
+    return codes, Columns.of(people, schema)

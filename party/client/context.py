@@ -22,7 +22,7 @@ from common.service.alerts import Hook
 from common.service.process import Clock, stamp
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
-from common.study.requests import PartyRows
+from common.study.requests import OwnersRows
 from common.study.script import ScriptRun
 from party.client.connection import Connection, Summary
 from party.collection import Collection
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 MOST_PRIOR_BYTES = 1 << 32
 
 
-class PinnedRows(PartyRows, Protocol):
+class PinnedRows(OwnersRows, Protocol):
     """A party's rows, and which table they are."""
 
     @property

@@ -57,6 +57,11 @@ class Source(ABC):
         """The number of rows."""
         return self._snapshot.rows
 
+    @property
+    def digest(self) -> str:
+        """Stands for the rows; a secret."""
+        return self._snapshot.digest
+
     @abstractmethod
     def chunks(self) -> Iterator[Codes]:
         """Yield all rows, a chunk at a time, each time anew.

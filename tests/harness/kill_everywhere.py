@@ -95,12 +95,12 @@ class Everybody(stage.Consortium):
     def __init__(self, folder, *, kind=""):
         without = kind == "without"
         if without:
-            super().__init__(folder, stage.NAMES[:4], may_miss=1)
+            super().__init__(folder, stage.NAMES[:4], may_miss=1, commitments=True)
             self.curator.begin = Sums
             for party in self.parties.values():
                 party.begin = Sums
         elif kind == "delta":
-            super().__init__(folder, PARTIES, delta=DELTA)
+            super().__init__(folder, PARTIES, delta=DELTA, commitments=True)
             self.curator.begin = Sums
             for party in self.parties.values():
                 party.begin, party.forecast = Sums, costs_of_sums
@@ -116,7 +116,7 @@ class Everybody(stage.Consortium):
             super().__init__(folder, PARTIES, method="distdiffgen", settings=settings)
             self._run_the_method()
         else:
-            super().__init__(folder, PARTIES)
+            super().__init__(folder, PARTIES, commitments=True)
         self.folder, self.without = folder, without
         self.lost = folder / "lost"
         self.release = folder / "release.json"

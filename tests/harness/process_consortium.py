@@ -20,7 +20,7 @@ import numpy as np
 
 from common.crypto.key_files import load_identity
 from common.crypto.sums.plan import Aggregation
-from common.exchanges.setup import with_hybrid_masks
+from common.exchanges.setup import with_commitments, with_hybrid_masks
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
 from common.schema import Schema
@@ -81,7 +81,8 @@ class ProcessConsortium:
         """Make a study of some of the parties, or of all, signed by the first party."""
         members = tuple(self.members if members is None else members)
         study = Study(name=name, schema=Schema.from_toml(schema), members=members, **terms)
-        return with_hybrid_masks(study).signed_by(self.identities[self.names[0]])
+        study = with_commitments(with_hybrid_masks(study))
+        return study.signed_by(self.identities[self.names[0]])
 
     def write_policy(self, *, per_study, in_total):
         """Write the policy of every party: within the budget, what the first party signed."""

@@ -42,7 +42,7 @@ REASONS = (
 SAID = {  # words that a page's commands must have printed
     "README.md": ["report.html", "countersigned by party 'south'", "verified over-grpc"],
     "docs/release-bundle.md": ["countersigned by party 'north'", '"verified": true'],
-    "docs/first-table.md": ["fits the schema", "safe to use", "2-way marginals"],
+    "docs/first-table.md": ["fits the schema", "What may I conclude?", "2-way marginals"],
     "docs/dashboard.md": ["dashboard on http://127.0.0.1:", "/login#token="],
     "docs/planning.md": ["Expected average distance", "no noise"],
     "docs/running-a-study.md": [

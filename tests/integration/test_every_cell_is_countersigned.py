@@ -137,7 +137,7 @@ def gather(folder, cell, key):
     tables = dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
     consortium = Consortium(
         folder, NAMES[: cell.parties], tables=tables, schema=schema_of([2] * ATTRIBUTES),
-        **cell.terms,
+        commitments=True, **cell.terms,
     )  # fmt: skip
     curator = consortium.curator
     identity = load_identity(curator.ring.identity)

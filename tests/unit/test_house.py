@@ -145,7 +145,7 @@ def import_graph():
 
 
 # The last one is run by the Python of an environment of its own, which has the peer's library.
-NOT_FOR_US = ("/__main__.py", "/subn_mbi_worker.py")
+NOT_FOR_US = ("/__main__.py", "/subn_mbi_worker.py", "/package_tables_worker.py")
 
 
 def importable():

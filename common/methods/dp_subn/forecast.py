@@ -46,9 +46,8 @@ from common.methods.designs.blocks import margin_error
 from common.methods.dp_subn.decisions import HALVES, FamilyLimit, Settings, network_limit
 from common.methods.dp_subn.look import FIRST_MARGINS, facts_of
 from common.methods.network_model import Variables
-from common.methods.subn_plus.budget import margin_blocks
 from common.methods.subn_plus.descent import has_many_values
-from common.methods.subn_plus.facts import HALF_OF_DEVIATION, PublicFacts, margin_noise
+from common.methods.subn_plus.facts import PublicFacts, margin_blocks, margin_noise
 from common.privacy import sensitivity
 from common.schema.codes import bit_count
 from common.study.document import Study
@@ -114,9 +113,9 @@ def shown(facts: PublicFacts, part: Fraction) -> float:
 def saved(facts: PublicFacts) -> float:
     """Forecast what blocks save of the noise in margins that histograms have."""
     width = len(facts.sizes)
-    deviation = facts.deviation(facts.budget, sensitivity.histograms(width))
+    absolute = facts.absolute(facts.budget, sensitivity.histograms(width))
     error = margin_error(facts.sizes, [(a,) for a in range(width)]) / width
-    alone = HALF_OF_DEVIATION[facts.norm] * deviation * error / (width * facts.rows)
+    alone = absolute * error / (2 * width * facts.rows)
     return 1 - margin_noise(facts, margin_blocks(facts)) / alone
 
 

@@ -23,9 +23,8 @@ from common.methods import floor
 from common.methods.designs.nocd import Pair
 from common.methods.dp_subn.estimation import Measured
 from common.methods.dp_subn.information import on_grid
-from common.methods.subn_plus.budget import margin_blocks
 from common.methods.subn_plus.dependence import Departure, depends
-from common.methods.subn_plus.facts import PublicFacts
+from common.methods.subn_plus.facts import PublicFacts, margin_blocks
 from common.methods.subn_plus.requests import GroupedTables
 from common.methods.subn_plus.sums import (
     Tables,
@@ -35,6 +34,7 @@ from common.methods.subn_plus.sums import (
     one_way,
     tables_of,
 )
+from common.privacy.noise_law import NoiseLaw
 from common.study.document import Study
 from common.study.script import Fit, Script
 
@@ -58,16 +58,18 @@ class Look:
         cost: of the look.
         margins: the first, noisy margins, in blocks.
         pairs: how far each pair is from independence.
+        law: of the noise in them.
     """
 
     facts: PublicFacts
     cost: Fraction
     margins: Tables
     pairs: Mapping[Pair, Departure]
+    law: NoiseLaw
 
     @property
     def sees_dependence(self) -> bool:
-        return depends(self.pairs, self.facts.rows)
+        return depends(self.pairs, self.facts.rows, self.law.deviations)
 
     @property
     def information(self) -> NDArray[np.float64]:
@@ -103,4 +105,4 @@ def look(facts: PublicFacts, cost: Fraction) -> Script[Look]:
     agreed = yield from agreements(facts, rest, one_way(margins), alone=True)
     weights = agreed.request.weights(agreed.agreed, facts.rows)
     pairs = agreed.departures(facts, weights)
-    return Look(facts=facts, cost=cost, margins=margins, pairs=pairs)
+    return Look(facts=facts, cost=cost, margins=margins, pairs=pairs, law=agreed.law)

@@ -1,21 +1,30 @@
 """subn+: a few noisy sums, and one model fitted to all of them."""
 
-from functools import partial
-
-from common.methods.subn_plus.budget import delta_advice
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import SETTINGS, decisions
+from common.methods.subn_plus.linked.script import measure_linked
+from common.methods.subn_plus.plans import clearest
 from common.methods.subn_plus.script import measure
+from common.study.document import Study
 from common.study.method import Method
+from common.study.script import Fit, Script
+
+
+def script(study: Study) -> Script[Fit]:
+    """Begin the script for people with their events, or for a single table."""
+    return measure_linked(study) if study.schema.events else descending(measure, study)
+
 
 METHOD = Method(
     name="subn+",
+    version=2,
     summary="few noisy sums, and one model",
-    script=partial(descending, measure),
+    script=script,
     encodings=("own",),
     settings=SETTINGS,
     decisions=decisions,
-    advice=delta_advice,
+    clearest=clearest,
+    linked=True,
     only_sums=True,
     place=1,
 )

@@ -20,19 +20,26 @@ Decisions are made in exact rational arithmetic: every party comes to the same p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
+from math import prod, sqrt
 
 from common.bayes.postprocessing import marginal_table
 from common.methods.designs.nocd import Pair, pairs_of
 from common.study.requests import Attributes, Counts
 
-DEVIATIONS = 3  # of the noise, that a significant pair is above
-LEAST_DISTANCE = Fraction(3, 10)  # from independence, as a total variation distance
+LEAST_DISTANCE = 0.2  # from independence, as a total variation distance: of a pair in detail
+LEAST_IN_TREE = 0.45  # of one that makes a tree of more than two: its other pairs follow from it
+NOISE_LEFT = 0.35  # of the noise in a table in detail, by the fit
+MOST_EDGES = 8
+MOST_IN_TREE = 3
+FEW_VALUES = 6
+MOST_DETAIL_CELLS = 1 << 12
+MEAN_ABSOLUTE = 0.8  # of normal noise, in deviations
 _NOT_BY_CHANCE = Fraction(5, 2)  # see Departure.clear
 _TOGETHER = 4  # see `depends`
+_RARE = 7  # bits of chance
 _FORESTS = 2
 
 
@@ -44,11 +51,29 @@ class Departure:
         squares: the sum of squared deviations, less what noise alone would show.
         variance: of the noise in one cell.
         shape: of the table.
+        absolute: the sum of absolute deviations, with what noise shows.
     """
 
     squares: Fraction
     variance: Fraction
     shape: tuple[int, int]
+    absolute: Fraction = Fraction(0)
+
+    def distance(self, rows: int) -> float:
+        """Return the total variation distance from independence that is more than noise.
+
+        Noise alone shows the mean of its absolute value in every cell, which is taken off. Roots
+        and products of single numbers are rounded alike on every machine.
+        """
+        by_noise = MEAN_ABSOLUTE * sqrt(prod(self.shape) * self.freedom * self.variance)
+        return max((float(self.absolute) - by_noise) / (2 * rows), 0.0)
+
+    def in_units(self, unit: int) -> Departure:
+        """Return the departure of a table whose numbers are so many times smaller."""
+        square = unit * unit
+        return Departure(
+            self.squares / square, self.variance / square, self.shape, self.absolute / unit
+        )
 
     @property
     def strength(self) -> Fraction:
@@ -86,33 +111,34 @@ class Departure:
         by_sampling = Fraction(sampled, prod(self.shape))
         return (self.squares - self.freedom * by_sampling) / (self.variance + by_sampling)
 
-    def is_strong(self, rows: int) -> bool:
-        """Return whether the departure is large, and significant.
 
-        The sum of f squares of noise, of variance v each, and of a signal of square s varies by
-        v^2 (2 f + 4 s / v) around its mean (as if the noise were normal).
-        """
-        signal = self.squares / self.variance
-        return (
-            signal > 0
-            and signal**2 > DEVIATIONS**2 * (2 * self.freedom + 4 * signal)
-            and self.strength > (2 * LEAST_DISTANCE * rows) ** 2
-        )
-
-
-def depends(found: Mapping[Pair, Departure], sampled: int) -> bool:
+def depends(
+    found: Mapping[Pair, Departure], sampled: int, deviations: Callable[[int], float]
+) -> bool:
     """Return whether some pair depends, or many do a little; chance alone seldom says so.
 
-    All pairs' squares together have as many degrees of freedom f as their tables, and vary by
-    2 f to 5 f around f if there is nothing but noise (normal or Laplace, and rows that are a
-    sample): four times the square root of f is about two deviations, or three. `sampled` is that of
-    `Departure.clear_among`.
+    One pair is clear if noise would show as much in one of so many pairs once in 2^7 times, by the
+    quantile of its law (`NoiseLaw.deviations`). All pairs' squares together have as many degrees of
+    freedom f as their tables, and vary by 2 f to 5 f around f if there is nothing but noise (normal
+    or Laplace, and rows that are a sample): four times the square root of f is about two
+    deviations, or three. `sampled` is that of `Departure.clear_among`.
     """
-    if any(own.clear_among(len(found) ** 2, sampled=sampled) for own in found.values()):
-        return True
+    limit = deviations(_RARE + (len(found) - 1).bit_length()) ** 2
+    for own in found.values():
+        if own.above(sampled) + own.freedom > _of_freedom(limit, own.freedom):
+            return True
     freedom = sum(own.freedom for own in found.values())
     total = sum((own.above(sampled) for own in found.values()), Fraction(0))
     return total > 0 and total**2 > _TOGETHER**2 * freedom
+
+
+def _of_freedom(limit: float, freedom: int) -> float:
+    """Return what a sum of squares passes as seldom as one square of noise passes `limit`.
+
+    With f degrees of freedom, f + 2 sqrt(f x) + 2 x does [Laurent00, Lemma 1], of which x is at
+    most half of what one square passes.
+    """
+    return limit if freedom == 1 else freedom + sqrt(2 * freedom * limit) + limit
 
 
 def departure(
@@ -136,13 +162,18 @@ def departure(
     )
     total = sum(by_row)
     # Rows and columns are centred: what the margins got wrong is not dependence.
-    squares = sum(
-        (high * wide * off[i][j] - high * by_row[i] - wide * by_column[j] + total) ** 2
+    centred = [
+        high * wide * off[i][j] - high * by_row[i] - wide * by_column[j] + total
         for i in range(high)
         for j in range(wide)
+    ]
+    noise, scale = (high - 1) * (wide - 1) * variance, unit * high * wide
+    return Departure(
+        Fraction(sum(own * own for own in centred), scale**2) - noise,
+        variance,
+        (high, wide),
+        Fraction(sum(map(abs, centred)), scale),
     )
-    noise = (high - 1) * (wide - 1) * variance
-    return Departure(Fraction(squares, (unit * high * wide) ** 2) - noise, variance, (high, wide))
 
 
 def departures(
@@ -168,28 +199,39 @@ def departures(
     return found
 
 
-def strong_pairs(
-    found: Mapping[Pair, Departure], sizes: Sequence[int], *, rows: int, cells: int, most: int
+def strong_forest(
+    found: Mapping[Pair, Departure],
+    sizes: Sequence[int],
+    *,
+    rows: int,
+    noise: Callable[[int, int], float],
+    most: int = MOST_IN_TREE,
 ) -> tuple[Pair, ...]:
-    """Return disjoint strong pairs whose tables the budget bears, the strongest first.
+    """Return the pairs that are worth a table in detail, the strongest first: no circles.
 
-    A table's noise grows with its cells and with the number of tables: their number times the cells
-    of the largest is at most `cells`. No table has more than `most` cells.
+    `noise` forecasts that of a table of so many cells, as a total variation distance, if so many
+    tables share the cost. A pair must be far from independence, and no less far than a part of the
+    noise that its table will have: margins and sparsity take off the rest. A tree has at most
+    `most` attributes, and more than two only of many values each: classes tell few values.
     """
     chosen: list[Pair] = []
-    largest = 0
-    for pair in sorted(found, key=lambda pair: (-found[pair].strength, pair)):
-        taken = {attribute for other in chosen for attribute in other}
-        size = prod(sizes[a] for a in pair)
+    tree_of = {a: frozenset((a,)) for a in range(len(sizes))}
+    distances = {pair: own.distance(rows) for pair, own in found.items() if own.clear}
+    for pair in sorted(distances, key=lambda pair: (-found[pair].strength, pair)):
+        first, second = (tree_of[a] for a in pair)
+        cells = prod(sizes[a] for a in pair)
+        alone = len(first | second) == 2
+        least, values = (LEAST_DISTANCE, 2) if alone else (LEAST_IN_TREE, FEW_VALUES)
         if (
-            found[pair].is_strong(rows)
-            and min(sizes[a] for a in pair) > 2  # else one class says it all
-            and taken.isdisjoint(pair)
-            and size <= most
-            and max(largest, size) * (len(chosen) + 1) <= cells
+            first != second
+            and len(first | second) <= most
+            and min(sizes[a] for a in pair) > values  # else a few classes say it all
+            and cells <= MOST_DETAIL_CELLS
+            and len(chosen) < MOST_EDGES
+            and distances[pair] >= max(least, NOISE_LEFT * noise(cells, len(chosen) + 1))
         ):
             chosen.append(pair)
-            largest = max(largest, size)
+            tree_of.update(dict.fromkeys(first | second, first | second))
     return tuple(chosen)
 
 
@@ -206,9 +248,16 @@ def spanning_forest(found: Mapping[Pair, Departure]) -> tuple[Pair, ...]:
     return tuple(chosen)
 
 
-def candidates(found: Mapping[Pair, Departure]) -> tuple[Pair, ...]:
-    """Return the pairs that are worth a table: of the significant ones, two forests."""
+def candidates(
+    found: Mapping[Pair, Departure], deviations: Callable[[int], float] | None = None
+) -> tuple[Pair, ...]:
+    """Return the pairs that are worth a table: of the significant ones, two forests.
+
+    With the quantile of a law, none if no pair stands out among all (`depends`).
+    """
     left = {pair: own for pair, own in found.items() if own.clear}
+    if deviations is not None and not depends(found, 0, deviations):
+        return ()
     chosen: list[Pair] = []
     for _ in range(_FORESTS):
         forest = spanning_forest(left)

@@ -13,9 +13,9 @@ from fractions import Fraction
 from itertools import combinations
 from math import comb, inf, isqrt, sqrt
 
-from common.errors import LocalError
+from common.errors import InputError, LocalError
 from common.exchanges.sums import sum_step
-from common.methods.designs.blocks import margin_error, margin_sums
+from common.methods.designs.blocks import disjoint_blocks, margin_error, margin_sums
 from common.methods.designs.nocd import Design
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
@@ -29,9 +29,10 @@ from common.study.requests import Attributes, Request
 from common.study.steps import Step
 
 UNKNOWN, EXPECTED = "unknown", "expected"  # whether columns depend
+BLOCK_CELLS = 1 << 10
+MARGINS_DROWN = 0.5  # forecast noise of a margin: then a block's best cells are noise, too
 PAIR_NOISE = 0.1  # forecast noise of a table of two attributes, as a total variation distance
 MOST_PAIR_GROUPS = 100  # of each attribute of a pair's table, however small its noise
-HALF_OF_DEVIATION = {1: 1 / sqrt(8), 2: 0.4}  # the mean of half the absolute noise, by its norm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,13 +91,34 @@ class PublicFacts:
         """The norm of a sensitivity that noise is calibrated to."""
         return 2 if self.promise.delta else 1
 
+    @property
+    def alone(self) -> tuple[Attributes, ...]:
+        """Every attribute as a set of its own."""
+        return tuple((a,) for a in range(len(self.sizes)))
+
+    @property
+    def cut(self) -> tuple[int, ...]:
+        """The attributes that have more than one value."""
+        return tuple(a for a, size in enumerate(self.sizes) if size > 1)
+
     def widths(self, groups: int) -> tuple[int, ...]:
         """Return how many groups each attribute has, if it has at most so many."""
         return tuple(min(size, groups) for size in self.sizes)
 
     def deviation(self, cost: Fraction, moved: Sensitivity) -> float:
-        """Return the standard deviation of the noise in a count of an answer at this cost."""
-        return sqrt(self.variance(self.promise.law(cost, moved)))
+        """Return the standard deviation of the noise in a count; infinite if none can be drawn."""
+        try:
+            return sqrt(self.variance(self.promise.law(cost, moved)))
+        except InputError:
+            return inf
+
+    def absolute(self, cost: Fraction, moved: Sensitivity) -> float:
+        """Return the mean absolute noise in a count; infinite if none can be drawn."""
+        try:
+            law = self.promise.law(cost, moved)
+        except InputError:
+            return inf
+        return law.nominal_absolute * sqrt(self.noise_shares)
 
     def variance(self, law: NoiseLaw) -> Fraction:
         """Return the variance of the noise in a sum of all parties under this law."""
@@ -146,18 +168,24 @@ def decisions(study: Study) -> list[Decision]:
     return [Decision("dependence", how)]
 
 
+def margin_blocks(facts: PublicFacts) -> tuple[Attributes, ...]:
+    """Return the attributes that are counted together for the margins."""
+    blocks = disjoint_blocks(facts.sizes, BLOCK_CELLS)
+    return blocks if margin_noise(facts, blocks) <= MARGINS_DROWN else facts.alone
+
+
 def margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:
     """Forecast the mean total variation distance of a margin that all of the budget buys."""
     total = 0.0
     for own, share in margin_sums(facts.sizes, blocks, facts.norm):
-        deviation = facts.deviation(facts.budget * share, sensitivity.histograms(len(own)))
-        total += deviation * margin_error(facts.sizes, own) / len(own)
-    return HALF_OF_DEVIATION[facts.norm] * total / (len(facts.sizes) * facts.rows)
+        absolute = facts.absolute(facts.budget * share, sensitivity.histograms(len(own)))
+        total += absolute * margin_error(facts.sizes, own) / len(own)
+    return total / (2 * len(facts.sizes) * facts.rows)
 
 
 def halves_noise(facts: PublicFacts, cost: Fraction) -> float:
     """Forecast the `view_noise` of pairs in halves by their agreement; infinite without pairs."""
-    moved = sensitivity.agreements(sum(size > 1 for size in facts.sizes))
+    moved = sensitivity.agreements(len(facts.cut))
     return facts.deviation(cost, moved) / facts.rows if moved.l1 else inf
 
 
@@ -175,10 +203,9 @@ def view_noise(design: Design, facts: PublicFacts, cost: Fraction) -> float:
     return total * deviation / (comb(len(design.sizes), 2) * facts.rows)
 
 
-def bearable_cells(facts: PublicFacts, cost: Fraction) -> int:
-    """Return the most cells of a table half the L1 norm of whose noise stays below the rows."""
-    variance = facts.promise.law(cost, sensitivity.histograms(1)).nominal_variance
-    return isqrt(int(8 * facts.rows**2 / variance))
+def detail_noise(facts: PublicFacts, cost: Fraction, cells: int, *, tables: int) -> float:
+    """Forecast half the L1 norm of the noise in a table, if so many share the cost."""
+    return facts.absolute(cost, sensitivity.histograms(tables)) * cells / (2 * facts.rows)
 
 
 def pair_groups(facts: PublicFacts, cost: Fraction, tables: int, limit: float = PAIR_NOISE) -> int:

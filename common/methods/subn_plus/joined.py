@@ -7,9 +7,7 @@ what their common margin says, and a class that moves one attribute moves the ot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -20,7 +18,7 @@ from numpy.typing import NDArray
 from common.bayes.form import NetworkForm, of_mixture
 from common.bayes.model import Model
 from common.methods.subn_plus.latent import LatentModel, fit
-from common.methods.subn_plus.losses import Floats, Grouping, Measurement, Moments
+from common.methods.subn_plus.losses import Floats, Grouping, Measurement
 from common.methods.subn_plus.strata import stratified
 from common.privacy.randomness import RandomSource
 from common.schema.codes import CodeColumn, Codes, code_dtype
@@ -54,10 +52,6 @@ class Joined:
         alone = ((a,) for a in range(len(sizes)) if a not in taken)
         return cls((*pairs, *alone), tuple(sizes))
 
-    def alone(self, attribute: int) -> bool:
-        """Return whether the attribute has a column of its own."""
-        return (attribute,) in self.sets
-
     def shape(self, column: int) -> tuple[int, ...]:
         return tuple(self.sizes[a] for a in self.sets[column])
 
@@ -68,76 +62,6 @@ class Joined:
         return tuple(
             own.astype(code_dtype(size))[cells] for own, size in zip(of_cells, shape, strict=True)
         )
-
-    def translate(self, table: Measurement) -> Measurement:
-        """Return a noisy table of attributes as one of columns."""
-        column_of = {a: column for column, own in enumerate(self.sets) for a in own}
-        columns = tuple(dict.fromkeys(column_of[a] for a in table.attributes))
-        axes = [
-            [axis for axis, a in enumerate(table.attributes) if column_of[a] == column]
-            for column in columns
-        ]
-        groupings = tuple(
-            self._grouping(column, table, own) for column, own in zip(columns, axes, strict=True)
-        )
-        counts = table.counts.transpose([axis for own in axes for axis in own])
-        shape = [prod(table.counts.shape[axis] for axis in own) for own in axes]
-        return Measurement(columns, groupings, counts.reshape(shape), table.variance)
-
-    def moments(self, moments: Moments) -> Moments:
-        """Return noisy contrasts of attributes as those of columns."""
-        column_of = {a: column for column, own in enumerate(self.sets) for a in own}
-        groupings = []
-        for attribute, grouping in zip(moments.columns, moments.groupings, strict=True):
-            column = column_of[attribute]
-            cells = self.values(column, np.arange(prod(self.shape(column))))
-            groupings.append(grouping[cells[self.sets[column].index(attribute)]])
-        columns = tuple(column_of[attribute] for attribute in moments.columns)
-        return replace(moments, columns=columns, groupings=tuple(groupings))
-
-    def _grouping(self, column: int, table: Measurement, axes: Sequence[int]) -> Grouping | None:
-        """Return the place of each cell of the column along these axes of the table."""
-        cells = np.arange(prod(self.shape(column)))
-        values = dict(zip(self.sets[column], self.values(column, cells), strict=True))
-        places = []
-        for axis in axes:
-            value, grouping = values[table.attributes[axis]], table.groupings[axis]
-            places.append(value if grouping is None else grouping[value])
-        places_of_cells = np.ravel_multi_index(
-            tuple(places), tuple(table.counts.shape[axis] for axis in axes)
-        )
-        return None if np.array_equal(places_of_cells, cells) else places_of_cells
-
-
-_start: ContextVar[tuple[Joined, LatentModel] | None] = ContextVar("start", default=None)
-
-
-@contextmanager
-def fitting_near(model: object) -> Iterator[None]:
-    """Let fits of mixtures in this context start from a model of tables like theirs.
-
-    For those who repeat a study on rows of its own model (`common.fitted.refit`). A model that is
-    not a mixture, or is one of cells, is no start.
-    """
-    start: tuple[Joined, LatentModel] | None
-    match model:
-        case JoinedModel(joined=joined, mixture=mixture):
-            start = (joined, mixture)
-        case LatentModel(columns=columns):
-            start = (Joined.of((), [column.shape[1] for column in columns]), model)
-        case _:
-            start = None
-    before = _start.set(start)
-    try:
-        yield
-    finally:
-        _start.reset(before)
-
-
-def start_of(joined: Joined) -> LatentModel | None:
-    """Return the mixture to start from, if there is one of the same columns."""
-    start = _start.get()
-    return start[1] if start is not None and start[0] == joined else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,15 @@ The result depends on the noisy tables only; it costs no privacy.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.bayes.form import NetworkForm, of_mixture
 from common.bayes.model import Model
@@ -39,6 +43,7 @@ from common.methods.subn_plus.losses import (
     TableLoss,
 )
 from common.methods.subn_plus.strata import stratified
+from common.methods.subn_plus.trees import Edge, Link, Trees, apart, tree_of
 from common.privacy.randomness import KeyedRandomSource, RandomSource, uniforms
 from common.schema.codes import Codes
 
@@ -51,6 +56,7 @@ _SPREAD = 0.9  # how far the classes start from the margins, in logits
 _NEARER = 3  # times fewer steps from a start that is nearly there
 _TINY = 1e-12
 _FORMAT = "parley latent class model 1"
+_FORMAT_OF_TREES = "parley latent class model of trees 1"
 # A start, not a secret: curator and parties get the same model.
 _START = hashlib.sha256(b"parley latent classes").digest()
 
@@ -61,6 +67,8 @@ class LatentModel(Model):
 
     weights: Floats
     columns: tuple[Floats, ...]
+    links: tuple[Link, ...] = ()  # of columns that hang on others; a parent's own comes first
+    price: float = 1.0  # of information, in units of the first price that was tried
 
     def marginal(self, attributes: Sequence[int]) -> Floats:
         """Return the probabilities of the attributes' joint values, in the order given."""
@@ -79,19 +87,57 @@ class LatentModel(Model):
         """Return the class and, given it, every attribute."""
         sizes = [column.shape[1] for column in self.columns]
         sets = [(a,) for a in range(len(sizes))]
-        return (of_mixture(self.weights, self.columns, sets, sizes),)
+        given = {
+            link.child: (link.parent, link.conditionals()[:, link.groups[0]]) for link in self.links
+        }
+        return (of_mixture(self.weights, self.columns, sets, sizes, given),)
 
     def as_json(self) -> dict[str, object]:
-        return {
-            "format": _FORMAT,
+        plain = {
+            "format": _FORMAT_OF_TREES if self.links else _FORMAT,
             "weights": self.weights.tolist(),
             "columns": [column.tolist() for column in self.columns],
         }
+        return plain | ({"links": [link.as_json() for link in self.links]} if self.links else {})
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         """Draw rows of the model, stratified (`strata`)."""
         sizes = tuple(column.shape[1] for column in self.columns)
-        return Codes.from_columns(list(stratified(self.weights, self.columns, rows, source)), sizes)
+        if not self.links:
+            drawn = stratified(self.weights, self.columns, rows, source)
+            return Codes.from_columns(list(drawn), sizes)
+        children = {link.child for link in self.links}
+        alone = [a for a in range(len(sizes)) if a not in children]
+        classes = np.eye(len(self.weights))  # as one more column: links need the class of a row
+        drawn = stratified(self.weights, [*(self.columns[a] for a in alone), classes], rows, source)
+        out: dict[int, NDArray[np.integer]] = dict(zip(alone, drawn, strict=False))
+        for link in self.links:
+            out[link.child] = link.draw(drawn[-1], out[link.parent], source)
+        return Codes.from_columns([out[a] for a in range(len(sizes))], sizes)
+
+
+_start: ContextVar[LatentModel | None] = ContextVar("start", default=None)
+
+
+@contextmanager
+def fitting_near(model: object) -> Iterator[None]:
+    """Let fits of mixtures in this context start from a model of tables like theirs.
+
+    For those who repeat a study on rows of its own model. A model that is not a mixture is no
+    start. The price of information is then that of the model, too.
+    """
+    before = _start.set(model if isinstance(model, LatentModel) else None)
+    try:
+        yield
+    finally:
+        _start.reset(before)
+
+
+def start_of(sizes: Sequence[int]) -> LatentModel | None:
+    """Return the mixture to start from, if there is one of columns of these sizes."""
+    start = _start.get()
+    fits = start is not None and [column.shape[1] for column in start.columns] == list(sizes)
+    return start if fits else None
 
 
 def _softmax(logits: Floats) -> Floats:
@@ -168,9 +214,16 @@ class _Atoms:
     """
 
     def __init__(
-        self, margins: Sequence[Floats], tables: Sequence[Measurement], moments: Sequence[Moments]
+        self,
+        margins: Sequence[Floats],
+        tables: Sequence[Measurement],
+        moments: Sequence[Moments],
+        edges: Sequence[Edge] = (),
     ) -> None:
         sights: list[list[Grouping | None]] = [[] for _ in margins]
+        for edge in edges:
+            for column, own in zip((edge.parent, edge.child), edge.groups, strict=True):
+                sights[column].append(own)
         for table in tables:
             for column, grouping in zip(table.attributes, table.groupings, strict=True):
                 sights[column].append(grouping)
@@ -190,10 +243,19 @@ class _Atoms:
         )
         return replace(table, groupings=groupings)
 
-    def moments(self, moments: Moments, sights: Sights) -> MomentLoss:
-        """Return the moments' part of the loss."""
+    def moments(self, moments: Moments, sights: Sights, trees: Sequence[int]) -> MomentLoss:
+        """Return the moments' part of the loss; columns of one tree are not independent."""
         seen = zip(moments.columns, moments.groupings, strict=True)
-        return MomentLoss(moments, [own[self.first[column]] for column, own in seen], sights)
+        groupings = [own[self.first[column]] for column, own in seen]
+        return MomentLoss(moments, groupings, sights, trees)
+
+    def trees(self, edges: Sequence[Edge], scale: float) -> Trees:
+        """Return the trees of the columns."""
+        groups = [
+            (edge.groups[0][self.first[edge.parent]], edge.groups[1][self.first[edge.child]])
+            for edge in edges
+        ]
+        return Trees(edges, groups, [slice(*span) for span in pairwise(self.starts)], scale)
 
     def margins(self) -> Floats:
         """Return the margins of all atoms, side by side."""
@@ -251,6 +313,7 @@ class _Loss:
         rows: int,
         measurements: Sequence[Measurement],
         moments: Sequence[Moments],
+        edges: Sequence[Edge],
         penalty: float,
     ) -> None:
         self._starts = atoms.starts
@@ -266,15 +329,18 @@ class _Loss:
                 *precision,
                 *(rows * rows / table.variance for table in several),
                 *(1 / own.variance for own in moments),
+                *(edge.precision for edge in edges),
                 _TINY,
             ]
         )
         sizes = np.concatenate([np.bincount(own) for own in atoms.of])
         self._precision = np.repeat(precision, np.diff(self._starts)) / sizes / largest
         self._sights = Sights(atoms.starts)
+        self.trees = atoms.trees(edges, largest)
+        together = tree_of(len(atoms.of), edges)
         scaled = [replace(t, variance=t.variance * largest) for t in map(atoms.table, several)]
         self._losses: list[TableLoss | MomentLoss] = [
-            atoms.moments(replace(own, variance=own.variance * largest), self._sights)
+            atoms.moments(replace(own, variance=own.variance * largest), self._sights, together)
             for own in moments
         ]
         if scaled:
@@ -282,9 +348,13 @@ class _Loss:
         self._penalty = penalty / largest
         self._scratch = Scratch()
 
-    def gradients(self, weights: Floats, logits: Floats) -> tuple[Floats, Floats]:
-        """Return the gradients by the logits of the columns (atoms, classes) and of the weights."""
+    def gradients(self, weights: Floats, logits: Floats, tables: Sequence[Floats]) -> list[Floats]:
+        """Return the gradients by the logits of columns (atoms, classes), weights and tables."""
         shifted, columns, totals = _distributions(logits, self._starts, self._scratch)
+        spans = {u: slice(*self._starts[u : u + 2]) for u in self.trees.columns}
+        for u, law in self.trees.laws(logits, tables).items():
+            columns[spans[u]], totals[u] = law, 1.0
+            shifted[spans[u]] = np.log(np.maximum(law, _TINY))
         off = (columns @ weights - self._target) * self._precision
         # What a value tells is `shifted` less the logarithm of its column's total. The slopes are
         # by distributions: a number for all values of a column and class changes nothing.
@@ -300,14 +370,18 @@ class _Loss:
             for loss in self._losses:
                 loss.add_gradient(weights, seen, seen_slopes, weight_slopes)
             self._sights.pull_back(seen_slopes, slopes)
+        by_laws = {u: slopes[span] * weights for u, span in spans.items()}
+        by_logits, by_tables = self.trees.slopes(weights, by_laws, weight_slopes)
         slopes *= columns
         columns *= _per_atom(
             np.add.reduceat(slopes, self._starts[:-1]), self._starts, self._scratch
         )
         slopes -= columns
         slopes *= weights
+        for u, own in by_logits.items():
+            slopes[spans[u]] = own
         weight_slopes *= weights
-        return slopes, weight_slopes - weights * weight_slopes.sum()
+        return [slopes, weight_slopes - weights * weight_slopes.sum(), *by_tables]
 
 
 def _per_atom(numbers: Floats, starts: Sequence[int], scratch: Scratch) -> Floats:
@@ -336,6 +410,7 @@ def fit(
     measurements: Sequence[Measurement],
     *,
     moments: Sequence[Moments] = (),
+    edges: Sequence[Edge] = (),
     components: int = COMPONENTS,
     iterations: int = ITERATIONS,
     penalty: float = PENALTY,
@@ -355,18 +430,31 @@ def fit(
     """
     if rows < 1:
         raise LocalError(f"a model of {rows} rows cannot be fitted")
+    measurements = apart(measurements, tree_of(len(margins), edges))
     several = [table for table in measurements if len(table.attributes) > 1]
-    atoms = _Atoms(margins, several, moments)
-    loss = _Loss(atoms, rows, measurements, moments, penalty)
-    if start is not None and start.fits(components, margins):
+    atoms = _Atoms(margins, several, moments, edges)
+    loss = _Loss(atoms, rows, measurements, moments, edges, penalty)
+    if start is not None and not edges and start.fits(components, margins):
         logits, weight_logits = atoms.logits(start), np.log(np.maximum(start.weights, _TINY))
         iterations = max(iterations // _NEARER, 1)
     else:
         logits, weight_logits = atoms.first_logits(components, rows), np.zeros(components)
-    optimisers = [_Adam(logits, iterations), _Adam(weight_logits, iterations)]
+    tables = loss.trees.first_tables()
+    optimisers = [_Adam(own, iterations) for own in (logits, weight_logits, *tables)]
     for _ in range(iterations):
-        gradients = loss.gradients(_softmax(weight_logits), logits)
+        gradients = loss.gradients(_softmax(weight_logits), logits, tables)
         for optimiser, gradient in zip(optimisers, gradients, strict=True):
             optimiser.step(gradient)
     _, columns, _ = _distributions(logits, atoms.starts, Scratch())
-    return LatentModel(_softmax(weight_logits), atoms.spread(columns))
+    for u, law in loss.trees.laws(logits, tables).items():
+        columns[atoms.starts[u] : atoms.starts[u + 1]] = law
+    found = atoms.spread(columns)
+    for edge in edges:
+        own = slice(*atoms.starts[edge.child : edge.child + 2])
+        columns[own] = loss.trees.potentials(edge.child)
+    potentials = atoms.spread(columns)
+    links = tuple(
+        Link(edge.parent, edge.child, edge.groups, np.exp(table), potentials[edge.child])
+        for edge, table in zip(edges, tables, strict=True)
+    )
+    return LatentModel(_softmax(weight_logits), found, links)

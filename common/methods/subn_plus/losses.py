@@ -295,9 +295,16 @@ class MomentLoss:
         moments: as measured.
         groupings: of each attribute, the group of each atom of its column.
         sights: where the loss says what it wants to see.
+        trees: the tree of each column; only columns of different trees count.
     """
 
-    def __init__(self, moments: Moments, groupings: Sequence[Grouping], sights: Sights) -> None:
+    def __init__(
+        self,
+        moments: Moments,
+        groupings: Sequence[Grouping],
+        sights: Sights,
+        trees: Sequence[int],
+    ) -> None:
         widths = moments.widths
         self._precision = 1 / moments.variance
         self._starts = [0, *np.cumsum(widths).tolist()]
@@ -306,7 +313,7 @@ class MomentLoss:
         )[:, None]
         rows = [sights.add(*pair) for pair in zip(moments.columns, groupings, strict=True)]
         self._rows = slice(rows[0].start, rows[-1].stop)
-        own = np.repeat(moments.columns, widths)
+        own = np.repeat([trees[column] for column in moments.columns], widths)
         if moments.order == 2:
             self._blocks = [self._pair_block(moments, own)]
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 
@@ -19,8 +19,8 @@ from common.methods.subn_plus.joined import (
     Joined,
     JoinedModel,
     independent_blocks,
+    joint_margin,
     pair_margin,
-    start_of,
 )
 from common.methods.subn_plus.latent import (
     COMPONENTS,
@@ -28,17 +28,21 @@ from common.methods.subn_plus.latent import (
     LatentModel,
     estimated_margins,
     fit,
+    start_of,
 )
 from common.methods.subn_plus.losses import Floats, Measurement, Moments
+from common.methods.subn_plus.thinning import DEARER, Evidence, best_factor
+from common.methods.subn_plus.trees import Edge
 
 PENALTY_PER_GROUP = 40.0
-HALVES_PENALTY = 20.0  # where agreements of halves are all that shows dependence
 PAIR_PRICE = 10.0
 PRICE = 0.85  # of information, times `noise_edge`
 MOST_CLASSES = 256
 STEPS_OF_CLASSES = 60_000  # of all classes together: a fit of few takes little time
 FINE_TRIPLES = 8  # groups in triples from which on twice the classes and steps pay
 BLOCK_PENALTY = 20.0
+TRIAL_ITERATIONS = 200  # of the fits that choose a price
+LEAST_CELL = 1e-4  # of an average cell of an edge: a table of zeros has no logarithm
 
 
 def blocks_model(facts: PublicFacts, blocks: Sequence[Measurement]) -> JoinedModel:
@@ -75,7 +79,9 @@ def fit_forest(
     `joined.joint_margin`.
     """
     edges = spanning_forest({pair: own for pair, own in found.items() if own.clear})
-    parents = _rooted(edges, len(margins))
+    parents: list[int | None] = [None] * len(margins)
+    for above, child in _outwards(edges, len(margins)):
+        parents[child] = above
     network = network_of(tuple(() if p is None else (p,) for p in parents))
     shown: dict[Family, Floats] = {}
     for pair in network.pairs:
@@ -105,64 +111,110 @@ def pairs_within(tables: Iterable[Measurement]) -> dict[Pair, Measurement]:
     return found
 
 
-def _rooted(edges: Sequence[Pair], attributes: int) -> list[int | None]:
-    """Return the parent of every attribute; the lowest attribute of a tree is its root."""
-    neighbours: list[list[int]] = [[] for _ in range(attributes)]
-    for a, b in edges:
-        neighbours[a].append(b)
-        neighbours[b].append(a)
-    parents: list[int | None] = [None] * attributes
-    reached: set[int] = set()
-    for root in range(attributes):
-        waiting = [] if root in reached else [root]
-        reached.update(waiting)
-        while waiting:
-            parent = waiting.pop()
-            children = [a for a in neighbours[parent] if a not in reached]
-            for child in children:
-                parents[child] = parent
-            reached.update(children)
-            waiting += children
-    return parents
-
-
 @one_thread
 def mixture_model(
     facts: PublicFacts,
-    views: Sequence[Measurement],
-    blocks: Sequence[Measurement] = (),
+    tables: Sequence[Measurement],
     pairs: Sequence[Measurement] = (),
+    moments: Sequence[Moments] = (),
     *,
-    halves: Moments | None = None,
     exact: bool = False,
-) -> LatentModel | JoinedModel:
-    """Fit a mixture to all tables, in which every chosen pair is a single column.
+) -> LatentModel:
+    """Fit a mixture to tables and contrasts, in which chosen pairs are edges of trees.
 
-    Fewer steps keep noise out of the model. Tables that are as good as `exact` deserve more.
+    Fewer steps keep noise out of the model. Sums that are as good as `exact` deserve more.
     """
     sizes, rows = facts.sizes, facts.rows
-    tables = [*blocks, *views]
     margins = estimated_margins(sizes, rows, tables, facts.ordered)
-    groups = max((max(table.counts.shape) for table in views), default=2)
-    free = sum(min(size, groups) - 1 for size in sizes) / len(sizes)
-    widths = {
-        a: width for own in views for a, width in zip(own.attributes, own.counts.shape, strict=True)
-    }
-    price = PENALTY_PER_GROUP if views else HALVES_PENALTY
-    joined = Joined.of([table.attributes for table in pairs], sizes)
-    columns = _columns(joined, pairs, tables, margins, rows)
-    classes = _classes(sum(widths.values()) * 4 // 3, MOST_CLASSES)
-    mixture = fit(
-        columns,
-        rows,
-        [joined.translate(table) for table in (*tables, *pairs)],
-        moments=[joined.moments(halves)] if halves else (),
-        components=classes,
-        iterations=max(ITERATIONS, STEPS_OF_CLASSES // classes) if exact else ITERATIONS,
-        penalty=price * max(free, 1.0),
-        start=start_of(joined),
+    views = [table for table in tables if len(table.attributes) > 1]
+    widths = dict(zip(moments[0].columns, moments[0].widths, strict=True)) if moments else {}
+    for table in views:
+        widths.update(zip(table.attributes, table.counts.shape, strict=True))
+    triples = [own for own in moments if own.order == 3]
+    fine = bool(triples) and max(triples[0].widths) >= FINE_TRIPLES
+    groups = sum(widths.values()) * 2 if triples else sum(widths.values()) * 4 // 3
+    classes = _classes(groups, MOST_CLASSES << fine)
+    steps = max(ITERATIONS, STEPS_OF_CLASSES // classes) if exact else ITERATIONS
+    free = sum(max(widths.get(a, 1) - 1, 0) for a in range(len(sizes))) / len(sizes)
+    edges = edges_of([_all_shown(table, tables) for table in pairs], margins, rows)
+
+    def fitted(own: Evidence, factor: float, classes: int, iterations: int) -> LatentModel:
+        price = PENALTY_PER_GROUP * max(free, 1.0)
+        if own.moments and not views:
+            price = PRICE * noise_edge(own.moments[0], margins)
+        return fit(
+            margins,
+            rows,
+            own.tables,
+            moments=own.moments,
+            edges=edges,
+            components=classes,
+            iterations=iterations,
+            penalty=factor * price,
+            start=start_of(sizes),
+        )
+
+    evidence = Evidence(tuple(tables), tuple(moments), rows)
+    near = start_of(sizes)
+    factor = near.price if near is not None else _factor(evidence, fitted, classes)
+    return replace(fitted(evidence, factor, classes, (1 + fine) * steps), price=factor)
+
+
+def _factor(
+    evidence: Evidence, fitted: Callable[[Evidence, float, int, int], LatentModel], classes: int
+) -> float:
+    """Return the factor of the price of information that the sums themselves choose."""
+    first, second = evidence.split()
+    few = min(classes, COMPONENTS)
+    return DEARER * best_factor(
+        lambda factor: second.error(fitted(first, factor, few, TRIAL_ITERATIONS))
     )
-    return JoinedModel(joined, mixture) if pairs else mixture
+
+
+def edges_of(
+    pairs: Sequence[Measurement], margins: Sequence[Floats], rows: int
+) -> tuple[Edge, ...]:
+    """Return noisy tables of pairs that close no circle as edges, from the roots outwards."""
+    by_pair = {(table.attributes[0], table.attributes[1]): table for table in pairs}
+    found = []
+    for parent, child in _outwards(list(by_pair), len(margins)):
+        a, b = sorted((parent, child))
+        table = by_pair[a, b]
+        groups = [
+            np.arange(len(margins[u])) if own is None else own
+            for u, own in zip((a, b), table.groupings, strict=True)
+        ]
+        first, second = (
+            np.bincount(g, margins[u]).astype(np.float64)
+            for u, g in zip((a, b), groups, strict=True)
+        )
+        joint = joint_margin(table, first, second, rows=rows, price=PAIR_PRICE)
+        joint = np.maximum(joint, LEAST_CELL / joint.size)
+        if parent != a:
+            joint, groups = joint.T, groups[::-1]
+        precision = rows * rows / table.variance
+        found.append(Edge(parent, child, (groups[0], groups[1]), joint / joint.sum(), precision))
+    return tuple(found)
+
+
+def _outwards(pairs: Sequence[Pair], attributes: int) -> list[tuple[int, int]]:
+    """Return (parent, child) of every pair, a parent's own first; roots have most neighbours."""
+    neighbours: list[list[int]] = [[] for _ in range(attributes)]
+    for a, b in pairs:
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    found: list[tuple[int, int]] = []
+    reached: set[int] = set()
+    for root in sorted(range(attributes), key=lambda a: (-len(neighbours[a]), a)):
+        waiting = [] if root in reached else [root]
+        reached.update(waiting)
+        while waiting:
+            parent = waiting.pop(0)
+            children = [a for a in neighbours[parent] if a not in reached]
+            found += [(parent, child) for child in children]
+            reached.update(children)
+            waiting += children
+    return found
 
 
 def both(one: Measurement, other: Measurement) -> Measurement:
@@ -184,51 +236,6 @@ def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
             own = counts.size / (table.counts.size * table.variance)
             total, weight = total + own * counts, weight + own
     return replace(pair, counts=total / weight, variance=1 / weight)
-
-
-def _columns(
-    joined: Joined,
-    pairs: Sequence[Measurement],
-    tables: Sequence[Measurement],
-    margins: Sequence[Floats],
-    rows: int,
-) -> list[Floats]:
-    """Return each column's distribution: of the chosen pairs, then of every other attribute."""
-    columns = []
-    for table in pairs:
-        a, b = table.attributes
-        shown = _all_shown(table, tables)
-        columns.append(pair_margin(shown, margins[a], margins[b], rows, PAIR_PRICE).ravel())
-    return columns + [margins[own[0]] for own in joined.sets[len(pairs) :]]
-
-
-@one_thread
-def moments_model(
-    facts: PublicFacts,
-    tables: Sequence[Measurement],
-    pairs: Sequence[Measurement],
-    moments: Sequence[Moments],
-) -> LatentModel | JoinedModel:
-    """Fit a mixture to margins and contrasts, in which every chosen pair is one column."""
-    sizes, rows = facts.sizes, facts.rows
-    margins = estimated_margins(sizes, rows, tables, facts.ordered)
-    joined = Joined.of([table.attributes for table in pairs], sizes)
-    columns = _columns(joined, pairs, tables, margins, rows)
-    fine = moments[-1].order == 3 and max(moments[-1].widths) >= FINE_TRIPLES
-    groups = sum(moments[0].widths) * (moments[-1].order - 1)  # twice as many with triples
-    classes = _classes(groups, MOST_CLASSES << fine)
-    kept = [table for table in tables if joined.alone(table.attributes[0])]
-    mixture = fit(
-        columns,
-        rows,
-        [joined.translate(table) for table in (*kept, *pairs)],
-        moments=[joined.moments(own) for own in moments],
-        components=classes,
-        iterations=(1 + fine) * max(ITERATIONS, STEPS_OF_CLASSES // classes),
-        penalty=PRICE * noise_edge(moments[0], margins),
-        start=start_of(joined),
-    )
-    return JoinedModel(joined, mixture) if pairs else mixture
 
 
 def _classes(groups: int, most: int) -> int:

@@ -297,7 +297,7 @@ class Agreements:
             excess = count - rows * (first * second + (1 - first) * (1 - second))
             shared = (2 * first - 1) ** 2 + (2 * second - 1) ** 2 if self.alone else 0
             noise = variance * (1 + shared)
-            found[a, b] = Departure(excess**2 - noise, noise, (2, 2))
+            found[a, b] = Departure(excess**2 - noise, noise, (2, 2), 2 * abs(excess))
         return found
 
     def moments(self, answer: Counts, variance: float, rows: int) -> Moments:

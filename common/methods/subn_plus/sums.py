@@ -17,9 +17,8 @@ import numpy as np
 from common.bayes.postprocessing import marginal_table
 from common.methods.designs.blocks import margin_sums
 from common.methods.designs.nocd import Pair
-from common.methods.subn_plus.budget import margin_blocks
 from common.methods.subn_plus.dependence import Departure, departures
-from common.methods.subn_plus.facts import PublicFacts
+from common.methods.subn_plus.facts import PublicFacts, margin_blocks
 from common.methods.subn_plus.losses import Measurement, Moments
 from common.methods.subn_plus.models import blocks_model, both
 from common.methods.subn_plus.requests import (

@@ -86,6 +86,15 @@ class DiscreteLaplace:
         """The variance of continuous Laplace noise: 2 scale^2."""
         return 2 * self.scale**2
 
+    @property
+    def nominal_absolute(self) -> float:
+        """That of continuous Laplace noise: the scale."""
+        return float(self.scale)
+
+    def deviations(self, bits: int) -> float:
+        """Return t / deviation, as P(|X| > t) = exp(-t / scale); a deviation is sqrt(2) scales."""
+        return bits * float(_LN_2_FROM_ABOVE) / math.sqrt(2)
+
     def variance(self, copies: Fraction = ONE) -> float:
         return float(copies) * discrete_laplace_variance(self.scale)
 

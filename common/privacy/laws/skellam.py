@@ -41,6 +41,12 @@ from common.privacy.special import integral
 
 _VARIANCE_DIGITS = 12
 _NEARLY_NORMAL = 1e8
+_NORMAL_ABSOLUTE = 0.7978845608  # sqrt(2 / pi)
+# P(|X| > t) = 2^-1, 2^-2, ... for standard normal X, t rounded up.
+_NORMAL_DEVIATIONS = (
+    0.68, 1.16, 1.54, 1.87, 2.16, 2.42, 2.67, 2.89, 3.1, 3.3, 3.49, 3.67, 3.85, 4.01, 4.17, 4.33,
+    4.48, 4.63, 4.77, 4.91, 5.04, 5.17, 5.3, 5.42, 5.55, 5.67, 5.79, 5.9, 6.01, 6.13, 6.24, 6.34,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,15 @@ class Skellam:
     @property
     def nominal_variance(self) -> Fraction:
         return self.scale
+
+    @property
+    def nominal_absolute(self) -> float:
+        """That of normal noise of this variance."""
+        return _NORMAL_ABSOLUTE * math.sqrt(self.scale)
+
+    def deviations(self, bits: int) -> float:
+        """Return those of normal noise, from a table: a sum of many draws is nearly that."""
+        return _NORMAL_DEVIATIONS[min(bits, len(_NORMAL_DEVIATIONS)) - 1]
 
     def variance(self, copies: Fraction = ONE) -> float:
         return float(copies * self.scale)

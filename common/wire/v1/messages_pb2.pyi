@@ -159,12 +159,14 @@ class SignaturesRelayed(_message.Message):
     def __init__(self, step: _Optional[int] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
 class ResultPublished(_message.Message):
-    __slots__ = ("step", "result")
+    __slots__ = ("step", "result", "contributions")
     STEP_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
+    CONTRIBUTIONS_FIELD_NUMBER: _ClassVar[int]
     step: int
     result: bytes
-    def __init__(self, step: _Optional[int] = ..., result: _Optional[bytes] = ...) -> None: ...
+    contributions: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, step: _Optional[int] = ..., result: _Optional[bytes] = ..., contributions: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class StudyFinished(_message.Message):
     __slots__ = ("missing",)

@@ -12,6 +12,7 @@ import typer
 
 from common.crypto.key_files import load_identity, load_public_identity
 from common.errors import InputError
+from common.exchanges.setup import with_commitments
 from common.files import write_new
 from common.methods.registry import new_study, run_of
 from common.privacy.budget import parse_epsilon
@@ -101,7 +102,7 @@ def new(
         "curator": pinned_curator(config) or None,
     }
     domains = options.load_schema(schema)
-    study = new_study({**terms, **pinned}, schema=domains, members=members)
+    study = with_commitments(new_study({**terms, **pinned}, schema=domains, members=members))
     _require_time_left(study)
     require_runnable(study, (earlier.begin if earlier else run_of)(study))
     if earlier is not None:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from common.analysis.evaluation import Evaluation, evaluate
+from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.release import folder as release
 from common.report.evaluation_page import evaluation_page
@@ -29,6 +30,7 @@ from parley.cli.result import FOR_PEOPLE, Result, command
 from parley.cli.study_options import option_of
 from parley.simulation.partition import at_random
 from parley.simulation.population import demo_schema_toml, make_population
+from parley.simulation.population_visits import PERSON, linked_schema, make_linked_population
 
 app = new_app()
 _SEED = 2024  # of the simulated people, not of the noise
@@ -95,6 +97,9 @@ def demo(
         Path | None,
         typer.Option(help="Only write the tables of three owners, and their schema, here."),
     ] = None,
+    linked: Annotated[
+        bool, typer.Option("--linked", help="With --tables: patients, and their visits.")
+    ] = False,
 ) -> Result:
     """Three hospitals publish ONE synthetic table of their simulated patients.
 
@@ -102,8 +107,13 @@ def demo(
     certificates; all four sign the release. The comparison with the population is written beside it
     only because no real person is in it.
     """
+    if linked and tables is None:
+        raise InputError(
+            "--linked: a study of linked tables is run in Python. Add --tables FOLDER, and follow "
+            "docs/linked-tables.md"
+        )
     if tables is not None:
-        return _write_tables(tables, rows)
+        return _write_linked_tables(tables, rows) if linked else _write_tables(tables, rows)
     release.check_target(out, overwrite=True)
     started = time.monotonic()
     schema = Schema.from_toml(demo_schema_toml())
@@ -139,6 +149,21 @@ def _write_tables(target: Path, rows: int) -> DemoTables:
     named = {"people": people, **dict(zip(_OWNERS, parts, strict=True))}
     with release.new_folder(target, overwrite=False) as folder:
         (folder / release.SCHEMA).write_text(demo_schema_toml(), encoding="utf-8")
+        for name, table in named.items():
+            table.to_csv(folder / f"{name}.csv", index=False)
+    return DemoTables(target, {name: len(table) for name, table in named.items()})
+
+
+def _write_linked_tables(target: Path, rows: int) -> DemoTables:
+    """Write the patients of three owners, and the visits of each."""
+    people, visits = make_linked_population(rows, seed=_SEED)
+    parts = at_random(people, len(_OWNERS), SeededRandomSource(f"{_SEED}/owners")).values()
+    named = {}
+    for owner, part in zip(_OWNERS, parts, strict=True):
+        named[f"{owner}-patients"] = part
+        named[f"{owner}-visits"] = visits[visits[PERSON].isin(part[PERSON])]
+    with release.new_folder(target, overwrite=False) as folder:
+        (folder / release.SCHEMA).write_text(linked_schema().to_toml(), encoding="utf-8")
         for name, table in named.items():
             table.to_csv(folder / f"{name}.csv", index=False)
     return DemoTables(target, {name: len(table) for name, table in named.items()})

@@ -107,6 +107,7 @@ def draw(
             raise InputError(f"--out {out}: name a file that ends in .csv or .parquet")
         check_file(out, overwrite=overwrite)
     loaded = load(source)
+    loaded.schema.require_one_table()
     for words in not_private(loaded.privacy):
         console.warn(words)
     fitted = replace(loaded, seed=seed)
@@ -155,6 +156,7 @@ def replicate(
     if release.absolute() in (out.absolute(), *out.absolute().parents):
         raise InputError(f"{out}: in a release there are only its own files. Name another folder")
     loaded = load(release)
+    loaded.schema.require_one_table()
     with whole_folder(out), console.progress("replicating") as tell:
         made = loaded.replicates(tables, seed=seed, tell=tell)
         out.mkdir(parents=True, exist_ok=True)

@@ -20,8 +20,13 @@ from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import Spending
 from common.privacy.spending import fraction_words as shown
+from common.release.commitments_file import read_commitments
+from common.release.contents import open_release
+from common.release.folder import read_study
 from common.release.manifest import Signature
+from common.release.verify import verify
 from common.service.process import software, system_clock
+from common.study.commitments import Commitments
 from common.study.document import Study
 from common.study.ids import StudyId
 from common.study.transcript import Phases
@@ -282,6 +287,10 @@ def audit(
         Path | None,
         typer.Option(help="What `parley curator study received --json` wrote at the curator."),
     ] = None,
+    release: Annotated[
+        Path | None,
+        typer.Option(help="The release: its commitments are compared, which all owners signed."),
+    ] = None,
     wipe: Annotated[
         bool, typer.Option("--wipe", help="Wipe what is kept of the study, and audit nothing.")
     ] = False,
@@ -301,7 +310,19 @@ def audit(
             context.journal.wipe_kept(document.digest)
             return Wiped(document.digest, document.name)
         digests = None if received is None else _received_by(received, document, context.name)
-        return Audited(auditing.audit(document, context, received=digests), document.name)
+        released = None if release is None else _commitments_in(release, document)
+        report = auditing.audit(document, context, received=digests, released=released)
+        return Audited(report, document.name)
+
+
+def _commitments_in(release: Path, study: Study) -> Commitments:
+    """Read the commitments of a study from its release, whose signatures are checked."""
+    verify(release, bytes_only=True).require()
+    with open_release(release) as contents:
+        commitments = read_commitments(contents, read_study(contents))
+        if commitments is None or read_study(contents).digest != study.digest:
+            raise InputError(f"{release}: it has no commitments of study {study.name!r}")
+    return commitments
 
 
 def _received_by(path: Path, study: Study, party: str) -> list[str]:

@@ -77,6 +77,7 @@ def plan(
     (independent noisy columns) and the same without noise.
     """
     proposed = Study.load(study)
+    proposed.schema.require_one_table()
     if delta is not None:  # no one signed that one
         proposed = replace(proposed, delta=parse_delta(delta), signature=None)
     if proposed.prior:

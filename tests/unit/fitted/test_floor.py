@@ -28,9 +28,11 @@ def coins(rows):
 
 def study(table, epsilon):
     parts = [table.iloc[::2], table.iloc[1::2]]
+    learns_a_network = {"views": "optimal"}  # whether columns depend or not
     return parley.simulate(
-        parts, COINS, epsilon=epsilon, method="dp-subn", aggregation="clear", seed=1
-    )
+        parts, COINS, epsilon=epsilon, method="dp-subn", aggregation="clear", seed=1,
+        settings=learns_a_network,
+    )  # fmt: skip
 
 
 def forecast_of(fitted):

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections import deque
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 from common.service.database import Database
+from common.study.commitments import Commitments
 from common.wire import codec
 from curator.states import Send
 from parley.simulation.in_process import RowsInMemory
@@ -76,7 +78,7 @@ def held(tmp_path, identities, rows, tables, paillier_key):
     """Runs a whole study; returns the study, and the owners by name."""
     opened = []
 
-    def hold(*, lies=None, days=30, **options):
+    def hold(*, lies=None, days=30, released=None, **options):
         study = make_study(identities, rows, **options)
         curator = curator_role(study, Sums, key=paillier_key)
         owners = {
@@ -97,6 +99,8 @@ def held(tmp_path, identities, rows, tables, paillier_key):
                     body = owner.sent.popleft().body
                     owner.received.append(body)
                     waiting.extend(curator.receive(owner.name, codec.TO_CURATOR.decode(body)))
+        if released is not None:
+            released.append(curator.commitments)
         return study, owners
 
     yield hold
@@ -122,9 +126,16 @@ def findings(report, finding):
         {"agreement": "hybrid"},
         {"delta": Fraction(1, 1000)},
         {"aggregation": Aggregation.PAILLIER},
+        {"commitments": True},
+        {"commitments": True, "agreement": "hybrid"},
+        {"commitments": True, "may_miss": 1, "colluders": 0},
+        {"commitments": True, "aggregation": Aggregation.PAILLIER},
     ],
-    ids=["masked", "hybrid", "delta", "ring"],
-)
+    ids=[
+        "masked", "hybrid", "delta", "ring", "committed", "committed hybrid", "committed may miss",
+        "committed ring",
+    ],
+)  # fmt: skip
 def test_an_honest_owner_passes(held, options):
     study, owners = held(**options)
     for owner in owners.values():
@@ -132,6 +143,7 @@ def test_an_honest_owner_passes(held, options):
         assert report.passed
         assert not findings(report, Finding.DIFFERS)
         assert report.received_agree is None
+        assert report.commitments_agree is (True if "commitments" in options else None)
         assert "our own word" in report.sentences()[-1]
         if "aggregation" not in options:
             assert len(findings(report, Finding.FOLLOWS)) >= 3  # a word for every sum
@@ -196,6 +208,55 @@ def test_a_sent_log_that_was_changed_to_fit_other_rows_does_not_fit_the_curators
     assert forged
     assert audit(study, owner.context(table=lie), received=received).passed
     assert not audit(study, owner.context(), received=received).passed
+
+
+def test_the_commitments_in_the_release_stand_in_for_the_curator_s_record(held):
+    released = []
+    study, owners = held(commitments=True, released=released)
+    for owner in owners.values():
+        report = audit(study, owner.context(), released=released[0])
+        assert report.passed
+        assert "in the release open to these rows" in report.sentences()[-1]
+
+
+def test_an_owner_that_shows_other_rows_than_it_committed_to_is_convicted(held, tables):
+    """It counted the rows that it committed to, and shows the auditor prettier ones."""
+    released = []
+    study, owners = held(commitments=True, released=released)
+    shown = owners["east"].context(table=other_rows(tables["east"]))
+    report = audit(study, shown, released=released[0])
+    assert report.commitments_agree is False
+    assert not report.passed
+    assert "do NOT open to" in " ".join(report.sentences())
+
+
+def test_an_owner_that_counted_other_rows_than_it_committed_to_is_convicted(held, tables):
+    """Whichever table it shows: its commitments are of one, and its answers of the other."""
+    released = []
+    lie = other_rows(tables["east"])
+    study, owners = held(commitments=True, released=released, lies={"east": lie})
+    assert not audit(study, owners["east"].context(), released=released[0]).passed
+    assert audit(study, owners["east"].context(table=lie), released=released[0]).passed
+
+
+@pytest.mark.parametrize("what", ["table", "contribution"])
+def test_records_that_were_made_up_after_the_study_do_not_open_what_was_released(held, what):
+    """The owner's journal agrees with itself; the release, which all owners signed, does not."""
+    released = []
+    study, owners = held(commitments=True, released=released)
+    place = study.parties.index("east")
+    tables, contributions = released[0].tables, released[0].contributions
+    if what == "table":
+        tables = {**tables, "east": replace(tables["east"], value=bytes(32))}
+    else:
+        first = list(contributions[0])
+        first[place] = bytes(32)
+        contributions = (tuple(first), *contributions[1:])
+    report = audit(study, owners["east"].context(), released=Commitments(tables, contributions))
+    assert report.commitments_agree is False
+    assert not report.passed
+    others = audit(study, owners["north"].context(), released=Commitments(tables, contributions))
+    assert others.passed
 
 
 def test_nothing_kept_is_nothing_to_audit(held):

@@ -1,12 +1,16 @@
 """A party vouches only for the study it approved, the results it saw and the epsilon it paid."""
 
+import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
+from common.exchanges.commitments import COMMITMENTS
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
-from common.study.messages import ResultPublished, StudyFinished
+from common.study.commitments import Commitments, TableCommitment, framed_tables
+from common.study.messages import ResultPublished, StepMessage, StudyFinished
 from common.wire import codec
 from party.countersigning import Records, reasons_against
 from party.journal import Journal, StudyState
@@ -117,3 +121,46 @@ def test_a_study_that_did_not_end_well_for_us_is_not(books):
     assert books.reasons() == ["we did not take part in this study to its end"]
     books.attend(ending=StudyState.ABORTED)
     assert books.reasons() == ["we did not take part in this study to its end"]
+
+
+def told(study, tables, contributions):
+    """What a curator publishes in a study with commitments."""
+    payload = (framed_tables(tables),)
+    yield StepMessage(study=study.digest, step=0, round=COMMITMENTS, payload=payload)
+    for step, result in enumerate(RESULTS):
+        yield ResultPublished(
+            study=study.digest, step=step, result=result, contributions=contributions[step]
+        )
+    yield StudyFinished(study=study.digest)
+
+
+@pytest.mark.parametrize("change", ["nothing", "table", "contribution", "none"])
+def test_other_commitments_than_were_published_to_us_are_not_vouched_for(
+    books, monkeypatch, change
+):
+    study = replace(STUDY, commitments=True)
+    monkeypatch.setattr(sys.modules[__name__], "STUDY", study)
+    tables = {name: TableCommitment(bytes(32), bytes(64)) for name in study.parties}
+    contributions = ((b"a" * 32, b"b" * 32), (b"c" * 32, b"d" * 32))
+    books.approve()
+    books.journal.begin(study.digest, name=study.name, data_digest="x", at=NOW)
+    for number, message in enumerate(told(study, tables, contributions), start=1):
+        body = codec.TO_PARTY.encode(message)
+        with books.journal.transaction():
+            books.journal.add_received(study.digest, sequence=number, body=body, effects=[], at=NOW)
+    books.journal.end(study.digest, StudyState.FINISHED, reason="", at=NOW)
+    books.pay(Fraction(3, 4))
+    if change == "table":
+        tables = {**tables, "p0": TableCommitment(b"x" * 32, bytes(64))}
+    elif change == "contribution":
+        contributions = ((b"x" * 32, b"b" * 32), contributions[1])
+    released = None if change == "none" else Commitments(tables, contributions)
+    reasons = reasons_against(
+        study, Records(books.approvals, books.journal, books.ledger), party="p0",
+        results=RESULTS, privacy=PRIVACY, commitments=released,
+    )  # fmt: skip
+    if change == "nothing":
+        assert reasons == []
+    else:
+        assert "not those that were published to us" in reasons[0]
+        assert "commitments" in reasons[0]

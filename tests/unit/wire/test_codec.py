@@ -44,6 +44,7 @@ FIELDS = {
     "recipient": TEXT.filter(bool),
     **dict.fromkeys(("dealer", "receiver"), TEXT.filter(bool)),
     "reason": TEXT,
+    "contributions": st.lists(st.binary(min_size=32, max_size=32), max_size=3).map(tuple),
     "missing": st.lists(TEXT.filter(bool), max_size=3).map(tuple),
     "signature": st.binary(min_size=64, max_size=64),
     "secret": st.binary(min_size=32, max_size=32),

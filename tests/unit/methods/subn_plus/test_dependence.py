@@ -7,14 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.methods.subn_plus.dependence import (
-    DEVIATIONS,
+    FEW_VALUES,
     LEAST_DISTANCE,
+    LEAST_IN_TREE,
+    MOST_IN_TREE,
+    NOISE_LEFT,
     Departure,
     departure,
     departures,
-    strong_pairs,
+    depends,
+    strong_forest,
 )
 from common.methods.subn_plus.requests import group_weights
+from common.privacy.noise_law import DiscreteLaplace, Skellam
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
 
@@ -64,17 +69,45 @@ def test_noise_alone_seldom_stands_out_and_its_mean_is_taken_off():
     ]
     mean = np.mean([float(own.squares / own.variance) for own in found])
     assert abs(mean) < 0.4  # of an expected 4 before it is taken off; standard error .1
-    assert sum(own.is_strong(rows) for own in found) < 60
+    assert sum(own.clear for own in found) < 60
+    assert np.mean([own.distance(rows) for own in found]) < 0.03  # of a mean norm of .18
 
 
-def test_a_departure_must_be_large_and_clear():
-    rows = 1000
-    enough = int((2 * LEAST_DISTANCE * rows) ** 2 / 4) + 1
-    assert Departure(Fraction(enough), Fraction(1), (2, 2)).is_strong(rows)
-    assert not Departure(Fraction(enough - 1), Fraction(1), (2, 2)).is_strong(rows)
-    noisy = Fraction(enough, 4 * DEVIATIONS**2)
-    assert not Departure(Fraction(enough), noisy, (2, 2)).is_strong(rows)
-    assert not Departure(Fraction(-enough), Fraction(1), (2, 2)).is_strong(rows)
+def test_a_distance_is_half_the_absolute_deviation_less_that_of_noise():
+    rng, rows = np.random.default_rng(3), 20_000
+    law = np.full((4, 5), 1 / 20)
+    law[:2, :2] += 0.03
+    law[2:, :2] -= 0.03
+    first, second = law.sum(1), law.sum(0)
+    true = np.abs(law - np.outer(first, second)).sum() / 2
+    weights = [tuple((own * 10**6).astype(int).tolist()) for own in (first, second)]
+    found = []
+    for _ in range(300):
+        table = np.rint(rows * law + rng.normal(0, 40, law.shape)).astype(np.int64)
+        found.append(departure(table, *weights, Fraction(1600), rows))
+    assert true / 2 < np.mean([own.distance(rows) for own in found]) < 1.02 * true
+    strength = np.mean([float(own.strength) ** 0.5 / (2 * rows) for own in found])
+    assert strength > 1.02 * true  # which is why it is not what a pair in detail is judged by
+
+
+def _looked(excesses, variance):
+    return {
+        (0, pair): Departure(own * own - variance, variance, (2, 2))
+        for pair, own in enumerate(excesses)
+    }
+
+
+@pytest.mark.parametrize("law", [DiscreteLaplace(Fraction(300)), Skellam(Fraction(180_000))])
+def test_a_look_is_seldom_wrong_about_independence_and_sees_one_strong_pair(law):
+    source, pairs, alarms, seen = SeededRandomSource("look"), 300, 0, 0
+    variance, runs = law.nominal_variance, 40
+    strong = int((law.deviations(7 + 9) + 2.5) * float(variance) ** 0.5)
+    for _ in range(runs):
+        noise = [int(own) for own in law.draw(pairs, source)]
+        alarms += depends(_looked(noise, variance), 0, law.deviations)
+        seen += depends(_looked([noise[0] + strong, *noise[1:]], variance), 0, law.deviations)
+    assert alarms <= 5
+    assert seen >= runs - 3
 
 
 def test_every_pair_is_read_off_the_view_that_holds_it():
@@ -101,28 +134,42 @@ def test_every_pair_is_read_off_the_view_that_holds_it():
         assert own == departure(pair, weights[a], weights[b], variance * summed, rows)
 
 
-def of_strength(squares: int) -> Departure:
-    return Departure(Fraction(squares), Fraction(1, 100), (2, 2))
+def at_distance(distance: float) -> Departure:
+    """A clear departure of 1,000 rows."""
+    absolute = Fraction(2000 * distance).limit_denominator(10**6)
+    return Departure(absolute**2 / 4, Fraction(1, 10**6), (2, 2), absolute)
 
 
-def test_the_strongest_disjoint_pairs_that_the_budget_bears_are_chosen():
+def test_pairs_in_detail_make_a_forest_of_what_is_stronger_than_its_noise():
+    strong, weak = LEAST_IN_TREE + 0.1, (LEAST_DISTANCE + LEAST_IN_TREE) / 2
     found = {
-        (0, 1): of_strength(900),
-        (1, 2): of_strength(800),  # shares an attribute with a stronger pair
-        (2, 3): of_strength(700),
-        (4, 5): of_strength(600),
-        (0, 5): of_strength(1),  # too weak
+        (0, 1): at_distance(strong + 0.02),
+        (1, 2): at_distance(strong + 0.01),  # a chain
+        (0, 2): at_distance(strong),  # closes a circle
+        (2, 3): at_distance(weak),  # too weak for a tree of more than two
+        (4, 5): at_distance(weak),
+        (5, 6): at_distance(LEAST_DISTANCE - 0.05),
+        (6, 7): at_distance(strong),  # one class says it all: two values
     }
-    sizes = (4, 4, 4, 4, 10, 10)
+    sizes = (8, 8, 8, 8, 10, 10, 10, 2)
 
-    def chosen(cells, most=1000):
-        return strong_pairs(found, sizes, rows=10, cells=cells, most=most)
+    def chosen(noise):
+        return strong_forest(found, sizes, rows=1000, noise=noise)
 
-    assert chosen(1000) == ((0, 1), (2, 3), (4, 5))
-    assert chosen(299) == ((0, 1), (2, 3))  # three tables, one of 100 cells
-    assert chosen(1000, most=99) == ((0, 1), (2, 3))
-    assert chosen(31) == ((0, 1),)
-    assert chosen(15) == ()
+    assert chosen(lambda cells, tables: 0.0) == ((0, 1), (1, 2), (4, 5))
+    drowned = 1.01 * weak / NOISE_LEFT
+    assert chosen(lambda cells, tables: drowned * (cells > 64)) == ((0, 1), (1, 2))
+    assert chosen(lambda cells, tables: 2 / NOISE_LEFT * (tables > 1)) == ((0, 1),)
+    few = (FEW_VALUES,) * 8
+    pairs = strong_forest(found, few, rows=1000, noise=lambda cells, tables: 0.0)
+    assert pairs == ((0, 1), (6, 7), (2, 3), (4, 5))  # no tree of more than two
+
+
+def test_a_tree_does_not_grow_without_end():
+    found = {(a, a + 1): at_distance(0.9 - a / 100) for a in range(9)}
+    chosen = strong_forest(found, (8,) * 10, rows=1000, noise=lambda cells, tables: 0.0)
+    assert chosen[: MOST_IN_TREE - 1] == tuple((a, a + 1) for a in range(MOST_IN_TREE - 1))
+    assert (MOST_IN_TREE - 1, MOST_IN_TREE) not in chosen
 
 
 def test_weights_are_never_all_zero():

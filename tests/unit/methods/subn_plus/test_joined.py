@@ -7,9 +7,7 @@ from scipy.special import wrightomega
 from common.methods.subn_plus.joined import (
     Joined,
     JoinedModel,
-    fitting_near,
     joint_margin,
-    start_of,
     wright_omega,
 )
 from common.methods.subn_plus.latent import LatentModel
@@ -18,7 +16,6 @@ from common.privacy.randomness import SeededRandomSource
 
 SIZES = (2, 3, 4, 2)
 JOINED = Joined.of([(3, 1)], SIZES)
-GROUPS = {2: np.array([0, 0, 1, 1])}
 
 
 def some_mixture(seed: int = 0) -> LatentModel:
@@ -32,31 +29,6 @@ def some_mixture(seed: int = 0) -> LatentModel:
 def test_every_attribute_is_in_one_column():
     assert JOINED.sets == ((3, 1), (0,), (2,))
     assert [JOINED.shape(column) for column in range(3)] == [(2, 3), (2,), (4,)]
-
-
-@pytest.mark.parametrize(
-    "attributes", [(1,), (3,), (1, 3), (3, 1), (0, 1), (1, 0, 3), (2, 3, 0, 1), (2,)]
-)
-def test_a_translated_table_is_what_the_columns_show_of_its_attributes(attributes):
-    """The brute force: the joint table of all columns, seen as attributes and summed."""
-    mixture = some_mixture()
-    joint = np.einsum("m,mp,ma,mb->pab", mixture.weights, *mixture.columns)
-    by_attribute = joint.reshape(2, 3, 2, 4).transpose(2, 1, 3, 0)  # 3, 1, 0, 2 -> 0, 1, 2, 3
-    if 2 in attributes:
-        by_attribute = by_attribute.reshape(2, 3, 2, 2, 2).sum(axis=3)
-    kept = by_attribute.sum(axis=tuple(a for a in range(4) if a not in attributes))
-    counts = kept.transpose(np.argsort(np.argsort(attributes)))
-    table = Measurement(attributes, tuple(GROUPS.get(a) for a in attributes), counts, 3.0)
-
-    translated = JOINED.translate(table)
-    assert translated.variance == 3.0
-    seen = [
-        mixture.columns[c] if g is None else mixture.columns[c] @ np.eye(int(g.max()) + 1)[g]
-        for c, g in zip(translated.attributes, translated.groupings, strict=True)
-    ]
-    letters = "abc"[: len(seen)]
-    spec = "m," + ",".join(f"m{x}" for x in letters) + "->" + letters
-    np.testing.assert_allclose(np.einsum(spec, mixture.weights, *seen), translated.counts)
 
 
 def test_samples_are_attributes_again():
@@ -122,17 +94,3 @@ def test_wrights_omega_solves_its_equation_and_is_scipys():
     numbers = np.concatenate([np.linspace(-700, 60, 5001), np.geomspace(1e-8, 1e12, 2001)])
     roots = wright_omega(numbers)
     np.testing.assert_allclose(roots, wrightomega(numbers), rtol=1e-14)
-
-
-def test_a_start_is_a_mixture_of_the_same_columns():
-    mixture = some_mixture()
-    assert start_of(JOINED) is None
-    with fitting_near(JoinedModel(JOINED, mixture)):
-        assert start_of(JOINED) is mixture
-        assert start_of(Joined.of([(0, 1)], SIZES)) is None
-        with fitting_near(None):
-            assert start_of(JOINED) is None
-        assert start_of(JOINED) is mixture
-    assert start_of(JOINED) is None
-    with fitting_near(mixture):
-        assert start_of(Joined.of((), (6, 2, 4))) is mixture

@@ -151,7 +151,7 @@ def test_the_gradient_is_that_of_the_whole_objective():
     own = tuple(np.arange(size) for size in SIZES)
     moments = Moments(tuple(range(4)), own, sums, 1e-3)
     atoms = latent._Atoms(margins, tables[4:], [moments])
-    loss = latent._Loss(atoms, ROWS, tables, [moments], 30.0)
+    loss = latent._Loss(atoms, ROWS, tables, [moments], (), 30.0)
     logits, weight_logits = rng.normal(size=(sum(SIZES), 5)), rng.normal(size=5)
     ends = np.cumsum(SIZES)[:-1]
 
@@ -161,7 +161,7 @@ def test_the_gradient_is_that_of_the_whole_objective():
         return objective(weights, columns, tables, moments, margins, 30.0) * 50.0 / ROWS**2
 
     slopes, weight_slopes = (
-        own.copy() for own in loss.gradients(latent._softmax(weight_logits), logits)
+        own.copy() for own in loss.gradients(latent._softmax(weight_logits), logits, [])
     )
     step = 1e-5
     for place in [(0, 0), (2, 3), (4, 1), (8, 4), (10, 2)]:

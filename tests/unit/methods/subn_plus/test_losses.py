@@ -173,7 +173,7 @@ def test_gradients_are_those_of_the_squared_error(order):
     wide = np.concatenate(columns, axis=1).T
     starts = [0, *np.cumsum(sizes).tolist()]
     sights = Sights(starts)
-    own = MomentLoss(moments, groupings, sights)
+    own = MomentLoss(moments, groupings, sights, range(4))
     seen, seen_slopes = sights.of(wide), sights.flat(3)
     slopes, weight_slopes = np.zeros_like(wide), np.zeros(3)
     own.add_gradient(weights, seen, seen_slopes, weight_slopes)

@@ -23,6 +23,7 @@ from common.methods.subn_plus.requests import (
 )
 from common.methods.subn_plus.script import measure
 from common.privacy import sensitivity
+from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sensitivity import CONTRAST_UNIT, contrast_shift, contrasts
@@ -239,7 +240,7 @@ def test_chance_alone_shows_no_dependence_though_the_halves_are_only_guessed():
             found = request.departures(
                 noisy, request.weights(noisy, rows), Fraction(2 * 400**2), rows
             )
-            seen += depends(found, rows)
+            seen += depends(found, rows, DiscreteLaplace(Fraction(400)).deviations)
         return seen / 100
 
     assert dependent(exact) < 0.2

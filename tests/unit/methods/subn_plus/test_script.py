@@ -15,17 +15,19 @@ from common.crypto.sums.plan import Aggregation
 from common.errors import LocalError
 from common.marginals import count
 from common.methods.registry import run_of
-from common.methods.subn_plus.budget import (
-    CLEAR_LOOK,
-    CLEAR_PAIRS,
-    HALVES_BELOW,
-    LOOK_NOISE,
-    decide_budget,
-    look_share,
-)
 from common.methods.subn_plus.facts import PublicFacts, halves_noise
 from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import LatentModel
+from common.methods.subn_plus.plans import (
+    CLEAR_LOOK,
+    CLEAR_PAIRS,
+    HALVES,
+    HALVES_BELOW,
+    LOOK_NOISE,
+    VIEWS,
+    best_plan,
+    look_share,
+)
 from common.methods.subn_plus.requests import Agreements
 from common.methods.subn_plus.script import measure
 from common.privacy import sensitivity
@@ -111,8 +113,8 @@ def test_the_steps_cost_exactly_epsilon_whatever_the_noise(sizes, rows, epsilon,
 
 
 def test_small_domains_are_asked_for_views_only():
-    budget = decide_budget(facts([2] * 16))
-    assert (budget.margins, budget.correlations, budget.pairs) == (0, 1, 0)
+    plan = best_plan(facts([2] * 16))
+    assert [ask.what for ask in plan.asks] == [VIEWS]
     plan = ScriptRun(measure(facts([2] * 16)))
     assert plan.step().name == "correlations"
     assert len(plan.step().request.sets) == 20
@@ -143,10 +145,9 @@ def test_views_see_large_domains_in_groups():
 
 def test_where_three_groups_drown_and_two_do_not_pairs_are_looked_at_in_halves():
     given = facts([16] * 15, epsilon=Fraction(1, 5))
-    budget = decide_budget(given)
-    assert (budget.design, budget.groups) == (None, 2)
-    assert budget.margins + budget.correlations + budget.pairs == given.budget
-    assert halves_noise(given, budget.correlations) <= HALVES_BELOW
+    plan = best_plan(given)
+    assert (plan.name, plan.design) == ("halves", None)
+    assert halves_noise(given, plan.cost(HALVES)) <= min(HALVES_BELOW)
     plan = ScriptRun(measure(given))
     plan.advance(np.full(plan.step().request.cells, 2500, dtype=np.int64))
     step = plan.step()
@@ -246,7 +247,7 @@ def test_views_of_independent_bits_are_fitted_only_where_noise_is_small(epsilon)
     given = replace(facts(table.sizes, table.rows), promise=Promise(epsilon))
     plan = ScriptRun(measure(given))
     assert feed(plan, table, SeededRandomSource("bits")) == ["correlations"]
-    clear = decide_budget(given).pair_noise <= CLEAR_PAIRS
+    clear = best_plan(given).pair_noise <= CLEAR_PAIRS
     assert clear == (epsilon == 1)
     assert isinstance(plan.model(), LatentModel if clear else JoinedModel)
 
@@ -277,9 +278,9 @@ def test_where_margins_get_everything_different_blocks_are_independent():
     model = plan.model()
     assert isinstance(model, JoinedModel)
     assert len(model.mixture.weights) == 1
-    assert set(model.joined.sets) == set(decide_budget(facts(table.sizes, table.rows)).blocks)
-    assert max(map(len, decide_budget(facts(table.sizes, table.rows)).blocks)) > 1
-    block = max(decide_budget(facts(table.sizes, table.rows)).blocks, key=len)
+    assert set(model.joined.sets) == set(best_plan(facts(table.sizes, table.rows)).blocks)
+    assert max(map(len, best_plan(facts(table.sizes, table.rows)).blocks)) > 1
+    block = max(best_plan(facts(table.sizes, table.rows)).blocks, key=len)
     made = model.sample(table.rows, SeededRandomSource("rows"))
     inside, whole = list(combinations(block, 2)), table.rows
     for real, other in zip(count(table, inside), count(made, inside), strict=True):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from common.methods.designs.blocks import margin_sums
-from common.methods.subn_plus.budget import margin_blocks
-from common.methods.subn_plus.facts import PublicFacts
+from common.methods.subn_plus.facts import PublicFacts, margin_blocks
 from common.methods.subn_plus.requests import GroupedTables
 from common.methods.subn_plus.sums import (
     every_value,

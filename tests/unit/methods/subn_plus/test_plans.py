@@ -9,18 +9,24 @@ import pytest
 from common.errors import LocalError
 from common.methods.designs.nocd import best_design
 from common.methods.dp_subn.information import pair_tables
-from common.methods.subn_plus.budget import (
-    EARLY_BELOW,
-    GROUPS_BELOW,
-    MOST_VIEW_GROUPS,
-    THREE_GROUPS_BELOW,
-    VIEW_CELLS,
-    decide_budget,
-    delta_advice,
-    finest_design,
-    plan_contrasts,
-)
 from common.methods.subn_plus.facts import PublicFacts, halves_noise, margin_noise, view_noise
+from common.methods.subn_plus.plans import (
+    GROUPS_BELOW,
+    HALVES,
+    HALVES_BELOW,
+    MARGINS,
+    MOST_GROUPS,
+    PAIRS,
+    PLANS,
+    THREE_GROUPS_BELOW,
+    TRIPLES,
+    VIEW_CELLS,
+    VIEWS,
+    Ask,
+    best_plan,
+    clearest,
+    finest_design,
+)
 from common.methods.subn_plus.requests import Agreements
 from common.privacy.promise import Promise
 from common.privacy.randomness import SeededRandomSource
@@ -35,34 +41,62 @@ def facts(sizes, rows=40_000, epsilon=Fraction(1), **more) -> PublicFacts:
     )
 
 
+def asked(plan, what):
+    """Return the plan's only sum of this kind; one of no cost and no groups if it has none."""
+    return next((ask for ask in plan.asks if ask.what == what), Ask(what, Fraction(0)))
+
+
+FACTS = [
+    facts([2] * 11, rows=24_000),
+    facts([16] * 15),
+    facts([16] * 14 + [2], rows=5000),
+    facts([7] * 40, rows=3_000_000),
+    facts([3, 1, 2], rows=50),
+    facts_with_delta([16] * 12, 40_000, Fraction(1)),
+    facts_with_delta([3] * 76, 8000, Fraction(1)),
+    facts_with_delta([2] * 16, 20_000, Fraction(4)),
+]
+
+
+@pytest.mark.parametrize("given", FACTS)
+def test_every_plan_costs_exactly_the_budget_under_either_law(given):
+    made = [plan for make in PLANS.values() if (plan := make(given)) is not None]
+    assert made
+    for plan in made:
+        assert sum(ask.cost for ask in plan.asks) == given.budget
+        assert all(ask.cost > 0 for ask in plan.asks)
+    assert best_plan(given).cell_noise == min(plan.cell_noise for plan in made)
+
+
 def test_where_margins_are_hard_to_see_they_get_everything():
-    budget = decide_budget(facts([16] * 15, rows=1000, epsilon=Fraction(1, 10)))
-    assert (budget.margins, budget.correlations, budget.pairs) == (Fraction(1, 10), 0, 0)
+    plan = best_plan(facts([16] * 15, rows=1000, epsilon=Fraction(1, 10)))
+    assert plan.asks == (Ask(MARGINS, Fraction(1, 10)),)
 
 
 def test_where_even_blocks_drown_every_attribute_is_counted_by_itself():
-    budget = decide_budget(facts([2] * 6, rows=10, epsilon=Fraction(1, 10)))
-    assert budget.blocks == tuple((a,) for a in range(6))
-    assert budget.margins == Fraction(1, 10)
+    plan = best_plan(facts([2] * 6, rows=10, epsilon=Fraction(1, 10)))
+    assert plan.blocks == tuple((a,) for a in range(6))
+    assert plan.asks == (Ask(MARGINS, Fraction(1, 10)),)
 
 
 def test_more_noise_shares_are_forecast_as_more_noise():
     one, four = (facts([16] * 15, noise_shares=Fraction(shares)) for shares in (1, 4))
-    blocks = decide_budget(one).blocks
+    blocks = best_plan(one).blocks
     assert margin_noise(four, blocks) == pytest.approx(2 * margin_noise(one, blocks))
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(2, 5), Fraction(4, 5), Fraction(8, 5)])
 def test_views_have_as_many_groups_as_their_noise_allows(epsilon):
     sizes = [16] * 15
-    budget = decide_budget(facts(sizes, epsilon=epsilon))
-    noise = view_noise(budget.design, facts(sizes, epsilon=epsilon), budget.correlations)
-    assert budget.design.sizes == (budget.groups,) * 15
-    assert noise <= (GROUPS_BELOW if budget.groups > 3 else THREE_GROUPS_BELOW)
-    finer = best_design((budget.groups + 1,) * 15, cell_limit=VIEW_CELLS)
+    plan = best_plan(facts(sizes, epsilon=epsilon))
+    views = asked(plan, VIEWS)
+    noise = view_noise(plan.design, facts(sizes, epsilon=epsilon), views.cost)
+    assert plan.design.sizes == (views.groups,) * 15
+    assert noise <= (GROUPS_BELOW if views.groups > 3 else THREE_GROUPS_BELOW)
+    finer = best_design((views.groups + 1,) * 15, cell_limit=VIEW_CELLS)
     assert (
-        budget.groups == max(sizes)
-        or view_noise(finer, facts(sizes, epsilon=epsilon), budget.correlations) > GROUPS_BELOW
+        views.groups == max(sizes)
+        or view_noise(finer, facts(sizes, epsilon=epsilon), views.cost) > GROUPS_BELOW
     )
 
 
@@ -80,18 +114,18 @@ def test_every_role_of_a_study_finds_the_designs_that_the_first_one_computed():
 
     best_design.cache_clear()
     first = search()
-    assert first[:2] == (MOST_VIEW_GROUPS, MOST_VIEW_GROUPS)
+    assert first[:2] == (MOST_GROUPS, MOST_GROUPS)
     assert first[2] > 60  # so many different designs, and none of them a second time:
     assert search() == first
 
 
 def test_few_rows_are_looked_at_in_halves_with_most_of_the_budget_on_margins():
     given = facts([16] * 14 + [2], rows=5000)
-    budget = decide_budget(given)
-    assert (budget.design, budget.groups, budget.margins) == (None, 2, Fraction(39, 50))
-    assert budget.margins + budget.correlations + budget.pairs == given.budget
-    assert halves_noise(given, budget.correlations) <= EARLY_BELOW
-    assert decide_budget(facts([16] * 14 + [2], rows=2000)).correlations == 0
+    plan = best_plan(given)
+    assert (plan.name, plan.design) == ("halves", None)
+    assert asked(plan, MARGINS).cost == Fraction(39, 50)
+    assert halves_noise(given, asked(plan, HALVES).cost) <= max(HALVES_BELOW)
+    assert best_plan(facts([16] * 14 + [2], rows=2000)).name == "margins"
 
 
 def test_the_forecast_noise_of_halves_is_that_of_their_tables():
@@ -151,28 +185,25 @@ def test_impossible_facts_are_refused(wrong):
 
 
 @pytest.mark.parametrize(
-    ("columns", "rows", "margins", "groups"),
+    ("columns", "rows", "name"),
     [
-        (23, 47_461, 0, 2),  # the views show everything
-        (60, 30_000, 1, 0),  # pairs would be mostly noise
-        (60, 200_000, Fraction(2, 5), 2),  # views show margins badly: a forest
-        (200, 100_000, 1, 0),  # pairs would be mostly noise
-        (200, 1_000_000, Fraction(2, 5), 2),  # too many for the mixture's classes: a forest
+        (23, 47_461, "table"),  # the views show everything
+        (60, 30_000, "margins"),  # pairs would be mostly noise
+        (60, 200_000, "forest"),  # views show margins badly
+        (200, 100_000, "margins"),  # pairs would be mostly noise
+        (200, 1_000_000, "forest"),  # too many for the mixture's classes
     ],
 )
-def test_wide_tables_ask_for_what_can_be_seen(columns, rows, margins, groups):
-    budget = decide_budget(facts([2] * columns, rows, noise_shares=Fraction(2)))
-    assert (budget.margins, budget.groups) == (margins, groups)
-    assert budget.forest == (margins == Fraction(2, 5))
-    assert budget.margins + budget.correlations + budget.pairs == 1
+def test_wide_tables_ask_for_what_can_be_seen(columns, rows, name):
+    assert best_plan(facts([2] * columns, rows, noise_shares=Fraction(2))).name == name
 
 
 def test_the_plan_is_finer_the_more_there_is_to_spend():
     groups, triples = [], []
     for epsilon in (Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(10), Fraction(100)):
-        plan = plan_contrasts(facts_with_delta([16] * 12, 40_000, epsilon))
-        groups.append(plan.pair_groups if plan else 0)
-        triples.append(plan.triple_groups if plan else 0)
+        plan = PLANS["contrasts"](facts_with_delta([16] * 12, 40_000, epsilon))
+        groups.append(asked(plan, PAIRS).groups if plan else 0)
+        triples.append(asked(plan, TRIPLES).groups if plan else 0)
     assert groups == sorted(groups)
     assert triples == sorted(triples)
     assert (groups[0], groups[-1], triples[0]) == (0, 16, 0)
@@ -182,18 +213,25 @@ def test_the_plan_is_finer_the_more_there_is_to_spend():
 def test_pairs_are_asked_in_two_groups_or_more_beside_triples():
     """A budget that just allows pairs in two groups allows no triples beside them."""
     for epsilon in range(8, 81):
-        plan = plan_contrasts(facts_with_delta([10] * 10 + [2], 442, Fraction(epsilon, 8)))
+        plan = PLANS["contrasts"](facts_with_delta([10] * 10 + [2], 442, Fraction(epsilon, 8)))
         if plan is not None:
-            assert plan.pair_groups >= 2
-            assert (plan.triples > 0) == (plan.triple_groups >= 2)
+            assert asked(plan, PAIRS).groups >= 2
+            assert (asked(plan, TRIPLES).cost > 0) == (asked(plan, TRIPLES).groups >= 2)
 
 
 @pytest.mark.parametrize(
-    ("columns", "size", "rows", "advised"),
-    [(4, 2, 10_000, True), (6, 2, 5000, True), (20, 2, 5000, False), (14, 16, 40_000, False)],
+    ("columns", "size", "rows", "pure"),
+    [
+        (4, 2, 10_000, True),
+        (6, 2, 5000, True),
+        (11, 2, 24_000, True),  # the whole table, of all orders
+        (20, 2, 5000, False),
+        (14, 16, 40_000, False),
+    ],
 )
-def test_a_delta_is_advised_against_where_columns_are_few(columns, size, rows, advised):
+def test_a_delta_is_left_out_where_columns_are_few(columns, size, rows, pure):
     tables = random_tables((size,) * columns, [rows // 2] * 2)
-    study = study_of(tables, method="subn+", epsilon=Fraction(2, 5))
-    assert delta_advice(study) is None
-    assert (delta_advice(replace(study, delta=Fraction(1, 10**9))) is not None) == advised
+    study = study_of(tables, method="subn+", epsilon=Fraction(1))
+    assert clearest(study) is study
+    with_delta = replace(study, delta=Fraction(1, 10**9))
+    assert clearest(with_delta) == (study if pure else with_delta)

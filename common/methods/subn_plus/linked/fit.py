@@ -1,0 +1,211 @@
+"""The fit of a model of people and events to noisy sums: floating point, deciding nothing.
+
+Values of a column that no table of pairs tells apart are one atom. Within an atom every class
+shares what the margin says. Adam descends the loss in logits, from a start that depends on nothing
+but the shape of the model: equal sums give equal models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.marginals.blas import one_thread
+from common.methods.subn_plus.latent import LatentModel
+from common.methods.subn_plus.linked.loss import Loss, Parts, Side, Sums
+from common.methods.subn_plus.linked.model import LinkedModel, Walk
+from common.methods.subn_plus.losses import Floats
+from common.privacy.randomness import KeyedRandomSource, uniforms
+
+CLASSES = 48  # of people, and of events
+STEPS = 500
+PRICE = 0.7  # of information, times the price at which half the noise would pay
+_RATE = 0.1
+_SPREAD = 0.9  # how far the classes start from the margins, in logits
+_STAY = 2.0  # how much likelier a step keeps the class at the start, in logits
+_TINY = 1e-12
+# A start, not a secret: curator and parties get the same model.
+_START = hashlib.sha256(b"parley people and events").digest()
+Atoms = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its distribution, the noise in it, and the groups that pairs are seen in.
+
+    Attributes:
+        margin: the share of each value; of events, of all people: they add up to less than 1.
+        variance: of the noise in the share of a value.
+        groups: of each value in the tables of pairs.
+        later: of each value in the tables of consecutive events.
+    """
+
+    margin: Floats
+    variance: float
+    groups: Atoms
+    later: Atoms
+
+    @property
+    def atoms(self) -> Atoms:
+        """The atom of each value."""
+        both = self.groups * (int(self.later.max()) + 1) + self.later
+        return np.asarray(np.unique(both, return_inverse=True)[1], dtype=np.intp)
+
+    def spread(self, rows: Floats) -> Floats:
+        """Return distributions over atoms as distributions over values."""
+        atoms, share = self.atoms, self.margin + _TINY
+        share = share / np.bincount(atoms, share)[atoms]
+        values = rows[:, atoms] * share
+        return np.asarray(values / values.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def _summed(groups: Atoms, shares: Floats) -> Floats:
+    return np.asarray(np.bincount(groups, shares), dtype=np.float64)
+
+
+def side_of(columns: Sequence[Column]) -> Side:
+    """Return columns as the loss sees them."""
+
+    def sights(groups: Atoms, atoms: Atoms) -> Floats:
+        first = np.unique(atoms, return_index=True)[1]
+        return np.eye(int(groups.max()) + 1)[groups[first]]
+
+    return Side(
+        tuple(_summed(own.atoms, own.margin) for own in columns),
+        tuple(1 / (np.bincount(own.atoms) * own.variance) for own in columns),
+        tuple(sights(own.groups, own.atoms) for own in columns),
+        tuple(sights(own.later, own.atoms) for own in columns),
+    )
+
+
+def price_of(columns: Sequence[Column], precision: float, *, later: bool = False) -> float:
+    """Return the price of a nat at which little of the noise in tables of pairs enters the model.
+
+    `noise_edge` of `common.methods.subn_plus.models` has the reason.
+    """
+    total = 0.0
+    for own in columns:
+        shares = _summed(own.later if later else own.groups, own.margin)
+        shares = shares / max(float(shares.sum()), _TINY)
+        square, cube = float((shares**2).sum()), float((shares**3).sum())
+        total += square - 2 * cube + square**2
+    return PRICE * sqrt(total * precision)
+
+
+class Logits:
+    """The parameters of the fit in one vector, with the parts of the model as pieces of it."""
+
+    def __init__(self, people: Side, events: Side, *, classes: int, event_classes: int) -> None:
+        r, s = classes, event_classes
+        shapes = [(r,), (r, s), (r, s), (s, s), (s,)]
+        shapes += [(r, len(own)) for own in people.margins]
+        shapes += [(s, len(own)) for own in events.margins]
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
+        self._pieces = [
+            (slice(start, end), shape)
+            for start, end, shape in zip([0, *ends], ends, shapes, strict=False)
+        ]
+        self._people = len(people.margins)
+        source = KeyedRandomSource(_START, private=False)
+        self.vector = _SPREAD * (2 * uniforms(ends[-1], source) - 1)
+        cut = self._cut(self.vector)
+        cut[0][:] = 0.0
+        cut[3][:] += _STAY * np.eye(s)
+        cut[4][:] = -1.0
+        for piece, log in zip(cut[5:], [*people.logs(), *events.logs()], strict=True):
+            np.add(piece, log, out=piece)
+
+    def _cut(self, vector: Floats) -> list[Floats]:
+        return [vector[part].reshape(shape) for part, shape in self._pieces]
+
+    def parts(self, vector: Floats) -> Parts:
+        """Return the distributions that a vector stands for."""
+        cut = self._cut(vector)
+        returns = 1 / (1 + np.exp(-cut[4]))
+        w, first, back, step = (_softmax(each) for each in cut[:4])
+        columns = [_softmax(each) for each in cut[5:]]
+        return Parts(w, first, back, step, returns, columns[: self._people],
+                     columns[self._people :])  # fmt: skip
+
+    def slopes(self, parts: Parts, by: Parts) -> Floats:
+        """Return slopes by the parts as slopes by the vector."""
+        pairs = [(parts.weights, by.weights), (parts.first, by.first), (parts.back, by.back)]
+        found = [_of_logits(*pair) for pair in [*pairs, (parts.step, by.step)]]
+        found.append(by.returns * parts.returns * (1 - parts.returns))
+        found += map(_of_logits, parts.people, by.people)
+        found += map(_of_logits, parts.events, by.events)
+        return np.concatenate([own.ravel() for own in found])
+
+
+def _softmax(logits: Floats) -> Floats:
+    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True), dtype=np.float64)
+
+
+def _of_logits(odds: Floats, slopes: Floats) -> Floats:
+    return np.asarray(odds * (slopes - (odds * slopes).sum(axis=-1, keepdims=True)))
+
+
+def _descend(loss: Loss, logits: Logits, steps: int) -> Parts:
+    """Take Adam's steps; their size falls linearly to zero."""
+    vector = logits.vector.copy()
+    mean, square = np.zeros_like(vector), np.zeros_like(vector)
+    for done in range(steps):
+        parts = logits.parts(vector)
+        slopes = logits.slopes(parts, loss.evaluate(parts)[1])
+        mean += 0.1 * (slopes - mean)
+        square += 0.01 * (slopes * slopes - square)
+        rate = _RATE * (1 - done / steps) / (1 - 0.9 ** (done + 1))
+        vector -= rate * mean / (np.sqrt(square / (1 - 0.99 ** (done + 1))) + _TINY)
+    return logits.parts(vector)
+
+
+@one_thread
+def fit_linked(
+    people: Sequence[Column],
+    events: Sequence[Column],
+    sums: Sums,
+    *,
+    share: Floats,
+    later_share: Floats,
+    classes: int = CLASSES,
+    steps: int = STEPS,
+) -> LinkedModel:
+    """Fit classes of people, classes of events and a walk to all noisy sums at once.
+
+    The last column of people is the number of events. Without sums of pairs there is one class of
+    each, and columns are independent.
+    """
+    if not sums.pair_precision and not sums.later_precision:
+        classes, steps = 1, 0
+    sides = side_of(people), side_of(events)
+    price = price_of([*people, *events], sums.pair_precision)
+    step_price = max(price, price_of(events, sums.later_precision, later=True))
+    loss = Loss(*sides, sums, share, later_share, price, step_price)
+    start = Logits(*sides, classes=classes, event_classes=classes)
+    if steps:
+        parts = _descend(loss, start, steps)
+    else:
+        parts = _independent(start.parts(start.vector), sides)
+    return LinkedModel(
+        LatentModel(
+            parts.weights,
+            tuple(own.spread(rows) for own, rows in zip(people[:-1], parts.people, strict=False)),
+        ),
+        people[-1].spread(parts.people[-1]),
+        Walk(parts.first, parts.back, parts.step, parts.returns),
+        tuple(own.spread(rows) for own, rows in zip(events, parts.events, strict=True)),
+    )
+
+
+def _independent(parts: Parts, sides: tuple[Side, Side]) -> Parts:
+    """Return the model of one class whose columns are the margins."""
+    parts.people, parts.events = (
+        [own[None, :] / own.sum() for own in side.margins] for side in sides
+    )
+    return parts

@@ -1,0 +1,338 @@
+"""The loss of a model of people and events, and its gradient.
+
+Every sum that a study asks for is a polynomial in the parts of the model (`linked.model`). With
+q_1 = first and q_(j+1) = (q_j (1 - returns)) step + (sum of q_j returns) back, the class of a
+person's j-th event is q_j, and the events of a person with n of them are, on average,
+(q_1 + ... + q_n) / n. The loss is
+
+    half the sum over tables of |model - noisy|^2 / variance, in shares of the people,
+    + price * the information that classes have about columns, and about the classes of events.
+
+The second term is what keeps noise out, as in `common.methods.subn_plus.latent`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from common.methods.subn_plus.losses import Floats
+
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The columns of people, or those of events, as the fit sees them.
+
+    Attributes:
+        margins: each column's distribution over its atoms (of events: times the share of people
+            with events).
+        precisions: of each column's atoms, the inverse variance of their noisy share.
+        sights: of each column, the group of pairs that each atom is in, as a matrix of 0 and 1.
+        later: the same, for the groups of consecutive events; empty for people.
+    """
+
+    margins: tuple[Floats, ...]
+    precisions: tuple[Floats, ...]
+    sights: tuple[Floats, ...]
+    later: tuple[Floats, ...] = ()
+
+    def logs(self) -> list[Floats]:
+        """Return the logarithms of the margins, as distributions."""
+        return [np.log(np.maximum(own / own.sum(), _TINY)) for own in self.margins]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Noisy shares of pairs, all columns' groups side by side, and their precisions (0: unknown).
+
+    Attributes:
+        people: pairs of people's columns (G, G), the number of events the last of them.
+        events: pairs of columns of one event (H, H).
+        both: a column of people and a column of events (G, H).
+        later: a column of an event and one of the next (J, J).
+    """
+
+    people: Floats
+    events: Floats
+    both: Floats
+    later: Floats
+    pair_precision: float
+    later_precision: float
+
+
+@dataclass(slots=True)
+class Parts:
+    """A model's distributions, or the slopes by them."""
+
+    weights: Floats  # (R,)
+    first: Floats  # (R, S)
+    back: Floats  # (R, S)
+    step: Floats  # (S, S)
+    returns: Floats  # (S,)
+    people: list[Floats]  # (R, atoms) each; the number of events is the last
+    events: list[Floats]  # (S, atoms) each
+
+    def like(self) -> Parts:
+        """Return slopes of zero."""
+        zeros = np.zeros_like
+        return Parts(
+            zeros(self.weights), zeros(self.first), zeros(self.back), zeros(self.step),
+            zeros(self.returns), [zeros(c) for c in self.people], [zeros(c) for c in self.events],
+        )  # fmt: skip
+
+
+def _beside(columns: Sequence[Floats], sights: Sequence[Floats]) -> Floats:
+    pieces = [column @ sight for column, sight in zip(columns, sights, strict=True)]
+    return np.concatenate(pieces, axis=1)
+
+
+def _pull(slopes: Floats, sights: Sequence[Floats], into: list[Floats]) -> None:
+    """Hand slopes by groups back to the atoms of each column."""
+    start = 0
+    for sight, column in zip(sights, into, strict=True):
+        end = start + sight.shape[1]
+        np.add(column, slopes[:, start:end] @ sight.T, out=column)
+        start = end
+
+
+def _apart(sights: Sequence[Floats]) -> Floats:
+    """Return 1 where two groups are of different columns, else 0."""
+    column = np.repeat(np.arange(len(sights)), [own.shape[1] for own in sights])
+    return np.asarray(column[:, None] != column[None, :], dtype=np.float64)
+
+
+def _within(
+    weights: Floats, seen: Floats, noisy: Floats, precision: Floats, by_class: Floats
+) -> tuple[float, Floats]:
+    """Return the loss of one side's own pairs, and its slopes by what each class shows."""
+    off = (seen * weights[:, None]).T @ seen - noisy
+    pulled = seen @ (precision * off)
+    np.add(by_class, 0.5 * (pulled * seen).sum(axis=1), out=by_class)
+    return 0.25 * float((precision * off * off).sum()), weights[:, None] * pulled
+
+
+@dataclass(slots=True)
+class Loss:
+    """The loss as a function of a model's parts.
+
+    Attributes:
+        share: what the events of a person with 1, 2, ... of them weigh together, of the unit.
+        later_share: the same for her consecutive events, of a person with 2, 3, ... events.
+        price: of a nat about columns or the classes of events; `step_price` about a step.
+    """
+
+    people: Side
+    events: Side
+    sums: Sums
+    share: Floats
+    later_share: Floats
+    price: float
+    step_price: float
+    _people_apart: Floats = field(init=False)
+    _events_apart: Floats = field(init=False)
+    _logs: tuple[list[Floats], list[Floats]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare what does not depend on the model."""
+        self._people_apart = _apart(self.people.sights)
+        self._events_apart = _apart(self.events.sights)
+        self._logs = self.people.logs(), self.events.logs()
+
+    def evaluate(self, parts: Parts) -> tuple[float, Parts]:
+        """Return the loss of a model, and its slopes by the model's parts."""
+        slopes = parts.like()
+        averages = _Averages(parts, self.share, self.later_share)
+        of_events = averages.of_events  # (R, S): of a person's class and her events'
+        event_slopes = np.zeros_like(of_events)
+        by_class = np.zeros(of_events.shape[1])  # slopes by the events' classes alone
+        classes = of_events.sum(axis=0)
+        value = self._margins(parts.weights, parts.people, self.people, slopes.weights,
+                              slopes.people)  # fmt: skip
+        value += self._margins(classes, parts.events, self.events, by_class, slopes.events)
+        value += self._information(parts.weights, parts.people, self._logs[0], slopes.weights,
+                                   slopes.people)  # fmt: skip
+        value += self._information(classes, parts.events, self._logs[1], by_class, slopes.events)
+        value += self._transitions(parts, averages, slopes)
+        value += self._pairs(parts, averages, slopes, event_slopes, by_class)
+        value += self._later(parts, averages, slopes)
+        averages.pull(event_slopes + by_class, slopes)
+        return value, slopes
+
+    @staticmethod
+    def _margins(
+        weights: Floats, columns: list[Floats], side: Side, by_class: Floats, into: list[Floats]
+    ) -> float:
+        value = 0.0
+        for column, margin, precision, own in zip(
+            columns, side.margins, side.precisions, into, strict=True
+        ):
+            off = weights @ column - margin
+            pull = off * precision
+            value += 0.5 * float(off @ pull)
+            by_class += column @ pull
+            np.add(own, np.outer(weights, pull), out=own)
+        return value
+
+    def _information(
+        self,
+        weights: Floats,
+        columns: list[Floats],
+        logs: list[Floats],
+        by_class: Floats,
+        into: list[Floats],
+    ) -> float:
+        value = 0.0
+        for column, log, own in zip(columns, logs, into, strict=True):
+            told = np.log(column + _TINY) - log
+            each = (column * told).sum(axis=1)
+            value += self.price * float(weights @ each)
+            by_class += self.price * each
+            np.add(own, self.price * weights[:, None] * (told + 1), out=own)
+        return value
+
+    def _transitions(self, parts: Parts, averages: _Averages, slopes: Parts) -> float:
+        """Price what a class tells about the classes of events; a shared mean tells nothing."""
+        value = 0.0
+        for rows, into in ((parts.first, slopes.first), (parts.back, slopes.back)):
+            told = np.log(rows + _TINY) - np.log(parts.weights @ rows + _TINY)
+            each = (rows * told).sum(axis=1)
+            value += self.price * float(parts.weights @ each)
+            slopes.weights += self.price * each
+            np.add(into, self.price * parts.weights[:, None] * told, out=into)
+        before = averages.before.sum(axis=0)
+        mean = before @ parts.step / max(float(before.sum()), _TINY)
+        told = np.log(parts.step + _TINY) - np.log(mean + _TINY)
+        each = (parts.step * told).sum(axis=1)
+        value += self.step_price * float(before @ each)
+        slopes.step += self.step_price * before[:, None] * told
+        averages.pull_before(np.broadcast_to(self.step_price * each, averages.before.shape), slopes)
+        return value
+
+    def _pairs(
+        self,
+        parts: Parts,
+        averages: _Averages,
+        slopes: Parts,
+        event_slopes: Floats,
+        by_class: Floats,
+    ) -> float:
+        precision, sums = self.sums.pair_precision, self.sums
+        if not precision:
+            return 0.0
+        seen = _beside(parts.people, self.people.sights)
+        told = _beside(parts.events, self.events.sights)
+        value, seen_slopes = _within(
+            parts.weights, seen, sums.people, self._people_apart * precision, slopes.weights
+        )
+        of_events, told_slopes = _within(
+            averages.of_events.sum(axis=0), told, sums.events, self._events_apart * precision,
+            by_class,
+        )  # fmt: skip
+        value += of_events
+        own = self.people.sights[-1].shape[1]  # groups of the number of events
+        alone, number = seen[:, :-own], self.people.sights[-1][1:]
+        by_number = averages.by_number  # (most, S)
+        expected = np.concatenate(
+            [alone.T @ (averages.of_events @ told), number.T @ (by_number @ told)]
+        )
+        off = precision * (expected - sums.both)
+        value += 0.5 * float((off * off).sum()) / precision
+        of_people, of_number = off[:-own], off[-own:]
+        seen_slopes[:, :-own] += (averages.of_events @ told) @ of_people.T
+        event_slopes += alone @ of_people @ told.T
+        told_slopes += averages.of_events.T @ (alone @ of_people)
+        told_slopes += by_number.T @ (number @ of_number)
+        averages.pull_by_number(number @ of_number @ told.T, slopes)
+        _pull(seen_slopes, self.people.sights, slopes.people)
+        _pull(told_slopes, self.events.sights, slopes.events)
+        return value
+
+    def _later(self, parts: Parts, averages: _Averages, slopes: Parts) -> float:
+        precision = self.sums.later_precision
+        if not precision:
+            return 0.0
+        told = _beside(parts.events, self.events.later)
+        before, returns = averages.before, parts.returns
+        onward = before.sum(axis=0)
+        returned = before * returns
+        joint = (onward * (1 - returns))[:, None] * parts.step + returned.T @ parts.back
+        off = precision * (told.T @ joint @ told - self.sums.later)
+        value = 0.5 * float((off * off).sum()) / precision
+        by_joint = told @ off @ told.T
+        told_slopes = joint @ told @ off.T + joint.T @ told @ off
+        slopes.step += (onward * (1 - returns))[:, None] * by_joint
+        along = (by_joint * parts.step).sum(axis=1)
+        by_returned = parts.back @ by_joint.T
+        slopes.back += returned @ by_joint
+        slopes.returns += (by_returned * before).sum(axis=0) - onward * along
+        averages.pull_before(by_returned * returns + (1 - returns) * along, slopes)
+        _pull(told_slopes, self.events.later, slopes.events)
+        return value
+
+
+class _Averages:
+    """The averages over a person's events that the sums are made of, and their slopes."""
+
+    def __init__(self, parts: Parts, share: Floats, later_share: Floats) -> None:
+        self._parts, self._share, self._later_share = parts, share, later_share
+        most, returns = len(share), parts.returns
+        places = [parts.first]
+        for _ in range(most - 1):
+            last = places[-1]
+            returned = (last @ returns)[:, None] * parts.back
+            places.append((last * (1 - returns)) @ parts.step + returned)
+        self._places = places
+        # Of people with n events, the classes of all of them together, as their average.
+        self._up_to = np.cumsum(np.stack(places), axis=0) / np.arange(1, most + 1)[:, None, None]
+        numbers = parts.people[-1]
+        self._odds = (numbers[:, 1:] * share).T  # (most, R)
+        self._later_odds = (numbers[:, 2:] * later_share).T  # (most - 1, R)
+        weights = parts.weights
+        self._each = np.einsum("nr,nrs->rs", self._odds, self._up_to)
+        self.of_events = weights[:, None] * self._each
+        self.by_number = np.einsum("nr,nrs->ns", self._odds * weights, self._up_to)
+        self._before = np.einsum("nr,nrs->rs", self._later_odds, self._up_to[: most - 1])
+        self.before = weights[:, None] * self._before
+        self._slopes = np.zeros_like(self._up_to)
+
+    def pull_by_number(self, by_number: Floats, slopes: Parts) -> None:
+        """Take slopes by `by_number`."""
+        along = np.einsum("ns,nrs->nr", by_number, self._up_to)
+        slopes.weights += (along * self._odds).sum(axis=0)
+        weights = self._parts.weights
+        slopes.people[-1][:, 1:] += (along * weights).T * self._share
+        self._slopes += (self._odds * weights)[:, :, None] * by_number[:, None, :]
+
+    def pull_before(self, by_before: Floats, slopes: Parts) -> None:
+        """Take slopes by `before`."""
+        weights, count = self._parts.weights, len(self._later_odds)
+        slopes.weights += (by_before * self._before).sum(axis=1)
+        own = weights[:, None] * by_before
+        along = np.einsum("rs,nrs->rn", own, self._up_to[:count])
+        slopes.people[-1][:, 2:] += along * self._later_share
+        self._slopes[:count] += self._later_odds[:, :, None] * own
+
+    def pull(self, by_events: Floats, slopes: Parts) -> None:
+        """Take slopes by `of_events`; then hand all slopes on to the walk."""
+        parts = self._parts
+        slopes.weights += (by_events * self._each).sum(axis=1)
+        own = parts.weights[:, None] * by_events
+        along = np.einsum("rs,nrs->rn", own, self._up_to)
+        slopes.people[-1][:, 1:] += along * self._share
+        self._slopes += self._odds[:, :, None] * own
+        self._slopes /= np.arange(1, len(self._slopes) + 1)[:, None, None]
+        by_place = np.cumsum(self._slopes[::-1], axis=0)[::-1]
+        carried = by_place[-1]
+        for place in range(len(self._places) - 2, -1, -1):
+            last = self._places[place]
+            back = (carried * parts.back).sum(axis=1)[:, None]
+            onward = carried @ parts.step.T
+            slopes.back += (last @ parts.returns)[:, None] * carried
+            slopes.step += (last * (1 - parts.returns)).T @ carried
+            slopes.returns += (last * (back - onward)).sum(axis=0)
+            carried = by_place[place] + onward * (1 - parts.returns) + back * parts.returns
+        slopes.first += carried

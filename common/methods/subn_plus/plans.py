@@ -1,0 +1,389 @@
+"""The plans of subn+: which sums are made, and at what cost, from public facts alone.
+
+A plan is data: a list of sums with their costs, and a forecast of what pairs will look like. Every
+plan is made for either noise law, and the forecasts are compared: `best_plan`. What the sums then
+show may change the rest of a plan (`common.methods.subn_plus.script`): where nothing depends, the
+margins get all that is left. docs/research/subn-notes.md has the figures behind each constant.
+
+| plan | its sums | for |
+|---|---|---|
+| table | views of own values: of few small columns, the whole table | small domains |
+| views | a look, margins, views of groups that hold every pair, pairs in detail | many rows |
+| contrasts | margins, a look, contrasts of all pairs and triples, pairs in detail | a delta |
+| forest | margins, how often halves agree, tables of pairs that stand out | wide tables |
+| halves | margins, how often halves agree, pairs in detail | few rows |
+| margins | margins | what is left |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import comb, inf, sqrt
+
+from common.methods.designs.blocks import margin_error
+from common.methods.designs.nocd import Design, best_design
+from common.methods.subn_plus.facts import (
+    PublicFacts,
+    halves_noise,
+    margin_blocks,
+    margin_noise,
+    view_noise,
+)
+from common.methods.subn_plus.latent import COMPONENTS
+from common.privacy import sensitivity
+from common.privacy.sensitivity import CONTRAST_UNIT
+from common.study.document import Study
+from common.study.requests import Attributes
+
+# Forecast noise of a pair's table, as a mean total variation distance, up to which it is asked:
+TABLE_BELOW = 0.15  # in own values, read off views that are all that is asked for
+THREE_GROUPS_BELOW = 0.17  # in three groups, read off views
+GROUPS_BELOW = 0.1  # in more
+PAIRS_BELOW = 0.25  # as contrasts, of which the fit takes off most
+TRIPLES_BELOW = 0.2  # of a triple's table
+LOOK_NOISE = 0.05  # in halves, at which a first look tells of dependence
+CLEAR_LOOK_NOISE = 0.03  # at which it seldom misses any
+CLEAR_PAIRS = 0.03  # up to which a look that sees nothing is not believed
+PAIRS_AS_EXACT = 0.01  # then triples may have more than a fifth, and a mixture is fitted to the end
+
+# Of the budget:
+CLEAR_LOOK = Fraction(6, 100)  # for a look as clear as that
+DETAIL = Fraction(1, 12)  # for pairs in detail, beside contrasts
+DETAIL_OF_VIEWS = Fraction(3, 50)
+# Of a forest: the noise of a pair in halves up to which these are asked, and the fractions of
+# margins, halves, pairs that stand out, margins again. Where margins are clear, halves may cost.
+CLEAR_MARGINS = 0.003  # forecast noise of a margin that has all of the budget
+FOREST_CLEAR = 0.1, (Fraction(2, 5), Fraction(2, 5), Fraction(1, 5))
+FOREST_NOISY = 0.12, (Fraction(2, 5), Fraction(1, 10), Fraction(1, 5), Fraction(3, 10))
+# Of margins, halves and pairs in detail, by the noise of a pair in halves up to which these are
+# asked: with most of the budget for margins strong pairs still show.
+HALVES_BELOW = {
+    0.05: (Fraction(7, 10), Fraction(11, 50), Fraction(2, 25)),
+    0.09: (Fraction(39, 50), Fraction(1, 5), Fraction(1, 50)),
+}
+_LOOKS = tuple(Fraction(part, 100) for part in range(1, 17))
+_FIRST_MARGINS = Fraction(3, 8)  # of the look: they say where its halves are cut
+_TRIPLES_SHARES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))
+_SHARES = 40  # the margins' share is a multiple of one part in so many
+_MARGINS_RATIO = {1: 13, 2: 15}  # by the norm: see `margins_share`
+_MOST_MARGINS = {1: 24, 2: 32}  # of the shares
+
+VIEW_CELLS = 1 << 12
+SMALL_DOMAIN = 6
+MOST_VIEWED = COMPONENTS // 2  # columns: beyond, few classes tie what has nothing in common
+MOST_SMALL = 2 * COMPONENTS  # columns of small domains: views of own values show more than pairs
+MOST_CONTRASTED = 64
+MOST_GROUPS = 64
+MOST_CELLS = {2: 1 << 22, 3: 1 << 18}  # of all pairs, and of all triples: a fit takes its time
+TABLE_WORTH = 1.55  # times the noise: a table of own values shows all orders, and what is empty
+VIEW_ABSOLUTE = 0.8  # of a deviation: a pair's cell is a sum of many of a view's
+_MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
+
+# What a sum asks for: keys of `script.ASKS`.
+FIRST, LOOK, MARGINS, AGAIN, VIEWS = "first margins", "look", "margins", "margins again", "views"
+PAIRS, TRIPLES, DETAILS, HALVES = "correlations", "triples", "pairs", "halves"
+FOREST = "forest"
+_FOREST_ASKS = MARGINS, HALVES, FOREST, AGAIN
+_NAMES = {VIEWS: "correlations", HALVES: "correlations", FOREST: "pairs"}  # of steps
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One sum of a plan: what it asks for, its cost, and the most groups of an attribute in it."""
+
+    what: str
+    cost: Fraction
+    groups: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name of its step."""
+        return _NAMES.get(self.what, self.what)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is asked, in order.
+
+    Attributes:
+        asks: the sums. Their costs add up to the budget.
+        blocks: the attributes that are counted together for margins.
+        design: the views, of attributes in groups; None if there are none.
+        pair_noise: the forecast noise of a pair's table, as a total variation distance.
+        cell_noise: the same in one cell of it: what plans are compared by.
+    """
+
+    name: str
+    asks: tuple[Ask, ...]
+    blocks: tuple[Attributes, ...]
+    design: Design | None = None
+    pair_noise: float = inf
+    cell_noise: float = inf
+
+    def cost(self, what: str) -> Fraction:
+        """Return what all sums of one kind cost."""
+        return sum((ask.cost for ask in self.asks if ask.what == what), Fraction(0))
+
+
+def best_plan(facts: PublicFacts) -> Plan:
+    """Return the plan whose pairs are forecast to be clearest; margins, if all of them drown."""
+    plans = [plan for make in PLANS.values() if (plan := make(facts)) is not None]
+    return min(plans, key=lambda plan: plan.cell_noise)
+
+
+def _margins(facts: PublicFacts) -> Plan:
+    return Plan(name="margins", asks=(Ask(MARGINS, facts.budget),), blocks=margin_blocks(facts))
+
+
+def _table(facts: PublicFacts) -> Plan | None:
+    """Ask for views of own values; None if they would drown, or show margins badly."""
+    if not 1 < len(facts.cut) <= MOST_SMALL or max(facts.sizes) > SMALL_DOMAIN:
+        return None
+    design = best_design(facts.sizes, cell_limit=VIEW_CELLS)
+    noise = view_noise(design, facts, facts.budget)
+    if noise > TABLE_BELOW or not _views_show_margins(design, margin_blocks(facts)):
+        return None
+    return Plan(
+        name="table",
+        asks=(Ask(VIEWS, facts.budget, max(facts.sizes)),),
+        blocks=(),
+        design=design,
+        pair_noise=noise,
+        cell_noise=VIEW_ABSOLUTE * noise / (TABLE_WORTH * mean_cells(facts.sizes, 2)),
+    )
+
+
+def _views(facts: PublicFacts) -> Plan | None:
+    """Ask for views of as many groups as can be seen; None if three would drown."""
+    if not 1 < len(facts.cut) <= MOST_VIEWED or max(facts.sizes) <= SMALL_DOMAIN:
+        return None
+    blocks, look = margin_blocks(facts), look_share(facts)
+    left = facts.budget * (1 - look * (1 + _FIRST_MARGINS))
+    share = margins_share(facts, blocks)
+    views = left * (1 - share - DETAIL_OF_VIEWS)
+    finest = finest_design(facts, views, facts.widths)
+    if finest is None:
+        return None
+    noise = view_noise(finest[1], facts, views)
+    first = (Ask(FIRST, facts.budget * look * _FIRST_MARGINS), Ask(LOOK, facts.budget * look))
+    return Plan(
+        name="views",
+        asks=(
+            *(first if look else ()),
+            Ask(MARGINS, left * share),
+            Ask(VIEWS, views, finest[0]),
+            Ask(DETAILS, left * DETAIL_OF_VIEWS),
+        ),
+        blocks=blocks,
+        design=finest[1],
+        pair_noise=noise,
+        cell_noise=noise / mean_cells(finest[1].sizes, 2),
+    )
+
+
+def _contrasts(facts: PublicFacts) -> Plan | None:
+    """Ask for contrasts of pairs, and of triples if these cost pairs no groups."""
+    sizes = [facts.sizes[a] for a in facts.cut]
+    if not 2 <= len(sizes) <= MOST_CONTRASTED:
+        return None
+    margins, look = margins_share(facts, facts.alone), look_share(facts)
+    left = 1 - margins - look - DETAIL
+    if left <= 0 or (groups := _most_groups(facts, sizes, left, 2)) < 2:
+        return None
+    finest = max(2, _most_groups(facts, sizes, left * (1 - _TRIPLES_SHARES[0]), 2))
+    triples, in_triples = Fraction(0), 0
+    for share in _TRIPLES_SHARES:
+        coarse = _most_groups(facts, sizes, left * share, 3)
+        exact = contrast_noise(facts, sizes, left * (1 - share), finest, order=2) <= PAIRS_AS_EXACT
+        if share > Fraction(1, 5) and not exact:
+            break
+        if coarse >= 2 and _most_groups(facts, sizes, left * (1 - share), 2) >= finest:
+            triples, in_triples, groups = left * share, coarse, finest
+    noise = contrast_noise(facts, sizes, left - triples, groups, order=2)
+    asks = (
+        Ask(MARGINS, facts.budget * margins),
+        Ask(LOOK, facts.budget * look),
+        Ask(PAIRS, facts.budget * (left - triples), groups),
+        Ask(TRIPLES, facts.budget * triples, in_triples),
+        Ask(DETAILS, facts.budget * DETAIL),
+    )
+    return Plan(
+        name="contrasts",
+        asks=tuple(ask for ask in asks if ask.cost),
+        blocks=facts.alone,
+        pair_noise=noise,
+        cell_noise=noise / mean_cells([min(size, groups) for size in sizes], 2),
+    )
+
+
+def _forest(facts: PublicFacts) -> Plan | None:
+    """Ask for a forest of pairs, of many columns; None if halves would show none."""
+    if len(facts.cut) <= MOST_VIEWED:
+        return None
+    blocks = margin_blocks(facts)
+    clear = margin_noise(facts, blocks) <= CLEAR_MARGINS
+    limit, shares = FOREST_CLEAR if clear else FOREST_NOISY
+    costs = [facts.budget * share for share in shares]
+    noise = halves_noise(facts, costs[1])
+    if noise > limit:
+        return None
+    asks = [Ask(what, cost) for what, cost in zip(_FOREST_ASKS, costs, strict=False)]
+    return Plan(
+        name="forest",
+        asks=tuple(asks),
+        blocks=blocks,
+        pair_noise=noise,
+        cell_noise=noise / 4,
+    )
+
+
+def _halves(facts: PublicFacts) -> Plan | None:
+    """Ask for margins, and for how often halves agree; None if even these would drown."""
+    if not 1 < len(facts.cut) <= MOST_VIEWED or max(facts.sizes) <= SMALL_DOMAIN:
+        return None
+    for limit, shares in HALVES_BELOW.items():
+        margins, halves, pairs = (facts.budget * share for share in shares)
+        noise = halves_noise(facts, halves)
+        if noise <= limit:
+            return Plan(
+                name="halves",
+                asks=(Ask(MARGINS, margins), Ask(HALVES, halves), Ask(DETAILS, pairs)),
+                blocks=margin_blocks(facts),
+                pair_noise=noise,
+                cell_noise=noise,  # worse than any that has groups
+            )
+    return None
+
+
+PLANS: Mapping[str, Callable[[PublicFacts], Plan | None]] = {
+    "table": _table,
+    "views": _views,
+    "contrasts": _contrasts,
+    "forest": _forest,
+    "halves": _halves,
+    "margins": _margins,
+}
+
+
+def look_share(facts: PublicFacts) -> Fraction:
+    """Return the look's fraction of the budget: enough to see pairs in halves, and one attribute.
+
+    A look that misses dependence loses all of it, so it is made clearer where that costs little.
+    Under pure epsilon its first margins need as much again: with less they do not tell where to cut
+    halves, however large the budget. With a delta the margins are measured before.
+    """
+    if facts.dependent:
+        return Fraction(0)
+    moved = sensitivity.agreements(1 + len(facts.cut))
+
+    def least(noise: float) -> Fraction:
+        allowed = (
+            share
+            for share in _LOOKS
+            if facts.deviation(facts.budget * share, moved) <= noise * facts.rows
+        )
+        return next(allowed, _LOOKS[-1])
+
+    clear = min(least(CLEAR_LOOK_NOISE), CLEAR_LOOK) if facts.promise.delta else CLEAR_LOOK
+    return max(least(LOOK_NOISE), clear)
+
+
+def margins_share(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Fraction:
+    """Return the margins' fraction x of the budget, in parts of 1 / 40.
+
+    Let a be the forecast noise of a margin that has all of the budget, b that of the pairs, which
+    is equal for every budget: groups are made finer until it is. Under pure epsilon
+    the errors a / x and b / (1 - x) have the least sum for x / (1 - x) = (a / b)^(1/2); with a
+    delta, errors fall with the root of a share: (a / b)^(2/3).
+    """
+    noise, norm = margin_noise(facts, blocks), facts.norm
+    power = noise if norm == 1 else noise * noise  # pow() of two machines may differ
+    limit = _MARGINS_RATIO[norm] ** (norm + 1) * power
+    parts = (
+        part
+        for part in range(2, _SHARES)
+        if part ** (norm + 1) <= limit * (_SHARES - part) ** (norm + 1)
+    )
+    return Fraction(min(max(parts, default=1), _MOST_MARGINS[norm]), _SHARES)
+
+
+def finest_design(
+    facts: PublicFacts, cost: Fraction, widths: Callable[[int], tuple[int, ...]]
+) -> tuple[int, Design] | None:
+    """Return the most groups that can be seen, with views of them; None if three would drown.
+
+    `widths` says how many groups each attribute has, if it has at most so many.
+    """
+    best = None
+    for groups in range(3, min(max(facts.sizes), MOST_GROUPS) + 1):
+        design = best_design(widths(groups), cell_limit=VIEW_CELLS)
+        limit = GROUPS_BELOW if groups > 3 else THREE_GROUPS_BELOW
+        if view_noise(design, facts, cost) <= limit:
+            best = groups, design
+        elif best is None or groups > best[0] + 1:
+            break
+    return best
+
+
+def _views_show_margins(design: Design, blocks: Sequence[Attributes]) -> bool:
+    """Return whether the views show the margins not much worse than the blocks would.
+
+    Up to some forty columns they do. The views of two hundred are so many that a margin read off
+    all of them has eight times the noise it has in a block, and bad margins spoil every table.
+    """
+    weights = [0.0] * len(design.sizes)
+    for view in design.views:
+        for attribute in view:
+            weights[attribute] += 1 / design.cells(view)
+    of_views = sum(sqrt(size / w) for size, w in zip(design.sizes, weights, strict=True))
+    return len(design.views) * of_views <= _MARGINS_WORSE_BY * margin_error(design.sizes, blocks)
+
+
+def _most_groups(facts: PublicFacts, sizes: Sequence[int], share: Fraction, order: int) -> int:
+    """Return the most groups whose forecast noise is below the limit; 0 if not even two."""
+    if len(sizes) < order:
+        return 0
+    limit = PAIRS_BELOW if order == 2 else TRIPLES_BELOW
+    best = 0
+    for groups in range(2, min(max(sizes), MOST_GROUPS) + 1):
+        total = sensitivity.symmetric([min(size, groups) for size in sizes], order)
+        if (
+            total > MOST_CELLS[order]
+            or contrast_noise(facts, sizes, share, groups, order=order) > limit
+        ):
+            break
+        best = groups
+    return best
+
+
+def mean_cells(widths: Sequence[int], order: int) -> float:
+    """Return the mean number of cells of a table of so many attributes."""
+    return sensitivity.symmetric(widths, order) / comb(len(widths), order)
+
+
+def contrast_noise(
+    facts: PublicFacts, sizes: Sequence[int], share: Fraction, groups: int, *, order: int
+) -> float:
+    """Forecast the noise of a table that contrasts make, as a total variation distance."""
+    widths = [min(size, groups) for size in sizes]
+    moved = sensitivity.contrasts(widths, order)
+    absolute = facts.absolute(facts.budget * share, moved) / float(CONTRAST_UNIT**order)
+    return absolute * mean_cells(widths, order) / (2 * facts.rows)
+
+
+def clearest(study: Study) -> Study:
+    """Return a new study under pure epsilon, if that is forecast to show more than its delta does.
+
+    Noise for a delta grows with the root of the number of tables, but starts higher: a few tables
+    are clearer under pure epsilon, which keeps a promise with a delta, too.
+    """
+    if not study.delta or study.criteria:
+        return study
+    pure = replace(study, delta=Fraction(0))
+    one, other = PublicFacts.of(study), PublicFacts.of(pure)
+    forecasts = best_plan(one).cell_noise, best_plan(other).cell_noise
+    if forecasts[0] == forecasts[1] == inf:
+        forecasts = margin_noise(one, one.alone), margin_noise(other, margin_blocks(other))
+    return pure if forecasts[1] < forecasts[0] else study

@@ -1,0 +1,162 @@
+"""How much information a model may take from noisy sums, read off the sums themselves.
+
+A sum y of noise of variance s can be split after the fact. With e of variance s f / (1 - f), drawn
+anew, y + e and y - e (1 - f) / f are two looks at the same exact sum whose noises are uncorrelated
+(and independent, if the noise is normal), of variances s / (1 - f) and s / f. A model that is
+fitted to the first and compared with the second shows what it is worth on rows: noise that it took
+for dependence is an error there. So the price of information is the one of the least error, of
+a few that are tried.
+
+The draws are a function of the published sums: whoever verifies a release repeats them. They cost
+no privacy, as nothing does that looks at published sums only. Total variation distances like less
+noise than squares do, so the price is a little higher than that of the least squared error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import sqrt
+
+import numpy as np
+
+from common.methods.subn_plus.latent import LatentModel
+from common.methods.subn_plus.losses import Floats, Grouping, Measurement, Moments
+from common.methods.subn_plus.trees import apart, tree_of
+from common.privacy.randomness import KeyedRandomSource, RandomSource, uniforms
+from common.privacy.sensitivity import CONTRAST_UNIT, contrast_shift
+
+HELD_BACK = 0.3  # f: the second look's part of what the sums tell
+DEARER = 1.3  # than the price of the least squared error; docs/research/subn-notes.md
+MOST_DOUBLINGS = 3  # of the price that is tried first, up or down
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a mixture is fitted to: noisy tables of columns, and noisy contrasts."""
+
+    tables: tuple[Measurement, ...]
+    moments: tuple[Moments, ...]
+    rows: int
+
+    def split(self) -> tuple[Evidence, Evidence]:
+        """Return two looks at the same sums."""
+        source = KeyedRandomSource(self._digest(), private=False)
+        tables = [_halved(own.counts, own.variance, source) for own in self.tables]
+        moments = [
+            [_halved(array, own.variance, source) for array in own.contrasts]
+            for own in self.moments
+        ]
+
+        def look(side: int, share: float) -> Evidence:
+            return Evidence(
+                tuple(
+                    replace(own, counts=both[side], variance=own.variance / share)
+                    for own, both in zip(self.tables, tables, strict=True)
+                ),
+                tuple(
+                    replace(
+                        own,
+                        contrasts=[array[side] for array in both],
+                        variance=own.variance / share,
+                    )
+                    for own, both in zip(self.moments, moments, strict=True)
+                ),
+                self.rows,
+            )
+
+        return look(0, 1 - HELD_BACK), look(1, HELD_BACK)
+
+    def error(self, mixture: LatentModel) -> float:
+        """Return the mean squared error of a model of the columns, in units of the variance."""
+        total, cells = 0.0, 0
+        for moments in self.moments:
+            if moments.order == 2:
+                off, counted = _contrast_errors(moments, mixture)
+                total, cells = total + off / moments.variance, cells + counted
+        for table in apart(self.tables, tree_of(len(mixture.columns), mixture.links)):
+            if len(table.attributes) > 1:
+                shown = _seen(table, mixture)
+                total += float(((self.rows * shown - table.counts) ** 2).sum()) / table.variance
+                cells += table.counts.size
+        return total / max(cells, 1)
+
+    def _digest(self) -> bytes:
+        digest = hashlib.sha256(b"parley thinning")
+        for table in self.tables:
+            digest.update(np.ascontiguousarray(table.counts).tobytes())
+        for own in self.moments:
+            for array in own.contrasts:
+                digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.digest()
+
+
+def _halved(counts: Floats, variance: float, source: RandomSource) -> tuple[Floats, Floats]:
+    """Return both looks at some numbers of one variance."""
+    moved = sqrt(variance * HELD_BACK / (1 - HELD_BACK)) * normals(counts.size, source)
+    moved = moved.reshape(counts.shape)
+    return counts + moved, counts - moved * (1 - HELD_BACK) / HELD_BACK
+
+
+def normals(count: int, source: RandomSource) -> Floats:
+    """Draw normal numbers, two of two uniform ones [Box and Muller]."""
+    half = (count + 1) // 2
+    first, second = uniforms(2 * half, source).reshape(2, half)
+    radius, angle = np.sqrt(-2 * np.log1p(-first)), 2 * np.pi * second
+    drawn = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
+    return np.asarray(drawn[:count], dtype=np.float64)
+
+
+def _seen(table: Measurement, mixture: LatentModel) -> Floats:
+    """Return the model's probabilities of a table of several columns."""
+    joint = mixture.weights[:, None]
+    for column, grouping in zip(table.attributes, table.groupings, strict=True):
+        seen = _grouped(mixture.columns[column], grouping)
+        joint = (joint[:, :, None] * seen[:, None, :]).reshape(len(joint), -1)
+    return np.asarray(joint.sum(axis=0).reshape(table.counts.shape), dtype=np.float64)
+
+
+def _grouped(column: Floats, grouping: Grouping | None) -> Floats:
+    if grouping is None:
+        return column
+    return np.asarray(column @ np.eye(int(grouping.max()) + 1)[grouping], dtype=np.float64)
+
+
+def _contrast_errors(moments: Moments, mixture: LatentModel) -> tuple[float, int]:
+    """Return the squared error of all pairs of attributes in different columns, and their cells."""
+    seen = [
+        _grouped(mixture.columns[column], grouping) - contrast_shift(width) / CONTRAST_UNIT
+        for column, grouping, width in zip(
+            moments.columns, moments.groupings, moments.widths, strict=True
+        )
+    ]
+    together = np.concatenate(seen, axis=1)
+    expected = (together * mixture.weights[:, None]).T @ together
+    starts = [0, *np.cumsum(moments.widths).tolist()]
+    trees = tree_of(len(mixture.columns), mixture.links)
+    total, cells = 0.0, 0
+    pairs = combinations(range(len(seen)), 2)
+    for (i, j), array in zip(pairs, moments.contrasts, strict=True):
+        if trees[moments.columns[i]] != trees[moments.columns[j]]:
+            own = expected[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
+            total, cells = total + float(((own - array) ** 2).sum()), cells + array.size
+    return total, cells
+
+
+def best_factor(error_at: Callable[[float], float]) -> float:
+    """Return the factor of a price that has the least error, by doublings and a parabola."""
+    found = {power: error_at(2.0**power) for power in (-1, 0, 1)}
+    for _ in range(MOST_DOUBLINGS - 1):
+        best = min(found, key=lambda power: found[power])
+        if best not in (min(found), max(found)):
+            break
+        power = best + (1 if best == max(found) else -1)
+        found[power] = error_at(2.0**power)
+    best = min(found, key=lambda power: found[power])
+    if best in (min(found), max(found)):
+        return 2.0**best
+    low, middle, high = (found[best + step] for step in (-1, 0, 1))
+    return float(2.0 ** (best + (low - high) / (2 * max(low - 2 * middle + high, _TINY))))

@@ -1,0 +1,59 @@
+"""The noise in sums over people and events: its variance is stated, and less or more is noticed."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from common.exchanges.sums import bounds_of
+from common.methods.registry import run_of
+from common.privacy.randomness import SeededRandomSource
+from common.study.requests import RowsInMemory
+from common.study.script import drive
+from common.study.steps import OnePlace
+from tests.harness.linked import linked_codes
+from tests.harness.linked_runs import dealt_out, linked_study
+
+LINKED = linked_codes(600)
+RUNS = 150
+ACCEPT = 1e-4
+
+
+def residuals(delta):
+    """Of each step over events: published less exact, in deviations that the study states."""
+    tables = dealt_out(LINKED, 3)
+    study = linked_study(tables, epsilon=30, delta=delta)
+    found = {}
+    for number in range(RUNS):
+        place = OnePlace(study, tables, SeededRandomSource(f"audit {number}"))
+
+        def answer(step, place=place):
+            published = place.answer(step)
+            exact = step.counted.answer(RowsInMemory(LINKED))
+            variance = step.noise_law.variance(study.noise_shares(len(step.parties)))
+            scaled = (published - exact) / np.sqrt(variance)
+            found.setdefault(step.name, []).append(scaled)
+            assert np.abs(published).max() <= bounds_of(study, step).total_bound
+            return published
+
+        drive(run_of(study), answer)
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+def p_value(scaled, factor=1.0):
+    """Of a mean square of 1 in these numbers, if their variance is taken for `factor` times it."""
+    squares = scaled**2 / factor
+    error = squares.std() / np.sqrt(len(squares))
+    return 2 * norm.sf(abs(squares.mean() - 1) / error)
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])
+def test_the_noise_is_as_large_as_stated(delta):
+    found = residuals(delta)
+    assert {"margins of events", "pairs with events", "next events"} <= found.keys()
+    for scaled in (own for name, own in found.items() if "events" in name):
+        assert p_value(scaled) > ACCEPT
+        assert abs(scaled.mean()) * np.sqrt(len(scaled)) < 4
+        for factor in (0.7, 1.3):
+            assert p_value(scaled, factor) < ACCEPT

@@ -1,0 +1,118 @@
+"""The loss: its sums are those of every path through the model, its slopes those of differences."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from common.methods.subn_plus.linked.fit import Column, Logits, side_of
+from common.methods.subn_plus.linked.loss import Loss, Sums
+
+MOST = 3
+SHARE, LATER = np.array([1.0, 1.0, 0.9]), np.array([1.0, 0.8])
+
+
+def column(rng, size, groups, later):
+    margin = rng.dirichlet(np.ones(size))
+    return Column(margin, 1e-4, np.arange(size) % groups, np.arange(size) % later)
+
+
+def small_model(seed=0):
+    rng = np.random.default_rng(seed)
+    people = [column(rng, 4, 3, 1), column(rng, 2, 2, 1), column(rng, MOST + 1, 3, MOST + 1)]
+    events = [column(rng, 4, 2, 3), column(rng, 3, 3, 2)]
+    sides = side_of(people), side_of(events)
+    logits = Logits(*sides, classes=2, event_classes=3)
+    vector = logits.vector + 0.5 * rng.normal(size=len(logits.vector))
+    return sides, logits, vector
+
+
+def widths(sights):
+    return sum(own.shape[1] for own in sights)
+
+
+def paths(parts):
+    """Every person's class, number of events and classes of events, with their probability."""
+    classes, kinds = parts.first.shape
+    for z, number in product(range(classes), range(MOST + 1)):
+        for walk in product(range(kinds), repeat=number):
+            odds = parts.weights[z] * parts.people[-1][z, number]
+            for place, w in enumerate(walk):
+                if place == 0:
+                    odds *= parts.first[z, w]
+                else:
+                    before, back = walk[place - 1], parts.returns[walk[place - 1]]
+                    odds *= (1 - back) * parts.step[before, w] + back * parts.back[z, w]
+            yield z, number, walk, odds
+
+
+def enumerated(sides, parts):
+    """The sums of a model by going through all of its paths."""
+    people, events = sides
+    seen = [c @ s for c, s in zip(parts.people, people.sights, strict=True)]
+    told = np.concatenate([c @ s for c, s in zip(parts.events, events.sights, strict=True)], axis=1)
+    after = np.concatenate([c @ s for c, s in zip(parts.events, events.later, strict=True)], axis=1)
+    beside = np.concatenate(seen, axis=1)
+    of_people = sum(
+        parts.weights[z] * np.outer(beside[z], beside[z]) for z in range(len(parts.weights))
+    )
+    of_events = np.zeros((told.shape[1],) * 2)
+    both = np.zeros((beside.shape[1], told.shape[1]))
+    later = np.zeros((after.shape[1],) * 2)
+    for z, number, walk, odds in paths(parts):
+        alone = np.concatenate([*(own[z] for own in seen[:-1]), people.sights[-1][number]])
+        for w in walk:
+            each = odds * SHARE[number - 1] / number
+            of_events += each * np.outer(told[w], told[w])
+            both += each * np.outer(alone, told[w])
+        for one, other in pairwise(walk):
+            later += odds * LATER[number - 2] / (number - 1) * np.outer(after[one], after[other])
+    return of_people, of_events, both, later
+
+
+def test_the_sums_of_a_model_are_those_of_all_its_paths():
+    sides, logits, vector = small_model()
+    parts = logits.parts(vector)
+    sums = Sums(*enumerated(sides, parts), 1.0, 1.0)
+    for side in sides:
+        for own in side.precisions:
+            own[:] = 0.0
+    loss = Loss(*sides, sums, SHARE, LATER, 0.0, 0.0)
+    assert loss.evaluate(parts)[0] == pytest.approx(0, abs=1e-20)
+    sums.both[0, 0] += 1e-3  # and another table is noticed
+    assert loss.evaluate(parts)[0] == pytest.approx(0.5e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slopes_are_those_of_differences(seed):
+    sides, logits, vector = small_model(seed)
+    rng = np.random.default_rng(seed)
+    shapes = [widths(sides[0].sights), widths(sides[1].sights), widths(sides[1].later)]
+    one, other = (rng.random((size, size)) for size in shapes[:2])
+    sums = Sums(
+        one + one.T, other + other.T, rng.random(shapes[:2]), rng.random((shapes[2],) * 2), 3e2, 2e2
+    )
+    loss = Loss(*sides, sums, SHARE, LATER, 5.0, 7.0)
+    parts = logits.parts(vector)
+    slopes = logits.slopes(parts, loss.evaluate(parts)[1])
+    for at in range(len(vector)):
+        ends = []
+        for sign in (1, -1):
+            moved = vector.copy()
+            moved[at] += sign * 1e-5
+            ends.append(loss.evaluate(logits.parts(moved))[0])
+        assert slopes[at] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-4, abs=1e-4)
+
+
+def test_a_model_of_one_class_tells_nothing():
+    sides, _, _ = small_model()
+    logits = Logits(*sides, classes=1, event_classes=1)
+    parts = logits.parts(logits.vector)
+    parts.people = [own[None, :] / own.sum() for own in sides[0].margins]
+    parts.events = [own[None, :] / own.sum() for own in sides[1].margins]
+    shapes = [widths(sides[0].sights), widths(sides[1].sights), widths(sides[1].later)]
+    nothing = [np.zeros((a, b)) for a, b in [(shapes[0],) * 2, (shapes[1],) * 2, shapes[:2]]]
+    sums = Sums(*nothing, np.zeros((shapes[2],) * 2), 0.0, 0.0)
+    priced = Loss(*sides, sums, SHARE, LATER, 1e6, 1e6).evaluate(parts)[0]
+    free = Loss(*sides, sums, SHARE, LATER, 0.0, 0.0).evaluate(parts)[0]
+    assert priced == pytest.approx(free, abs=1e-3)

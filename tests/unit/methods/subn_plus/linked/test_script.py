@@ -1,0 +1,93 @@
+"""subn+ on people and events: its steps, its budget, and what it refuses by name."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from common.errors import InputError
+from common.methods.registry import methods, run_of
+from common.methods.subn_plus.linked.script import LinkedFacts, decide_budget
+from common.study.accounting import account
+from common.study.dry_run import require_runnable
+from tests.harness.linked import SCHEMA, linked_codes
+from tests.harness.linked_runs import dealt_out, fitted, linked_study
+
+LINKED = linked_codes(600)
+DELTA = Fraction(1, 10**9)
+
+
+def budget_at(**changes):
+    return decide_budget(LinkedFacts.of(linked_study(dealt_out(LINKED), **changes)))
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), DELTA])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), 1, 30])
+def test_the_steps_cost_what_was_promised_and_no_more(epsilon, delta):
+    outcome = fitted(LINKED, epsilon=epsilon, delta=delta)
+    spent = account(outcome.study, outcome.steps).most_spent  # refuses steps that cost more
+    budget = outcome.study.promise.budget
+    assert budget * Fraction(999, 1000) < spent <= budget
+
+
+def test_what_noise_would_hide_is_not_asked_for():
+    names = {
+        epsilon: [step.name for step in fitted(LINKED, epsilon=epsilon).steps]
+        for epsilon in (Fraction(1, 10), 100)
+    }
+    assert names[Fraction(1, 10)] == ["margins", "margins of events"]
+    assert names[100] == [
+        "margins", "margins of events", "pairs", "pairs with events", "next events"
+    ]  # fmt: skip
+
+
+def test_more_budget_buys_finer_groups_and_margins_get_what_is_left():
+    few, many = budget_at(epsilon=6), budget_at(epsilon=500)
+    assert 2 <= few.pair_groups < many.pair_groups <= 12
+    none = budget_at(epsilon=Fraction(1, 10))
+    assert (none.margins, none.pairs, none.next) == (Fraction(1, 10), 0, 0)
+
+
+def test_all_tables_of_a_phase_have_the_same_noise():
+    steps = {step.name: step for step in fitted(LINKED, epsilon=100).steps}
+    for alone, averaged in (("margins", "margins of events"), ("pairs", "pairs with events")):
+        unit = steps[averaged].counted.unit
+        assert steps[averaged].law.scale == unit * steps[alone].law.scale
+
+
+def test_one_event_has_no_next():
+    schema = replace(SCHEMA, events=replace(SCHEMA.events, most=1))
+    tables = {name: replace_most(table) for name, table in dealt_out(linked_codes(300)).items()}
+    study = linked_study(tables, schema=schema, epsilon=100)
+    assert decide_budget(LinkedFacts.of(study)).next == 0
+
+
+def replace_most(linked):
+    first = linked.starts[linked.numbers > 0]
+    numbers = (linked.numbers > 0).astype("int64")
+    return type(linked)(linked.columns, linked.sizes, linked.events.take(first), numbers, 1)
+
+
+@pytest.mark.parametrize("name", [name for name in methods() if name != "subn+"])
+def test_other_methods_refuse_linked_schemas_by_name(name):
+    with pytest.raises(InputError, match=r"single tables, and the schema has \[events\]"):
+        run_of(linked_study(dealt_out(LINKED), method=name))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"rows_per_person": 2}, "rows_per_person"), ({"prior": "ab" * 32}, "prior")],
+)
+def test_what_linked_tables_do_not_have_is_refused_by_name(changes, words):
+    with pytest.raises(InputError, match=words):
+        run_of(linked_study(dealt_out(LINKED), **changes))
+
+
+def test_a_node_declines_a_linked_study_before_anything_runs():
+    study = linked_study(dealt_out(LINKED))
+    with pytest.raises(InputError, match="works on a single table"):
+        require_runnable(study, run_of(study))
+
+
+def test_the_promise_is_to_a_person_with_all_events():
+    assert linked_study(dealt_out(LINKED)).promise.events == "visits"
