@@ -40,7 +40,7 @@ from tests.harness.small_study import Sums
 PARTIES = stage.NAMES[:2]
 DELTA = Fraction(1, 10**6)
 LOST = stage.NAMES[2]
-LAST_OF_LOST = 5  # keys, words, signature and shares of the first step, keys of the second
+LAST_OF_LOST = 6  # keys, words, signature and shares of the first step, keys of the second
 WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
 SECONDS = 120  # for one study, on a machine that is busy with other things
 
