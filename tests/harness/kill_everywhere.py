@@ -104,8 +104,8 @@ class Everybody(stage.Consortium):
             self.curator.begin = Sums
             for party in self.parties.values():
                 party.begin, party.forecast = Sums, costs_of_sums
-        elif kind == "criteria":  # a real method: every party fits its model for the last sum
-            wanted = read_criteria([{"distance": "0.2"}])
+        elif kind == "criteria":  # a real method, and one sum more
+            wanted = read_criteria([{"share": "a = true", "within": "20 %"}])
             part = Fraction(1, 4)
             super().__init__(
                 folder, PARTIES, method="floor", criteria=wanted, criteria_epsilon=part
