@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
 
@@ -28,7 +28,7 @@ import pandas as pd
 
 from benchmarks.coverage import ATTRIBUTES, Setting, difference, fitted_to
 from benchmarks.measuring import Row, keep, show, spending
-from common.analysis.estimates import estimate, pool
+from common.analysis.estimates import Estimate, estimate, pool
 from common.analysis.replicates import Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable, Statistic, regression
 from common.schema import Schema
@@ -114,15 +114,22 @@ def run(setting: Setting, repeats: int, tables: int) -> Mapping[str, Tally]:
         for question in QUESTIONS:
             if question.people is people:
                 for statistic in question.asked(domains):
-                    flagged = bool(fitted.concerns(statistic))
-                    count(tallies[question.words], statistic, made, flagged=flagged)
+                    pooled = pooled_values(statistic, made)
+                    found = estimate(
+                        statistic,
+                        made,
+                        measured=fitted.diagnostics.measured,
+                        flagged=bool(fitted.concerns(statistic)),
+                    )
+                    count(tallies[question.words], found, pooled)
     return tallies
 
 
-def count(tally: Tally, statistic: Statistic, made: Replicates, *, flagged: bool) -> None:
-    """Count the intervals of a statistic."""
-    pooled = pooled_values(statistic, made)
-    for each in estimate(statistic, made, flagged=flagged):
+def count(
+    tally: Tally, estimates: Iterable[Estimate], pooled: Mapping[str, tuple[float, float]]
+) -> None:
+    """Count the intervals of a statistic, as `parley estimate` prints them and pooled."""
+    for each in estimates:
         if each.statistic.endswith("(intercept)") or each.low is None or each.high is None:
             continue
         found = not each.low <= 0 <= each.high

@@ -12,6 +12,7 @@ from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
 from common.service.process import system_clock
+from common.study.commitments import Commitments, TableCommitment
 from common.study.results import encode_cells
 from common.study.script import drive
 from common.study.transcript import SETTING_UP, PhaseTraffic
@@ -91,8 +92,11 @@ def spend(folder):
         journal.add_outgoing(b"s" * 32, b"12345", kind="Answer", recipient="curator", at=AT)
 
 
-def outcome_of(study):
-    """Return what a curator would have if every sum were zero."""
+def outcome_of(study, identities=None):
+    """Return what a curator would have if every sum were zero.
+
+    With the identities of its parties, a study that has commitments has some.
+    """
     plan = drive(run_of(study), lambda step: np.zeros(step.cells, np.int64))
     steps = plan.made
     results = [encode_cells(np.zeros(step.cells, np.int64)) for step in steps]
@@ -101,8 +105,20 @@ def outcome_of(study):
         traffic.setdefault(step.phase, PhaseTraffic()).rounds += 1
     return Outcome(
         study=study, model=plan.model(), steps=steps, results=results, private=True,
-        traffic=traffic,
+        traffic=traffic, commitments=_commitments(study, steps, identities or {}),
     )  # fmt: skip
+
+
+def _commitments(study, steps, identities):
+    if not study.commitments:
+        return None
+    tables = {
+        name: TableCommitment.make(
+            study.digest, name, digest="rows", salt=bytes(32), identity=identity
+        )
+        for name, identity in identities.items()
+    }
+    return Commitments(tables, tuple(tuple(bytes(32) for _ in step.parties) for step in steps))
 
 
 BACKUP = ("backup", "party", "--out", "north.backup", *NORTH)

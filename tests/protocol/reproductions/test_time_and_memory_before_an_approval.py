@@ -92,6 +92,9 @@ QUICK = {
     "rows of people in 500 columns": document(WIDE, "rows_per_person = 1\n", rows=ROWS),
     "synthetic rows": document(FEW, f"output_rows = {limits.MOST_ROWS}\n"),
     "the smallest epsilon": document(WIDE, epsilon="1e-9"),
+    "the smallest epsilon for 500 tables": document(
+        WIDE, method("floor", "rows_per_person = 5\n"), epsilon="1e-9"
+    ),
     "the largest epsilon": document(WIDE, epsilon="1e9"),
     "an epsilon of 8,000 digits": document(FEW, epsilon=f"1{'0' * 3999}/{'3' * 4000}"),
     "the smallest delta": document(FEW, f'delta = "1/{"9" * 4000}"\n'),
@@ -167,7 +170,7 @@ def test_what_is_refused_is_refused_by_name(tmp_path):
     )
     assert (
         "epsilon: an answer needs noise of scale"
-        in check_little(QUICK["the smallest epsilon"], tmp_path).outcome
+        in check_little(QUICK["the smallest epsilon for 500 tables"], tmp_path).outcome
     )
 
 

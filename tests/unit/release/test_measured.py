@@ -138,7 +138,8 @@ def test_a_column_is_judged_by_the_table_that_tells_most_about_it():
 
 def test_contrasts_tell_the_tables_of_their_pairs():
     """A study with a delta asks no table of a pair, and yet says how good each one is."""
-    people = make_population(6_000, seed=1)[["age", "smoker", "chronic_illness"]]
+    names = ["age", "smoker", "chronic_illness", "education", "income"]
+    people = make_population(6_000, seed=1)[names]
     whole = parley.Schema.from_toml(demo_schema_toml())
     schema = parley.Schema(tuple(a for a in whole.attributes if a.name in people.columns))
     made = parley.simulate(
