@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from common.errors import InputError, PolicyError
+from common.fitted.drawing import write_stream
 from common.marginals import count
 from common.release import synthetic_table
 from common.schema.codes import concatenate
@@ -195,7 +196,7 @@ def test_rows_drawn_on_spark_are_those_drawn_here(spark):
     rows = 2 * synthetic_table.BLOCK_ROWS + 1000
     model = PrivBayes(epsilon=1, seed=3).fit(people(2000), SCHEMA)
     write_on_spark(spark.session, str(spark.folder / "drawn"), model, rows, partition_blocks=1)
-    synthetic_table.write_stream(spark.folder / "drawn.parquet", model, rows)
+    write_stream(spark.folder / "drawn.parquet", model, rows)
     files = sorted((spark.folder / "drawn").glob("*.parquet"))
     there = pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
     here = pd.read_parquet(spark.folder / "drawn.parquet")
