@@ -17,7 +17,6 @@ from common.bayes.model import Model
 from common.errors import LocalError
 from common.methods.prior import Prior
 from common.methods.registry import run_of
-from common.methods.subn_plus.latent import fitting_near
 from common.privacy.randomness import RandomSource
 from common.schema import Codes
 from common.study.document import Study
@@ -48,8 +47,7 @@ def refit_study(
         return place.answer(step)
 
     run = drive(run_of(study, prior), answer, missing)
-    with fitting_near(near):
-        return run.model()
+    return run.model(near)
 
 
 def dealt_out(study: Study, rows: Codes, source: RandomSource) -> OnePlace:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -60,6 +60,17 @@ class Total:
 Fit: TypeAlias = Callable[[], Model]
 """Makes the model of what was measured; a party, which needs no model, never calls it."""
 Script: TypeAlias = Generator[Step, Total | bytes, _T]
+
+
+@runtime_checkable
+class NearFit(Protocol):
+    """A fit that can also start from a model of sums like its own, and is quicker then."""
+
+    def __call__(self) -> Model:
+        """Fit from nothing but the sums."""
+
+    def near(self, model: Model) -> Model:
+        """Fit, starting from the model; from nothing if it is of another kind."""
 
 
 class ScriptRun:
@@ -147,12 +158,15 @@ class ScriptRun:
         shares = Fraction(len(step.parties), len(asked.parties))
         return Total(scaled(counts, top=every, bottom=there), shares * Fraction(every, there) ** 2)
 
-    def model(self) -> Model:
-        """Return the model, once there is no step left."""
+    def model(self, near: Model | None = None) -> Model:
+        """Return the model, once there is no step left; a fit may start `near` another model."""
         if self._fit is None:
             raise LocalError("there is no model before the last step has its result")
         if self._model is None:
-            self._model = self._fit()
+            if near is not None and isinstance(self._fit, NearFit):
+                self._model = self._fit.near(near)
+            else:
+                self._model = self._fit()
         return self._model
 
     def _next(self, answer: Total | bytes | None) -> Step | None:

@@ -17,9 +17,7 @@ The result depends on the noisy tables only; it costs no privacy.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import sqrt
@@ -114,30 +112,6 @@ class LatentModel(Model):
         for link in self.links:
             out[link.child] = link.draw(drawn[-1], out[link.parent], source)
         return Codes.from_columns([out[a] for a in range(len(sizes))], sizes)
-
-
-_start: ContextVar[LatentModel | None] = ContextVar("start", default=None)
-
-
-@contextmanager
-def fitting_near(model: object) -> Iterator[None]:
-    """Let fits of mixtures in this context start from a model of tables like theirs.
-
-    For those who repeat a study on rows of its own model. A model that is not a mixture is no
-    start. The price of information is then that of the model, too.
-    """
-    before = _start.set(model if isinstance(model, LatentModel) else None)
-    try:
-        yield
-    finally:
-        _start.reset(before)
-
-
-def start_of(sizes: Sequence[int]) -> LatentModel | None:
-    """Return the mixture to start from, if there is one of columns of these sizes."""
-    start = _start.get()
-    fits = start is not None and [column.shape[1] for column in start.columns] == list(sizes)
-    return start if fits else None
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -8,6 +8,7 @@ from math import sqrt
 
 import numpy as np
 
+from common.bayes.model import Model
 from common.bayes.network import Family
 from common.bayes.postprocessing import marginal_table
 from common.marginals.blas import one_thread
@@ -28,7 +29,6 @@ from common.methods.subn_plus.latent import (
     LatentModel,
     estimated_margins,
     fit,
-    start_of,
 )
 from common.methods.subn_plus.losses import Floats, Measurement, Moments
 from common.methods.subn_plus.thinning import DEARER, Evidence, best_factor
@@ -119,10 +119,12 @@ def mixture_model(
     moments: Sequence[Moments] = (),
     *,
     exact: bool = False,
+    near: Model | None = None,
 ) -> LatentModel:
     """Fit a mixture to tables and contrasts, in which chosen pairs are edges of trees.
 
-    Fewer steps keep noise out of the model. Sums that are as good as `exact` deserve more.
+    Fewer steps keep noise out of the model. Sums that are as good as `exact` deserve more. A fit
+    `near` a mixture of the same columns starts from it, at its price of information.
     """
     sizes, rows = facts.sizes, facts.rows
     margins = estimated_margins(sizes, rows, tables, facts.ordered)
@@ -137,6 +139,8 @@ def mixture_model(
     steps = max(ITERATIONS, STEPS_OF_CLASSES // classes) if exact else ITERATIONS
     free = sum(max(widths.get(a, 1) - 1, 0) for a in range(len(sizes))) / len(sizes)
     edges = edges_of([_all_shown(table, tables) for table in pairs], margins, rows)
+    alike = isinstance(near, LatentModel) and [c.shape[1] for c in near.columns] == list(sizes)
+    start = near if isinstance(near, LatentModel) and alike else None
 
     def fitted(own: Evidence, factor: float, classes: int, iterations: int) -> LatentModel:
         price = PENALTY_PER_GROUP * max(free, 1.0)
@@ -151,12 +155,11 @@ def mixture_model(
             components=classes,
             iterations=iterations,
             penalty=factor * price,
-            start=start_of(sizes),
+            start=start,
         )
 
     evidence = Evidence(tuple(tables), tuple(moments), rows)
-    near = start_of(sizes)
-    factor = near.price if near is not None else _factor(evidence, fitted, classes)
+    factor = start.price if start is not None else _factor(evidence, fitted, classes)
     return replace(fitted(evidence, factor, classes, (1 + fine) * steps), price=factor)
 
 

@@ -31,6 +31,7 @@ from itertools import combinations
 
 import numpy as np
 
+from common.bayes.model import Model
 from common.methods.designs.nocd import Design, Pair
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus import plans
@@ -116,10 +117,24 @@ def measure(facts: PublicFacts) -> Script[Fit]:
         left -= ask.cost
         if not left:
             break
-    return partial(_model, known)
+    return FitOfSums(known)
 
 
-def _model(known: Known) -> LatentModel | JoinedModel | NetworkModel:
+@dataclass(frozen=True)
+class FitOfSums:
+    """The fit to all that is known: a `NearFit`."""
+
+    known: Known
+
+    def __call__(self) -> Model:
+        return _model(self.known)
+
+    def near(self, model: Model) -> Model:
+        """Start from a model of sums like these, if it is a mixture of the same columns."""
+        return _model(self.known, model)
+
+
+def _model(known: Known, near: Model | None = None) -> LatentModel | JoinedModel | NetworkModel:
     """Fit the model that what is known allows."""
     facts, plan = known.facts, known.plan
     if known.independent and not known.tables:
@@ -130,7 +145,7 @@ def _model(known: Known) -> LatentModel | JoinedModel | NetworkModel:
         return forest_model(facts, [*known.tables, *known.pairs], known.departures)
     exact = plan.name == "contrasts" or plan.pair_noise <= plans.PAIRS_AS_EXACT
     tables = [*known.tables, *known.views]
-    return mixture_model(facts, tables, known.pairs, known.moments, exact=exact)
+    return mixture_model(facts, tables, known.pairs, known.moments, exact=exact, near=near)
 
 
 def _ask_margins(known: Known, ask: Ask) -> Script[None]:
