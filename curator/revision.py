@@ -6,6 +6,7 @@ approval of the earlier study counts for it.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -13,9 +14,11 @@ from fractions import Fraction
 
 from common.exchanges.setup import with_commitments, with_hybrid_masks
 from common.schema import Schema
+from common.schema.limits import MOST_NAME
 from common.study.document import Study
 from common.study.members import Member
 
+_REHEARSAL_OF = "rehearsal of "
 _YEAR = re.compile(r"(?<!\d)(20\d\d)(?!\d)")
 
 
@@ -30,10 +33,13 @@ def revised(
     epsilon: Fraction | None = None,
     prior: str = "",
     curator: str = "",
+    today: dt.date,
+    expires: dt.date | None = None,
 ) -> Study:
     """Return an unsigned study that differs from an earlier one in what is given.
 
-    `prior` is the digest of the release to build on, `curator` the fingerprint to pin.
+    `prior` is the digest of the release to build on, `curator` the fingerprint to pin. A last day
+    to approve that is over is left out. What comes of a rehearsal is none.
 
     Raises:
         InputError: an owner is not in the earlier study, or what is left is no study.
@@ -54,9 +60,17 @@ def revised(
         epsilon=epsilon or earlier.epsilon,
         prior=prior,
         curator=curator,
+        expires=expires or (None if earlier.expired(today) else earlier.expires),
+        rehearsal=False,
         signature=None,
     )
     return with_commitments(with_hybrid_masks(again))
+
+
+def rehearsed(study: Study, *, name: str = "") -> Study:
+    """Return the unsigned rehearsal of a study: all of it, on simulated rows."""
+    named = name or f"{_REHEARSAL_OF}{study.name}"[:MOST_NAME]
+    return replace(study, name=named, rehearsal=True, signature=None)
 
 
 def next_name(earlier: str, year: int) -> str:

@@ -18,7 +18,7 @@ from common.analysis.means import Mean
 from common.analysis.relations import Relations, relations
 from common.fitted.dependences import Dependences
 from common.marginals import count
-from common.privacy.statement import suspicion
+from common.privacy.statement import REHEARSAL, suspicion
 from common.release.folder import verdict_words
 from common.release.measured import ExpectedError, Shares
 from common.release.spreadsheet import formula_warning
@@ -50,6 +50,10 @@ from common.wording import many
 _MOST_LINES = 30  # of a table; more are folded away
 _MOST_EDGES = 12
 _LARGE_EPSILON = 8
+_REHEARSED = (
+    "REHEARSAL: the owners' nodes answered about simulated rows. Nothing on this page is about a "
+    "real row. Do not publish it."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +86,15 @@ class ReleaseFacts:
         return relations(self.schema.names, self.synthetic)
 
     @property
+    def rehearsal(self) -> bool:
+        """Whether the real rows were simulated."""
+        return REHEARSAL in self.privacy["not_private_because"]
+
+    @property
     def cautions(self) -> tuple[str, ...]:
         """Return what a user of the release must know first."""
         found = (
+            _REHEARSED if self.rehearsal else None,
             self.below_floor,
             noise_caution(self.columns, self.schema.names),
             self.relations.caution() if self.synthetic.rows else None,

@@ -83,6 +83,7 @@ def statement_of(
             source_private=source_private,
             rows_agreed=rows_agreed,
             clear_aggregation=study.aggregation is Aggregation.CLEAR and method.sums,
+            rehearsal=study.rehearsal,
         ),
         notes=[
             *_notes(study, accountant, missing=missing),

@@ -124,6 +124,7 @@ class Study:
     agreement: str = ""
     seeded: bool = False
     commitments: bool = False
+    rehearsal: bool = False
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -420,7 +421,7 @@ class Study:
 
 
 # Where they are not set, text and canonical bytes lack them: digests of parley 0.2 stay the same.
-_LATER = ("curator", "agreement", "seeded", "commitments")
+_LATER = ("curator", "agreement", "seeded", "commitments", "rehearsal")
 
 
 def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:

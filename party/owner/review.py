@@ -38,6 +38,13 @@ _TRAVELS = {
 }
 
 
+_REHEARSAL = (
+    "This is a rehearsal. Our node simulates rows from the schema and reads none of ours, the "
+    "ledger is not charged, and the release is marked as a rehearsal. All else is as in the study "
+    "itself, which needs an approval of its own."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
     """A study as one owner sees it."""
@@ -47,6 +54,7 @@ class Review:
     party: str  # the owner's name in the study
     signer: str | None  # the signer's fingerprint; None without a signature
     curator: str  # the fingerprint of the curator that must sign the release; empty if none is
+    rehearsal: bool  # whether no row of ours is read and nothing is charged
     unit: Unit  # whom the study protects
     warnings: tuple[str, ...]  # what an owner must see before anything else
     purpose: tuple[str, ...]  # what the study is for, who gets its table, whom to ask, until when
@@ -72,10 +80,17 @@ class Review:
 
     @property
     def price(self) -> str:
-        """What an approval spends of every row, or of every person."""
+        """What the study costs every row, or every person."""
         return f"epsilon {shown(self.cost)}" + (
             f" and delta {printed(self.delta):g}" if self.delta else ""
         )
+
+    @property
+    def consent(self) -> str:
+        """What an approval says yes to."""
+        if self.rehearsal:
+            return "Rehearse it with simulated rows, at no cost"
+        return f"Spend {self.price} of every {self.unit} of ours on it"
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values; fractions are exact, in text."""
@@ -119,8 +134,9 @@ class Review:
         people = self.unit is Unit.PERSON
         each = "each person in our rows" if people else "each of our rows"
         one, other = ("one person's rows", "any others") if people else ("one row", "another")
+        later = "nothing. The study itself will charge " if self.rehearsal else ""
         return [
-            f"It charges {self.price} for {each}{claims}.",
+            f"It charges {later}{self.price} for {each}{claims}.",
             f"In words: {suspicion(float(self.cost))}.",
             (
                 f"Exactly: what is published is at most exp(epsilon) times likelier with {one} "
@@ -142,14 +158,14 @@ def review(
     promise, cost = study.promise, circumstances.cost
     epsilon = promise.delivered(cost.paid)
     unit, spent = Unit.of(study.rows_per_person), circumstances.spent_in_total
-    after = spent + totals_of(study, cost)
-    reads = f"It reads {many(len(study.schema.attributes), 'column')} of ours, and no other:"
+    added = Totals() if study.rehearsal else totals_of(study, cost)
     return Review(
         study=study.name,
         digest=study.digest.hex(),
         party=circumstances.party,
         signer=study.signer,
         curator=study.curator,
+        rehearsal=study.rehearsal,
         unit=unit,
         warnings=tuple(_warnings(study, circumstances)),
         purpose=tuple(_purpose(study)),
@@ -159,13 +175,13 @@ def review(
         delta_means=what_delta_means(promise, cost.paid),
         currency=promise.currency,
         spent=spent.paid_by(unit).epsilon,
-        left=_left(policy.epsilon_in_total, after),
+        left=_left(policy.epsilon_in_total, spent + added),
         cap=policy.epsilon_in_total,
         left_this_year=None
         if policy.epsilon_per_year is None
-        else _left(policy.epsilon_per_year, circumstances.spent_in_year + totals_of(study, cost)),
+        else _left(policy.epsilon_per_year, circumstances.spent_in_year + added),
         expected=tuple(_expected(study)),
-        about=(*_about(study), *_people(study, circumstances), *_criteria(study), reads),
+        about=(*_about(study), *_people(study, circumstances), *_criteria(study), _reads(study)),
         columns=tuple(f"{each.name}: {describe(each)}" for each in study.schema.attributes),
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
@@ -191,18 +207,27 @@ def _expected(study: Study) -> list[str]:
 
 
 def _warnings(study: Study, circumstances: Circumstances) -> list[str]:
-    """Warn where a study of rows meets a source of people."""
+    """Say that a study is a rehearsal; warn where a study of rows meets a source of people."""
+    warnings = [_REHEARSAL] if study.rehearsal else []
     if study.rows_per_person or not circumstances.source_of_people:
-        return []
+        return warnings
     two_rows = study.promise.delivered(circumstances.cost.paid, rows=2)
     return [
+        *warnings,
         (
             "It protects single rows, and our source says whose row a row is (person). A person "
             f"with two rows pays epsilon {shown(two_rows)}, one with k rows {_more_than(study)}k "
             "times as much as a row. Ask for a study with rows_per_person, and say "
             'protects = "people" in the policy to refuse studies of single rows.'
-        )
+        ),
     ]
+
+
+def _reads(study: Study) -> str:
+    columns = many(len(study.schema.attributes), "column")
+    if study.rehearsal:
+        return f"Our node simulates {columns}. The study itself will read them, and no other:"
+    return f"It reads {columns} of ours, and no other:"
 
 
 def _more_than(study: Study) -> str:

@@ -200,6 +200,7 @@ function drawStudy(study, allowed, first) {
   const open = before ? before.open : first || !study.over;
   const box = make("details", { class: "study card", id: `study-${study.digest}` },
     make("summary", {}, `${study.name} `, badge(study.state, study.kind),
+      study.rehearsal ? " " : "", study.rehearsal ? badge("rehearsal", "quiet") : "",
       study.overdue ? " " : "", study.overdue ? badge("overdue", "bad") : ""),
     trouble(study),
     phases(study),
