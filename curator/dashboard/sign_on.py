@@ -73,7 +73,7 @@ class Provider:
                     "may: subjects, groups, or both"
                 )
             _require_safe("issuer", found["issuer"])
-            return cls(**found, **listed, secret_file=secret_file)
+            return cls(**(found | listed), secret_file=secret_file)
 
     def admits(self, claims: Mapping[str, Any]) -> bool:
         """Return whether the user of these claims is listed, or in a group that is."""

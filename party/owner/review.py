@@ -20,6 +20,7 @@ from common.privacy.budget import shown as printed
 from common.privacy.spending import fraction_words as shown
 from common.privacy.spending import short
 from common.privacy.statement import Protection, suspicion, unit_of_privacy, what_delta_means
+from common.release.measured import ExpectedError
 from common.release.spreadsheet import formula_warning
 from common.schema.encoder import describe
 from common.study.accounting import protections_of
@@ -180,7 +181,7 @@ def review(
         left_this_year=None
         if policy.epsilon_per_year is None
         else _left(policy.epsilon_per_year, circumstances.spent_in_year + added),
-        expected=tuple(_expected(study)),
+        expected=tuple(_expected(study, steps)),
         about=(*_about(study), *_people(study, circumstances), *_criteria(study), _reads(study)),
         columns=tuple(f"{each.name}: {describe(each)}" for each in study.schema.attributes),
         members=tuple(_members(study, circumstances.party)),
@@ -197,13 +198,33 @@ def _left(cap: Fraction, after: Totals) -> Fraction:
     return cap - max(after.paid_by(unit).epsilon for unit in after.units)
 
 
-def _expected(study: Study) -> list[str]:
-    """Say what the method can do with so many rows and so much epsilon."""
-    decisions = method_of(study).decisions(study)
+def _expected(study: Study, steps: Sequence[PlannedStep]) -> list[str]:
+    """Say what the method can do with so many rows and so much epsilon, before any row is read."""
+    best: dict[tuple[int, ...], ExpectedError] = {}
+    for error in (error for step in steps for error in step.errors):
+        best[error.attributes] = min(best.get(error.attributes, error), error, key=_by_rank)
+    lines = []
+    if best:
+        errors, names = list(best.values()), study.schema.names
+        average = sum(error.distance for error in errors) / len(errors)
+        worst = max(errors, key=lambda error: error.distance)
+        least = 2 * max(error.deviation for error in errors)
+        lines = [
+            (
+                f"Single columns: off by about {average:.1%} of the rows; worst "
+                f"{worst.named(names)}, {worst.distance:.1%}"
+            ),
+            f"Groups of fewer than about {least:,.0f} rows will be mostly noise",
+        ]
     return [
-        *(f"{decision.name}: {decision.value}" for decision in decisions),
-        *(decision.caution for decision in decisions if decision.caution),
-    ] or ["The method decides nothing beforehand: `parley plan` forecasts its error."]
+        *lines,
+        "Pairs: the report says which are told well; `parley plan` forecasts them",
+        *(each.caution for each in method_of(study).decisions(study) if each.caution),
+    ]
+
+
+def _by_rank(error: ExpectedError) -> tuple[bool, float, float]:
+    return error.rank
 
 
 def _warnings(study: Study, circumstances: Circumstances) -> list[str]:

@@ -164,8 +164,9 @@ def expects_dependence(study: Study) -> bool:
 
 
 def decisions(study: Study) -> list[Decision]:
-    how = "expected: no sum is spent on finding out" if expects_dependence(study) else UNKNOWN
-    return [Decision("dependence", how)]
+    expected = "expected: no sum is spent on finding out"
+    found_out = "not known beforehand: a sum finds out whether columns depend on each other"
+    return [Decision("dependence", expected if expects_dependence(study) else found_out)]
 
 
 def margin_blocks(facts: PublicFacts) -> tuple[Attributes, ...]:
