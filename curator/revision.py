@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 
+from common.errors import InputError
 from common.exchanges.setup import with_commitments, with_hybrid_masks
 from common.schema import Schema
 from common.schema.limits import MOST_NAME
@@ -39,11 +40,13 @@ def revised(
     """Return an unsigned study that differs from an earlier one in what is given.
 
     `prior` is the digest of the release to build on, `curator` the fingerprint to pin. A last day
-    to approve that is over is left out. What comes of a rehearsal is none.
+    to approve that is over is left out.
 
     Raises:
         InputError: an owner is not in the earlier study, or what is left is no study.
     """
+    if earlier.rehearsal:
+        raise InputError(f"study {earlier.name!r}: it is a rehearsal. Name the study itself")
     rows = rows or {}
     for owner in [*without, *rows]:
         earlier.member(owner)  # an unknown one is refused
@@ -61,7 +64,6 @@ def revised(
         prior=prior,
         curator=curator,
         expires=expires or (None if earlier.expired(today) else earlier.expires),
-        rehearsal=False,
         signature=None,
     )
     return with_commitments(with_hybrid_masks(again))

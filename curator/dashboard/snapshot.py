@@ -86,7 +86,7 @@ def study_document(
         "method": study.method,
         "profile": study.profile,
         "aggregation": study.aggregation.value,
-        "epsilon": str(study.epsilon),
+        "epsilon": short(study.epsilon),
         "delta": f"{float(study.delta):g}",
         "currency": study.promise.currency,
         "budget": short(study.promise.budget),

@@ -218,7 +218,7 @@ def _expected(study: Study, steps: Sequence[PlannedStep]) -> list[str]:
         ]
     return [
         *lines,
-        "Pairs: the report says which are told well; `parley plan` forecasts them",
+        "Pairs: the report says which are told well; parley plan forecasts them",
         *(each.caution for each in method_of(study).decisions(study) if each.caution),
     ]
 

@@ -44,7 +44,7 @@ def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
         (
             element("a", study.name, href=f"/studies/{study.digest.hex()}"),
             joined([decision_badge(decision), *_rehearsal_badge(study)]),
-            str(study.epsilon) + (f", delta {float(study.delta):g}" if study.delta else ""),
+            shown(study.epsilon) + (f", delta {float(study.delta):g}" if study.delta else ""),
             len(study.members),
             code(short_id(study.digest)),
         )

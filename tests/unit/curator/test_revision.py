@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from common.crypto.identities.identity import Identity
+from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from curator.revision import next_name, rehearsed, revised
 from tests.harness.small_study import make_study
@@ -45,5 +46,6 @@ def test_a_rehearsal_is_the_study_but_for_its_name_and_its_mark():
     again = rehearsed(study)
     assert (again.name, again.rehearsal) == (f"rehearsal of {study.name}", True)
     assert replace(again, name=study.name, rehearsal=False).digest == study.digest
-    assert revised(again, name="next", today=LATER).rehearsal is False
+    with pytest.raises(InputError, match="it is a rehearsal"):
+        revised(again, name="next", today=LATER)
     assert len(rehearsed(replace(study, name="n" * 100)).name) == 100

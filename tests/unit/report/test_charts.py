@@ -140,7 +140,7 @@ def test_a_chart_prints_the_shares_of_its_groups():
 
 
 def test_wide_bins_are_drawn_by_density_so_that_none_looks_like_a_peak():
-    """Ten of every hundred numbers in each bin of one width; the third bin is three times as wide."""
+    """Each number is as frequent as any other; the third bin is three times as wide."""
     counted = Attribute("n", "integer", Binning((0, 10, 20, 50), equal=False), missing=True)
     chart = distribution(counted, [Series("synthetic", [0.2, 0.2, 0.6, 0.0])])
     drawn = chart[chart.index("<svg") : chart.index("</svg>") + 6]
