@@ -309,7 +309,8 @@ def _signed(dotted: str) -> str:
     text = inspect.cleandoc(item.__doc__ or "").rstrip()
     if not callable(item) or _is_error(item):
         return f"```text\n{text}\n```\n"
-    signature = f"{name}{inspect.signature(item)}".replace("'", "")
+    # Annotations are texts, and their quotes go; those of an empty default stay.
+    signature = f"{name}{inspect.signature(item)}".replace("''", '""').replace("'", "")
     signature = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", signature)
     return f"```text\n{signature}\n\n{text}\n```\n"
 

@@ -194,7 +194,8 @@ class Study:
             )
 
     def _check_delta(self) -> None:
-        check_delta(self.delta)
+        with located("delta"):
+            check_delta(self.delta)
         if self.delta and self.delta * self.rows > 1:
             raise InputError(
                 f"delta: {shown(self.delta):g} is above 1 / {self.rows}, the rows of the study: a "

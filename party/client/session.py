@@ -362,7 +362,7 @@ class StudySession:
         decision = context.approvals.decision(self._digest)
         if decision is None and automatic:
             decision = Decision(
-                approved=True, epsilon=seen.cost, decided_by="policy", decided_at=context.now()
+                approved=True, epsilon=seen.charged, decided_by="policy", decided_at=context.now()
             )
             context.approvals.decide(self._digest, decision)
         return decision

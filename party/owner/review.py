@@ -87,6 +87,11 @@ class Review:
         )
 
     @property
+    def charged(self) -> Fraction:
+        """The most epsilon that an approval allows to be charged."""
+        return Fraction(0) if self.rehearsal else self.cost
+
+    @property
     def consent(self) -> str:
         """What an approval says yes to."""
         if self.rehearsal:

@@ -216,7 +216,7 @@ def renew(
         rows=dict(_count(written) for written in rows or ()),
         joining=[member_of(written) for written in party or ()],
         schema=None if schema is None else options.load_schema(schema),
-        epsilon=None if epsilon is None else parse_epsilon(epsilon),
+        epsilon=None if epsilon is None else parse_epsilon(epsilon, "--epsilon"),
         prior="" if built_on is None else built_on.digest,
         curator=pinned_curator(config),
         today=system_clock().date(),

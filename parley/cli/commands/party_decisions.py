@@ -106,7 +106,7 @@ def approve(
             if not typer.confirm(f"{seen.consent}?", err=True):
                 raise InputError("you did not confirm, so nothing was decided")
         decisions.approve(context.approvals, seen, at=context.now(), data_digest=rows)
-    return Approved(seen.digest, "approved", seen.cost, seen.delta)
+    return Approved(seen.digest, "approved", seen.charged, seen.delta)
 
 
 def decline(
