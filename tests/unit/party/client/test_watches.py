@@ -28,7 +28,7 @@ def test_a_release_that_cannot_be_fetched_keeps_no_other_back():
     watch = ReleaseWatch(collector, changed=lambda: None)
     with ThreadPoolExecutor(1) as workers:
         while not watch.is_done():
-            watch.look(workers, again_s=0.0)
+            watch.look(workers, again_s=0.01)
             time.sleep(0.001)
     assert collector.waiting == ["oldest"]
     assert collector.tried[:2] == ["oldest", "next"]
