@@ -13,12 +13,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
-import io
-import os
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import redirect_stdout
+from collections import Counter
+from collections.abc import Iterator, Set
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, get_type_hints
@@ -41,11 +39,13 @@ from party.sources import settings as source_settings  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
 NOTICE = "<!-- Made by `make docs` from the code. Do not edit: the next run replaces it. -->\n"
-_WIDTH = "80"  # of the help texts, whatever terminal this is run in
 
 _COMMANDS = """\
-`parley COMMAND --help` prints the same. Results go to standard output, everything else to standard
-error. Options that several commands share mean the same everywhere.
+`parley --help` lists the commands and examples, `parley COMMAND --help` explains one. Results go to
+standard output, everything else to standard error.
+"""
+_SHARED = """\
+They mean the same wherever a command names them under "Shared".
 """
 _COMPLETION = """\
 `parley --install-completion` teaches the shell you are in (bash, zsh, fish, PowerShell) to complete
@@ -167,7 +167,14 @@ come from the receiver's copy of this table.
 
 
 def cli_page() -> str:
-    """Every command's own help, heading by heading, and the exit codes."""
+    """Every command heading by heading, a line for each option, and the exit codes."""
+    listing = {
+        heading: [
+            entry for name in names for entry in commands_below([name], cli.load_command(name))
+        ]
+        for heading, names in cli.COMMANDS.items()
+    }
+    shared = shared_options([command for entries in listing.values() for _, command in entries])
     parts = [
         NOTICE,
         "# Commands\n",
@@ -176,36 +183,68 @@ def cli_page() -> str:
         table(["code", "meaning"], [[str(int(code)), words] for code, words in MEANINGS.items()]),
         "## Completion\n",
         _COMPLETION,
-        f"## parley\n\n{help_text([])}",
+        "## Shared options\n",
+        _SHARED,
+        "".join(sorted(shared)),
     ]
-    for heading, names in cli.COMMANDS.items():
+    for heading, entries in listing.items():
         parts.append(f"## {heading}\n")
-        for name in names:
-            parts += [f"### {' '.join(['parley', *words])}\n\n{help_text(words)}"
-                      for words in commands_below([name], cli.load_command(name))]  # fmt: skip
+        parts += [command_text(words, command, shared) for words, command in entries]
     return "\n".join(parts)
 
 
-def commands_below(words: list[str], command: Any) -> Iterator[list[str]]:  # noqa: ANN401
+def shared_options(commands: list[Any]) -> set[str]:
+    """The lines of options that most of the commands with this option have; of several only."""
+    lines = Counter(line for command in commands for line in parameter_lines(command, "option"))
+    flags = Counter(map(_flag, lines.elements()))
+    often = [line for line, count in lines.items() if 1 < count and flags[_flag(line)] < 2 * count]
+    return {line for line in often if _flag(line) not in _study_flags()}
+
+
+def _study_flags() -> set[str]:
+    return {f"--{term.key.replace('_', '-')}" for term in TERMS.values()}
+
+
+def _flag(line: str) -> str:
+    return line.split("`")[1].split()[0].rstrip(",")
+
+
+def commands_below(words: list[str], command: Any) -> Iterator[tuple[list[str], Any]]:  # noqa: ANN401
     """The command, and every command of its group, in the group's order."""
-    yield words
+    yield words, command
     for name, below in getattr(command, "commands", {}).items():
         yield from commands_below([*words, name], below)
 
 
-def help_text(words: list[str]) -> str:
-    """What the command says of itself."""
-    spoken = io.StringIO()
-    width, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), _WIDTH
-    try:
-        with redirect_stdout(spoken):
-            cli.main([*words, "--help"])
-    finally:
-        del os.environ["COLUMNS"]
-        if width is not None:
-            os.environ["COLUMNS"] = width
-    lines = [line.rstrip() for line in spoken.getvalue().strip().splitlines()]
-    return "```text\n" + "\n".join(lines) + "\n```\n"
+def command_text(words: list[str], command: Any, shared: Set[str]) -> str:  # noqa: ANN401
+    """What a command says of itself, and of the options that only it has."""
+    arguments, options = (parameter_lines(command, kind) for kind in ("argument", "option"))
+    names = [f"`{_flag(line)}`" for line in options if line in shared]
+    if _study_flags() <= set(map(_flag, options)):
+        names.append("the options of [a study](configuration.md#studytoml)")
+        options = [line for line in options if _flag(line) not in _study_flags()]
+    parts = [
+        f"### {' '.join(['parley', *words, *map(_flag, arguments)])}\n",
+        f"{inspect.cleandoc(command.help or '')}\n",
+        "".join(line for line in (*arguments, *options) if line not in shared),
+        f"Shared: {', '.join(names)}.\n" if names else "",
+    ]
+    return "\n".join(filter(None, parts))
+
+
+def parameter_lines(command: Any, kind: str) -> list[str]:  # noqa: ANN401
+    """One line for every argument or option: its name, its values, its meaning, its default."""
+    with command.make_context(command.name, [], resilient_parsing=True) as context:
+        records = [p.get_help_record(context) for p in command.params if p.param_type_name == kind]
+    return [
+        f"- `{re.sub('<int range>', '<int>', names)}`: {_one_line(words)}\n"
+        for names, words in filter(None, records)
+    ]
+
+
+def _one_line(words: str) -> str:
+    joined = re.sub(r"\n(?=[\w+-]+: )", "; ", words.replace("\b", "").strip())  # of lists
+    return " ".join(joined.replace("[required]", "(required)").split())
 
 
 def configuration_page() -> str:
