@@ -197,7 +197,7 @@ def shared_options(commands: list[Any]) -> set[str]:
     """The lines of options that most of the commands with this option have; of several only."""
     lines = Counter(line for command in commands for line in parameter_lines(command, "option"))
     flags = Counter(map(_flag, lines.elements()))
-    often = [line for line, count in lines.items() if 1 < count and flags[_flag(line)] < 2 * count]
+    often = [line for line, count in lines.items() if count > 1 and flags[_flag(line)] < 2 * count]
     return {line for line in often if _flag(line) not in _study_flags()}
 
 
