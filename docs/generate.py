@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, get_type_hints
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a script, this file's own folder would be there alone
@@ -180,7 +180,7 @@ def cli_page() -> str:
         "# Commands\n",
         _COMMANDS,
         "## Exit codes\n",
-        table(["code", "meaning"], [[str(int(code)), words] for code, words in MEANINGS.items()]),
+        "".join(f"- {int(code)}: {words}\n" for code, words in MEANINGS.items()),
         "## Completion\n",
         _COMPLETION,
         "## Shared options\n",
@@ -225,7 +225,7 @@ def command_text(words: list[str], command: Any, shared: Set[str]) -> str:  # no
         options = [line for line in options if _flag(line) not in _study_flags()]
     parts = [
         f"### {' '.join(['parley', *words, *map(_flag, arguments)])}\n",
-        f"{inspect.cleandoc(command.help or '')}\n",
+        inspect.cleandoc(command.help or "").partition("\n\n")[0] + "\n",
         "".join(line for line in (*arguments, *options) if line not in shared),
         f"Shared: {', '.join(names)}.\n" if names else "",
     ]
@@ -261,7 +261,8 @@ def configuration_page() -> str:
     for role, kind, prefix in services:
         parts += [
             f"## {role}.toml\n",
-            settings_table(kind, prefix),
+            f"In the environment, the key in capitals after `{prefix}`.\n",
+            settings_table(kind),
         ]
     parts += [
         "## The [source] of party.toml\n",
@@ -271,8 +272,7 @@ def configuration_page() -> str:
         "## policy.toml\n",
         "What an owner takes part in. Only `[budget]` is required.\n",
         _code(policy.SAMPLE),
-        "A key that is left out has this value:\n",
-        _defaults(policy.Policy),
+        f"A key that is left out: {_defaults(policy.Policy)}; any other: none.\n",
         "## schema.toml\n",
         _code(_indented(declaration)),
         _after_code(declaration) + "\n",
@@ -348,9 +348,16 @@ def _signed(dotted: str) -> str:
     text = inspect.cleandoc(item.__doc__ or "").rstrip()
     if not callable(item) or _is_error(item):
         return f"```text\n{text}\n```\n"
-    signature = f"{name}{inspect.signature(item)}".replace("'", "")
-    signature = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", signature)
-    return f"```text\n{signature}\n\n{text}\n```\n"
+    text = text.partition("\n\nRaises:")[0]
+    return f"```text\n{_call(name, inspect.signature(item))}\n\n{text}\n```\n"
+
+
+def _call(name: str, signature: inspect.Signature) -> str:
+    """How a function is called: its parameters and their defaults, without types."""
+    bare = [value.replace(annotation=value.empty) for value in signature.parameters.values()]
+    call = str(signature.replace(parameters=bare, return_annotation=signature.empty))
+    text = f"{name}{call} -> {signature.return_annotation}".removesuffix(" -> None")
+    return re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", text)
 
 
 def _is_error(item: Any) -> bool:  # noqa: ANN401
@@ -358,20 +365,10 @@ def _is_error(item: Any) -> bool:  # noqa: ANN401
     return inspect.isclass(item) and issubclass(item, Exception)
 
 
-def settings_table(kind: Any, prefix: str) -> str:  # noqa: ANN401  (any dataclass)
+def settings_table(kind: Any) -> str:  # noqa: ANN401  (any dataclass)
     """One line for every setting."""
-    types = get_type_hints(kind)
-    lines = [
-        [
-            f"`{field.name}`",
-            _type_name(types[field.name]),
-            _default(field),
-            f"`{prefix}{field.name.upper()}`",
-            words,
-        ]
-        for field, words in described(kind)
-    ]
-    return table(["key", "type", "default", "environment", "meaning"], lines)
+    lines = [[f"`{field.name}`", _default(field), words] for field, words in described(kind)]
+    return table(["key", "default", "meaning"], lines)
 
 
 def described(kind: Any) -> Iterator[tuple[dataclasses.Field[Any], str]]:  # noqa: ANN401
@@ -389,7 +386,8 @@ def described(kind: Any) -> Iterator[tuple[dataclasses.Field[Any], str]]:  # noq
 
 def _defaults(kind: Any) -> str:  # noqa: ANN401
     fields = [f for f in dataclasses.fields(kind) if f.default is not dataclasses.MISSING]
-    return table(["key", "default"], [[f"`{field.name}`", _default(field)] for field in fields])
+    values = [(field.name, _default(field)) for field in fields]
+    return "; ".join(f"`{name}` {value}" for name, value in values if value != "none")
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
@@ -401,11 +399,6 @@ def _default(field: dataclasses.Field[Any]) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _type_name(kind: Any) -> str:  # noqa: ANN401
-    words = {str: "text", int: "whole number", float: "number", bool: "true or false", Path: "path"}
-    return words.get(kind, "path")
 
 
 def _indented(module: Any) -> str:  # noqa: ANN401
