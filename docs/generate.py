@@ -45,7 +45,8 @@ _COMMANDS = """\
 standard output, everything else to standard error.
 """
 _SHARED = """\
-They mean the same wherever a command names them under "Shared".
+They mean the same wherever a command names them under "Shared". Every command that ends by
+itself has `--json`.
 """
 _COMPLETION = """\
 `parley --install-completion` teaches the shell you are in (bash, zsh, fish, PowerShell) to complete
@@ -210,8 +211,9 @@ def _flag(line: str) -> str:
 
 
 def commands_below(words: list[str], command: Any) -> Iterator[tuple[list[str], Any]]:  # noqa: ANN401
-    """The command, and every command of its group, in the group's order."""
-    yield words, command
+    """The command, or every command of its group, in the group's order."""
+    if not hasattr(command, "commands"):
+        yield words, command
     for name, below in getattr(command, "commands", {}).items():
         yield from commands_below([*words, name], below)
 
@@ -219,7 +221,7 @@ def commands_below(words: list[str], command: Any) -> Iterator[tuple[list[str], 
 def command_text(words: list[str], command: Any, shared: Set[str]) -> str:  # noqa: ANN401
     """What a command says of itself, and of the options that only it has."""
     arguments, options = (parameter_lines(command, kind) for kind in ("argument", "option"))
-    names = [f"`{_flag(line)}`" for line in options if line in shared]
+    names = [f"`{_flag(line)}`" for line in options if line in shared and "--json" not in line]
     if _study_flags() <= set(map(_flag, options)):
         names.append("the options of [a study](configuration.md#studytoml)")
         options = [line for line in options if _flag(line) not in _study_flags()]
@@ -348,7 +350,9 @@ def _signed(dotted: str) -> str:
     text = inspect.cleandoc(item.__doc__ or "").rstrip()
     if not callable(item) or _is_error(item):
         return f"```text\n{text}\n```\n"
-    text = text.partition("\n\nRaises:")[0]
+    summary, _, rest = text.partition("\n\nRaises:")[0].partition("\n\n")
+    parameters = re.search(r"^(?:Args|Attributes):\n.*", rest, re.MULTILINE | re.DOTALL)
+    text = summary if parameters is None else f"{summary}\n\n{parameters[0]}"
     return f"```text\n{_call(name, inspect.signature(item))}\n\n{text}\n```\n"
 
 
