@@ -43,7 +43,7 @@ FIRST_MARGINS = Fraction(3, 11)  # of the look: they say where its halves are cu
 
 def as_floor(study: Study) -> Study:
     """Return a study with the settings of single columns, which are none."""
-    return replace(study, method=floor.METHOD.name, settings=(), signature=None)
+    return replace(study, method=floor.METHOD.name, settings=(), method_version=0, signature=None)
 
 
 def facts_of(study: Study) -> PublicFacts:
