@@ -26,8 +26,7 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
-from common.errors import InputError
-from common.extras import naming_extras
+from common.errors import InputError, naming_extras
 from common.files import read_private
 from common.schema import Schema
 from common.schema.columns import is_number
