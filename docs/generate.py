@@ -149,7 +149,11 @@ with warnings.catch_warnings():
     maker.fit(people, schema)""",
     },
 }
+_AS_ON_THE_COMMAND_LINE = ("PrivBayes", "Privelet")
 _FITTED = """\
+The parameters of `PrivBayes` and `Privelet` are the options of `parley synthesize`; `network` gives
+the parents of each attribute by name, so that nothing is learnt.
+
 `Subn.fit` returns a `FittedStudy`, `PrivBayes.fit` a `FittedPrivBayes`, `Privelet.fit` a
 `FittedPrivelet`. All of them draw, count, estimate, save and report in the same words.
 `parley.simulate` with a schema that has `[events]` returns a `FittedLinkedStudy`, whose `sample`
@@ -340,6 +344,8 @@ def _signed(dotted: str) -> str:
     if not callable(item) or _is_error(item):
         return f"```text\n{text}\n```\n"
     summary, _, rest = text.partition("\n\nRaises:")[0].partition("\n\n")
+    if dotted in _AS_ON_THE_COMMAND_LINE:
+        rest = ""
     parameters = re.search(r"^(?:Args|Attributes):\n.*", rest, re.MULTILINE | re.DOTALL)
     text = summary if parameters is None else f"{summary}\n\n{parameters[0]}"
     return f"```text\n{_call(name, inspect.signature(item))}\n\n{text}\n```\n"
