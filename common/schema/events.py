@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from common.errors import InputError, located
@@ -59,6 +59,10 @@ class Events:
         if self.order:
             with located("events: order"):
                 check_name(self.order, most=MOST_ATTRIBUTE_NAME)
+
+    def forgiven(self) -> Events:
+        """Return events of which no cell is refused (`Attribute.forgiven`)."""
+        return replace(self, attributes=tuple(each.forgiven() for each in self.attributes))
 
     @property
     def entries(self) -> dict[str, object]:

@@ -234,6 +234,11 @@ class Schema:
             codes.append(done[0] if len(done) == 1 else np.concatenate(done))
         return self.possible.repaired(Codes(tuple(codes), self.sizes))
 
+    @property
+    def every_name(self) -> tuple[str, ...]:
+        """The names of all attributes, those of events after those of people."""
+        return self.names if self.events is None else (*self.names, *self.of_events.names)
+
     @cached_property
     def people(self) -> Schema:
         """The schema of the people alone."""
@@ -258,7 +263,8 @@ class Schema:
 
     def forgiven(self) -> Schema:
         """Return a schema of equal digest that refuses no cell (`Attribute.forgiven`)."""
-        return replace(self, attributes=tuple(each.forgiven() for each in self.attributes))
+        events = self.events and self.events.forgiven()
+        return replace(self, attributes=tuple(a.forgiven() for a in self.attributes), events=events)
 
     def without_rules(self) -> Schema:
         """Return a schema that encodes a row that breaks a rule cell by cell."""

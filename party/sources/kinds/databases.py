@@ -186,7 +186,7 @@ def _quoted(name: str) -> str:
 class Database(Kind):
     """A database in a file."""
 
-    reads_all = False
+    reads_all = in_order = False
     keys = SHAPE | {"path", "table", "query"}
 
     def __init__(self, name: str) -> None:
