@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self
 
 import pyarrow.parquet
 
@@ -31,7 +31,7 @@ from common.crypto.key_files import load_identity, no_passphrase
 from common.errors import LocalError, ParleyError
 from common.exchanges.setup import with_commitments
 from common.files import read
-from common.fitted.single_owner import Table, as_arrow
+from common.fitted.single_owner import as_arrow
 from common.methods.registry import new_study
 from common.release.verify import Verified, verify
 from common.schema import Schema
@@ -44,11 +44,11 @@ from common.wording import Reporter, silent
 from curator.app import propose
 from curator.settings import CuratorSettings, curator_settings, open_store, priors
 from curator.store.records import Record, StudyState
+from parley.simulation.partition import OwnersTables
 from party.countersigning import countersign
 from party.settings import party_settings
 
 HOST = "127.0.0.1"
-OwnersTables: TypeAlias = Table | tuple[Table, Table]
 _CURATOR = "curator"
 _LOOK_EVERY_S = 0.1
 _ENDS_S = 60.0

@@ -129,7 +129,7 @@ def test_what_leaves_a_node_is_as_long_whatever_the_number_of_events(
         with consortium.parties["east"].context() as context:
             sizes.append([(each.kind, each.size) for each in context.journal.sent_log()])
     assert sizes[0] == sizes[1]
-    assert len(sizes[0]) > 3
+    assert len(sizes[0]) >= 3
 
 
 @pytest.mark.slow
