@@ -199,7 +199,9 @@ class Trial:
     def run_floor(self, epsilon: Fraction, number: int = 0) -> Run:
         """Run a study of the same parties that publishes every column by itself."""
         clear = in_the_clear(self.study)
-        return self._run(replace(clear, method="floor", settings=(), epsilon=epsilon), number)
+        return self._run(
+            replace(clear, method="floor", settings=(), method_version=0, epsilon=epsilon), number
+        )
 
     def _run(self, study: Study, number: int) -> Run:
         source = SeededRandomSource(f"{self._seed}/{study.method}/{study.epsilon}/{number}")

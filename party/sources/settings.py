@@ -60,7 +60,7 @@ from common.schema import Schema
 from common.schema.events import Events
 from common.schema.toml import Parser, a_table, date, read_table, text
 from common.tables.reader import TableReader
-from party.sources.cells import Condition, Recoding
+from party.sources.cells import CellCondition, Recoding
 from party.sources.keyed import KeyedTable, Keys
 from party.sources.kind import SHAPE, all_kinds
 from party.sources.linked import LinkedSource, require_one_row_each
@@ -306,7 +306,7 @@ def _shape(table: Mapping[str, Any]) -> Shape:
     return Shape(
         columns=columns,
         recode={name: _recoding(name, codes) for name, codes in table.get("recode", {}).items()},
-        where=None if where is None else Condition.parse(where),
+        where=None if where is None else CellCondition.parse(where),
     )
 
 

@@ -12,7 +12,7 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.registry import methods
 from common.release.verify import verify
 from parley.cli.main import main
-from party.journal import StudyState
+from party.journal import JournalState
 from party.sources.settings import owners_table
 from party.totals import Unit
 from tests.harness.consortium import NAMES
@@ -105,7 +105,7 @@ def test_the_others_finish_without_an_owner_that_vanished(tmp_path, paillier_key
     consortium = linked_consortium(tmp_path, cell, paillier_key)
     try:
         ended = run_without_south(consortium, after)
-        assert set(ended.values()) == {StudyState.FINISHED}
+        assert set(ended.values()) == {JournalState.FINISHED}
         place = Path(consortium.curator.store.record(consortium.study.digest).place)
     finally:
         consortium.curator.stop()

@@ -54,7 +54,7 @@ _TIMEOUT_S = 24 * 3600.0  # of a study over grpc, so that nothing hangs for ever
 
 
 @dataclass(frozen=True)
-class OwnersRows:
+class OwnersOptions:
     """Options that say which owners there are, and which rows each has."""
 
     parties: Annotated[
@@ -197,7 +197,7 @@ def simulate_study(
     name: Annotated[str, option_of("name")] = "simulation",
     prior: options.PriorFile = None,
     drop: options.Drops = None,
-    rows: OwnersRows,
+    rows: OwnersOptions,
     format: options.OutputFormat = "csv",  # noqa: A002
     seed: options.Seed = None,
     transport: Annotated[

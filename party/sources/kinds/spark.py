@@ -36,7 +36,7 @@ from common.schema.codes import NO_GROUPS, Groups
 from common.tables.reader import TableReader
 from party.sources.fingerprint import RowDigest
 from party.sources.keyed import Hashes, KeyedRows, KeyedTable, Keys, keyed_names
-from party.sources.kind import Kind, TableSettings, table_or_query
+from party.sources.kind import SourceKind, TableSettings, table_or_query
 from party.sources.partition import (
     PartitionCounter,
     PartitionEncoder,
@@ -287,7 +287,7 @@ def _first_line(error: BaseException) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), repr(error))
 
 
-class Spark(Kind):
+class Spark(SourceKind):
     """Parquet files, a table or a query of Spark; it needs parley[spark] and Java 17."""
 
     name = "spark"
