@@ -24,7 +24,6 @@ from common.schema.schema import is_draft
 from common.service.settings import asking, given_passphrase
 from common.tables import TableFile, read_table
 from parley.cli import console
-from parley.simulation.partition import LinkedFiles
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]
 
@@ -121,44 +120,6 @@ class Reading:
         if written.lower() in ("tab", "\\t"):
             return "\t"
         raise InputError(f"--delimiter {written!r}: it is not one character. Write `tab` for a tab")
-
-
-@dataclass(frozen=True)
-class EventsFile:
-    """The second table of an owner, of people's events."""
-
-    events: Annotated[
-        Path | None, typer.Option("--events", help="The table of people's events, linked to them.")
-    ] = None
-    person: Annotated[
-        str,
-        typer.Option(
-            help="With --events: the column that says, in both, whose row it is.",
-            show_default=False,
-        ),
-    ] = ""
-    events_sheet: EventsSheet = ""
-
-    def check(self, *, linked: bool) -> None:
-        """Refuse a schema that asks for other tables than were named."""
-        if linked and self.events is None:
-            raise InputError(
-                "--events: the schema has [events]. Name their table, and the column that joins "
-                "the two with --person"
-            )
-        if not linked and (self.events or self.person or self.events_sheet):
-            raise InputError("--events: the schema has no [events]. Declare them, or leave it out")
-
-    def linked(self, people: Path, schema: Schema, reading: Reading) -> LinkedFiles | None:
-        """Read both tables; None if the schema is of a single table."""
-        self.check(linked=schema.events is not None)
-        if self.events is None:
-            return None
-        return LinkedFiles.read(
-            people, self.events, schema,
-            person=self.person, delimiter=reading.character,
-            sheets=(reading.sheet, self.events_sheet),
-        )  # fmt: skip
 
 
 def load_schema(path: Path) -> Schema:

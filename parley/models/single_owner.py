@@ -47,7 +47,7 @@ from common.wavelet import plan_privelet, privelet
 from common.wavelet.decisions import METHODS
 from common.wording import Reporter, silent
 from parley.reader.fitted import FittedPrivBayes, FittedPrivelet, FittedStudy
-from parley.simulation.partition import OwnersTables
+from parley.simulation.linked_files import OwnersTables
 from parley.simulation.study import run_in_process
 
 

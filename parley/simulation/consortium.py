@@ -44,7 +44,7 @@ from common.wording import Reporter, silent
 from curator.app import propose
 from curator.settings import CuratorSettings, curator_settings, open_store, priors
 from curator.store.records import Record, StudyState
-from parley.simulation.partition import OwnersTables
+from parley.simulation.linked_files import OwnersTables
 from party.countersigning import countersign
 from party.settings import party_settings
 

@@ -41,7 +41,7 @@ from common.study.transcript import transcript_of
 from common.wording import Reporter, silent
 from parley.reader.fitted import FittedLinkedStudy, FittedStudy
 from parley.simulation.in_process import run_study
-from parley.simulation.partition import OwnersTables
+from parley.simulation.linked_files import OwnersTables
 
 
 def simulate(

@@ -21,6 +21,7 @@ from common.tables import TableFile
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
+from parley.cli.linked_tables import EventsFile
 from parley.cli.result import FOR_PEOPLE, Result, command
 
 LOUD = """\
@@ -148,7 +149,7 @@ def infer(
         ),
     ] = None,
     reading: options.Reading,
-    second: options.EventsFile,
+    second: EventsFile,
     overwrite: options.Overwrite = False,
 ) -> Proposed:
     """Propose a schema for a table, for its owner to review.
@@ -177,7 +178,7 @@ def infer(
 
 def _of_tables(
     data: Path,
-    second: options.EventsFile,
+    second: EventsFile,
     reading: options.Reading,
     dictionary: Path | None,
     *,
@@ -265,7 +266,7 @@ def check(
     data: Annotated[Path | None, typer.Argument(help="A table that should fit it.")] = None,
     *,
     reading: options.Reading,
-    second: options.EventsFile,
+    second: EventsFile,
 ) -> CheckedSchema:
     """Check a schema, and that a table fits it. Nothing is released; no budget is spent."""
     domains = Schema.load(schema)

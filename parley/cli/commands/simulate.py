@@ -32,14 +32,12 @@ from parley.cli.study_options import option_of, taking_terms, tell_decisions
 from parley.reader.fitted import FittedStudy
 from parley.simulation.consortium import Consortium
 from parley.simulation.in_process import FITTING
+from parley.simulation.linked_files import LinkedFiles, OwnersTables, two_files
 from parley.simulation.partition import (
-    LinkedFiles,
-    OwnersTables,
     PeopleRows,
     at_random,
     by_column,
     tables_of_people,
-    two_files,
 )
 from parley.simulation.study import run_in_process
 
@@ -126,7 +124,7 @@ class OwnersOptions:
             tell(0.0, pairs[0][0].name)
             read = [
                 LinkedFiles.read(
-                    *pair, schema,
+                    pair, schema,
                     person=self.person or "", delimiter=character,
                     sheets=(self.sheet, self.events_sheet),
                 )

@@ -21,11 +21,12 @@ from common.tables import TableFile
 from common.wording import Reporter, many
 from parley.cli import console, options
 from parley.cli.commands import new_app
+from parley.cli.linked_tables import EventsFile
 from parley.cli.result import Result, command
 from parley.cli.study_options import one_of, option_of
 from parley.models.single_owner import PrivBayes, Privelet, Subn
 from parley.reader.fitted import FittedStudy
-from parley.simulation.partition import LinkedFiles
+from parley.simulation.linked_files import LinkedFiles
 
 app = new_app()
 
@@ -168,7 +169,7 @@ def synthesize(
     sign_with: options.SignWith = None,
     sign_as: options.SignAs = "owner",
     reading: options.Reading,
-    second: options.EventsFile,
+    second: EventsFile,
     overwrite: options.Overwrite = False,
 ) -> Synthesized:
     """Publish a synthetic table of one owner's rows under differential privacy.
