@@ -163,7 +163,7 @@ this list.
 """
 _REFUSALS = """\
 A service that refuses a call sends a code and no details; the details are in its own log. The words
-come from the receiver's copy of this table.
+come from the receiver's copy of this list: what happened, and *what to do*.
 """
 
 
@@ -207,7 +207,7 @@ def _study_flags() -> set[str]:
 
 
 def _flag(line: str) -> str:
-    return line.split("`")[1].split()[0].rstrip(",")
+    return re.split("[ ,=]", line.split("`")[1])[0]
 
 
 def commands_below(words: list[str], command: Any) -> Iterator[tuple[list[str], Any]]:  # noqa: ANN401
@@ -236,10 +236,11 @@ def command_text(words: list[str], command: Any, shared: Set[str]) -> str:  # no
 
 def parameter_lines(command: Any, kind: str) -> list[str]:  # noqa: ANN401
     """One line for every argument or option: its name, its values, its meaning, its default."""
+    join = "=<" if kind == "option" else " <"
     with command.make_context(command.name, [], resilient_parsing=True) as context:
         records = [p.get_help_record(context) for p in command.params if p.param_type_name == kind]
     return [
-        f"- `{re.sub('<int range>', '<int>', names)}`: {_one_line(words)}\n"
+        f"- `{names.replace(' range>', '>').replace(' <', join)}`: {_one_line(words)}\n"
         for names, words in filter(None, records)
     ]
 
@@ -264,7 +265,7 @@ def configuration_page() -> str:
         parts += [
             f"## {role}.toml\n",
             f"In the environment, the key in capitals after `{prefix}`.\n",
-            settings_table(kind),
+            settings_list(kind),
         ]
     parts += [
         "## The [source] of party.toml\n",
@@ -280,23 +281,17 @@ def configuration_page() -> str:
         _after_code(declaration) + "\n",
         "## study.toml\n",
         "Written by `parley curator study new`; its digest is what owners approve.\n",
-        table(
-            ["key", "option", "default", "meaning"],
-            [
-                [f"`{key}`", option and f"`{option}`", _term_default(name), meaning]
-                for name, key, option, meaning in _terms()
-            ],
+        "".join(
+            f"- `{key}`{option and f', `{option}`'} ({_term_default(name)}): {meaning}\n"
+            for name, key, option, meaning in _terms()
         ),
         _STUDY,
         "### Settings of methods\n",
         _METHODS,
-        table(
-            ["method", "key", "default", "meaning"],
-            [
-                [method.name, f"`{key}`", setting.default, setting.meaning]
-                for method in methods().values()
-                for key, setting in method.settings.items()
-            ],
+        "".join(
+            f"- {method.name}: `{key}` ({setting.default}): {setting.meaning}\n"
+            for method in methods().values()
+            for key, setting in method.settings.items()
         ),
     ]
     return "\n".join(parts)
@@ -317,13 +312,13 @@ def _term_default(name: str) -> str:
 
 def errors_page() -> str:
     """Every refusal that one service can send another, with what to do."""
-    lines = [[code.name, code.public, code.remedy] for code in ErrorCode]
+    lines = [f"- **{code.name}** {code.public} *{code.remedy}*\n" for code in ErrorCode]
     return "\n".join(
         [
             NOTICE,
             "# Refusals between services\n",
             _REFUSALS,
-            table(["code", "what happened", "what to do"], lines),
+            "".join(lines),
         ]
     )
 
@@ -369,10 +364,10 @@ def _is_error(item: Any) -> bool:  # noqa: ANN401
     return inspect.isclass(item) and issubclass(item, Exception)
 
 
-def settings_table(kind: Any) -> str:  # noqa: ANN401  (any dataclass)
+def settings_list(kind: Any) -> str:  # noqa: ANN401  (any dataclass)
     """One line for every setting."""
-    lines = [[f"`{field.name}`", _default(field), words] for field, words in described(kind)]
-    return table(["key", "default", "meaning"], lines)
+    lines = [(field.name, _default(field), words) for field, words in described(kind)]
+    return "".join(f"- `{name}` ({default}): {words}\n" for name, default, words in lines)
 
 
 def described(kind: Any) -> Iterator[tuple[dataclasses.Field[Any], str]]:  # noqa: ANN401
@@ -421,13 +416,6 @@ def _after_code(module: Any) -> str:  # noqa: ANN401
 
 def _code(text: str) -> str:
     return f"```toml\n{text.rstrip()}\n```\n"
-
-
-def table(headings: list[str], lines: list[list[str]]) -> str:
-    """A Markdown table."""
-    rule = ["---"] * len(headings)
-    cells = [[cell.replace("|", "\\|") for cell in line] for line in (headings, rule, *lines)]
-    return "".join("| " + " | ".join(line) + " |\n" for line in cells)
 
 
 PAGES = {

@@ -44,7 +44,7 @@ PARTIES = stage.NAMES[:2]
 DELTA = Fraction(1, 10**6)
 LOST = stage.NAMES[2]
 LAST_OF_LOST = 6  # keys, words, signature and shares of the first step, keys of the second
-WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
+WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "PRAGMA wal_checkpoint")
 SECONDS = 120  # for one study, on a machine that is busy with other things
 
 
@@ -77,8 +77,8 @@ class Fate:
         if text.lstrip().startswith(WRITES):
             self.point()
 
-    def database(self, path):
-        made = Database(path)
+    def database(self, path, *, logged):
+        made = Database(path, logged=logged)
         made._connection.set_trace_callback(self.statement)
         return made
 

@@ -1,25 +1,34 @@
 """Commands and linked schemas: those that take two tables, and those that refuse by name."""
 
+import contextlib
+import shutil
+
 import pandas as pd
 import pytest
 
 import parley as api
 from parley.cli.exit_codes import ExitCode
+from parley.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Write tables in `play` and their release."""
+    folder = tmp_path_factory.mktemp("linked")
+    with contextlib.chdir(folder):
+        assert main(["demo", "--tables", "play", "--linked", "--rows", "60"]) == ExitCode.DONE
+        owner = (pd.read_csv("play/north-patients.csv"), pd.read_csv("play/north-visits.csv"))
+        study = api.simulate([owner], "play/schema.toml", epsilon=1, person="patient")
+        study.save("release")
+    return folder
 
 
 @pytest.fixture
-def tables(parley):
-    parley("demo", "--tables", "play", "--linked", "--rows", "60")
+def release(made, parley, tmp_path):
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
 
 
-@pytest.fixture
-def release(tables):
-    owner = (pd.read_csv("play/north-patients.csv"), pd.read_csv("play/north-visits.csv"))
-    study = api.simulate([owner], "play/schema.toml", epsilon=1, person="patient")
-    study.save("release")
-
-
-def test_the_demonstration_writes_patients_and_their_visits(tables):
+def test_the_demonstration_writes_patients_and_their_visits(release):
     owners = [pd.read_csv(f"play/{name}-patients.csv") for name in ("north", "east", "south")]
     visits = pd.read_csv("play/north-visits.csv")
     assert sum(map(len, owners)) == 60
