@@ -21,8 +21,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 
 from common.crypto.identities.identity import Identity
-from common.errors import InputError
-from common.extras import naming_extras
+from common.errors import InputError, naming_extras
 from common.service.process import raise_open_files
 from common.wire import strict
 from common.wire.pki.credentials import CredentialFiles

@@ -319,7 +319,7 @@ class Store(StoreReader):
         rows = self._file.rows("SELECT body FROM held WHERE study = ?", (study,))
         return bytes(rows[0][0]) if rows else None
 
-    def release_held(self, study: StudyId) -> None:
+    def send_held(self, study: StudyId) -> None:
         """Forget the held message, in the caller's transaction: it is queued."""
         self._file.write("DELETE FROM held WHERE study = ?", (study,))
 

@@ -26,8 +26,7 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
-from common.errors import InputError
-from common.extras import naming_extras
+from common.errors import InputError, naming_extras
 from common.files import read_private
 from common.schema import Schema
 from common.schema.columns import is_number
@@ -186,7 +185,7 @@ def _quoted(name: str) -> str:
 class SqlDatabase(SourceKind):
     """A database in a file."""
 
-    reads_all = False
+    reads_all = in_order = False
     keys = SHAPE | {"path", "table", "query"}
 
     def __init__(self, name: str) -> None:
