@@ -142,7 +142,8 @@ def of_mean(mean: Mean, confidence: float = CONFIDENCE) -> Estimate:
     check_confidence(confidence)
     low, high = mean.interval(confidence)
     name = f"mean of {mean.name}"
-    return Estimate(name, None, mean.mean, mean.error, low, high, flagged=False)
+    flagged = mean.hidden > mean.error  # the interval is wide by what bins hide
+    return Estimate(name, None, mean.mean, mean.error, low, high, flagged)
 
 
 def check_confidence(confidence: float) -> None:

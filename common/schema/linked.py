@@ -67,7 +67,7 @@ class LinkedCodes(Codes):
         within = np.arange(numbers.sum()) - np.repeat(np.cumsum(numbers) - numbers, numbers)
         events = self.events.take(np.repeat(self.starts[people], numbers) + within)
         own = Codes.take(self, rows)
-        return LinkedCodes(own.columns, own.sizes, events, numbers, self.most)
+        return LinkedCodes(own.columns, own.sizes, events, numbers, self.most, places=own.places)
 
     @property
     def with_number(self) -> Codes:
@@ -105,6 +105,7 @@ def concatenate_linked(tables: Sequence[Codes]) -> Codes:
         concatenate([table.events for table in linked]),
         np.concatenate([table.numbers for table in linked]),
         linked[0].most,
+        places=people.places,
     )
 
 
@@ -134,7 +135,9 @@ def encode_linked(
     rows = rows[within < declared.most]
     counted = np.minimum(numbers, declared.most).astype(np.int64)
     encoded = _encoded_events(schema.of_events, events, rows, where=declared.name)
-    return LinkedCodes(codes.columns, codes.sizes, encoded, counted, declared.most)
+    return LinkedCodes(
+        codes.columns, codes.sizes, encoded, counted, declared.most, places=codes.places
+    )
 
 
 def _in_order(events: pd.DataFrame, order: str, of_person: NDArray[np.intp]) -> NDArray[np.intp]:
