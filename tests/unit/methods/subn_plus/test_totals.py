@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 import parley
+from common.analysis.means import known_means
+from common.analysis.statistics import mean
 from common.methods.subn_plus.facts import SPAN, PublicFacts
 from common.methods.subn_plus.totals import (
     LARGEST,
@@ -148,3 +150,20 @@ def test_rows_of_a_study_have_the_means_of_columns_that_heap(delta):
     plain = parley.simulate([without[:600], without[600:]], listed, epsilon=2, delta=delta, seed=1)
     assert "totals" not in [step.name for step in plain.steps]
     assert "inside_bins" not in plain.to_json()
+
+
+def test_report_estimate_and_rows_have_one_mean():
+    rng = np.random.default_rng(6)
+    n = 6_000
+    hours = np.where(rng.random(n) < 0.6, 40, rng.integers(20, 60, n))
+    table = pd.DataFrame({"hours": hours, "sex": rng.choice(["F", "M"], n)})
+    schema = Schema.from_toml(HEAPED)
+    schema = Schema((schema.attributes[0], schema.attributes[2]))
+    fitted = parley.simulate([table[: n // 2], table[n // 2 :]], schema, epsilon=3, seed=2)
+    (known,) = known_means(fitted)
+    (asked,) = fitted.estimate(mean(schema, "hours"))
+    assert (asked.estimate, asked.low, asked.high) == (known.mean, known.low, known.high)
+    assert known.low <= hours.mean() <= known.high
+    assert known.high - known.low < 1.5  # half a bin on either side would be 6
+    (by_rows,) = fitted.estimate(lambda rows: rows["hours"].mean(), uses=["hours"], tables=5)
+    assert by_rows.estimate == pytest.approx(known.mean, abs=0.5)
