@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from common.errors import InputError
 from common.exchanges.setup import with_commitments, with_hybrid_masks
+from common.methods.registry import with_version
 from common.schema import Schema
 from common.schema.limits import MOST_NAME
 from common.study.document import Study
@@ -66,7 +67,7 @@ def revised(
         expires=expires or (None if earlier.expired(today) else earlier.expires),
         signature=None,
     )
-    return with_commitments(with_hybrid_masks(again))
+    return with_version(with_commitments(with_hybrid_masks(again)))
 
 
 def rehearsed(study: Study, *, name: str = "") -> Study:
@@ -115,8 +116,7 @@ def _members(earlier: Study, later: Study) -> Iterator[str]:
 
 
 def _attributes(earlier: Schema, later: Schema) -> Iterator[str]:
-    before = {attribute.name: attribute for attribute in earlier.attributes}
-    after = {attribute.name: attribute for attribute in later.attributes}
+    before, after = _named(earlier), _named(later)
     yield from (f"column {name}: removed" for name in before if name not in after)
     yield from (f"column {name}: new" for name in after if name not in before)
     yield from (
@@ -126,3 +126,12 @@ def _attributes(earlier: Schema, later: Schema) -> Iterator[str]:
     )
     if list(before) != list(after) and before.keys() == after.keys():
         yield "columns: in another order"
+
+
+def _named(schema: Schema) -> dict[str, object]:
+    """Return all attributes by name, and what is said of events."""
+    named: dict[str, object] = {each.name: each for each in schema.attributes}
+    if (events := schema.events) is not None:
+        named |= {f"{events.name}: {each.name}": each for each in events.attributes}
+        named |= {f"{events.name}: {key}": value for key, value in events.entries.items()}
+    return named

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from common.analysis.conclusions import WELL, Conclusions
-from common.analysis.diagnostics import Diagnostics, Pair, PairFacts, Verdict
+from common.analysis.diagnostics import Diagnostics, Pair, PairFacts, PairVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class PairGroup:
 
 
 _BY_VERDICT = {
-    Verdict.SAFE: "A released sum contains the pair's table, by all values or by at least eight "
-    "groups of each column, and the rows follow it. Proportions of values within a group follow "
-    "from the model.",
-    Verdict.CARE: "The pair was counted in few groups or with much noise, or the rows do not "
+    PairVerdict.SAFE: "A released sum contains the pair's table, by all values or by at least "
+    "eight groups of each column, and the rows follow it. Proportions of values within a group "
+    "follow from the model.",
+    PairVerdict.CARE: "The pair was counted in few groups or with much noise, or the rows do not "
     "follow its table, or they show no relation. The relation in the rows may be wrong.",
-    Verdict.ABSENT: "The two columns were never counted together. Their relation in the rows "
+    PairVerdict.ABSENT: "The two columns were never counted together. Their relation in the rows "
     "follows from other pairs, or from nothing.",
 }
 _BY_WIDTH = {

@@ -187,9 +187,9 @@ def heatmap(
         for x, y in ((row, column), (column, row)) if cell >= _NUMBERED else ((row, column),):
             place = left + cell * (x + 1) - 5.5, left + cell * y + 4.5
             parts.append(_light(place, light, 2.8 if cell >= _NUMBERED else 1.8))
-    for place, words in enumerate(legend):
-        parts.append(_light((left + 8, size + 14 + 17 * place), place, 4.0))
-        parts.append(text(left + 18, size + 18 + 17 * place, words))
+    for light, words in enumerate(legend):
+        parts.append(_light((left + 8, size + 14 + 17 * light), light, 4.0))
+        parts.append(text(left + 18, size + 18 + 17 * light, words))
     return svg(size, size + 17 * len(legend) + 8, "".join(parts), label=title)
 
 

@@ -26,8 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.errors import InputError, PolicyError, located
-from common.extras import naming_extras
+from common.errors import InputError, PolicyError, located, naming_extras
 from common.files import read_private_key
 from common.schema.toml import read_table, text
 from common.service.web.sessions import same

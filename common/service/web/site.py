@@ -24,20 +24,20 @@ from typing import Protocol
 from common.errors import InputError, ParleyError, PolicyError
 from common.report.page import element
 from common.service.process import RateLimit
-from common.service.web.exchange import Request, Response, see_other, text
+from common.service.web.exchange import Response, WebRequest, see_other, text
 from common.service.web.pages import Asset, filled, shared_assets
 from common.service.web.sessions import LIFE_S, SIGNED_ON_S, Session, Sessions
 
 logger = logging.getLogger(__name__)
 logger.addFilter(RateLimit(per_second=1))  # callers can provoke every line of this module
 
-Page = Callable[[Request, Session, Mapping[str, str]], Response]
+Page = Callable[[WebRequest, Session, Mapping[str, str]], Response]
 ATTEMPT_S = 600.0  # in which a browser must be back from signing on
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class PageRoute:
     """A page: its method, its path as a regular expression with named groups, and its maker."""
 
     method: str
@@ -68,7 +68,7 @@ class Site:
         title: str,
         hosts: Sequence[str],
         sessions: Sessions,
-        routes: Sequence[Route],
+        routes: Sequence[PageRoute],
         assets: Mapping[str, Asset],
         secure: bool = False,
         holder_of: Callable[[bytes], str | None] = lambda certificate: None,
@@ -92,7 +92,7 @@ class Site:
         found = self._sessions.find(session.key)
         return found is not None and (not found.certificate or self._admits(found.certificate))
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: WebRequest) -> Response:
         try:
             return self._answer(request)
         except InputError as error:
@@ -100,7 +100,7 @@ class Site:
         except ParleyError as error:
             return text(HTTPStatus.CONFLICT, str(error))
 
-    def _answer(self, request: Request) -> Response:
+    def _answer(self, request: WebRequest) -> Response:
         if _name_in(request.headers.get("host", "")) not in self._hosts:
             logger.warning("a request for another host was refused")
             return text(HTTPStatus.MISDIRECTED_REQUEST, "This site has another name.")
@@ -129,7 +129,7 @@ class Site:
             return see_other("/login", self._set_cookie("", life_s=0))
         return self._page(request, session)
 
-    def _page(self, request: Request, session: Session) -> Response:
+    def _page(self, request: WebRequest, session: Session) -> Response:
         known = False
         for route, pattern in self._routes:
             match = pattern.fullmatch(request.path)
@@ -140,11 +140,11 @@ class Site:
             return text(HTTPStatus.METHOD_NOT_ALLOWED, "Not in this way.")
         return text(HTTPStatus.NOT_FOUND, "There is nothing here.")
 
-    def _session(self, request: Request) -> Session | None:
+    def _session(self, request: WebRequest) -> Session | None:
         session = self._sessions.find(request.cookie(self._cookie))
         return session if session is not None and self.alive(session) else None
 
-    def _turn_away(self, request: Request) -> Response:
+    def _turn_away(self, request: WebRequest) -> Response:
         if request.method != "GET" or request.path != "/":
             return text(HTTPStatus.UNAUTHORIZED, "Log in first.")
         holder = None if request.certificate is None else self._holder_of(request.certificate)
@@ -160,14 +160,14 @@ class Site:
         page = filled("login.html", title=self._title, complaint=shown, sign_on=other)
         return Response(status=status, body=page)
 
-    def _send_away(self, request: Request, sign_on: SingleSignOn) -> Response:
+    def _send_away(self, request: WebRequest, sign_on: SingleSignOn) -> Response:
         try:
             address, browser = sign_on.start(self._here(request))
         except PolicyError as error:
             return self._not_signed_on(error)
         return see_other(address, self._attempt_cookie(browser))
 
-    def _take_back(self, request: Request, sign_on: SingleSignOn) -> Response:
+    def _take_back(self, request: WebRequest, sign_on: SingleSignOn) -> Response:
         try:
             who = sign_on.finish(request.cookie(f"{self._cookie}-sign-on"), request.asked())
         except PolicyError as error:
@@ -188,7 +188,7 @@ class Site:
         name, cookie = self._set_cookie(value, life_s=life_s)
         return name, cookie.replace("=", "-sign-on=", 1).replace("SameSite=Strict", "SameSite=Lax")
 
-    def _log_in(self, request: Request) -> Response:
+    def _log_in(self, request: WebRequest) -> Response:
         try:
             offered = request.form().get("token", "").strip()
             session = self._sessions.login(offered, address=request.address)
@@ -203,12 +203,12 @@ class Site:
         manners = "Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if self._secure else "")
         return "Set-Cookie", f"{self._cookie}={value}; Max-Age={life_s:.0f}; {manners}"
 
-    def _from_here(self, request: Request) -> bool:
+    def _from_here(self, request: WebRequest) -> bool:
         origin = request.headers.get("origin", "").lower()
         fetched = request.headers.get("sec-fetch-site", "same-origin")
         return origin == self._here(request) and fetched == "same-origin"
 
-    def _here(self, request: Request) -> str:
+    def _here(self, request: WebRequest) -> str:
         scheme = "https" if self._secure else "http"
         return f"{scheme}://{request.headers.get('host', '').lower()}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +13,7 @@ import typer
 from common.errors import InputError
 from common.release import folder as release
 from common.schema import Codes, Schema
+from common.schema.attribute import Attribute
 from common.schema.dictionary import read_dictionary, with_drafted, with_frequencies
 from common.schema.encoder import describe
 from common.schema.schema import Proposal
@@ -21,6 +22,7 @@ from common.tables import TableFile
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
+from parley.cli.linked_tables import EventsFile
 from parley.cli.result import FOR_PEOPLE, Result, command
 from party.settings import party_settings, source_settings
 
@@ -88,17 +90,17 @@ class CheckedSchema(Result):
     rules: tuple[str, ...]
     rows: int | None
     rows_that_break_each_rule: tuple[int, ...]
+    events: tuple[CheckedAttribute, ...]
+    joined: str  # what became of the events in their table
     schema: Schema = field(metadata=FOR_PEOPLE)
     table: Path | None = field(metadata=FOR_PEOPLE)
 
     def lines(self) -> Iterator[str]:
-        for attribute in self.schema.attributes:
-            extras = {"other": attribute.other, "missing": attribute.missing}
-            tail = "".join(f" + {word}" for word, there in extras.items() if there)
-            yield (
-                f"{attribute.name}: {attribute.kind}, {attribute.size:,} codes, "
-                f"{describe(attribute)}{tail}"
-            )
+        yield from map(_line, self.schema.attributes)
+        if (events := self.schema.events) is not None:
+            order = f", in the order of {events.order!r}" if events.order else ""
+            yield f"{events.name}: of a person, at most {events.most} count{order}"
+            yield from (f"{events.name}: {_line(each)}" for each in events.attributes)
         for number, rule in enumerate(self.rules, start=1):
             yield f"rule {number}: {rule}"
         yield f"digest {self.digest}"
@@ -109,6 +111,16 @@ class CheckedSchema(Result):
             if breaking:
                 broke = f"{many(breaking, 'row')} broke rule {number}"
                 yield f"{self.table}: {broke}, counted as the nearest possible row"
+        if self.joined:
+            yield self.joined
+
+
+def _line(attribute: Attribute) -> str:
+    extras = {"other": attribute.other, "missing": attribute.missing}
+    tail = "".join(f" + {word}" for word, there in extras.items() if there)
+    return (
+        f"{attribute.name}: {attribute.kind}, {attribute.size:,} codes, {describe(attribute)}{tail}"
+    )
 
 
 @command(app)
@@ -139,23 +151,25 @@ def infer(
         ),
     ] = None,
     reading: options.Reading,
+    second: EventsFile,
     overwrite: options.Overwrite = False,
 ) -> Proposed:
     """Propose a schema for a table, for its owner to review.
 
     The proposal is NOT private: its values and ranges were read off the data. Names, identifiers,
     addresses and free text are left out, and so are values that few rows have. From a data
-    dictionary it takes values, ranges and rules; a table adds what the dictionary lacks.
+    dictionary it takes values, ranges and rules; a table adds what the dictionary lacks. With
+    --events and --person it proposes people and their events.
     """
     if out is not None:
         release.check_file(out, overwrite=overwrite)
     if data is None and dictionary is None:
         raise InputError("schema infer: name a table, a --dictionary, or both")
     if data is not None:
-        table = reading.table(data)
-        proposal = _of_table(
-            table, dictionary, missing=missing or (), public=dict(map(_public_list, public or ()))
-        )
+        proposal = _of_tables(
+            data, second, reading, dictionary,
+            missing=missing or (), public=dict(map(_public_list, public or ())),
+        )  # fmt: skip
     elif dictionary is not None:
         proposal = read_dictionary(dictionary)
     text = proposal.to_toml()
@@ -164,15 +178,46 @@ def infer(
     return Proposed(proposal.public, proposal.notes, text, out, data)
 
 
+def _of_tables(
+    data: Path,
+    second: EventsFile,
+    reading: options.Reading,
+    dictionary: Path | None,
+    *,
+    missing: Sequence[str],
+    public: Mapping[str, Sequence[str]],
+) -> Proposal:
+    """Propose the schema of a table, or of people and their events."""
+    table = reading.table(data)
+    if second.events is None:
+        second.check(linked=False)
+        return _of_table(table, dictionary, missing=missing, public=public)
+    events = replace(reading, sheet=second.events_sheet).table(second.events)
+    drafts = []
+    for each in (table, events):
+        names = each.data.column_names
+        if second.person not in names:
+            raise InputError(
+                f"{each.path}: there is no column {second.person!r}. Name the column that says, in "
+                "both tables, whose row it is with --person"
+            )
+        own = {name: values for name, values in public.items() if name in names}
+        drafts.append(
+            _of_table(each, dictionary, missing=missing, public=own, person=second.person)
+        )
+    return drafts[0].with_events(drafts[1], called=second.events_sheet or second.events.stem)
+
+
 def _of_table(
     table: TableFile,
     dictionary: Path | None,
     *,
     missing: Sequence[str],
     public: Mapping[str, Sequence[str]],
+    person: str = "",
 ) -> Proposal:
     """Propose a table's schema, of columns in a dictionary by the dictionary."""
-    names = table.data.column_names
+    names = [name for name in table.data.column_names if name != person]
     unknown = sorted(set(public) - set(names))
     if unknown:
         raise InputError(f"--public {unknown[0]}: the table has no such column")
@@ -181,8 +226,9 @@ def _of_table(
     if described is not None and not left:
         return described
     drafted = Schema.infer(
-        table.data.select(left), missing=missing, labels=table.labels, public=public
-    )
+        table.data.select([*left, person] if person else left),
+        missing=missing, labels=table.labels, public=public, person=person,
+    )  # fmt: skip
     return drafted if described is None else with_drafted(described, drafted)
 
 
@@ -226,29 +272,38 @@ def check(
         typer.Option(help="A party.toml: check its [source] instead, with its names and codes."),
     ] = None,
     reading: options.Reading,
+    second: EventsFile,
 ) -> CheckedSchema:
     """Check a schema, and that a table fits it. Nothing is released; no budget is spent."""
     if data is not None and config is not None:
         raise InputError("schema check: name a table or a --config, not both")
     domains = Schema.load(schema)
-    rows, broken = None, list[int]()
+    rows, broken, joined = None, list[int](), ""
     with console.progress("checking") as report:
         if data is not None:
             report(0.1, f"reading {data.name}")
-            rows, broken = _fit(domains, [_encoded(data, domains, reading)])
+            linked = second.linked(data, domains, reading)
+            codes = (
+                _encoded(data, domains.people, reading)
+                if linked is None
+                else linked.people.encode(domains.people.without_rules())
+            )
+            rows, broken = _fit(domains, [codes])
+            joined = "" if linked is None else linked.joined(domains)
         elif config is not None:
             report(0.1, f"reading the source of {config.name}")
+            domains.require_one_table()
             source = source_settings(party_settings(config, os.environ), config, os.environ)
             rows, broken = _fit(domains, source.open(domains.without_rules()).chunks())
+    events = () if domains.events is None else _checked(domains.events.attributes)
     return CheckedSchema(
         digest=domains.digest(),
-        attributes=tuple(
-            CheckedAttribute(each.name, each.kind, each.size, tuple(each.labels))
-            for each in domains.attributes
-        ),
+        attributes=_checked(domains.attributes),
         rules=tuple(map(str, domains.rules)),
         rows=rows,
         rows_that_break_each_rule=tuple(broken),
+        events=events,
+        joined=joined,
         schema=domains,
         table=data or config,
     )
@@ -273,3 +328,9 @@ def _fit(schema: Schema, parts: Iterable[Codes]) -> tuple[int, list[int]]:
         rows += codes.rows
         broken = list(map(sum, zip(broken, schema.possible.broken(codes), strict=True)))
     return rows, broken
+
+
+def _checked(attributes: Sequence[Attribute]) -> tuple[CheckedAttribute, ...]:
+    return tuple(
+        CheckedAttribute(each.name, each.kind, each.size, tuple(each.labels)) for each in attributes
+    )

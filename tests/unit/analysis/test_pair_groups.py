@@ -2,8 +2,8 @@
 
 from itertools import combinations
 
-from common.analysis.conclusions import WELL, Conclusions, Known
-from common.analysis.diagnostics import Diagnostics, Verdict
+from common.analysis.conclusions import WELL, Conclusions, Precision
+from common.analysis.diagnostics import Diagnostics, PairVerdict
 from common.analysis.pair_groups import pair_groups
 from tests.unit.report.test_usable_pairs import measured
 
@@ -13,7 +13,7 @@ FOUND = Diagnostics(
 
 
 def test_widths_make_the_groups_where_they_are_known():
-    known = (Known("a and b", WELL), Known("b and c", WELL + 0.01))
+    known = (Precision("a and b", WELL), Precision("b and c", WELL + 0.01))
     well, roughly, absent = pair_groups(FOUND, Conclusions((), (), known, ("a and c",)))
     assert [each.name for each in (well, roughly, absent)] == [
         "told well", "told roughly", "not measured",
@@ -25,6 +25,6 @@ def test_widths_make_the_groups_where_they_are_known():
 
 def test_verdicts_make_the_groups_elsewhere():
     groups = pair_groups(FOUND, None)
-    assert [each.name for each in groups] == [str(verdict) for verdict in Verdict]
+    assert [each.name for each in groups] == [str(verdict) for verdict in PairVerdict]
     assert sum(len(each.pairs) for each in groups) == 3
     assert groups[0].why((0, 1)) == FOUND.pairs[0, 1].reason

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from common.errors import InputError
 from common.service.web.server import WebServer
 from common.service.web.sessions import Sessions
-from common.service.web.site import ATTEMPT_S, LOOPBACK, Route, Site
+from common.service.web.site import ATTEMPT_S, LOOPBACK, PageRoute, Site
 from curator.dashboard.sign_on import MOST_ATTEMPTS, Provider, SignOn
 from tests.harness.issuer import CLIENT, serving_issuer
 from tests.unit.service.web.conftest import TOKEN, Client
@@ -88,7 +88,7 @@ def site(provider):
         clock = Clock()
         made = Site(
             title="Hub", hosts=LOOPBACK, sessions=Sessions(TOKEN, now=clock), assets={},
-            routes=[Route(method="GET", path="/", page=lambda *_: page("inside"))],
+            routes=[PageRoute(method="GET", path="/", page=lambda *_: page("inside"))],
             sign_on=SignOn(replace(provider, **changes), now=clock),
         )  # fmt: skip
         server = WebServer("127.0.0.1:0", made, name="test")
