@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.marginals import count
-from common.privacy.randomness import SeededRandomSource
+from common.privacy.randomness import KeyedRandomSource
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups
 from party.sources.source import Snapshot, Source
@@ -50,7 +50,7 @@ class SimulatedSource(Source):
 
 
 def _drawn(schema: Schema, rows: int, seed: str) -> Codes:
-    source = SeededRandomSource(seed)
+    source = KeyedRandomSource(hashlib.sha256(seed.encode()).digest(), private=False)
     hidden = source.words(rows) >> _HALF_WORD
     columns = []
     for size in schema.sizes:
