@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from common.analysis.diagnostics import diagnose
+from common.analysis.conclusions import Conclusions, conclude
+from common.analysis.diagnostics import Diagnostics, diagnose
 from common.analysis.means import known_means
 from common.fitted.drawing import write_stream
 from common.fitted.model import FittedModel
@@ -111,13 +112,15 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
     shares, columns = fitted.shares, fitted.column_errors
     # Noise that depends from cell to cell tells no interval of a mean.
     known = known_means(fitted)
+    diagnostics = diagnose(fitted, synthetic)
     return ReleaseFacts(
         schema=fitted.schema,
         synthetic=synthetic,
         synthetic_rows=rows,
         rows=fitted.rows,
         privacy=fitted.privacy,
-        diagnostics=diagnose(fitted, synthetic),
+        diagnostics=diagnostics,
+        conclusions=_concluded(fitted, diagnostics, synthetic),
         date=date,
         shares=shares,
         columns=columns,
@@ -130,6 +133,13 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
         title=fitted.title,
         below_floor=fitted.below_floor(synthetic),
     )
+
+
+def _concluded(
+    fitted: FittedModel, diagnostics: Diagnostics, synthetic: Codes
+) -> Conclusions | None:
+    told = diagnostics.direct and synthetic.rows
+    return conclude(fitted, diagnostics, synthetic) if told else None
 
 
 def write_report(path: Path, fitted: FittedModel, *, overwrite: bool = False) -> None:
