@@ -152,7 +152,8 @@ class _Node:
         else:
             schema, opened = wanted, table.open(wanted)
         broken = _broken(table, schema)
-        return f"{table.kind}, {many(opened.rows, 'row')}, all of the schema{broken}"
+        note = f"; {opened.snapshot.note}" if schema.events is not None else ""
+        return f"{table.kind}, {many(opened.rows, 'row')}, all of the schema{broken}{note}"
 
     def _require_unchanged(self, study: Study, digest: str) -> None:
         """Refuse another table than the one that a running study began with."""
