@@ -79,6 +79,7 @@ class Method:
     # What protection from other parties rests on besides its sums; "" if on nothing.
     assumes: Callable[[Study], str] = lambda study: ""
     linked: bool = False  # whether it can take people with their events: schemas with [events]
+    analyses: bool = False  # whether it measures what a study's analyses need first
     # Whether every step is a sum, so that it can keep a promise with a delta; other mechanisms
     # promise pure epsilon.
     only_sums: bool = False
@@ -99,6 +100,11 @@ class Method:
             raise InputError(
                 f"method: {self.name} is for single tables, and the schema has [events]. Use "
                 "method subn+"
+            )
+        if study.analyses and not self.analyses:
+            raise InputError(
+                f"analysis: {self.name} measures nothing first. Leave the analyses out, or use "
+                "method subn+ or answers"
             )
         if self.parties not in (None, len(study.members)):
             raise InputError(

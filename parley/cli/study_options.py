@@ -57,7 +57,7 @@ def option_of(name: str) -> Any:  # noqa: ANN401  (typer's own)
 def _kind(name: str) -> Any:  # noqa: ANN401  (a type, as typer reads it)
     """Return the type of what is typed for a term."""
     written = TERMS[name].kind
-    if name in ("settings", "criteria"):
+    if name in ("settings", "criteria", "analyses"):
         return list[str]
     return {int: int, dt.date: dt.datetime}.get(written, str)
 

@@ -1,9 +1,9 @@
 """subn+: a few noisy sums, and one model fitted to all of them."""
 
+from common.methods.subn_plus.declared import clearest
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import SETTINGS, decisions
 from common.methods.subn_plus.linked.script import measure_linked
-from common.methods.subn_plus.plans import clearest
 from common.methods.subn_plus.script import measure
 from common.study.document import Study
 from common.study.method import Method
@@ -25,6 +25,7 @@ METHOD = Method(
     decisions=decisions,
     clearest=clearest,
     linked=True,
+    analyses=True,
     only_sums=True,
     place=1,
 )

@@ -23,6 +23,7 @@ from common.privacy.promise import Promise
 from common.privacy.sensitivity import Sensitivity
 from common.schema.attribute import Attribute
 from common.schema.toml import one_of
+from common.study.analyses import all_sets
 from common.study.document import Study
 from common.study.method import Decision, Setting, read_settings
 from common.study.requests import Attributes, Request
@@ -49,6 +50,9 @@ class PublicFacts:
         ordered: of every attribute, how many of its first values are in an order; empty if unknown.
         dependent: whether the study takes it as known that columns depend: then no sum is spent on
             finding out.
+        declared: the sets of columns that the study's analyses need.
+        others: the fraction, of what margins leave, for pairs that no analysis names; None if the
+            forecast decides.
     """
 
     sizes: tuple[int, ...]
@@ -58,6 +62,8 @@ class PublicFacts:
     noise_shares: Fraction = Fraction(1)
     ordered: tuple[int, ...] = ()
     dependent: bool = False
+    declared: tuple[Attributes, ...] = ()
+    others: Fraction | None = None
 
     @classmethod
     def of(cls, study: Study) -> PublicFacts:
@@ -70,6 +76,8 @@ class PublicFacts:
             noise_shares=study.noise_shares(len(study.members)),
             ordered=tuple(map(ordered_values, study.schema.attributes)),
             dependent=expects_dependence(study),
+            declared=all_sets(study.analyses, study.schema),
+            others=study.others,
         )
 
     def __post_init__(self) -> None:

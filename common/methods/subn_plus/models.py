@@ -118,11 +118,13 @@ def mixture_model(
     pairs: Sequence[Measurement] = (),
     moments: Sequence[Moments] = (),
     *,
+    declared: Sequence[Measurement] = (),
     exact: bool = False,
     near: Model | None = None,
 ) -> LatentModel:
     """Fit a mixture to tables and contrasts, in which chosen pairs are edges of trees.
 
+    Declared tables are like the others, but for the price of information, which the others set.
     Fewer steps keep noise out of the model. Sums that are as good as `exact` deserve more. A fit
     `near` a mixture of the same columns starts from it, at its price of information.
     """
@@ -132,6 +134,9 @@ def mixture_model(
     widths = dict(zip(moments[0].columns, moments[0].widths, strict=True)) if moments else {}
     for table in views:
         widths.update(zip(table.attributes, table.counts.shape, strict=True))
+    for table in declared:
+        for a, width in zip(table.attributes, table.counts.shape, strict=True):
+            widths[a] = max(widths.get(a, 0), width)
     triples = [own for own in moments if own.order == 3]
     fine = bool(triples) and max(triples[0].widths) >= FINE_TRIPLES
     groups = sum(widths.values()) * 2 if triples else sum(widths.values()) * 4 // 3
@@ -158,7 +163,7 @@ def mixture_model(
             start=start,
         )
 
-    evidence = Evidence(tuple(tables), tuple(moments), rows)
+    evidence = Evidence((*tables, *declared), tuple(moments), rows)
     factor = start.price if start is not None else _factor(evidence, fitted, classes)
     return replace(fitted(evidence, factor, classes, (1 + fine) * steps), price=factor)
 

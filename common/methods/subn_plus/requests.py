@@ -138,6 +138,42 @@ class GroupedTables:
 
 
 @dataclass(frozen=True)
+class TablesTogether:
+    """Tables in groups that differ from table to table, one after the other in one sum."""
+
+    parts: tuple[GroupedTables, ...]
+
+    unit: ClassVar[int] = 1
+
+    @cached_property
+    def shown(self) -> tuple[TableShape, ...]:
+        return tuple(table for part in self.parts for table in part.shown)
+
+    @property
+    def tables(self) -> tuple[TableShape, ...]:
+        return self.shown
+
+    @property
+    def links(self) -> tuple[Attributes, ...]:
+        return tuple(own for part in self.parts for own in part.sets)
+
+    @property
+    def cells(self) -> int:
+        return sum(part.cells for part in self.parts)
+
+    @property
+    def canonical(self) -> bytes:
+        return frame(("tables together", *(part.canonical for part in self.parts)))
+
+    def limit(self, rows: int) -> int:
+        """Return the rows: a cell counts at most all of them."""
+        return rows
+
+    def answer(self, data: PartyRows) -> Counts:
+        return np.concatenate([part.answer(data) for part in self.parts])
+
+
+@dataclass(frozen=True)
 class Contrasts(GroupedTables):
     """What sets of attributes show beside their margins; all sets have as many attributes.
 

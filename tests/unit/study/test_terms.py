@@ -9,8 +9,8 @@ from common.study.terms import DOCUMENT_TERMS, PARSERS, TERMS, Terms
 # The order in which releases of version 0.2 have them: a release is compared with it to the byte.
 WRITTEN = (
     "name method epsilon delta profile noise aggregation colluders may_miss cohorts key_bits "
-    "encoding output_rows rows_per_person owners_per_person criteria_epsilon purpose recipient "
-    "contact ethics expires prior curator agreement seeded commitments"
+    "encoding output_rows rows_per_person owners_per_person criteria_epsilon others purpose "
+    "recipient contact ethics expires prior curator agreement seeded commitments"
 )
 
 

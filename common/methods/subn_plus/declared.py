@@ -1,0 +1,304 @@
+"""What a study's analyses need is measured first: the plan with declared tables, and their sum.
+
+An analysis names sets of columns (`common.study.analyses`). After the margins, one sum counts the
+tables of all declared sets; what is left of the budget goes to subn+'s own sums. Everything here
+follows from public facts:
+
+* a joint table of three columns or more whose cells would be mostly noise is measured by its pairs;
+* sets that lie in one small table are one table, if that has less noise;
+* every table has its own number of groups, the one for which noise and what groups hide are
+  together the least (`reach`);
+* `others`, if the study leaves it open, is the largest fraction at which declared tables stay
+  clear; nothing, where other pairs would drown at any rate.
+
+The sum of T tables has the sensitivities of T histograms: 2 T in the L1 norm, sqrt(2 T) in L2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+from math import inf, prod, sqrt
+
+from common.methods.designs.nocd import Pair
+from common.methods.subn_plus import plans
+from common.methods.subn_plus.dependence import Departure
+from common.methods.subn_plus.facts import PublicFacts
+from common.methods.subn_plus.losses import Measurement
+from common.methods.subn_plus.plans import Ask, Plan, best_plan, margins_share
+from common.methods.subn_plus.requests import GroupedTables, TablesTogether, even_groups
+from common.methods.subn_plus.sums import Groupings, Tables, every_value
+from common.privacy import sensitivity
+from common.study.document import Study
+from common.study.requests import Attributes, Counts
+from common.study.script import Script, measured
+
+DECLARED = "declared tables"  # what the sum asks for, and the name of its step
+MOST_GROUPS = 24  # of a column; more hide next to nothing
+LEAST_GROUPS = 3  # of a column of a joint table, for which it must not drown
+DROWNED = 0.5  # deviation of the noise in a cell, over the rows of an average cell
+SMALL_TABLE = 64  # cells, in own values, of a table that may hold several sets
+MOST_MERGED = 40  # declared sets, up to which joint small tables are looked for
+CLEAR = 0.06  # reach of all declared tables at which other pairs may have more
+MARGINS = Fraction(1, 4)  # at most, of the budget, where nothing else is asked for
+_OTHERS = tuple(Fraction(part, 10) for part in (5, 4, 3, 2))
+_HIDDEN = 2.7  # over the square of the groups: what they hide of a correlation
+_INTERVAL = 2  # deviations on each side
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTable:
+    """A table of the sum: its columns, and the most groups of each."""
+
+    attributes: Attributes
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is measured for the analyses, at a cost.
+
+    Attributes:
+        tables: of the sum.
+        by_pairs: the declared sets whose joint tables would be mostly noise.
+        cost: of the sum.
+    """
+
+    tables: tuple[DeclaredTable, ...]
+    by_pairs: tuple[Attributes, ...]
+    cost: Fraction
+
+    def reach(self, facts: PublicFacts, own: Attributes) -> float:
+        """Forecast how far the interval of a relation of these columns reaches to either side.
+
+        In units of the columns' deviations: that of a correlation, of a mean by group, or of a
+        proportion; 1 if no table holds them.
+        """
+        noise = deviation(facts, self.cost, len(self.tables))
+        return min((_reach(facts, noise, t, own) for t in self._holding(facts, own)), default=1.0)
+
+    def _holding(self, facts: PublicFacts, own: Attributes) -> list[DeclaredTable]:
+        varied = set(own).intersection(facts.cut)
+        return [table for table in self.tables if varied <= set(table.attributes)]
+
+
+def deviation(facts: PublicFacts, cost: Fraction, tables: int) -> float:
+    """Return the deviation of the noise in a cell of so many tables, over the rows."""
+    return facts.deviation(cost, sensitivity.histograms(tables)) / facts.rows
+
+
+def _reach(facts: PublicFacts, noise: float, table: DeclaredTable, own: Attributes) -> float:
+    """Forecast the reach of a relation in a table: noise, what groups hide, and sampling.
+
+    A correlation is off by noise of the deviation s sqrt(cells) / rows. In every group of further
+    columns it rests on that group's part of the rows alone.
+    """
+    widths = {a: min(facts.sizes[a], table.groups) for a in table.attributes}
+    inside = sorted((widths[a] for a in own if a in widths), reverse=True)
+    parts = prod(inside[2:])
+    grouped = [widths[a] for a in own if a in widths and facts.sizes[a] > table.groups]
+    hidden = _HIDDEN / min(grouped) ** 2 if grouped else 0.0
+    sampled = 1 / sqrt(facts.rows / parts)
+    moved = noise * sqrt(prod(widths.values()) * parts)
+    return min(1.0, _INTERVAL * sqrt(moved * moved + sampled * sampled) + hidden)
+
+
+def tables_for(facts: PublicFacts, cost: Fraction) -> Declared:
+    """Return the tables of all declared sets, each in as many groups as its noise allows."""
+    sets, by_pairs = _without_drowned(facts, cost)
+    if len(sets) <= MOST_MERGED:
+        sets = _merged(facts, cost, sets)
+    noise = deviation(facts, cost, len(sets))
+    tables = tuple(_finest(facts, noise, own) for own in sets)
+    return Declared(tables, by_pairs, cost)
+
+
+def _finest(facts: PublicFacts, noise: float, own: Attributes) -> DeclaredTable:
+    """Return the table in the number of groups whose forecast reach is least."""
+    most = min(max(facts.sizes[a] for a in own), MOST_GROUPS)
+    choices = [DeclaredTable(own, groups) for groups in range(2, max(most, 2) + 1)]
+    return min(choices, key=lambda table: _reach(facts, noise, table, own))
+
+
+def declared_sets(facts: PublicFacts) -> tuple[Attributes, ...]:
+    """Return the declared sets of two columns or more that vary; a set in another is left out."""
+    return _maximal(tuple(a for a in own if a in set(facts.cut)) for own in facts.declared)
+
+
+def _maximal(sets: Iterable[Attributes]) -> tuple[Attributes, ...]:
+    every = {own for own in sets if len(own) > 1}
+    return tuple(sorted(own for own in every if not any(set(own) < set(o) for o in every)))
+
+
+def _without_drowned(
+    facts: PublicFacts, cost: Fraction
+) -> tuple[tuple[Attributes, ...], tuple[Attributes, ...]]:
+    """Return the sets, the pairs of those whose joint tables drown, and which these are."""
+    sets, by_pairs = declared_sets(facts), list[Attributes]()
+    while True:
+        noise = deviation(facts, cost, len(sets)) if sets else 0.0
+        drowned = next((own for own in sets if len(own) > 2 and _drowns(facts, noise, own)), None)
+        if drowned is None:
+            return sets, tuple(by_pairs)
+        by_pairs.append(drowned)
+        rest = (own for own in sets if own != drowned)
+        sets = _maximal((*rest, *combinations(drowned, 2)))
+
+
+def _drowns(facts: PublicFacts, noise: float, own: Attributes) -> bool:
+    return noise * prod(min(facts.sizes[a], LEAST_GROUPS) for a in own) > DROWNED
+
+
+def _merged(
+    facts: PublicFacts, cost: Fraction, sets: tuple[Attributes, ...]
+) -> tuple[Attributes, ...]:
+    """Put sets into one small table where that makes all of them together clearer."""
+    asked = sets
+    best = _total(facts, cost, sets, asked)
+    while True:
+        unions = {tuple(sorted({*one, *other})) for one, other in combinations(sets, 2)}
+        small = [u for u in sorted(unions) if prod(facts.sizes[a] for a in u) <= SMALL_TABLE]
+        trials = [_maximal((*sets, union)) for union in small]
+        totals = [_total(facts, cost, trial, asked) for trial in trials]
+        if not totals or min(totals) >= best:
+            return sets
+        best = min(totals)
+        sets = trials[totals.index(best)]
+
+
+def _total(
+    facts: PublicFacts, cost: Fraction, tables: Sequence[Attributes], asked: Sequence[Attributes]
+) -> float:
+    """Return the sum of the reaches of all sets in these tables."""
+    noise = deviation(facts, cost, len(tables))
+    finest = [_finest(facts, noise, own) for own in tables]
+    return sum(
+        min(_reach(facts, noise, t, own) for t in finest if set(own) <= set(t.attributes))
+        for own in asked
+    )
+
+
+def plan_of(facts: PublicFacts) -> Plan:
+    """Return the best plan; with the declared tables, right after margins, if there are any."""
+    return declared_plan(facts)[0]
+
+
+@lru_cache(maxsize=64)
+def declared_plan(facts: PublicFacts) -> tuple[Plan, Declared | None]:
+    """Return the plan, and what of it is for the analyses; None if its own sums show them best."""
+    plain = replace(facts, declared=(), others=None)
+    if not declared_sets(facts):
+        return best_plan(plain), None
+    margins = min(margins_share(plain, plain.alone), MARGINS)
+    if facts.others is not None:
+        return _with_declared(facts, plain, margins, facts.others)
+    whole = best_plan(plain)
+    chosen = None
+    for others in _OTHERS:
+        plan, declared = _with_declared(facts, plain, margins, others)
+        if all(ask.what in _SINGLE for ask in plan.asks):
+            break
+        chosen = plan, declared
+        if _worst(facts, declared) <= CLEAR:
+            break
+    found = chosen or _with_declared(facts, plain, margins, Fraction(0))
+    if _of_views(facts, whole) <= _worst(facts, found[1]):
+        return whole, None
+    return found
+
+
+_SINGLE = (DECLARED, plans.MARGINS)  # sums that tell nothing of pairs that no analysis names
+
+
+def _with_declared(
+    facts: PublicFacts, plain: PublicFacts, margins: Fraction, others: Fraction
+) -> tuple[Plan, Declared]:
+    cost = facts.budget * (1 - margins) * (1 - others)
+    left = replace(plain, promise=replace(plain.promise, left=facts.budget - cost))
+    plan = (None if others else plans.PLANS["margins"](left)) or best_plan(left)
+    whats = [ask.what for ask in plan.asks]
+    place = whats.index(plans.MARGINS) + 1 if plans.MARGINS in whats else 0
+    asks = (*plan.asks[:place], Ask(DECLARED, cost), *plan.asks[place:])
+    return replace(plan, asks=asks), tables_for(facts, cost)
+
+
+def _worst(facts: PublicFacts, declared: Declared | None) -> float:
+    if declared is None:
+        return inf
+    return max(declared.reach(facts, own) for own in _asked(facts, declared))
+
+
+def _asked(facts: PublicFacts, declared: Declared) -> list[Attributes]:
+    """Return the sets that are measured: declared ones, or their pairs."""
+    by_pairs = declared.by_pairs
+    whole = [own for own in declared_sets(facts) if own not in by_pairs]
+    return [*whole, *(pair for own in by_pairs for pair in combinations(own, 2))]
+
+
+def _of_views(facts: PublicFacts, plan: Plan) -> float:
+    """Forecast the worst reach of the declared sets in the views of a plan without them."""
+    if plan.design is None or plan.cost(plans.VIEWS) == 0:
+        return inf
+    design, noise = plan.design, deviation(facts, plan.cost(plans.VIEWS), len(plan.design.views))
+    groups = max(design.sizes)
+    views = [DeclaredTable(view, groups) for view in design.views]
+    return max(
+        min(
+            (_reach(facts, noise, v, own) for v in views if set(own) <= set(v.attributes)),
+            default=inf,
+        )
+        for own in declared_sets(facts)
+    )
+
+
+def ask_declared(
+    facts: PublicFacts, ask: Ask, histograms: Sequence[Counts]
+) -> Script[tuple[list[Measurement], dict[Pair, Departure]]]:
+    """Ask for the declared tables; they come back for the fit, with their pairs' departures."""
+    declared = tables_for(facts, ask.cost)
+    groupings = {
+        groups: _evenly(facts, histograms, groups)
+        for groups in {table.groups for table in declared.tables}
+    }
+    parts = tuple(
+        GroupedTables((table.attributes,), groupings[table.groups]) for table in declared.tables
+    )
+    moved = sensitivity.histograms(len(parts))
+    step = facts.sum_of(TablesTogether(parts), name=ask.name, cost=ask.cost, moved=moved)
+    tables, law = yield from measured(step)
+    measurements, departures = list[Measurement](), dict[Pair, Departure]()
+    for part, table in zip(parts, tables, strict=True):
+        shown = Tables(part, [table], [law])
+        measurements += shown.measurements(facts)
+        if histograms:
+            departures |= shown.departures(facts, histograms)
+    return measurements, departures
+
+
+def _evenly(facts: PublicFacts, histograms: Sequence[Counts], groups: int) -> Groupings:
+    if not histograms:
+        return every_value(facts)
+    return tuple(even_groups(own, facts.rows, groups=groups) for own in histograms)
+
+
+def clearest(study: Study) -> Study:
+    """Return a new study under pure epsilon, if that is forecast to show more than its delta does.
+
+    With analyses, what counts is the reach of their intervals.
+    """
+    if not study.analyses or not study.delta or study.criteria:
+        return plans.clearest(study)
+    pure = replace(study, delta=Fraction(0))
+    return pure if worst_reach(pure) < worst_reach(study) else study
+
+
+def worst_reach(study: Study) -> float:
+    """Forecast the widest of the intervals of a study's analyses; infinite if none is of pairs."""
+    facts = PublicFacts.of(study)
+    plan, declared = declared_plan(facts)
+    if declared is None and not declared_sets(facts):
+        return inf
+    return _of_views(facts, plan) if declared is None else _worst(facts, declared)
