@@ -24,6 +24,7 @@ from common.release.model_file import model_document
 from common.release.synthetic_table import Columns
 from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse, weights_of
+from common.study.analyses import Analysis
 from common.study.transcript import Phases
 from common.wording import many
 
@@ -119,6 +120,11 @@ class FittedModel(ABC):
     def below_floor(self, synthetic: Codes) -> str | None:
         """Say so where independent columns are expected to be closer to the truth."""
         return None
+
+    @property
+    def analyses(self) -> tuple[Analysis, ...]:
+        """What its study declared to be for; empty for a release of a single owner's method."""
+        return ()
 
     @property
     def title(self) -> str | None:

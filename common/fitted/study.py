@@ -26,6 +26,7 @@ from common.release.prior import PriorRelease
 from common.release.replay import replay
 from common.schema import Codes
 from common.study.accounting import missing_in
+from common.study.analyses import Analysis
 from common.study.commitments import Commitments
 from common.study.document import Study
 from common.study.script import ScriptRun
@@ -135,6 +136,11 @@ class StudyFit(DrawnModel):
     @property
     def _in_bits(self) -> bool:
         return self.study.encoding == "binary"
+
+    @property
+    def analyses(self) -> tuple[Analysis, ...]:
+        """What the study declared to be for."""
+        return self.study.analyses
 
     @property
     def title(self) -> str:

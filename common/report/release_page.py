@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from common.analysis.answers import Answer
 from common.analysis.diagnostics import Diagnostics, Verdict, noise_caution
 from common.analysis.means import Mean
 from common.analysis.relations import Relations, relations
@@ -22,6 +23,7 @@ from common.privacy.statement import suspicion
 from common.release.folder import verdict_words
 from common.release.measured import ExpectedError, Shares
 from common.release.spreadsheet import formula_warning
+from common.report.answers import answers_section
 from common.report.charts import Series, distribution, heatmap
 from common.report.means import means_section
 from common.report.network_picture import network_svg
@@ -75,6 +77,7 @@ class ReleaseFacts:
     title: str | None = None  # the study's name; None for a release of a single owner
     # what is said where independent columns are expected to be closer
     below_floor: str | None = None
+    answers: Sequence[Answer] = ()  # what the study declared, answered
 
     @cached_property
     def relations(self) -> Relations:
@@ -96,6 +99,7 @@ class ReleaseFacts:
 
 def release_page(facts: ReleaseFacts) -> str:
     sections = [
+        *answers_section(facts.answers),
         Section("What this is", _introduction()),
         Section("Privacy", _privacy(facts.privacy)),
         Section("One column at a time", _distributions(facts)),

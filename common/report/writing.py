@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from common.analysis.answers import answers
 from common.analysis.diagnostics import diagnose
 from common.analysis.means import known_means
 from common.fitted.drawing import write_stream
@@ -111,13 +112,14 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
     shares, columns = fitted.shares, fitted.column_errors
     # Noise that depends from cell to cell tells no interval of a mean.
     known = known_means(fitted)
+    diagnostics = diagnose(fitted, synthetic)
     return ReleaseFacts(
         schema=fitted.schema,
         synthetic=synthetic,
         synthetic_rows=rows,
         rows=fitted.rows,
         privacy=fitted.privacy,
-        diagnostics=diagnose(fitted, synthetic),
+        diagnostics=diagnostics,
         date=date,
         shares=shares,
         columns=columns,
@@ -129,6 +131,7 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
         method_cautions=fitted.cautions,
         title=fitted.title,
         below_floor=fitted.below_floor(synthetic),
+        answers=answers(fitted, diagnostics, released=synthetic),
     )
 
 

@@ -19,8 +19,8 @@
     by = "arm"
 
 On a command line an analysis is one text: mean = "income", by = ["sex", "region"]. Each names the
-sets of columns whose joint tables it needs; a method that takes analyses measures the sets of all of
-them first (`common.methods.subn_plus.declared`).
+sets of columns whose joint tables it needs; a method that takes analyses measures these first
+(`common.methods.subn_plus.declared`).
 """
 
 from __future__ import annotations
@@ -141,11 +141,12 @@ def read_analysis(item: Mapping[str, object], schema: Schema) -> Analysis:
     if "by" in item and kind not in _GROUPED:
         raise InputError(f"a {kind} has no groups. Leave `by` out")
     found = Analysis(kind, _READ[kind](item[kind]), _names(item.get("by", [])))
-    _check_columns(found, schema)
+    check_columns(found, schema)
     return found
 
 
-def _check_columns(found: Analysis, schema: Schema) -> None:
+def check_columns(found: Analysis, schema: Schema) -> None:
+    """Refuse an analysis of columns that the schema does not have, or that cannot be in it."""
     for own in found.sets(schema):
         if len(own) > MOST_COLUMNS:
             raise InputError(f"{found.words}: more than {MOST_COLUMNS} columns at once. Name fewer")

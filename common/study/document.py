@@ -60,7 +60,7 @@ from common.schema.toml import (
     toml,
     toml_lines,
 )
-from common.study.analyses import Analysis, read_analyses
+from common.study.analyses import Analysis, check_columns, read_analyses
 from common.study.criteria import Criterion, check_criteria, read_criteria
 from common.study.ids import StudyId
 from common.study.members import Member, member_in
@@ -172,6 +172,9 @@ class Study:
                 f"others: {self.others} is the part of pairs that no analysis names. Write 0 up to "
                 "below 1, and at least one [[analysis]]; or leave it out"
             )
+        for number, analysis in enumerate(self.analyses, start=1):
+            with located(f"analysis {number}"):
+                check_columns(analysis, self.schema)
         self._check_noise()
         self._check_may_miss()
         if self.signature is not None:

@@ -30,6 +30,21 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Prospect:
+    """What is forecast of one declared analysis, before anything is spent."""
+
+    analysis: str  # in words
+    within: float  # half the width of its interval
+    unit: str  # what the width is of
+    how: str  # which tables it rests on
+
+    @property
+    def words(self) -> str:
+        """The forecast in a phrase."""
+        return f"{self.how}; {self.unit} within about +-{self.within:.2g}"
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """What may be chosen about a method: a key of its table in study.toml, and of --set."""
 
@@ -80,6 +95,12 @@ class Method:
     assumes: Callable[[Study], str] = lambda study: ""
     linked: bool = False  # whether it can take people with their events: schemas with [events]
     analyses: bool = False  # whether it measures what a study's analyses need first
+    # Of a study that declares some: their forecasts, and for each the epsilon and the rows that
+    # would halve its interval, as far as any would.
+    prospects: Callable[[Study], Sequence[Prospect]] = lambda study: ()
+    halving: Callable[[Study], Sequence[tuple[Fraction | None, int | None]]] = lambda study: ()
+    # What would make a study clearer, if anything is forecast to.
+    advice: Callable[[Study], Sequence[str]] = lambda study: ()
     # Whether every step is a sum, so that it can keep a promise with a delta; other mechanisms
     # promise pure epsilon.
     only_sums: bool = False

@@ -10,7 +10,7 @@ from common.crypto.sums.plan import Aggregation
 from common.privacy.budget import shown
 from common.study.document import Study
 from common.wording import many
-from parley.forecast.forecast import EpsilonForecast, Forecast, PhaseForecast
+from parley.forecast.forecast import AnalysisForecast, EpsilonForecast, Forecast, PhaseForecast
 from parley.forecast.trial import Distances
 
 _BEYOND_NOISE = 1.05  # times: what a few runs cannot tell apart
@@ -30,6 +30,15 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
     if found.stand_in_rows < study.rows:
         yield f"Each stands for about {study.rows / found.stand_in_rows:,.1f} rows of the study."
     own = next(line for line in found.lines if line.epsilon == study.epsilon)
+    if found.analyses:
+        yield ""
+        yield "What it answers: half the width of a 95 % interval, by public facts alone"
+        yield from _table(
+            ["analysis", "within", "of", "half of that at epsilon", "or with rows"],
+            [_analysis_words(each) for each in found.analyses],
+        )
+        yield from (f"  {each.prospect.analysis}: {each.prospect.how}" for each in found.analyses)
+    yield from found.advice
     yield ""
     promise = study.promise
     delta = f" and delta, {shown(study.delta):g}" if study.delta else ""
@@ -82,6 +91,20 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
         yield "Aggregation clear is NOT PRIVATE: for experiments only."
 
 
+def _analysis_words(found: AnalysisForecast) -> list[str]:
+    prospect = found.prospect
+    epsilon = "none" if found.epsilon is None else f"{shown(found.epsilon):.3g}"
+    rows = "none" if found.rows is None else f"{found.rows:,}"
+    return [prospect.analysis, f"+-{prospect.within:.2g}", prospect.unit, epsilon, rows]
+
+
+def _analysis_json(found: AnalysisForecast) -> dict[str, object]:
+    return asdict(found.prospect) | {
+        "epsilon_that_halves": None if found.epsilon is None else shown(found.epsilon),
+        "rows_that_halve": found.rows,
+    }
+
+
 def _below_floor(line: EpsilonForecast) -> bool:
     """Return whether pairs of columns are expected to be further off than those of the floor."""
     return line.distances[2] > _BEYOND_NOISE * line.floor[2] if 2 in line.distances else False
@@ -101,6 +124,8 @@ def as_json(found: Forecast, stand_in: str) -> dict[str, object]:
         "epsilons": [_line_json(line, found.study) for line in found.lines],
         "without_noise": _distance_json(found.without_noise),
         "floor_without_noise": _distance_json(found.floor_without_noise),
+        "analyses": [_analysis_json(each) for each in found.analyses],
+        "advice": list(found.advice),
     }
 
 

@@ -195,7 +195,8 @@ class Trial:
     def run_floor(self, epsilon: Fraction, number: int = 0) -> Run:
         """Run a study of the same parties that publishes every column by itself."""
         clear = in_the_clear(self.study)
-        return self._run(replace(clear, method="floor", settings=(), epsilon=epsilon), number)
+        floor = replace(clear, method="floor", settings=(), analyses=(), others=None)
+        return self._run(replace(floor, epsilon=epsilon), number)
 
     def _run(self, study: Study, number: int) -> Run:
         source = SeededRandomSource(f"{self._seed}/{study.method}/{study.epsilon}/{number}")

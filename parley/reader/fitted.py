@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from common.analysis.answers import Answer, answered, answers, is_declared, redrawn
 from common.analysis.diagnostics import Diagnostics, diagnose
-from common.analysis.estimates import CONFIDENCE, Estimate, estimate, of_mean, related
-from common.analysis.means import known_means
+from common.analysis.estimates import CONFIDENCE, Estimate, related
 from common.analysis.replicates import SEED, TABLES, Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable, Statistic, of_table
 from common.errors import InputError
@@ -108,15 +108,15 @@ class Answering(FittedModel):
                 f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
                 'lambda table: table["income"].mean()'
             )
-        for mean in known_means(self) if statistic.mean_of else ():
-            if mean.name == statistic.mean_of:  # the same as in the report
-                return [of_mean(mean, confidence)]
-        made = self.replicated(tables, seed=seed, tell=tell)
-        found = self.diagnostics
-        concerns = found.concerns(statistic.attributes, pairwise=statistic.pairwise)
-        return estimate(
-            statistic, made, measured=found.measured, flagged=bool(concerns), confidence=confidence
-        )
+        if is_declared(self, statistic.attributes):
+            made = redrawn(self, self.released, tables)
+        else:
+            made = self.replicated(tables, seed=seed, tell=tell)
+        return answered(self, statistic, made, self.diagnostics, confidence)
+
+    def answers(self, *, confidence: float = CONFIDENCE) -> tuple[Answer, ...]:
+        """Answer the analyses that the study declared, each with intervals."""
+        return answers(self, self.diagnostics, released=self.released, confidence=confidence)
 
     def concerns(self, statistic: Statistic) -> list[str]:
         """Return the reasons why a statistic is flagged, if any."""

@@ -218,7 +218,11 @@ def _purpose(study: Study) -> list[str]:
         "expires": "" if study.expires is None else f"after {study.expires} (UTC)",
     }
     missing = "The study does not say what its table is for. Ask its proposer."
-    return [study.purpose or missing, *(f"{key}: {text}" for key, text in said.items() if text)]
+    return [
+        study.purpose or missing,
+        *(f"analysis: {each.words}" for each in study.analyses),
+        *(f"{key}: {text}" for key, text in said.items() if text),
+    ]
 
 
 def _about(study: Study) -> list[str]:

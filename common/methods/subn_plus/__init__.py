@@ -1,9 +1,9 @@
 """subn+: a few noisy sums, and one model fitted to all of them."""
 
-from common.methods.subn_plus.declared import clearest
 from common.methods.subn_plus.descent import descending
-from common.methods.subn_plus.facts import SETTINGS, decisions
+from common.methods.subn_plus.facts import SETTINGS
 from common.methods.subn_plus.linked.script import measure_linked
+from common.methods.subn_plus.prospects import advice, clearest, decisions, halving, prospects
 from common.methods.subn_plus.script import measure
 from common.study.document import Study
 from common.study.method import Method
@@ -24,6 +24,9 @@ METHOD = Method(
     settings=SETTINGS,
     decisions=decisions,
     clearest=clearest,
+    prospects=prospects,
+    halving=halving,
+    advice=advice,
     linked=True,
     analyses=True,
     only_sums=True,

@@ -7,7 +7,8 @@ follows from public facts:
 * a joint table of three columns or more whose cells would be mostly noise is measured by its pairs;
 * sets that lie in one small table are one table, if that has less noise;
 * every table has its own number of groups, the one for which noise and what groups hide are
-  together the least (`reach`);
+  together the least (`reach`). The rare values of a column in an order share a group: they would
+  make most of the noise. Other columns keep their values, if these are no more than the groups;
 * `others`, if the study leaves it open, is the largest fraction at which declared tables stay
   clear; nothing, where other pairs would drown at any rate.
 
@@ -16,12 +17,13 @@ The sum of T tables has the sensitivities of T histograms: 2 T in the L1 norm, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from math import inf, prod, sqrt
+from typing import TypeAlias
 
 from common.methods.designs.nocd import Pair
 from common.methods.subn_plus import plans
@@ -29,12 +31,19 @@ from common.methods.subn_plus.dependence import Departure
 from common.methods.subn_plus.facts import PublicFacts
 from common.methods.subn_plus.losses import Measurement
 from common.methods.subn_plus.plans import Ask, Plan, best_plan, margins_share
-from common.methods.subn_plus.requests import GroupedTables, TablesTogether, even_groups
-from common.methods.subn_plus.sums import Groupings, Tables, every_value
+from common.methods.subn_plus.requests import (
+    GroupedTables,
+    Groups,
+    TablesTogether,
+    even_groups,
+)
+from common.methods.subn_plus.sums import Groupings, Tables
 from common.privacy import sensitivity
-from common.study.document import Study
 from common.study.requests import Attributes, Counts
 from common.study.script import Script, measured
+
+Widths: TypeAlias = Callable[[int, int], int]
+"""Of an attribute in at most so many groups: how many there are."""
 
 DECLARED = "declared tables"  # what the sum asks for, and the name of its step
 MOST_GROUPS = 24  # of a column; more hide next to nothing
@@ -51,10 +60,11 @@ _INTERVAL = 2  # deviations on each side
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTable:
-    """A table of the sum: its columns, and the most groups of each."""
+    """A table of the sum: its columns, the most groups of each, and how many each has."""
 
     attributes: Attributes
     groups: int
+    widths: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +81,15 @@ class Declared:
     by_pairs: tuple[Attributes, ...]
     cost: Fraction
 
-    def reach(self, facts: PublicFacts, own: Attributes) -> float:
+    def reach(self, facts: PublicFacts, own: Attributes, by: Attributes = ()) -> float:
         """Forecast how far the interval of a relation of these columns reaches to either side.
 
-        In units of the columns' deviations: that of a correlation, of a mean by group, or of a
-        proportion; 1 if no table holds them.
+        In units of the columns' deviations: that of a correlation, or of a mean or a proportion in
+        each group `by` some of them; 1 if no table holds them.
         """
         noise = deviation(facts, self.cost, len(self.tables))
-        return min((_reach(facts, noise, t, own) for t in self._holding(facts, own)), default=1.0)
+        holding = self._holding(facts, own)
+        return min((_reach(facts, noise, table, own, by) for table in holding), default=1.0)
 
     def _holding(self, facts: PublicFacts, own: Attributes) -> list[DeclaredTable]:
         varied = set(own).intersection(facts.cut)
@@ -90,36 +101,52 @@ def deviation(facts: PublicFacts, cost: Fraction, tables: int) -> float:
     return facts.deviation(cost, sensitivity.histograms(tables)) / facts.rows
 
 
-def _reach(facts: PublicFacts, noise: float, table: DeclaredTable, own: Attributes) -> float:
+def _reach(
+    facts: PublicFacts,
+    noise: float,
+    table: DeclaredTable,
+    own: Attributes,
+    by: Attributes = (),
+) -> float:
     """Forecast the reach of a relation in a table: noise, what groups hide, and sampling.
 
-    A correlation is off by noise of the deviation s sqrt(cells) / rows. In every group of further
-    columns it rests on that group's part of the rows alone.
+    A correlation is off by noise of the deviation s sqrt(cells) / rows. In every group, by further
+    columns or by those that are named, it rests on that group's part of the rows alone.
     """
-    widths = {a: min(facts.sizes[a], table.groups) for a in table.attributes}
+    widths = dict(zip(table.attributes, table.widths, strict=True))
     inside = sorted((widths[a] for a in own if a in widths), reverse=True)
-    parts = prod(inside[2:])
-    grouped = [widths[a] for a in own if a in widths and facts.sizes[a] > table.groups]
-    hidden = _HIDDEN / min(grouped) ** 2 if grouped else 0.0
+    parts = prod(widths[a] for a in by if a in widths) if by else prod(inside[2:])
+    grouped = any(facts.sizes[a] > table.groups for a in own if a in widths)
+    hidden = _HIDDEN / table.groups**2 if grouped else 0.0
     sampled = 1 / sqrt(facts.rows / parts)
     moved = noise * sqrt(prod(widths.values()) * parts)
     return min(1.0, _INTERVAL * sqrt(moved * moved + sampled * sampled) + hidden)
 
 
-def tables_for(facts: PublicFacts, cost: Fraction) -> Declared:
-    """Return the tables of all declared sets, each in as many groups as its noise allows."""
+def tables_for(facts: PublicFacts, cost: Fraction, widths: Widths | None = None) -> Declared:
+    """Return the tables of all declared sets, each in as many groups as its noise allows.
+
+    Which tables they are follows from public facts alone, before the first sum; how many groups
+    they have also from the margins, if `widths` are theirs.
+    """
     sets, by_pairs = _without_drowned(facts, cost)
     if len(sets) <= MOST_MERGED:
         sets = _merged(facts, cost, sets)
     noise = deviation(facts, cost, len(sets))
-    tables = tuple(_finest(facts, noise, own) for own in sets)
+    tables = tuple(_finest(facts, noise, own, widths) for own in sets)
     return Declared(tables, by_pairs, cost)
 
 
-def _finest(facts: PublicFacts, noise: float, own: Attributes) -> DeclaredTable:
+def _finest(
+    facts: PublicFacts, noise: float, own: Attributes, widths: Widths | None = None
+) -> DeclaredTable:
     """Return the table in the number of groups whose forecast reach is least."""
-    most = min(max(facts.sizes[a] for a in own), MOST_GROUPS)
-    choices = [DeclaredTable(own, groups) for groups in range(2, max(most, 2) + 1)]
+    most = max(2, min(max(facts.sizes[a] for a in own), MOST_GROUPS))
+    choices = []
+    for groups in range(2, most + 1):
+        by_size = tuple(min(facts.sizes[a], groups) for a in own)
+        shape = by_size if widths is None else tuple(widths(a, groups) for a in own)
+        choices.append(DeclaredTable(own, groups, shape))
     return min(choices, key=lambda table: _reach(facts, noise, table, own))
 
 
@@ -199,18 +226,18 @@ def declared_plan(facts: PublicFacts) -> tuple[Plan, Declared | None]:
     chosen = None
     for others in _OTHERS:
         plan, declared = _with_declared(facts, plain, margins, others)
-        if all(ask.what in _SINGLE for ask in plan.asks):
+        if all(ask.what in SINGLE for ask in plan.asks):
             break
         chosen = plan, declared
-        if _worst(facts, declared) <= CLEAR:
+        if worst(facts, declared) <= CLEAR:
             break
     found = chosen or _with_declared(facts, plain, margins, Fraction(0))
-    if _of_views(facts, whole) <= _worst(facts, found[1]):
+    if of_views(facts, whole) <= worst(facts, found[1]):
         return whole, None
     return found
 
 
-_SINGLE = (DECLARED, plans.MARGINS)  # sums that tell nothing of pairs that no analysis names
+SINGLE = (DECLARED, plans.MARGINS)  # sums that tell nothing of pairs that no analysis names
 
 
 def _with_declared(
@@ -225,7 +252,7 @@ def _with_declared(
     return replace(plan, asks=asks), tables_for(facts, cost)
 
 
-def _worst(facts: PublicFacts, declared: Declared | None) -> float:
+def worst(facts: PublicFacts, declared: Declared | None) -> float:
     if declared is None:
         return inf
     return max(declared.reach(facts, own) for own in _asked(facts, declared))
@@ -238,13 +265,13 @@ def _asked(facts: PublicFacts, declared: Declared) -> list[Attributes]:
     return [*whole, *(pair for own in by_pairs for pair in combinations(own, 2))]
 
 
-def _of_views(facts: PublicFacts, plan: Plan) -> float:
+def of_views(facts: PublicFacts, plan: Plan) -> float:
     """Forecast the worst reach of the declared sets in the views of a plan without them."""
     if plan.design is None or plan.cost(plans.VIEWS) == 0:
         return inf
     design, noise = plan.design, deviation(facts, plan.cost(plans.VIEWS), len(plan.design.views))
     groups = max(design.sizes)
-    views = [DeclaredTable(view, groups) for view in design.views]
+    views = [DeclaredTable(v, groups, tuple(design.sizes[a] for a in v)) for v in design.views]
     return max(
         min(
             (_reach(facts, noise, v, own) for v in views if set(own) <= set(v.attributes)),
@@ -258,13 +285,10 @@ def ask_declared(
     facts: PublicFacts, ask: Ask, histograms: Sequence[Counts]
 ) -> Script[tuple[list[Measurement], dict[Pair, Departure]]]:
     """Ask for the declared tables; they come back for the fit, with their pairs' departures."""
-    declared = tables_for(facts, ask.cost)
-    groupings = {
-        groups: _evenly(facts, histograms, groups)
-        for groups in {table.groups for table in declared.tables}
-    }
+    groupings = _Groupings(facts, histograms)
+    declared = tables_for(facts, ask.cost, groupings.width)
     parts = tuple(
-        GroupedTables((table.attributes,), groupings[table.groups]) for table in declared.tables
+        GroupedTables((table.attributes,), groupings.of(table)) for table in declared.tables
     )
     moved = sensitivity.histograms(len(parts))
     step = facts.sum_of(TablesTogether(parts), name=ask.name, cost=ask.cost, moved=moved)
@@ -278,27 +302,33 @@ def ask_declared(
     return measurements, departures
 
 
-def _evenly(facts: PublicFacts, histograms: Sequence[Counts], groups: int) -> Groupings:
-    if not histograms:
-        return every_value(facts)
-    return tuple(even_groups(own, facts.rows, groups=groups) for own in histograms)
+class _Groupings:
+    """The attributes in at most so many groups, by their noisy histograms if there are any."""
 
+    def __init__(self, facts: PublicFacts, histograms: Sequence[Counts]) -> None:
+        self._facts, self._histograms = facts, histograms
+        self._known: dict[tuple[int, int], Groups] = {}
 
-def clearest(study: Study) -> Study:
-    """Return a new study under pure epsilon, if that is forecast to show more than its delta does.
+    def width(self, attribute: int, groups: int) -> int:
+        """Return how many groups an attribute has."""
+        return max(self._groups(attribute, groups)) + 1
 
-    With analyses, what counts is the reach of their intervals.
-    """
-    if not study.analyses or not study.delta or study.criteria:
-        return plans.clearest(study)
-    pure = replace(study, delta=Fraction(0))
-    return pure if worst_reach(pure) < worst_reach(study) else study
+    def of(self, table: DeclaredTable) -> Groupings:
+        """Return the groups of every attribute; those outside of the table are one group."""
+        return tuple(
+            self._groups(a, table.groups) if a in table.attributes else (0,) * size
+            for a, size in enumerate(self._facts.sizes)
+        )
 
+    def _groups(self, attribute: int, groups: int) -> Groups:
+        if (attribute, groups) not in self._known:
+            self._known[attribute, groups] = self._made(attribute, groups)
+        return self._known[attribute, groups]
 
-def worst_reach(study: Study) -> float:
-    """Forecast the widest of the intervals of a study's analyses; infinite if none is of pairs."""
-    facts = PublicFacts.of(study)
-    plan, declared = declared_plan(facts)
-    if declared is None and not declared_sets(facts):
-        return inf
-    return _of_views(facts, plan) if declared is None else _worst(facts, declared)
+    def _made(self, attribute: int, groups: int) -> Groups:
+        facts, size = self._facts, self._facts.sizes[attribute]
+        ordered = bool(facts.ordered) and facts.ordered[attribute] == size
+        if not self._histograms or (size <= groups and not ordered):
+            return tuple(range(size))
+        histogram = self._histograms[attribute]
+        return even_groups(histogram, facts.rows, groups=groups, join_rare=ordered)

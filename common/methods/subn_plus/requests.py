@@ -52,14 +52,15 @@ def halves(counts: Counts, rows: int) -> Groups:
     return (0,) * cut + (1,) * (len(counts) - cut)
 
 
-def even_groups(counts: Counts, rows: int, *, groups: int) -> Groups:
+def even_groups(counts: Counts, rows: int, *, groups: int, join_rare: bool = False) -> Groups:
     """Cut the values into at most `groups` runs of neighbours of about equal weight.
 
     A value that outweighs several groups makes them one, so an attribute with one frequent value
     has few groups: rare ones would show little but noise. At least two, if there are two values.
-    The noisy counts stand for `rows` rows.
+    The noisy counts stand for `rows` rows. Where there are no more values than groups, each is a
+    group, unless rare ones are to be joined even then.
     """
-    if len(counts) <= groups:
+    if len(counts) <= groups and (not join_rare or len(counts) < 3):
         return tuple(range(len(counts)))
     weights = without_noise_floor(counts, rows)
     up_to = np.cumsum(weights)

@@ -8,18 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
+from common.analysis.answers import Answer
 from common.analysis.conclusions import Conclusions, conclude
 from common.analysis.diagnostics import Diagnostics, PairFacts, Verdict
+from common.analysis.estimates import CONFIDENCE
 from common.release.folder import verdict_lines
 from common.release.registry_entry import registry_entry
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
+from parley.cli.commands.estimate import answer_lines
 from parley.cli.options import Release, not_private, promise_words
 from parley.cli.result import FOR_PEOPLE, JsonOnly, Result, command
 from parley.reader.fitted import load
 
 app = new_app()
+_MOST_ESTIMATES = 3  # of an analysis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +39,15 @@ class Description(Result):
     privacy: Mapping[str, Any] = field(metadata=FOR_PEOPLE)
     diagnostics: Diagnostics = field(metadata=FOR_PEOPLE)
     conclusions: Conclusions | None = field(metadata=FOR_PEOPLE)
+    answers: tuple[Answer, ...] = field(metadata=FOR_PEOPLE)
     every_pair: bool = field(metadata=FOR_PEOPLE)
 
     def as_json(self) -> object:
         concluded = None if self.conclusions is None else self.conclusions.as_json()
-        return super().as_json() | {"conclusions": concluded} | self.diagnostics.as_json()
+        answered = {"answers": [each.as_json() for each in self.answers]} if self.answers else {}
+        return (
+            super().as_json() | {"conclusions": concluded} | answered | self.diagnostics.as_json()
+        )
 
     def lines(self) -> Iterator[str]:
         yield (
@@ -49,6 +57,7 @@ class Description(Result):
         )
         for line in verdict_lines(self.privacy):
             yield f"criterion: {line}"
+        yield from answer_lines(self.answers, CONFIDENCE, _MOST_ESTIMATES)
         yield from self.conclusions.lines() if self.conclusions else ()
         yield from self._pairs() if self.every_pair else ()
 
@@ -118,5 +127,6 @@ def describe(
         privacy=privacy,
         diagnostics=diagnostics,
         conclusions=conclusions,
+        answers=loaded.answers(),
         every_pair=pairs or conclusions is None,
     )

@@ -20,7 +20,7 @@ from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.result import Result, command
-from parley.cli.study_options import one_of, option_of
+from parley.cli.study_options import one_of, option_of, tell_decisions
 from parley.models.single_owner import PrivBayes, Privelet, Subn
 from parley.reader.fitted import FittedStudy
 
@@ -157,6 +157,8 @@ def synthesize(
     method: Annotated[
         Literal["subn+", "privbayes", "privelet"] | None, one_of(_METHODS, default="subn+")
     ] = None,
+    analysis: Annotated[list[str] | None, option_of("analyses")] = None,
+    others: Annotated[str | None, option_of("others")] = None,
     rows: options.OutputRows = None,
     format: options.OutputFormat = "csv",  # noqa: A002
     privbayes: PrivBayesChoices,
@@ -180,10 +182,15 @@ def synthesize(
     method = method or ("subn+" if privbayes == PrivBayesChoices() else "privbayes")
     if delta != "0" and method != "subn+":
         raise InputError(f"--delta: {method} promises pure epsilon only. Use --method subn+")
+    if (analysis or others) and method != "subn+":
+        raise InputError(f"--analysis: {method} measures nothing first. Use --method subn+")
     maker: Subn | PrivBayes | Privelet
     if method == "subn+":
         pinned = None if signer is None else signer.identity.public.fingerprint
-        maker = Subn(epsilon=epsilon, delta=delta, seed=seed, signer=pinned)
+        maker = Subn(
+            epsilon=epsilon, delta=delta, seed=seed, signer=pinned, analyses=analysis or (),
+            others=others,
+        )  # fmt: skip
     else:
         maker = (privelet if method == "privelet" else privbayes).maker(epsilon, seed)
     domains = options.load_schema(schema)
@@ -194,7 +201,8 @@ def synthesize(
     with release.new_folder(out, overwrite=overwrite) as folder:
         with console.progress("learning") as tell, warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)  # said where the option was typed
-            fitted: FittedModel = maker.fit(table, domains, tell=tell)
+            told = {"announce": tell_decisions} if isinstance(maker, Subn) else {}
+            fitted: FittedModel = maker.fit(table, domains, tell=tell, **told)
         fitted = _vouched(fitted, signer)
         with console.progress("writing") as tell:
             written = write_release(

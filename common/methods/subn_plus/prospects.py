@@ -1,0 +1,190 @@
+"""What subn+ tells of a study before anything is spent: its analyses' intervals, and what helps.
+
+An interval's forecast is the `reach` of the analysis' sets (`declared`), which is in units of
+deviations: of a correlation, of a column, of a proportion (whose deviation is at most a half).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+from math import inf, sqrt
+from typing import TypeVar
+
+from common.methods.subn_plus import facts as settings
+from common.methods.subn_plus import plans
+from common.methods.subn_plus.declared import (
+    SINGLE,
+    Declared,
+    declared_plan,
+    declared_sets,
+    of_views,
+    plan_of,
+    worst,
+)
+from common.methods.subn_plus.facts import PublicFacts, margin_blocks, margin_noise
+from common.methods.subn_plus.plans import Plan
+from common.privacy import sensitivity
+from common.privacy.budget import shown
+from common.study.document import Study
+from common.study.method import Decision, Prospect
+from common.study.requests import Attributes
+
+_T = TypeVar("_T")
+DELTA = Fraction(1, 10**9)  # that is advised where it helps
+BETTER = 0.8  # times the forecast without it, from which on it is worth to say so
+_UNITS = {
+    "relation": ("a correlation", 1.0),
+    "mean": ("a mean, in deviations of its column", 1.0),
+    "share": ("a proportion", 0.5),
+    "regression": ("a coefficient, in deviations of its columns", 1.0),
+    "survival": ("a proportion", 0.5),
+}
+
+
+def prospects(study: Study) -> list[Prospect]:
+    """Forecast the interval of each analysis of a study."""
+    if not study.analyses:
+        return []
+    facts = PublicFacts.of(study)
+    plan, declared = declared_plan(facts)
+    found = []
+    for analysis in study.analyses:
+        by = tuple(study.schema.position(name) for name in analysis.by)
+        sets = analysis.sets(study.schema)
+        unit, scale = _UNITS[analysis.kind]
+        within = min(1.0, scale * max(_reach(facts, plan, declared, own, by) for own in sets))
+        found.append(Prospect(analysis.words, within, unit, _how(sets, declared)))
+    return found
+
+
+def _reach(
+    facts: PublicFacts,
+    plan: Plan,
+    declared: Declared | None,
+    own: Attributes,
+    by: Attributes,
+) -> float:
+    """Forecast the reach of a set: that of its table, and that of the columns that are not `by`."""
+    varied = tuple(a for a in own if facts.sizes[a] > 1)
+    alone = max((_of_margin(facts, plan, a) for a in varied if a not in by), default=0.0)
+    if len(varied) < 2:
+        return alone
+    if declared is None:
+        joint = min(1.0, of_views(replace(facts, declared=(own,)), plan))
+    elif any(set(varied) <= set(drowned) for drowned in declared.by_pairs):
+        joint = max(declared.reach(facts, pair, by) for pair in combinations(varied, 2))
+    else:
+        joint = declared.reach(facts, varied, by)
+    return sqrt(joint * joint + alone * alone) if by else joint
+
+
+def _of_margin(facts: PublicFacts, plan: Plan, attribute: int) -> float:
+    """Forecast the reach of a statistic of one column."""
+    cost = plan.cost(plans.MARGINS) or plan.cost(plans.VIEWS)
+    blocks = plan.blocks or (plan.design.views if plan.design else facts.alone)
+    noise = facts.deviation(cost, sensitivity.histograms(len(blocks))) / facts.rows
+    moved = noise * sqrt(facts.sizes[attribute])
+    return min(1.0, 2 * sqrt(moved * moved + 1 / facts.rows))
+
+
+def _how(sets: Sequence[Attributes], declared: Declared | None) -> str:
+    """Say which tables an analysis rests on."""
+    several = [own for own in sets if len(own) > 1]
+    if not several:
+        return "from single columns"
+    if declared is None:
+        return "from the tables of all columns, which show it as well"
+    if any(set(own) <= set(joint) for own in several for joint in declared.by_pairs):
+        return "from tables of pairs: a joint table would be mostly noise"
+    return "from a joint table" if len(several) == 1 else "from tables of pairs"
+
+
+def decisions(study: Study) -> list[Decision]:
+    """Tell the settings, and what is measured for the analyses."""
+    told = settings.decisions(study)
+    if study.schema.events is None:
+        told += [Decision(each.analysis, each.words) for each in prospects(study)]
+    return told
+
+
+def advice(study: Study) -> list[str]:
+    """Say so where a small delta is forecast to show more by a fifth or more."""
+    if study.delta or study.profile != "sound" or study.schema.events is not None:
+        return []
+    if DELTA * study.rows > 1:
+        return []
+    other = replace(study, delta=DELTA, signature=None)
+    words = f"delta: with a delta of {shown(DELTA):g} in place of 0, "
+    if study.analyses:
+        now, then = worst_reach(study), worst_reach(other)
+        if then > BETTER * now:
+            return []
+        return [f"{words}the widest interval of an analysis is forecast at +-{then:.2g}, not "
+                f"+-{now:.2g}"]  # fmt: skip
+    now, then = (plans.best_plan(PublicFacts.of(each)).cell_noise for each in (study, other))
+    if now == inf > then:
+        return [f"{words}pairs of columns could be measured, with noise of {then:.2%} of the rows "
+                "in a cell; without it, they would drown"]  # fmt: skip
+    if then > BETTER * now or then == inf:
+        return []
+    return [f"{words}noise in a cell of a pair's table is forecast at {then:.2%} of the rows, not "
+            f"{now:.2%}"]  # fmt: skip
+
+
+def clearest(study: Study) -> Study:
+    """Return a new study under pure epsilon, if that is forecast to show more than its delta does.
+
+    With analyses, what counts is the reach of their intervals, unless only the delta lets pairs be
+    seen that no analysis names.
+    """
+    if not study.analyses or not study.delta or study.criteria:
+        return plans.clearest(study)
+    pure = replace(study, delta=Fraction(0))
+    if sees_others(study) and not sees_others(pure):
+        return study
+    return pure if worst_reach(pure) < worst_reach(study) else study
+
+
+def sees_others(study: Study) -> bool:
+    """Return whether a study has sums that tell of pairs which no analysis names."""
+    return any(ask.what not in SINGLE for ask in plan_of(PublicFacts.of(study)).asks)
+
+
+def worst_reach(study: Study) -> float:
+    """Forecast the widest of the intervals of a study's analyses."""
+    facts = PublicFacts.of(study)
+    plan, declared = declared_plan(facts)
+    if not declared_sets(facts):
+        return margin_noise(facts, margin_blocks(facts))
+    return of_views(facts, plan) if declared is None else worst(facts, declared)
+
+
+def halving(study: Study) -> list[tuple[Fraction | None, int | None]]:
+    """Return, for each analysis, the epsilon and the rows that would halve its interval.
+
+    None where nothing up to 64 times as large would.
+    """
+    goals = [each.within / 2 for each in prospects(study)]
+    epsilons: list[Fraction | None] = [None] * len(goals)
+    rows: list[int | None] = [None] * len(goals)
+    for factor in _FACTORS:
+        dearer = replace(study, epsilon=study.epsilon * factor, signature=None)
+        members = tuple(replace(m, rows=int(m.rows * factor)) for m in study.members)
+        larger = replace(study, members=members, signature=None)
+        _note(epsilons, goals, prospects(dearer), dearer.epsilon)
+        _note(rows, goals, prospects(larger), larger.rows)
+    return list(zip(epsilons, rows, strict=True))
+
+
+_FACTORS = tuple(Fraction(round(100 * 2 ** (step / 4)), 100) for step in range(1, 25))
+
+
+def _note(
+    known: list[_T | None], goals: Sequence[float], found: Sequence[Prospect], value: _T
+) -> None:
+    for place, (goal, each) in enumerate(zip(goals, found, strict=True)):
+        if known[place] is None and each.within <= goal:
+            known[place] = value
