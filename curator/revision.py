@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from fractions import Fraction
 
 from common.exchanges.setup import with_commitments, with_hybrid_masks
+from common.methods.registry import with_version
 from common.schema import Schema
 from common.study.document import Study
 from common.study.members import Member
@@ -56,7 +57,7 @@ def revised(
         curator=curator,
         signature=None,
     )
-    return with_commitments(with_hybrid_masks(again))
+    return with_version(with_commitments(with_hybrid_masks(again)))
 
 
 def next_name(earlier: str, year: int) -> str:

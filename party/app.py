@@ -36,7 +36,7 @@ from party.client.context import PartyContext
 from party.client.dialer import Address, Backoff, Dialer
 from party.client.sessions import SessionManager
 from party.collection import Collection
-from party.journal import Journal, Notes, StudyState
+from party.journal import Journal, JournalState, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
 from party.owner.dry_run import dry_run
@@ -70,7 +70,7 @@ def party_samples(journal: Journal, ledger: Ledger, files: CredentialFiles) -> I
     """Yield what an owner watches: budget, studies by state, bytes that left, the certificate."""
     totals = ledger.totals()
     states = Counter(record.state for record in journal.studies())
-    for state in StudyState:
+    for state in JournalState:
         yield gauge(
             "parley_party_studies",
             states[state],

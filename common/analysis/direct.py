@@ -40,7 +40,7 @@ from common.analysis.statistics import CodedTable, Group, Numbers, Statistic
 from common.marginals import count
 from common.methods.subn_plus.requests import even_groups
 from common.privacy.randomness import SeededRandomSource, uniforms
-from common.release.measured import Measured
+from common.release.measured import MeasuredTable
 from common.schema import Attribute, Codes, Schema
 from common.schema.codes import concatenate
 
@@ -77,7 +77,7 @@ class KnownTable:
     attributes: tuple[int, ...]
     groups: tuple[Places, ...]  # of each value of each column
     table: Numbers
-    noise: Measured | None = None  # the published table behind it; None if there is none
+    noise: MeasuredTable | None = None  # the published table behind it; None if there is none
     joined: tuple[Places, ...] | None = None  # of each group of the published table
 
     @property
@@ -123,7 +123,7 @@ class KnownTable:
 class DirectIntervals:
     """Computes direct intervals of a release."""
 
-    measured: tuple[Measured, ...]  # compared with the released rows
+    measured: tuple[MeasuredTable, ...]  # compared with the released rows
     made: Replicates
 
     @property
@@ -156,7 +156,7 @@ class DirectIntervals:
         whole = tuple(np.zeros(self.schema.sizes[a], np.intp) for a in asked)
         return KnownTable(asked, whole, np.ones((1,) * len(asked)))
 
-    def _known(self, asked: tuple[int, ...], best: Measured) -> KnownTable:
+    def _known(self, asked: tuple[int, ...], best: MeasuredTable) -> KnownTable:
         own = [np.asarray(best.groups.get(a, range(self.schema.sizes[a])), np.intp) for a in asked]
         groups = {a: values.tolist() for a, values in zip(asked, own, strict=True)}
         (counts,) = count(self.made.released, [asked], groups=groups)
@@ -326,7 +326,7 @@ def _orders(attribute: Attribute) -> Iterator[Numbers]:
         yield (np.arange(attribute.size) == code).astype(np.float64)
 
 
-def _joined_groups(best: Measured, drawn: Numbers) -> tuple[Places, ...]:
+def _joined_groups(best: MeasuredTable, drawn: Numbers) -> tuple[Places, ...]:
     """Return as many groups of all columns of a table as stand out of its noise.
 
     They do if three of four cells have as many rows, were the columns independent, as the deviation
@@ -349,7 +349,7 @@ def _outer(vectors: Sequence[NDArray[Any]]) -> Numbers:
     return np.asarray(reduce(np.multiply.outer, vectors), np.float64)
 
 
-def _of_set(table: Measured, asked: tuple[int, ...], numbers: Numbers) -> Numbers:
+def _of_set(table: MeasuredTable, asked: tuple[int, ...], numbers: Numbers) -> Numbers:
     """Return the numbers of a table, or what it tells, by some columns' groups, without margins.
 
     The rows have the margins already, of all that was measured. How often two halves agree is one
@@ -380,7 +380,7 @@ def _joined(table: Numbers, groups: Sequence[Places]) -> Numbers:
     return np.asarray(sums.reshape(sizes), np.float64)
 
 
-def _drawn(table: Measured, source: SeededRandomSource) -> Numbers:
+def _drawn(table: MeasuredTable, source: SeededRandomSource) -> Numbers:
     """Draw the noise of a table once more: by its law, of its deviation."""
     assert table.law is not None and table.residuals is not None  # noqa: S101, PT018
     noise = table.law.draw(table.residuals.size, source)

@@ -54,7 +54,7 @@ REFERENCE_ROWS = 1 << 18
 _WRONG = 0.05  # the chance that any verdict of a study is wrong, at most
 
 
-class Outcome(StrEnum):
+class CriterionOutcome(StrEnum):
     """The outcome of a criterion."""
 
     MET = "met"
@@ -63,7 +63,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CriterionVerdict:
     """What is known about one criterion.
 
     Attributes:
@@ -75,7 +75,7 @@ class Verdict:
     """
 
     criterion: str
-    outcome: Outcome
+    outcome: CriterionOutcome
     measured: float
     error: float
     model: float
@@ -286,7 +286,7 @@ def _of_model(own: _Mean | _Share, reference: Codes) -> tuple[float, float]:
     return model, own.sampling_error(exact, reference.rows)
 
 
-def _judged(criterion: Criterion, low: float, high: float, model: float) -> Verdict:
+def _judged(criterion: Criterion, low: float, high: float, model: float) -> CriterionVerdict:
     """Judge what was measured to be between two numbers, against the model's."""
 
     def over(value: float) -> float:
@@ -295,6 +295,6 @@ def _judged(criterion: Criterion, low: float, high: float, model: float) -> Verd
 
     # Piecewise linear: it is largest and smallest at an end, at 0 or at the model.
     values = [over(at) for at in (low, high, 0.0, model) if low <= at <= high]
-    outcome = Outcome.NOT_MET if min(values) > 0 else Outcome.UNDECIDED
-    outcome = Outcome.MET if max(values) <= 0 else outcome
-    return Verdict(criterion.words, outcome, (low + high) / 2, (high - low) / 2, model)
+    outcome = CriterionOutcome.NOT_MET if min(values) > 0 else CriterionOutcome.UNDECIDED
+    outcome = CriterionOutcome.MET if max(values) <= 0 else outcome
+    return CriterionVerdict(criterion.words, outcome, (low + high) / 2, (high - low) / 2, model)

@@ -125,6 +125,7 @@ class Study:
     prior: str = ""
     curator: str = ""
     agreement: str = ""
+    method_version: int = 0
     seeded: bool = False
     commitments: bool = False
     signature: StudySignature | None = None
@@ -436,7 +437,7 @@ class Study:
 
 
 # Where they are not set, text and canonical bytes lack them: digests of parley 0.2 stay the same.
-_LATER = ("curator", "agreement", "seeded", "commitments")
+_LATER = ("curator", "agreement", "method_version", "seeded", "commitments")
 _APART = {"expires", "others", *_LATER}  # terms that the canonical bytes hold in their own way
 
 

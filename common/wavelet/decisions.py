@@ -21,7 +21,7 @@ from common.errors import InputError, LocalError
 from common.privacy.sampling.discrete_laplace import LARGEST_SCALE
 from common.schema import Attribute, Codes, Schema
 from common.wavelet.axis import Axis, HaarAxis, Positions
-from common.wavelet.nominal import NominalAxis, Tree
+from common.wavelet.nominal import ArrayTree, NominalAxis
 
 Method: TypeAlias = Literal["basic", "privelet", "privelet+", "privelet*"]
 Rule: TypeAlias = Literal["exact", "bound"]
@@ -41,7 +41,7 @@ def axis_of(attribute: Attribute) -> Axis:
     """Choose Haar where intervals mean something, nominal along the hierarchy otherwise."""
     if attribute.ordered:
         return HaarAxis(attribute.size)
-    return NominalAxis(Tree.of(attribute.hierarchy))
+    return NominalAxis(ArrayTree.of(attribute.hierarchy))
 
 
 def leave_untransformed(axis: Axis, rule: Rule) -> bool:
@@ -60,7 +60,7 @@ def leave_untransformed(axis: Axis, rule: Rule) -> bool:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WaveletDecisions:
     """The transforms of all axes and the noise they call for."""
 
     axes: tuple[Axis, ...]  # in the order of the schema
@@ -211,7 +211,7 @@ def make_plan(
     epsilon: Fraction,
     method: Method,
     untransformed: Rule | Sequence[int] = "exact",
-) -> Plan:
+) -> WaveletDecisions:
     """Choose which axes are left alone; each has the transform its attribute would have.
 
     Method "basic" leaves all alone, "privelet" none; the others follow `untransformed`, a rule or
@@ -230,7 +230,7 @@ def make_plan(
         else:
             alone = axis.size == 1 or position in untransformed
         chosen.append(Axis(axis.size, axis.leaf_codes) if alone else axis)
-    return Plan(tuple(chosen), epsilon, method)
+    return WaveletDecisions(tuple(chosen), epsilon, method)
 
 
 def _positions(mask: NDArray[np.bool_]) -> Positions:

@@ -195,7 +195,9 @@ class Trial:
     def run_floor(self, epsilon: Fraction, number: int = 0) -> Run:
         """Run a study of the same parties that publishes every column by itself."""
         clear = in_the_clear(self.study)
-        floor = replace(clear, method="floor", settings=(), analyses=(), others=None)
+        floor = replace(
+            clear, method="floor", settings=(), method_version=0, analyses=(), others=None
+        )
         return self._run(replace(floor, epsilon=epsilon), number)
 
     def _run(self, study: Study, number: int) -> Run:

@@ -30,7 +30,7 @@ from common.methods.criteria import verdicts
 from common.methods.registry import method_of, new_study, run_of
 from common.privacy.randomness import source_of
 from common.release.prior import PriorRelease, read_prior
-from common.release.synthetic_table import Columns
+from common.release.synthetic_table import TableColumns
 from common.schema import Codes, Schema
 from common.schema.linked import encode_linked
 from common.study.accounting import account, statement_of
@@ -144,7 +144,7 @@ def run_in_process(
     )
 
 
-def _encode_linked(pair: object, schema: Schema, person: str) -> tuple[Codes, Columns]:
+def _encode_linked(pair: object, schema: Schema, person: str) -> tuple[Codes, TableColumns]:
     """Return people with their events as codes, and the people's columns."""
     match pair:
         case (pd.DataFrame() as people, pd.DataFrame() as events):
@@ -157,4 +157,4 @@ def _encode_linked(pair: object, schema: Schema, person: str) -> tuple[Codes, Co
     if not person:
         raise InputError('person: name the column that joins people and events, as person="id"')
     codes = encode_linked(schema, people, events, person=person)
-    return codes, Columns.of(people, schema)
+    return codes, TableColumns.of(people, schema)

@@ -104,7 +104,7 @@ class Recoding:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class CellCondition:
     """A condition that was read."""
 
     text: str
@@ -112,7 +112,7 @@ class Condition:
     _root: CellTest | syntax.Join[CellTest]
 
     @classmethod
-    def parse(cls, text: str) -> Condition:
+    def parse(cls, text: str) -> CellCondition:
         """Read a condition; InputError shows the place that is not understood."""
         with located("where"):
             expression = syntax.parse(text)

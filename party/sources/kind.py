@@ -51,7 +51,7 @@ class TableSettings(Protocol):
         """Return a reader of the table in its owner's shape."""
 
 
-class Kind(ABC):
+class SourceKind(ABC):
     """A kind of source."""
 
     name: str  # as in `kind = "csv"`
@@ -97,13 +97,13 @@ def table_or_query(table: Mapping[str, Any], mark: str) -> str:
 
 
 @cache
-def all_kinds() -> Mapping[str, Kind]:
+def all_kinds() -> Mapping[str, SourceKind]:
     """Return every kind of source by its name."""
     modules = (
         import_module(f"{kinds.__name__}.{found.name}")
         for found in pkgutil.iter_modules(kinds.__path__)
     )
-    found: list[Kind] = [kind for module in modules for kind in module.KINDS]
+    found: list[SourceKind] = [kind for module in modules for kind in module.KINDS]
     return {
         kind.name: kind for kind in sorted(found, key=lambda kind: (not kind.is_file, kind.name))
     }

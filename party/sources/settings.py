@@ -54,7 +54,7 @@ from common.errors import InputError
 from common.schema import Schema
 from common.schema.toml import Parser, a_table, date, read_table, text
 from common.tables.reader import TableReader
-from party.sources.cells import Condition, Recoding
+from party.sources.cells import CellCondition, Recoding
 from party.sources.kind import SHAPE, all_kinds
 from party.sources.people import PeopleLimit, PeopleSource, PeopleTable
 from party.sources.shape import Shape, ShapedReader
@@ -231,7 +231,7 @@ def _shape(table: Mapping[str, Any]) -> Shape:
     return Shape(
         columns=columns,
         recode={name: _recoding(name, codes) for name, codes in table.get("recode", {}).items()},
-        where=None if where is None else Condition.parse(where),
+        where=None if where is None else CellCondition.parse(where),
     )
 
 

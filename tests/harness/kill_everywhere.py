@@ -28,9 +28,9 @@ from common.methods.registry import run_of
 from common.privacy.randomness import KEY_BYTES, SeededRandomSource
 from common.service.database import Database
 from common.study.criteria import read_criteria
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from curator.store.store import Store
-from party.journal import Journal, StudyState
+from party.journal import Journal, JournalState
 from party.ledger import Ledger
 from party.owner.dry_run import PlannedStep, dry_run
 from tests.harness import consortium as stage
@@ -181,7 +181,7 @@ class Everybody(stage.Consortium):
                 os._exit(0)
 
         party.dial = wrapping(party, Watched)
-        if party.attend(self.study) is not StudyState.FINISHED:
+        if party.attend(self.study) is not JournalState.FINISHED:
             raise AssertionError(f"the study did not finish for {name}")
 
     def fork(self, who, kill_at=0):
@@ -246,7 +246,7 @@ class Everybody(stage.Consortium):
         assert json.loads(self.release.read_text()) == plain(expected)
         database = Database(self.folder / "curator.db")
         store = Store(database, SeededRandomSource(0))
-        assert store.record(digest).state is CuratorState.DONE
+        assert store.record(digest).state is StudyState.DONE
         arrived = {
             name: [each.hex() for each in store.inbox.digests(digest, name)]
             for name in self.parties
@@ -262,7 +262,7 @@ class Everybody(stage.Consortium):
             ]
             assert ledger.spending(digest.hex()).within(self.study.epsilon, self.study.delta)
             assert [each.digest for each in journal.sent_log()] == arrived[name]
-            ended = StudyState.RUNNING if name == LOST else StudyState.FINISHED
+            ended = JournalState.RUNNING if name == LOST else JournalState.FINISHED
             assert journal.state(digest) is ended
             database.close()
 

@@ -34,7 +34,7 @@ from common.study.dry_run import steps_without_rows
 from curator.publisher import publish
 from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
-from party.journal import StudyState
+from party.journal import JournalState
 from party.owner.dry_run import dry_run
 from party.releases import Collector
 from tests.harness.consortium import NAMES, Consortium
@@ -161,7 +161,7 @@ def gather(folder, cell, key):
 
 def run_and_sign(consortium):
     """Run the study; let every node fetch and countersign its release. Return where it is."""
-    assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+    assert set(consortium.attend_all().values()) == {JournalState.FINISHED}
     for name, party in consortium.parties.items():
         with party.context() as context:
             folder = party.folder / f"releases of {name}"

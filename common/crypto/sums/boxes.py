@@ -66,7 +66,7 @@ _NONCE = bytes(12)  # a box key seals one box
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class BoxRoute:
     """From which dealer to which receiver a box goes, and in which sum."""
 
     plan: SumPlan
@@ -164,10 +164,10 @@ def route_of(
     *,
     dealer: str,
     receiver: str,
-) -> Route:
+) -> BoxRoute:
     """Return the route of a box between two parties of a sum."""
     ends = (identities[dealer], identities[receiver])
-    return Route(plan=plan, dealer=dealer, receiver=receiver, ends=ends, public=public)
+    return BoxRoute(plan=plan, dealer=dealer, receiver=receiver, ends=ends, public=public)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ MOST_TABLES = 256  # beyond, earlier sums are left alone: the time grows with th
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Measured:
+class NoisyTable:
     """A noisy table that covers all rows."""
 
     variables: Attributes  # in the order of the axes
@@ -34,7 +34,7 @@ class Measured:
 
 
 def reused(
-    parameters: Sequence[Measured], earlier: Sequence[Measured], domain: Domain, *, rows: int
+    parameters: Sequence[NoisyTable], earlier: Sequence[NoisyTable], domain: Domain, *, rows: int
 ) -> list[Floats]:
     """Return the tables of the parameters, combined with what earlier sums say about them."""
     if len(parameters) + len(earlier) > MOST_TABLES:
@@ -47,7 +47,7 @@ def reused(
     ]
 
 
-def _pooled(sums: Sequence[Measured]) -> tuple[dict[Family, Floats], dict[Family, float]]:
+def _pooled(sums: Sequence[NoisyTable]) -> tuple[dict[Family, Floats], dict[Family, float]]:
     """Return the inverse-variance mean of the tables of every set of variables, axes ascending."""
     totals: dict[Family, Floats] = {}
     precisions: dict[Family, float] = {}
@@ -61,5 +61,5 @@ def _pooled(sums: Sequence[Measured]) -> tuple[dict[Family, Floats], dict[Family
     return means, {family: 1.0 / precision for family, precision in precisions.items()}
 
 
-def _family(measured: Measured) -> Family:
+def _family(measured: NoisyTable) -> Family:
     return tuple(View(a) for a in sorted(measured.variables))

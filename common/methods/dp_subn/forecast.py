@@ -43,7 +43,7 @@ from math import comb, lcm, sqrt
 from statistics import median_high
 
 from common.methods.designs.blocks import margin_error
-from common.methods.dp_subn.decisions import HALVES, FamilyLimit, Settings, network_limit
+from common.methods.dp_subn.decisions import HALVES, FamilyLimit, SubnSettings, network_limit
 from common.methods.dp_subn.look import FIRST_MARGINS, facts_of
 from common.methods.network_model import Variables
 from common.methods.subn_plus.descent import has_many_values
@@ -152,7 +152,7 @@ def _holds_pairs(study: Study) -> bool:
 
 def _limit(study: Study, part: Fraction) -> FamilyLimit:
     """Return the limit of the network's tables if they get this part of the budget."""
-    settings = replace(Settings.of(study), degree=None)
+    settings = replace(SubnSettings.of(study), degree=None)
     budget = study.method_promise.budget
     by = budget if settings.usefulness == "total" else budget * part
     return network_limit(Variables.of(study).sizes, study.rows, by, settings)

@@ -68,7 +68,7 @@ class DeclaredTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredTables:
     """What is measured for the analyses, at a cost.
 
     Attributes:
@@ -123,7 +123,7 @@ def _reach(
     return min(1.0, _INTERVAL * sqrt(moved * moved + sampled * sampled) + hidden)
 
 
-def tables_for(facts: PublicFacts, cost: Fraction, widths: Widths | None = None) -> Declared:
+def tables_for(facts: PublicFacts, cost: Fraction, widths: Widths | None = None) -> DeclaredTables:
     """Return the tables of all declared sets, each in as many groups as its noise allows.
 
     Which tables they are follows from public facts alone, before the first sum; how many groups
@@ -134,7 +134,7 @@ def tables_for(facts: PublicFacts, cost: Fraction, widths: Widths | None = None)
         sets = _merged(facts, cost, sets)
     noise = deviation(facts, cost, len(sets))
     tables = tuple(_finest(facts, noise, own, widths) for own in sets)
-    return Declared(tables, by_pairs, cost)
+    return DeclaredTables(tables, by_pairs, cost)
 
 
 def _finest(
@@ -214,7 +214,7 @@ def plan_of(facts: PublicFacts) -> Plan:
 
 
 @lru_cache(maxsize=64)
-def declared_plan(facts: PublicFacts) -> tuple[Plan, Declared | None]:
+def declared_plan(facts: PublicFacts) -> tuple[Plan, DeclaredTables | None]:
     """Return the plan, and what of it is for the analyses; None if its own sums show them best."""
     plain = replace(facts, declared=(), others=None)
     if not declared_sets(facts):
@@ -242,7 +242,7 @@ SINGLE = (DECLARED, plans.MARGINS)  # sums that tell nothing of pairs that no an
 
 def _with_declared(
     facts: PublicFacts, plain: PublicFacts, margins: Fraction, others: Fraction
-) -> tuple[Plan, Declared]:
+) -> tuple[Plan, DeclaredTables]:
     cost = facts.budget * (1 - margins) * (1 - others)
     left = replace(plain, promise=replace(plain.promise, left=facts.budget - cost))
     plan = (None if others else plans.PLANS["margins"](left)) or best_plan(left)
@@ -252,13 +252,13 @@ def _with_declared(
     return replace(plan, asks=asks), tables_for(facts, cost)
 
 
-def worst(facts: PublicFacts, declared: Declared | None) -> float:
+def worst(facts: PublicFacts, declared: DeclaredTables | None) -> float:
     if declared is None:
         return inf
     return max(declared.reach(facts, own) for own in _asked(facts, declared))
 
 
-def _asked(facts: PublicFacts, declared: Declared) -> list[Attributes]:
+def _asked(facts: PublicFacts, declared: DeclaredTables) -> list[Attributes]:
     """Return the sets that are measured: declared ones, or their pairs."""
     by_pairs = declared.by_pairs
     whole = [own for own in declared_sets(facts) if own not in by_pairs]

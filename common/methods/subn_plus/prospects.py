@@ -17,7 +17,7 @@ from common.methods.subn_plus import facts as settings
 from common.methods.subn_plus import plans
 from common.methods.subn_plus.declared import (
     SINGLE,
-    Declared,
+    DeclaredTables,
     declared_plan,
     declared_sets,
     of_views,
@@ -29,7 +29,7 @@ from common.methods.subn_plus.plans import Plan
 from common.privacy import sensitivity
 from common.privacy.budget import shown
 from common.study.document import Study
-from common.study.method import Decision, Prospect
+from common.study.method import PublicDecision, Prospect
 from common.study.requests import Attributes
 
 _T = TypeVar("_T")
@@ -63,7 +63,7 @@ def prospects(study: Study) -> list[Prospect]:
 def _reach(
     facts: PublicFacts,
     plan: Plan,
-    declared: Declared | None,
+    declared: DeclaredTables | None,
     own: Attributes,
     by: Attributes,
 ) -> float:
@@ -90,7 +90,7 @@ def _of_margin(facts: PublicFacts, plan: Plan, attribute: int) -> float:
     return min(1.0, 2 * sqrt(moved * moved + 1 / facts.rows))
 
 
-def _how(sets: Sequence[Attributes], declared: Declared | None) -> str:
+def _how(sets: Sequence[Attributes], declared: DeclaredTables | None) -> str:
     """Say which tables an analysis rests on."""
     several = [own for own in sets if len(own) > 1]
     if not several:
@@ -102,11 +102,11 @@ def _how(sets: Sequence[Attributes], declared: Declared | None) -> str:
     return "from a joint table" if len(several) == 1 else "from tables of pairs"
 
 
-def decisions(study: Study) -> list[Decision]:
+def decisions(study: Study) -> list[PublicDecision]:
     """Tell the settings, and what is measured for the analyses."""
     told = settings.decisions(study)
     if study.schema.events is None:
-        told += [Decision(each.analysis, each.words) for each in prospects(study)]
+        told += [PublicDecision(each.analysis, each.words) for each in prospects(study)]
     return told
 
 
@@ -120,18 +120,12 @@ def advice(study: Study) -> list[str]:
     words = f"delta: with a delta of {shown(DELTA):g} in place of 0, "
     if study.analyses:
         now, then = worst_reach(study), worst_reach(other)
-        if then > BETTER * now:
-            return []
-        return [f"{words}the widest interval of an analysis is forecast at +-{then:.2g}, not "
-                f"+-{now:.2g}"]  # fmt: skip
-    now, then = (plans.best_plan(PublicFacts.of(each)).cell_noise for each in (study, other))
-    if now == inf > then:
-        return [f"{words}pairs of columns could be measured, with noise of {then:.2%} of the rows "
-                "in a cell; without it, they would drown"]  # fmt: skip
-    if then > BETTER * now or then == inf:
-        return []
-    return [f"{words}noise in a cell of a pair's table is forecast at {then:.2%} of the rows, not "
-            f"{now:.2%}"]  # fmt: skip
+        what = f"the widest interval of an analysis is forecast at +-{then:.2g}, not +-{now:.2g}"
+    else:
+        now, then = (plans.best_plan(PublicFacts.of(each)).cell_noise for each in (study, other))
+        what = f"noise in a cell of a pair's table is forecast at {then:.2%} of the rows, not "
+        what += f"{now:.2%}" if now < inf else "so large that no pair is measured"
+    return [words + what] if then <= BETTER * now and then < inf else []
 
 
 def clearest(study: Study) -> Study:

@@ -10,7 +10,7 @@ import typer
 
 from common.analysis.answers import Answer
 from common.analysis.conclusions import Conclusions, conclude
-from common.analysis.diagnostics import Diagnostics, PairFacts, Verdict
+from common.analysis.diagnostics import Diagnostics, PairFacts, PairVerdict
 from common.analysis.estimates import CONFIDENCE
 from common.release.folder import verdict_lines
 from common.release.registry_entry import registry_entry
@@ -62,7 +62,7 @@ class Description(Result):
         yield from self._pairs() if self.every_pair else ()
 
     def _pairs(self) -> Iterator[str]:
-        for verdict in Verdict:
+        for verdict in PairVerdict:
             pairs = self.diagnostics.listed(verdict)
             yield f"{verdict}: {many(len(pairs), 'pair')}"
             yield from _by_reason(pairs)

@@ -46,7 +46,7 @@ _TIMEOUT_S = 24 * 3600.0  # of a study over grpc, so that nothing hangs for ever
 
 
 @dataclass(frozen=True)
-class OwnersRows:
+class OwnersOptions:
     """Options that say which owners there are, and which rows each has."""
 
     parties: Annotated[
@@ -158,7 +158,7 @@ def simulate_study(
     name: Annotated[str, option_of("name")] = "simulation",
     prior: options.PriorFile = None,
     drop: options.Drops = None,
-    rows: OwnersRows,
+    rows: OwnersOptions,
     format: options.OutputFormat = "csv",  # noqa: A002
     seed: options.Seed = None,
     transport: Annotated[

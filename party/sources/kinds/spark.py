@@ -35,7 +35,7 @@ from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups
 from common.tables.reader import TableReader
 from party.sources.fingerprint import RowDigest
-from party.sources.kind import Kind, TableSettings, table_or_query
+from party.sources.kind import SourceKind, TableSettings, table_or_query
 from party.sources.partition import (
     PartitionCounter,
     PartitionEncoder,
@@ -229,7 +229,7 @@ def _first_line(error: BaseException) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), repr(error))
 
 
-class Spark(Kind):
+class Spark(SourceKind):
     """Parquet files, a table or a query of Spark; it needs parley[spark] and Java 17."""
 
     name = "spark"

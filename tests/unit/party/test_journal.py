@@ -7,7 +7,7 @@ import pytest
 from common.errors import LocalError, RemoteProtocolError
 from common.service.database import Database
 from common.study.messages import StudyAborted
-from party.journal import Notes, StudyState
+from party.journal import JournalState, Notes
 
 ONE, OTHER = bytes(32), bytes(31) + b"\1"
 
@@ -72,7 +72,7 @@ def test_a_study_that_ended_gives_no_key_and_no_message(stage):
     with pytest.raises(LocalError, match=r"message 1 of study .* was wiped"):
         list(stage.journal.received(stage.study))
     (record,) = stage.journal.studies()
-    assert (record.state, record.reason) == (StudyState.ABORTED, "enough")
+    assert (record.state, record.reason) == (JournalState.ABORTED, "enough")
     assert record.ended_at is not None
 
 

@@ -11,7 +11,7 @@ import pytest
 from common.errors import InputError
 from common.service import backup
 from common.service.database import Database
-from party.ledger import Caps, Charge, Ledger
+from party.ledger import Caps, Ledger, LedgerCharge
 
 
 def test_a_backup_beside_a_writer_is_of_one_moment(tmp_path):
@@ -25,7 +25,7 @@ def test_a_backup_beside_a_writer_is_of_one_moment(tmp_path):
         ledger = Ledger(database)
         while not stopping.is_set() and number < 5000:
             number += 1
-            step = Charge(
+            step = LedgerCharge(
                 study="s", study_name="s", step=str(number), mechanism="m", epsilon=Fraction(1)
             )
             ledger.charge(step, caps, "now")
