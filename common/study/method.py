@@ -104,6 +104,7 @@ class Method:
     # Whether every step is a sum, so that it can keep a promise with a delta; other mechanisms
     # promise pure epsilon.
     only_sums: bool = False
+    publishes_rows: bool = True  # whether a release has a table of synthetic rows
     place: int = 100  # where it stands in lists, smallest first
 
     def run(self, study: Study) -> ScriptRun:

@@ -49,6 +49,25 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
          "noise per cell", "of the rows", promise.currency],
         [_phase_words(phase, study.rows) for phase in own.phases],
     )  # fmt: skip
+    yield from _distances(found, own) if own.distances else ()
+    yield ""
+    yield "What it takes of each party"
+    yield from _table(
+        ["party", "sends", "receives", "computes"],
+        [
+            [name, _bytes(party.bytes_sent), _bytes(party.bytes_received), _seconds(party.seconds)]
+            for name, party in own.parties.items()
+        ],
+    )
+    yield (
+        f"{_seconds(own.seconds)} from the first step to the last if all compute at once, without "
+        "the network. Times were measured on this machine, just now."
+    )
+    if study.aggregation is Aggregation.CLEAR:
+        yield "Aggregation clear is NOT PRIVATE: for experiments only."
+
+
+def _distances(found: Forecast, own: EpsilonForecast) -> Iterator[str]:
     yield ""
     yield (
         f"Expected average distance of marginals (0 is perfect, 1 is disjoint; "
@@ -71,24 +90,9 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
     if worse:
         yield (
             f"WORSE THAN INDEPENDENT COLUMNS at epsilon "
-            f"{', '.join(f'{shown(line.epsilon):g}' for line in worse)}: do not run {study.method} "
-            "there. More epsilon, more rows, fewer columns or another method would help."
+            f"{', '.join(f'{shown(line.epsilon):g}' for line in worse)}: do not run "
+            f"{found.study.method} there. More epsilon, more rows, fewer columns or another method would help."
         )
-    yield ""
-    yield "What it takes of each party"
-    yield from _table(
-        ["party", "sends", "receives", "computes"],
-        [
-            [name, _bytes(party.bytes_sent), _bytes(party.bytes_received), _seconds(party.seconds)]
-            for name, party in own.parties.items()
-        ],
-    )
-    yield (
-        f"{_seconds(own.seconds)} from the first step to the last if all compute at once, without "
-        "the network. Times were measured on this machine, just now."
-    )
-    if study.aggregation is Aggregation.CLEAR:
-        yield "Aggregation clear is NOT PRIVATE: for experiments only."
 
 
 def _analysis_words(found: AnalysisForecast) -> list[str]:

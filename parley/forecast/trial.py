@@ -39,7 +39,7 @@ from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
 from common.exchanges.sums import in_the_clear
 from common.marginals import count
-from common.methods.registry import run_of
+from common.methods.registry import method_of, run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Codes, Schema
 from common.schema.attribute import Attribute
@@ -182,7 +182,7 @@ class Trial:
         self._sets = {
             order: marginal_sets(stand_in.width, order=order)
             for order in ORDERS
-            if order <= stand_in.width
+            if order <= stand_in.width and method_of(study).publishes_rows
         }
         count(stand_in, self._sets.get(2, ()))  # loads the compiled kernels before time is taken
 

@@ -233,11 +233,11 @@ def _about(study: Study) -> list[str]:
         "table of that release. The release is public, so using it costs our rows nothing, and the "
         "noise in what leaves stays the same."
     )
+    published = f"{many(rows, 'synthetic row')} and the model they are drawn from"
+    if not method_of(study).publishes_rows:
+        published = "noisy tables for its analyses, their estimates, and no synthetic rows"
     return [
-        (
-            f"It publishes {many(rows, 'synthetic row')} and the model they are drawn from: method "
-            f"{study.method}, profile {study.profile}."
-        ),
+        f"It publishes {published}: method {study.method}, profile {study.profile}.",
         *([prior] if study.prior else []),
         *([] if formulas is None else [formulas]),
     ]

@@ -3,7 +3,7 @@
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import SETTINGS
 from common.methods.subn_plus.linked.script import measure_linked
-from common.methods.subn_plus.prospects import advice, clearest, decisions, halving, prospects
+from common.methods.subn_plus.prospects import OF_SUBN, advice, clearest, decisions
 from common.methods.subn_plus.script import measure
 from common.study.document import Study
 from common.study.method import Method
@@ -24,8 +24,8 @@ METHOD = Method(
     settings=SETTINGS,
     decisions=decisions,
     clearest=clearest,
-    prospects=prospects,
-    halving=halving,
+    prospects=OF_SUBN.of,
+    halving=OF_SUBN.halving,
     advice=advice,
     linked=True,
     analyses=True,

@@ -6,12 +6,12 @@ deviations: of a correlation, of a column, of a proportion (whose deviation is a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import inf, sqrt
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from common.methods.subn_plus import facts as settings
 from common.methods.subn_plus import plans
@@ -19,20 +19,19 @@ from common.methods.subn_plus.declared import (
     SINGLE,
     DeclaredTables,
     declared_plan,
-    declared_sets,
     of_views,
     plan_of,
-    worst,
 )
-from common.methods.subn_plus.facts import PublicFacts, margin_blocks, margin_noise
+from common.methods.subn_plus.facts import PublicFacts
 from common.methods.subn_plus.plans import Plan
 from common.privacy import sensitivity
-from common.privacy.budget import shown
 from common.study.document import Study
-from common.study.method import PublicDecision, Prospect
+from common.study.method import Prospect, PublicDecision
 from common.study.requests import Attributes
 
 _T = TypeVar("_T")
+Planner: TypeAlias = Callable[[PublicFacts], tuple[Plan, DeclaredTables | None]]
+_WITH_DELTA = "delta: with a delta of 1e-9 in place of 0,"
 DELTA = Fraction(1, 10**9)  # that is advised where it helps
 BETTER = 0.8  # times the forecast without it, from which on it is worth to say so
 _UNITS = {
@@ -44,20 +43,81 @@ _UNITS = {
 }
 
 
-def prospects(study: Study) -> list[Prospect]:
-    """Forecast the interval of each analysis of a study."""
-    if not study.analyses:
-        return []
-    facts = PublicFacts.of(study)
-    plan, declared = declared_plan(facts)
-    found = []
-    for analysis in study.analyses:
-        by = tuple(study.schema.position(name) for name in analysis.by)
-        sets = analysis.sets(study.schema)
-        unit, scale = _UNITS[analysis.kind]
-        within = min(1.0, scale * max(_reach(facts, plan, declared, own, by) for own in sets))
-        found.append(Prospect(analysis.words, within, unit, _how(sets, declared)))
-    return found
+@dataclass(frozen=True)
+class Prospects:
+    """What a method tells of a study beforehand, by the plan that it makes of public facts."""
+
+    plan: Planner
+
+    def of(self, study: Study) -> list[Prospect]:
+        """Forecast the interval of each analysis of a study."""
+        if not study.analyses or study.schema.events is not None:
+            return []
+        facts = PublicFacts.of(study)
+        plan, declared = self.plan(facts)
+        told = []
+        for analysis in study.analyses:
+            by = tuple(study.schema.position(name) for name in analysis.by)
+            sets = analysis.sets(study.schema)
+            unit, scale = _UNITS[analysis.kind]
+            within = min(1.0, scale * max(_reach(facts, plan, declared, own, by) for own in sets))
+            told.append(Prospect(analysis.words, within, unit, _how(sets, declared)))
+        return told
+
+    def decisions(self, study: Study) -> list[PublicDecision]:
+        """Tell what is measured for the analyses."""
+        return [PublicDecision(each.analysis, each.words) for each in self.of(study)]
+
+    def widest(self, study: Study) -> float:
+        """Forecast the widest of the intervals of a study's analyses, in deviations."""
+        return max(each.within for each in self.of(study))
+
+    def advice(self, study: Study) -> list[str]:
+        """Say so where a small delta is forecast to make analyses clearer by a fifth or more."""
+        if not study.analyses or not could_have_delta(study):
+            return []
+        now, then = self.widest(study), self.widest(replace(study, delta=DELTA, signature=None))
+        words = f"the widest interval of an analysis is forecast at +-{then:.2g}, not +-{now:.2g}"
+        return [f"{_WITH_DELTA} {words}"] if then <= BETTER * now else []
+
+    def clearest(self, study: Study) -> Study:
+        """Return a new study under pure epsilon, if that is forecast to make analyses clearer."""
+        if not study.analyses or not study.delta or study.criteria:
+            return study
+        pure = replace(study, delta=Fraction(0))
+        return pure if self.widest(pure) < self.widest(study) else study
+
+    def halving(self, study: Study) -> list[tuple[Fraction | None, int | None]]:
+        """Return, for each analysis, the epsilon and the rows that would halve its interval.
+
+        None where nothing up to 64 times as large would.
+        """
+        goals = [each.within / 2 for each in self.of(study)]
+        epsilons: list[Fraction | None] = [None] * len(goals)
+        rows: list[int | None] = [None] * len(goals)
+        for factor in _FACTORS:
+            dearer = replace(study, epsilon=study.epsilon * factor, signature=None)
+            members = tuple(replace(m, rows=int(m.rows * factor)) for m in study.members)
+            larger = replace(study, members=members, signature=None)
+            _note(epsilons, goals, self.of(dearer), dearer.epsilon)
+            _note(rows, goals, self.of(larger), larger.rows)
+        return list(zip(epsilons, rows, strict=True))
+
+
+def could_have_delta(study: Study) -> bool:
+    """Return whether a study without a delta may have the one that is advised."""
+    return not study.delta and study.profile == "sound" and DELTA * study.rows <= 1
+
+
+_FACTORS = tuple(Fraction(round(100 * 2 ** (step / 4)), 100) for step in range(1, 25))
+
+
+def _note(
+    known: list[_T | None], goals: Sequence[float], found: Sequence[Prospect], value: _T
+) -> None:
+    for place, (goal, each) in enumerate(zip(goals, found, strict=True)):
+        if known[place] is None and each.within <= goal:
+            known[place] = value
 
 
 def _reach(
@@ -102,83 +162,39 @@ def _how(sets: Sequence[Attributes], declared: DeclaredTables | None) -> str:
     return "from a joint table" if len(several) == 1 else "from tables of pairs"
 
 
+OF_SUBN = Prospects(declared_plan)
+
+
 def decisions(study: Study) -> list[PublicDecision]:
     """Tell the settings, and what is measured for the analyses."""
-    told = settings.decisions(study)
-    if study.schema.events is None:
-        told += [PublicDecision(each.analysis, each.words) for each in prospects(study)]
-    return told
+    return [*settings.decisions(study), *OF_SUBN.decisions(study)]
 
 
 def advice(study: Study) -> list[str]:
     """Say so where a small delta is forecast to show more by a fifth or more."""
-    if study.delta or study.profile != "sound" or study.schema.events is not None:
-        return []
-    if DELTA * study.rows > 1:
+    if study.analyses:
+        return OF_SUBN.advice(study)
+    if not could_have_delta(study) or study.schema.events is not None:
         return []
     other = replace(study, delta=DELTA, signature=None)
-    words = f"delta: with a delta of {shown(DELTA):g} in place of 0, "
-    if study.analyses:
-        now, then = worst_reach(study), worst_reach(other)
-        what = f"the widest interval of an analysis is forecast at +-{then:.2g}, not +-{now:.2g}"
-    else:
-        now, then = (plans.best_plan(PublicFacts.of(each)).cell_noise for each in (study, other))
-        what = f"noise in a cell of a pair's table is forecast at {then:.2%} of the rows, not "
-        what += f"{now:.2%}" if now < inf else "so large that no pair is measured"
-    return [words + what] if then <= BETTER * now and then < inf else []
+    now, then = (plans.best_plan(PublicFacts.of(each)).cell_noise for each in (study, other))
+    before = f"{now:.2%}" if now < inf else "so large that no pair is measured"
+    words = f"noise in a cell of a pair's table is forecast at {then:.2%} of the rows, not {before}"
+    return [f"{_WITH_DELTA} {words}"] if then <= BETTER * now and then < inf else []
 
 
 def clearest(study: Study) -> Study:
     """Return a new study under pure epsilon, if that is forecast to show more than its delta does.
 
-    With analyses, what counts is the reach of their intervals, unless only the delta lets pairs be
+    With analyses, what counts is the width of their intervals, unless only the delta lets pairs be
     seen that no analysis names.
     """
     if not study.analyses or not study.delta or study.criteria:
         return plans.clearest(study)
-    pure = replace(study, delta=Fraction(0))
-    if sees_others(study) and not sees_others(pure):
-        return study
-    return pure if worst_reach(pure) < worst_reach(study) else study
+    pure = OF_SUBN.clearest(study)
+    return study if sees_others(study) and not sees_others(pure) else pure
 
 
 def sees_others(study: Study) -> bool:
     """Return whether a study has sums that tell of pairs which no analysis names."""
     return any(ask.what not in SINGLE for ask in plan_of(PublicFacts.of(study)).asks)
-
-
-def worst_reach(study: Study) -> float:
-    """Forecast the widest of the intervals of a study's analyses."""
-    facts = PublicFacts.of(study)
-    plan, declared = declared_plan(facts)
-    if not declared_sets(facts):
-        return margin_noise(facts, margin_blocks(facts))
-    return of_views(facts, plan) if declared is None else worst(facts, declared)
-
-
-def halving(study: Study) -> list[tuple[Fraction | None, int | None]]:
-    """Return, for each analysis, the epsilon and the rows that would halve its interval.
-
-    None where nothing up to 64 times as large would.
-    """
-    goals = [each.within / 2 for each in prospects(study)]
-    epsilons: list[Fraction | None] = [None] * len(goals)
-    rows: list[int | None] = [None] * len(goals)
-    for factor in _FACTORS:
-        dearer = replace(study, epsilon=study.epsilon * factor, signature=None)
-        members = tuple(replace(m, rows=int(m.rows * factor)) for m in study.members)
-        larger = replace(study, members=members, signature=None)
-        _note(epsilons, goals, prospects(dearer), dearer.epsilon)
-        _note(rows, goals, prospects(larger), larger.rows)
-    return list(zip(epsilons, rows, strict=True))
-
-
-_FACTORS = tuple(Fraction(round(100 * 2 ** (step / 4)), 100) for step in range(1, 25))
-
-
-def _note(
-    known: list[_T | None], goals: Sequence[float], found: Sequence[Prospect], value: _T
-) -> None:
-    for place, (goal, each) in enumerate(zip(goals, found, strict=True)):
-        if known[place] is None and each.within <= goal:
-            known[place] = value

@@ -50,8 +50,9 @@ class Description(Result):
         )
 
     def lines(self) -> Iterator[str]:
+        rows = many(self.synthetic_rows, "synthetic row") if self.synthetic_rows else "answers"
         yield (
-            f"{many(self.synthetic_rows, 'synthetic row')}, "
+            f"{rows}, "
             f"{many(len(self.attributes), 'attribute')}, learnt from "
             f"{many(self.rows, 'real row')} with {promise_words(self.privacy)}"
         )
@@ -115,11 +116,12 @@ def describe(
         loaded = load(release)
         tell(0.3, "comparing the rows with the released sums")
         diagnostics = loaded.diagnostics
-        conclusions = conclude(loaded, diagnostics) if diagnostics.direct else None
+        known = loaded.has_rows and diagnostics.direct
+        conclusions = conclude(loaded, diagnostics) if known else None
     privacy: Mapping[str, Any] = loaded.privacy
     return Description(
         rows=loaded.rows,
-        synthetic_rows=loaded.released.rows,
+        synthetic_rows=loaded.released.rows if loaded.has_rows else 0,
         attributes=loaded.schema.names,
         epsilon=privacy["epsilon_delivered"],
         private=privacy["private"],
@@ -128,5 +130,5 @@ def describe(
         diagnostics=diagnostics,
         conclusions=conclusions,
         answers=loaded.answers(),
-        every_pair=pairs or conclusions is None,
+        every_pair=pairs or (conclusions is None and loaded.has_rows),
     )
