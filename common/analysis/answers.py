@@ -113,7 +113,7 @@ def statistics_of(analysis: Analysis, schema: Schema) -> Iterator[Statistic]:
     elif analysis.kind == "regression":
         yield kinds.regression(schema, about[0])
     else:
-        yield kinds.survival(schema, about[0], about[1], by)
+        yield kinds.survival(schema, about, by)
 
 
 def _relation(schema: Schema, one: str, other: str) -> Statistic:

@@ -143,12 +143,13 @@ def shares(schema: Schema, column: str, by: By = None) -> Statistic:
     return _grouped(schema, (column,), of, by, "", bounds=(0.0, 1.0))
 
 
-def survival(schema: Schema, time: str, status: str, by: By = None) -> Statistic:
+def survival(schema: Schema, columns: Sequence[str], by: By = None) -> Statistic:
     """Ask for the proportion without an event at four times, in all rows or in each group.
 
-    The estimate is that of Kaplan and Meier. The times are fifths of the range of the column; the
-    status is the last of two values if the event was seen.
+    The columns are the time and the status, which is the last of its two values if the event was
+    seen. The estimate is that of Kaplan and Meier; the times are fifths of the time's range.
     """
+    time, status = columns
     _check_numbers(schema, time)
     least, greatest = _ends(_attribute(schema, time))
     times = [least + (greatest - least) * part / 5 for part in range(1, 5)]

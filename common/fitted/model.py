@@ -70,8 +70,13 @@ class FittedModel(ABC):
         return (
             f"{type(self).__name__}: {many(self.rows, 'row')}, {many(len(names), 'column')}, "
             f"epsilon {self.privacy['epsilon_delivered']:g}{private}\n  columns: {shown}\n"
-            "  sample() draws rows; count(...) and estimate(...) answer"
+            f"  {self._use}"
         )
+
+    @property
+    def _use(self) -> str:
+        rows = "sample() draws rows; count(...) and estimate(...) answer"
+        return rows if self.has_rows else "answers() has the declared analyses; there are no rows"
 
     @cached_property
     def released(self) -> Codes:

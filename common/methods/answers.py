@@ -174,5 +174,5 @@ METHOD = Method(
     analyses=True,
     publishes_rows=False,
     only_sums=True,
-    place=6,
+    place=7,
 )

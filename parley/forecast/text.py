@@ -91,7 +91,8 @@ def _distances(found: Forecast, own: EpsilonForecast) -> Iterator[str]:
         yield (
             f"WORSE THAN INDEPENDENT COLUMNS at epsilon "
             f"{', '.join(f'{shown(line.epsilon):g}' for line in worse)}: do not run "
-            f"{found.study.method} there. More epsilon, more rows, fewer columns or another method would help."
+            f"{found.study.method} there. More epsilon, more rows, fewer columns or another method "
+            "would help."
         )
 
 

@@ -38,7 +38,7 @@ from party.journal import JournalState
 from party.owner.dry_run import dry_run
 from party.releases import Collector
 from tests.harness.consortium import NAMES, Consortium
-from tests.harness.run_script import chain_tables, schema_of, study_of
+from tests.harness.run_script import ANALYSES, chain_tables, schema_of, study_of
 
 ATTRIBUTES = 4
 ROWS = 360  # of all parties together: enough that structure is learnt
@@ -74,6 +74,7 @@ class Cell(NamedTuple):
             "method": self.method, "profile": self.profile, "noise": self.noise,
             "aggregation": self.aggregation, "may_miss": self.may_miss, "epsilon": EPSILON,
             "colluders": 0 if self.may_miss else 1, "settings": tuple(sorted(settings.items())),
+            **({"analyses": ANALYSES} if self.method == "answers" else {}),
             **PROMISES[self.promise],
         }  # fmt: skip
 

@@ -20,7 +20,7 @@ from curator.store.records import StudyState
 from party.journal import JournalState
 from party.owner.dry_run import dry_run
 from tests.harness.consortium import NAMES, Consortium, in_process
-from tests.harness.run_script import chain_tables, schema_of, study_of
+from tests.harness.run_script import ANALYSES, chain_tables, schema_of, study_of
 from tests.unit.methods.subn_plus.test_descent import two_tables, two_trees
 
 ATTRIBUTES = 4
@@ -44,6 +44,7 @@ USUAL = [
     ("independent", "sound", 3, (Noise.DISTRIBUTED, Aggregation.MASKED)),
     ("floor", "sound", 10, (Noise.DISTRIBUTED, Aggregation.MASKED)),
     ("floor", "paper", 1, (Noise.ONE_SHARE, Aggregation.CLEAR)),
+    ("answers", "sound", 3, (Noise.DISTRIBUTED, Aggregation.MASKED)),
 ]
 
 
@@ -80,6 +81,7 @@ def gather(folder, key, method, profile, parties, mode, **changes):
     rows = [ROWS // parties + i for i in range(parties)]
     tables = dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
     usual = {"tables": tables, "schema": schema_of([2] * ATTRIBUTES), "epsilon": EPSILON}
+    usual |= {"analyses": ANALYSES} if method == "answers" else {}
     consortium = Consortium(
         folder, NAMES[:parties], method=method, profile=profile, noise=noise,
         aggregation=aggregation, **(usual | changes),

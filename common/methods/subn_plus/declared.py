@@ -52,6 +52,7 @@ DROWNED = 0.5  # deviation of the noise in a cell, over the rows of an average c
 SMALL_TABLE = 64  # cells, in own values, of a table that may hold several sets
 MOST_MERGED = 40  # declared sets, up to which joint small tables are looked for
 CLEAR = 0.06  # reach of all declared tables at which other pairs may have more
+AS_CLEAR = 1.25  # times the reach of declared tables, up to which views of all columns do as well
 MARGINS = Fraction(1, 4)  # at most, of the budget, where nothing else is asked for
 _OTHERS = tuple(Fraction(part, 10) for part in (5, 4, 3, 2))
 _HIDDEN = 2.7  # over the square of the groups: what they hide of a correlation
@@ -75,11 +76,14 @@ class DeclaredTables:
         tables: of the sum.
         by_pairs: the declared sets whose joint tables would be mostly noise.
         cost: of the sum.
+        others: the fraction, of what margins leave, for pairs that no analysis names; None if the
+            method has none.
     """
 
     tables: tuple[DeclaredTable, ...]
     by_pairs: tuple[Attributes, ...]
     cost: Fraction
+    others: Fraction | None = None
 
     def reach(self, facts: PublicFacts, own: Attributes, by: Attributes = ()) -> float:
         """Forecast how far the interval of a relation of these columns reaches to either side.
@@ -98,7 +102,7 @@ class DeclaredTables:
 
 def deviation(facts: PublicFacts, cost: Fraction, tables: int) -> float:
     """Return the deviation of the noise in a cell of so many tables, over the rows."""
-    return facts.deviation(cost, sensitivity.histograms(tables)) / facts.rows
+    return facts.deviation(cost, sensitivity.histograms(max(tables, 1))) / facts.rows
 
 
 def _reach(
@@ -166,7 +170,7 @@ def _without_drowned(
     """Return the sets, the pairs of those whose joint tables drown, and which these are."""
     sets, by_pairs = declared_sets(facts), list[Attributes]()
     while True:
-        noise = deviation(facts, cost, len(sets)) if sets else 0.0
+        noise = deviation(facts, cost, len(sets))
         drowned = next((own for own in sets if len(own) > 2 and _drowns(facts, noise, own)), None)
         if drowned is None:
             return sets, tuple(by_pairs)
@@ -232,7 +236,7 @@ def declared_plan(facts: PublicFacts) -> tuple[Plan, DeclaredTables | None]:
         if worst(facts, declared) <= CLEAR:
             break
     found = chosen or _with_declared(facts, plain, margins, Fraction(0))
-    if of_views(facts, whole) <= worst(facts, found[1]):
+    if of_views(facts, whole) <= AS_CLEAR * worst(facts, found[1]):
         return whole, None
     return found
 
@@ -249,7 +253,7 @@ def _with_declared(
     whats = [ask.what for ask in plan.asks]
     place = whats.index(plans.MARGINS) + 1 if plans.MARGINS in whats else 0
     asks = (*plan.asks[:place], Ask(DECLARED, cost), *plan.asks[place:])
-    return replace(plan, asks=asks), tables_for(facts, cost)
+    return replace(plan, asks=asks), replace(tables_for(facts, cost), others=others)
 
 
 def worst(facts: PublicFacts, declared: DeclaredTables | None) -> float:

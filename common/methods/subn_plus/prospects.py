@@ -90,8 +90,11 @@ class Prospects:
     def halving(self, study: Study) -> list[tuple[Fraction | None, int | None]]:
         """Return, for each analysis, the epsilon and the rows that would halve its interval.
 
-        None where nothing up to 64 times as large would.
+        None where nothing up to 64 times as large would. Other pairs keep their part.
         """
+        _, declared = self.plan(PublicFacts.of(study))
+        if declared is not None and declared.others is not None:
+            study = replace(study, others=declared.others, signature=None)
         goals = [each.within / 2 for each in self.of(study)]
         epsilons: list[Fraction | None] = [None] * len(goals)
         rows: list[int | None] = [None] * len(goals)
