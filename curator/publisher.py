@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from common.crypto.key_files import AskPassphrase, load_identity
+from common.fitted.linked import LinkedFit
 from common.fitted.study import StudyFit
 from common.methods.criteria import verdicts
 from common.methods.registry import method_of
@@ -89,7 +90,8 @@ def fitted_study(outcome: FinishedStudy, prior: PriorRelease | None = None) -> S
         left=outcome.left,
         disputes=outcome.disputes,
     )
-    return StudyFit(
+    kind = StudyFit if study.schema.events is None else LinkedFit
+    return kind(
         study=study,
         schema=study.schema,
         made=(tuple(outcome.steps), outcome.model),

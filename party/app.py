@@ -182,13 +182,15 @@ def party_context(
 def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Source:
     """Open a party's rows as a study has them: those of people where it protects people.
 
-    The secret by which rows of people are chosen is kept in the node's folder.
+    The secret by which rows and events of people are chosen is kept in the node's folder.
     """
-    if not study.rows_per_person:
+    if not study.person_rows:
         return source.open(study.schema)
     rows = study.member(name).rows
     secret = _people_secret(folder).reveal()
     key = hashlib.blake2b(study.digest, key=secret, digest_size=32).digest()
+    if study.schema.events is not None:
+        return source.open(study.schema, secret=key)
     limit = PeopleLimit(rows=rows, per_person=study.rows_per_person, key=key, filler=study.digest)
     return source.open(study.schema, people=limit)
 

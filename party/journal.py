@@ -263,8 +263,9 @@ class Journal:
                 f"message {newest}: the curator acknowledged it, and this folder never sent it. If "
                 "the folder was rolled back, give the study up with `parley party decline`"
             )
-        with self._file.transaction():
-            self._outbox.acknowledge(study, _CURATOR, newest)
+        over = self.pinned_data(study) is None
+        with self._file.transaction(synced=over):  # or the message is sent once more
+            self._outbox.acknowledge(study, _CURATOR, newest, over=over)
             self._file.write(
                 "UPDATE departure SET acknowledged_at = ? "
                 "WHERE study = ? AND sequence <= ? AND acknowledged_at IS NULL",
@@ -351,14 +352,14 @@ class Notes:
 
     def write(self, study: StudyId, words: str, *, at: str) -> None:
         """Replace what was said about a study; empty words only remove it."""
-        with self._file.transaction():
+        with self._file.transaction(synced=False):
             self._file.write("DELETE FROM note WHERE study = ?", (study,))
             if words:
                 self._file.write("INSERT INTO note VALUES (?, ?, ?)", (study, words, at))
 
     def clear(self) -> None:
         """Forget what an earlier run of the node said."""
-        with self._file.transaction():
+        with self._file.transaction(synced=False):
             self._file.write("DELETE FROM note")
 
     def all(self) -> Mapping[StudyId, str]:

@@ -72,7 +72,7 @@ class Retention:
 
     def forget(self, study: StudyId) -> None:
         """Wipe the keys of a study, in the caller's transaction."""
-        self._file.write("DELETE FROM kept WHERE study = ?", (study,))
+        self._file.wipe("DELETE FROM kept WHERE study = ?", (study,))
 
 
 def _route(study: StudyId) -> EnvelopeRoute:

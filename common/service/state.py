@@ -11,6 +11,7 @@ from pathlib import Path
 from common.errors import InputError
 from common.service.database import Database
 from common.service.migrations import StateOwner
+from common.service.process import is_alone_in
 
 FILES = {StateOwner.CURATOR: "curator.db", StateOwner.PARTY: "party.db"}
 
@@ -37,8 +38,11 @@ def is_there(folder: Path, service: StateOwner) -> bool:
 
 
 def opened(folder: Path, service: StateOwner) -> Database:
-    """Open the state of a service; InputError if the file holds the state of another one."""
-    database = Database(folder / FILES[service])
+    """Open the state of a service; InputError if the file holds the state of another one.
+
+    The service that is alone in the folder writes ahead.
+    """
+    database = Database(folder / FILES[service], logged=is_alone_in(folder))
     tables = {name for (name,) in database.rows("SELECT name FROM sqlite_schema")}
     if tables and StateOwner.of(tables) is not service:
         database.close()

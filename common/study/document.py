@@ -198,9 +198,10 @@ class Study:
             )
         if self.owners_per_person > 1 and not self.rows_per_person:
             raise InputError("owners_per_person: say rows_per_person, too: it is about people")
-        if self.rows_per_person and self.profile == "paper":
+        if self.person_rows and self.profile == "paper":
+            key = "rows_per_person" if self.rows_per_person else "events"
             raise InputError(
-                "rows_per_person: the paper's noise is for single rows. Leave it out, or use "
+                f"{key}: the paper's noise is for single rows. Leave it out, or use "
                 'profile = "sound"'
             )
 
@@ -319,6 +320,14 @@ class Study:
             self.owners_per_person,
             events="" if events is None else events.name,
         )
+
+    @property
+    def person_rows(self) -> int:
+        """Of how many rows a person is that the promise is to; 0 if it is to single rows.
+
+        A person of a linked schema is one row, with all of her events.
+        """
+        return self.rows_per_person if self.schema.events is None else 1
 
     @property
     def criteria_cost(self) -> Fraction:

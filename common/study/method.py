@@ -121,7 +121,7 @@ class Method:
         if study.schema.events is not None and not self.linked:
             raise InputError(
                 f"method: {self.name} is for single tables, and the schema has [events]. Use "
-                "method subn+"
+                "method subn+ or floor"
             )
         if study.analyses and not self.analyses:
             raise InputError(

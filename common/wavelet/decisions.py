@@ -179,12 +179,12 @@ class WaveletDecisions:
 
     def check_size(self, names: Sequence[str], max_cells: int = MAX_CELLS) -> None:
         """Refuse a matrix that will not fit, before anything is allocated."""
-        kept = math.prod(self.stored_shape)
+        stored = math.prod(self.stored_shape)
         at_work = self.slab * math.prod(self.sub_matrix_shape)
-        if max(kept, at_work // 2) <= max_cells:
+        if max(stored, at_work // 2) <= max_cells:
             return
         shape = " x ".join(f"{n} {a.size:,}" for n, a in zip(names, self.axes, strict=True))
-        gibibytes = 8 * (kept + at_work) / 2**30
+        gibibytes = 8 * (stored + at_work) / 2**30
         raise InputError(
             f"the domain has {self.cells:,} cells ({shape}): more than the limit of {max_cells:,}, "
             f"and {gibibytes:,.1f} GiB of memory. Use fewer attributes or coarser values, or use "

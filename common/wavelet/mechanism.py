@@ -246,11 +246,11 @@ def thresholds(coefficients: NDArray[np.float64], noise_variance: float) -> NDAr
     sums = np.cumsum(descending, axis=1)
     target = squares[:, -1] - noise_variance * (descending.shape[1] - 1)
     at_each = squares - 2 * sums * descending + count * descending**2  # F(X_i), never decreasing
-    kept = np.maximum((at_each < target[:, None]).sum(axis=1), 1)
+    positive = np.maximum((at_each < target[:, None]).sum(axis=1), 1)
     row = np.arange(len(descending))
-    alpha, beta = squares[row, kept - 1], sums[row, kept - 1]
-    root = np.sqrt(np.maximum(beta**2 - kept * (alpha - target), 0))
-    theta = np.where(target > 0, (beta - root) / kept, descending[:, 0])
+    alpha, beta = squares[row, positive - 1], sums[row, positive - 1]
+    root = np.sqrt(np.maximum(beta**2 - positive * (alpha - target), 0))
+    theta = np.where(target > 0, (beta - root) / positive, descending[:, 0])
     return np.clip(theta, 0, descending[:, 0])
 
 
@@ -275,10 +275,10 @@ class Shrinkage:
         for levels in itertools.product(*(axis.bands for axis in axes)):
             multiplier = np.ones(())
             for axis, level in zip(axes, levels, strict=True):
-                own = axis.multipliers[level]
-                if (own == own[0]).all():
-                    own = own[:1]  # broadcasts
-                multiplier = np.multiply.outer(multiplier, own.astype(np.float64))
+                multipliers = axis.multipliers[level]
+                if (multipliers == multipliers[0]).all():
+                    multipliers = multipliers[:1]  # broadcasts
+                multiplier = np.multiply.outer(multiplier, multipliers.astype(np.float64))
             # Axes with one multiplier collapse to length 1, so the mean over this small array is
             # the mean over the band.
             variances = [

@@ -90,7 +90,7 @@ class NoisyMatrix:
         """
         many = self.counts([query], confidence=confidence)
         exact = (many.standard_deviations, many.low, many.high)
-        deviation, low, high = (None if each is None else float(each[0]) for each in exact)
+        deviation, low, high = (None if values is None else float(values[0]) for values in exact)
         return RangeCount(float(many.values[0]), deviation, low, high, confidence)
 
     def counts(self, queries: Sequence[str], *, confidence: float = 0.95) -> RangeCounts:

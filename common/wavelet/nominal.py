@@ -229,7 +229,7 @@ class NominalAxis(Axis):
             children = tree.children(node)
             second[children] = second[node] / f**2
             fourth[children] = fourth[node] / f**4
-            own = np.searchsorted(classes, 2 * (int(f) - 1))
-            second[children, own] += 4 * rest**3
-            fourth[children, own] += (2 * rest) ** 4 * (rest**4 + (f - 1) / f**4)
+            position = np.searchsorted(classes, 2 * (int(f) - 1))
+            second[children, position] += 4 * rest**3
+            fourth[children, position] += (2 * rest) ** 4 * (rest**4 + (f - 1) / f**4)
         return second, fourth

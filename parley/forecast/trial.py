@@ -22,7 +22,7 @@ of its parents. The same seed makes the same rows. No real row is looked at.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -153,6 +153,10 @@ class StandInRows:
     def codes(self) -> Codes:
         """Return all rows at once."""
         return self.table.take(np.repeat(np.arange(self.table.rows), self.repeated))
+
+    def chunks(self) -> Iterator[Codes]:
+        """Yield all rows at once."""
+        yield self.codes()
 
 
 class Trial:

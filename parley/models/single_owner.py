@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from common.bayes.network import Network
 from common.bayes.privbayes.decisions import (
@@ -48,6 +48,7 @@ from common.wavelet import plan_privelet, privelet
 from common.wavelet.decisions import METHODS
 from common.wording import Reporter, silent
 from parley.reader.fitted import FittedPrivBayes, FittedPrivelet, FittedStudy
+from parley.simulation.linked_files import OwnersTables
 from parley.simulation.study import run_in_process
 
 
@@ -92,16 +93,18 @@ class Subn(Maker):
 
     def fit(
         self,
-        table: AnyTable,
+        table: AnyTable | OwnersTables,
         schema: AnySchema,
         *,
         tell: Reporter = silent,
-        announce: Callable[[Study], None] = lambda study: None,
+        person: str = "",
+        announce: Callable[[Study], None] | None = None,
     ) -> FittedStudy:
         """Learn a model of the rows at a cost of exactly `epsilon`.
 
         The schema is the public domains, or the file that holds them; `tell` is told how far the
-        work is, `announce` sees the study before anything is spent.
+        work is. With a linked schema the table is (people, events), which `person` joins.
+        `announce` sees the study before anything is spent.
 
         Raises:
             InputError: a table that does not fit the schema, or an option that cannot be had.
@@ -112,8 +115,10 @@ class Subn(Maker):
             "curator": self.signer, "analyses": self.analyses, "others": self.others,
             "method": self.method,
         }  # fmt: skip
+        owners = {OWNER: cast("OwnersTables", table)}
+        heard = announce or (lambda study: None)
         return run_in_process(
-            {OWNER: table}, schema, terms, seed=self.seed, tell=tell, announce=announce
+            owners, schema, terms, seed=self.seed, tell=tell, person=person, announce=heard
         )
 
 

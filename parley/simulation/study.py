@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, cast
 
 import pandas as pd
 
@@ -41,6 +41,7 @@ from common.study.transcript import transcript_of
 from common.wording import Reporter, silent
 from parley.reader.fitted import FittedLinkedStudy, FittedStudy
 from parley.simulation.in_process import run_study
+from parley.simulation.linked_files import OwnersTables
 
 
 def simulate(
@@ -80,7 +81,7 @@ def simulate(
 
 
 def run_in_process(
-    tables: Owners,
+    tables: Owners | Mapping[str, OwnersTables],
     schema: AnySchema,
     terms: Mapping[str, object],
     *,
@@ -96,7 +97,7 @@ def run_in_process(
     `announce` sees the study before it runs.
     """
     domains = as_schema(schema)
-    owners = owners_of(tables)
+    owners = owners_of(cast("Owners", tables))
     if domains.events is None:
         if person:
             raise InputError(

@@ -395,7 +395,7 @@ class PartySession:
                 name=study.name,
                 party=context.name,
                 data_digest=source.snapshot.digest,
-                rows_per_person=study.rows_per_person,
+                rows_per_person=study.person_rows,
                 owners_per_person=study.owners_per_person,
             ),
             role=make_role,

@@ -218,7 +218,7 @@ def ledger_section(
     )
 
 
-def transcript_section(departures: Sequence[SentMessage]) -> Markup:
+def sent_section(departures: Sequence[SentMessage]) -> Markup:
     total = sum(each.size for each in departures)
     rows: list[Row] = [
         (

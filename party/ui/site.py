@@ -85,7 +85,7 @@ class OwnerPages:
                 head=context.ledger.head(),
                 complaint=complaint,
             ),
-            pages.transcript_section(context.journal.sent_log()),
+            pages.sent_section(context.journal.sent_log()),
             csrf=session.csrf,
         )
 

@@ -105,7 +105,7 @@ class Curator:
         return Path("release")
 
     def start(self):
-        self.database = Database(self.folder / "curator.db")
+        self.database = Database(self.folder / "curator.db", logged=True)
         self.store = Store(self.database, self.keys_on(self.database))
         self.background = ThreadPoolExecutor(1)
         self.studies = Studies(
@@ -168,7 +168,7 @@ class Party:
 
     @contextlib.contextmanager
     def context(self):
-        database = Database(self.path)
+        database = Database(self.path, logged=True)
         try:
             yield PartyContext(
                 name=self.name,

@@ -1,13 +1,13 @@
 """Kills everybody of a study, one after the other, at every point where something is written.
 
-`python -m tests.harness.kill_everywhere FOLDER STRIDE [without | delta | criteria]` runs a study of
-a curator and two parties, real processes over real gRPC, again and again: once for every STRIDEth
-write to a disk and every call that hands in answers, of everybody. With `without`, a third party
-vanishes for good in the second step, and the others finish. With `delta`, the steps are sums under
-(epsilon, delta); with `criteria`, the last one compares rows with the fitted model. The victim dies
-by kill -9 right there, comes back, and the study must end in the release of the in-process run,
-with every step charged once and every answer as it was drawn first. Prints how many points there
-were for everybody.
+`python -m tests.harness.kill_everywhere FOLDER STRIDE [without | delta | criteria | linked]` runs a
+study of a curator and two parties, real processes over real gRPC, again and again: once for every
+STRIDEth write to a disk and every call that hands in answers, of everybody. With `without`, a third
+party vanishes for good in the second step, and the others finish. With `delta`, the steps are sums
+under (epsilon, delta); with `criteria`, the last one compares rows with the fitted model; with
+`linked`, they are of people and their events. The victim dies by kill -9 right there, comes back,
+and the study must end in the release of the in-process run, with every step charged once and every
+answer as it was drawn first. Prints how many points there were for everybody.
 
 It is a process of its own because it forks, and gRPC bears that only before it was used.
 """
@@ -35,13 +35,16 @@ from party.ledger import Ledger
 from party.owner.dry_run import PlannedStep, dry_run
 from tests.harness import consortium as stage
 from tests.harness.consortium import Wrapped, wrapping
+from tests.harness.linked import SCHEMA as LINKED_SCHEMA
+from tests.harness.linked import linked_codes
+from tests.harness.linked_runs import dealt_out
 from tests.harness.small_study import Sums
 
 PARTIES = stage.NAMES[:2]
 DELTA = Fraction(1, 10**6)
 LOST = stage.NAMES[2]
 LAST_OF_LOST = 6  # keys, words, signature and shares of the first step, keys of the second
-WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
+WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "PRAGMA wal_checkpoint")
 SECONDS = 120  # for one study, on a machine that is busy with other things
 
 
@@ -74,8 +77,8 @@ class Fate:
         if text.lstrip().startswith(WRITES):
             self.point()
 
-    def database(self, path):
-        made = Database(path)
+    def database(self, path, *, logged):
+        made = Database(path, logged=logged)
         made._connection.set_trace_callback(self.statement)
         return made
 
@@ -110,6 +113,13 @@ class Everybody(stage.Consortium):
             super().__init__(
                 folder, PARTIES, method="floor", criteria=wanted, criteria_epsilon=part
             )
+            self._run_the_method()
+        elif kind == "linked":
+            tables = dict(zip(PARTIES, dealt_out(linked_codes(200)).values(), strict=True))
+            super().__init__(
+                folder, PARTIES, tables=tables, schema=LINKED_SCHEMA, method="subn+", delta=DELTA,
+                encoding="own", commitments=True,
+            )  # fmt: skip
             self._run_the_method()
         elif kind == "two-party":
             settings = (("divisions", 2), ("target", "a"))

@@ -132,13 +132,13 @@ def covering(cells, chosen):
 USUAL = covering(OFFERED, [PAPERS_OWN])
 
 
-def gather(folder, cell, key):
+def gather(folder, cell, key, *, tables=None, schema=None):
     """Start a curator that publishes and signs, with a study of this cell."""
     rows = [ROWS // cell.parties + i for i in range(cell.parties)]
-    tables = dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
+    tables = tables or dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
     consortium = Consortium(
-        folder, NAMES[: cell.parties], tables=tables, schema=schema_of([2] * ATTRIBUTES),
-        commitments=True, **cell.terms,
+        folder, NAMES[: cell.parties], tables=tables,
+        schema=schema or schema_of([2] * ATTRIBUTES), commitments=True, **cell.terms,
     )  # fmt: skip
     curator = consortium.curator
     identity = load_identity(curator.ring.identity)
@@ -177,7 +177,11 @@ def run_and_sign(consortium):
 
 
 def check_cell(folder, cell, key):
-    consortium = gather(folder, cell, key)
+    check_signed(gather(folder, cell, key))
+
+
+def check_signed(consortium):
+    """Run a study, and have its release verified with the signatures of all parties."""
     try:
         place = run_and_sign(consortium)
     finally:
@@ -189,6 +193,7 @@ def check_cell(folder, cell, key):
     signers = {(each.role, each.name) for each in found.checked.signatures}
     parties = {(SignerRole.PARTY, name) for name in consortium.study.parties}
     assert signers == {(SignerRole.CURATOR, "hub"), *parties}
+    return place
 
 
 @pytest.mark.parametrize("cell", USUAL, ids=str)

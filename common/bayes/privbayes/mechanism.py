@@ -89,7 +89,7 @@ def fit_planned(
         draws = plan.domain.width - 1
         select = PrivateSelect(accountant, epsilon=plan.network_epsilon, draws=draws, source=source)
         network = _learn(plan, rows, select, source)
-    tables = release_tables(
+    tables = measure_tables(
         rows, network, epsilon=plan.table_epsilon, source=source, accountant=accountant
     )
     return PrivBayesModel(plan, network, tables, consistency, source.private)
@@ -171,7 +171,7 @@ def _learn(
     )
 
 
-def release_tables(
+def measure_tables(
     rows: ExpandedRows,
     network: Network,
     *,

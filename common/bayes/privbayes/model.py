@@ -164,8 +164,8 @@ class PrivBayesModel(Model):
         decided: dict[str, Any] = {key: read(document[key]) for key, (_, read) in _PLAN.items()}
         if decided["rows"] < 1:
             raise ValueError("a model of no rows")
-        given = network if decided["network_epsilon"] == 0 else None
-        plan = PrivBayesDecisions(**decided, domain=domain, network=given)
+        public = network if decided["network_epsilon"] == 0 else None
+        plan = PrivBayesDecisions(**decided, domain=domain, network=public)
         tables = {}
         for entry in document["tables"]:
             family = tuple(View(int(a), int(level)) for a, level in entry["family"])

@@ -185,22 +185,22 @@ def _split(envelope: bytes) -> tuple[bytes, bytes, bytes]:
 def _difference(header: bytes, expected: EnvelopeRoute) -> EnvelopeError:
     """Name the cause when the header is not the one expected here; it is not yet believed."""
     try:
-        found = EnvelopeRoute.from_header(header)
+        route = EnvelopeRoute.from_header(header)
     except (ValueError, LocalError):
         return EnvelopeError(Refusal.MALFORMED, "its header is not a route")
-    if found.study != expected.study:
-        return EnvelopeError(Refusal.FOREIGN_STUDY, f"digest {found.study.hex()[:16]}...")
-    if (found.sender, found.recipient) != (expected.sender, expected.recipient):
+    if route.study != expected.study:
+        return EnvelopeError(Refusal.FOREIGN_STUDY, f"digest {route.study.hex()[:16]}...")
+    if (route.sender, route.recipient) != (expected.sender, expected.recipient):
         return EnvelopeError(
             Refusal.MISDIRECTED,
-            f"from {found.sender!r} to {found.recipient!r}, expected here: "
+            f"from {route.sender!r} to {route.recipient!r}, expected here: "
             f"from {expected.sender!r} to {expected.recipient!r}",
         )
-    if (found.step, found.topic) != (expected.step, expected.topic):
+    if (route.step, route.topic) != (expected.step, expected.topic):
         return EnvelopeError(
             Refusal.WRONG_STEP,
-            f"step {found.step} topic {found.topic!r}, expected here: "
+            f"step {route.step} topic {route.topic!r}, expected here: "
             f"step {expected.step} topic {expected.topic!r}",
         )
-    refusal = Refusal.REPLAYED if found.sequence < expected.sequence else Refusal.REORDERED
-    return EnvelopeError(refusal, f"number {found.sequence}, expected {expected.sequence}")
+    refusal = Refusal.REPLAYED if route.sequence < expected.sequence else Refusal.REORDERED
+    return EnvelopeError(refusal, f"number {route.sequence}, expected {expected.sequence}")

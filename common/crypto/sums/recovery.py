@@ -91,11 +91,11 @@ _NO_SIGNATURE = bytes(SIGNATURE_BYTES)
 
 def holders_of(plan: SumPlan, name: str) -> tuple[str, ...]:
     """Return the holders of a party's secrets: its partners and itself, in order."""
-    own = plan.place_of(name)
+    position = plan.place_of(name)
     places = partners(
-        own, parties=len(plan.parties), colluders=plan.colluders, may_miss=plan.may_miss
+        position, parties=len(plan.parties), colluders=plan.colluders, may_miss=plan.may_miss
     )
-    return tuple(plan.parties[place] for place in sorted([own, *places]))
+    return tuple(plan.parties[place] for place in sorted([position, *places]))
 
 
 def threshold_of(plan: SumPlan, name: str) -> int:
@@ -386,8 +386,8 @@ class RecoverableCurator:
             )
         chunks[message.chunk] = words
         if len(chunks) == self._plan.chunks:  # words of a party count together or not at all
-            for chunk, own in self._chunks.pop(message.sender).items():
-                self._sum[self._plan.cells_of(chunk)] += own
+            for chunk, contribution in self._chunks.pop(message.sender).items():
+                self._sum[self._plan.cells_of(chunk)] += contribution
             self._complete.add(message.sender)
 
     def close(self) -> tuple[str, ...]:

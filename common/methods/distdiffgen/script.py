@@ -48,11 +48,11 @@ class DistDiffGenSettings:
     @classmethod
     def of(cls, study: Study) -> DistDiffGenSettings:
         """Read the settings of a study; InputError if one is missing or not allowed."""
-        found = read_settings(study, SETTINGS, required=["target"])
-        name = found.pop("target")
+        values = read_settings(study, SETTINGS, required=["target"])
+        name = values.pop("target")
         if name not in study.schema.names:
             raise InputError(f"distdiffgen.target: there is no attribute {name!r}")
-        return cls(target=study.schema.position(name), **found)
+        return cls(target=study.schema.position(name), **values)
 
 
 def distdiffgen(study: Study) -> Script[Fit]:

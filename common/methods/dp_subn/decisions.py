@@ -109,19 +109,19 @@ class SubnSettings:
         values = read_settings(study, SETTINGS)
         if binary and study.profile == "paper":
             values.setdefault("views", "printed")
-        found = cls(**values)
-        if not binary and (found.degree or found.frontier_degree is not None):
+        settings = cls(**values)
+        if not binary and (settings.degree or settings.frontier_degree is not None):
             raise InputError(
                 "dp-subn.degree: on attributes with domains of their own the cells decide, not a "
                 'degree. Use encoding = "binary", or theta_tables and most_cells'
             )
-        if not binary and found.views == "printed":
+        if not binary and settings.views == "printed":
             raise InputError(
                 'dp-subn.views: Algorithm 2 is for binary attributes. Use encoding = "binary"'
             )
-        if found.views == HALVES:
+        if settings.views == HALVES:
             _check_halves(study)
-        return found
+        return settings
 
 
 def _check_halves(study: Study) -> None:

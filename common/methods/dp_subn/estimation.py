@@ -38,12 +38,14 @@ def reused(
 ) -> list[Floats]:
     """Return the tables of the parameters, combined with what earlier sums say about them."""
     if len(parameters) + len(earlier) > MOST_TABLES:
-        return [own.table.astype(np.float64) for own in parameters]
+        return [measured.table.astype(np.float64) for measured in parameters]
     tables, variances = _pooled([*parameters, *earlier])
     agreed = reconcile(tables, domain, rows=rows, variances=variances)
     return [
-        marginal_table(agreed[_family(own)], np.argsort(np.argsort(own.variables)).tolist())
-        for own in parameters
+        marginal_table(
+            agreed[_family(measured)], np.argsort(np.argsort(measured.variables)).tolist()
+        )
+        for measured in parameters
     ]
 
 
@@ -51,9 +53,9 @@ def _pooled(sums: Sequence[NoisyTable]) -> tuple[dict[Family, Floats], dict[Fami
     """Return the inverse-variance mean of the tables of every set of variables, axes ascending."""
     totals: dict[Family, Floats] = {}
     precisions: dict[Family, float] = {}
-    for each in sums:
-        family, precision = _family(each), float(1 / each.variance)
-        ascending = marginal_table(each.table, np.argsort(each.variables).tolist())
+    for measured in sums:
+        family, precision = _family(measured), float(1 / measured.variance)
+        ascending = marginal_table(measured.table, np.argsort(measured.variables).tolist())
         weighted = ascending.astype(np.float64) * precision
         totals[family] = totals[family] + weighted if family in totals else weighted
         precisions[family] = precisions.get(family, 0.0) + precision

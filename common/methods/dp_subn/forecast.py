@@ -90,7 +90,7 @@ def consistent(study: Study) -> Mapping[str, str | int]:
 def look_part(study: Study) -> Fraction | None:
     """Return the look's part of the budget: 0 if it would show nothing, None if there is none."""
     facts = facts_of(study)
-    many = any(has_many_values(own, facts) for own in study.schema.attributes)
+    many = any(has_many_values(attribute, facts) for attribute in study.schema.attributes)
     other = dict(study.settings).get("views", HALVES) != HALVES
     if study.encoding == "binary" or many or other:
         return None

@@ -83,9 +83,10 @@ def dp_subn(study: Study) -> Script[Fit]:
         cohorts = in_cohorts(parties, study.cohorts)
         structure, statistics = yield from update_in_cohorts(search, structure, cohorts)
     measured += [
-        NoisyTable(variables=family, table=own.table, variance=own.variance)
-        for family, own in statistics.items()
-        if own.rows == study.rows  # a table of some owners' rows says little about the others'
+        NoisyTable(variables=family, table=statistic.table, variance=statistic.variance)
+        for family, statistic in statistics.items()
+        if statistic.rows
+        == study.rows  # a table of some owners' rows says little about the others'
     ]
     earlier = measured if settings.reuse == "on" else []
     return (
@@ -151,7 +152,7 @@ def learn_parameters(
 
     def fit() -> NetworkModel:
         domain, rows = Domain.flat(variables.sizes), study.rows
-        tables: Tables = dict(zip(families, (own.table for own in sums), strict=True))
+        tables: Tables = dict(zip(families, (noisy.table for noisy in sums), strict=True))
         if earlier:
             together = reused(sums, earlier, domain, rows=rows)
             tables = dict(zip(families, together, strict=True))
@@ -177,8 +178,8 @@ def _measure(
     law = study.method_promise.law(cost, sensitivity.histograms(len(sets)))
     variance = law.nominal_variance * study.noise_shares(len(study.parties))
     return [
-        NoisyTable(variables=own, table=table, variance=variance)
-        for own, table in zip(sets, tables, strict=True)
+        NoisyTable(variables=family, table=table, variance=variance)
+        for family, table in zip(sets, tables, strict=True)
     ]
 
 
@@ -186,6 +187,6 @@ def _correlations(
     study: Study, variables: Variables, measured: Sequence[NoisyTable]
 ) -> NDArray[np.float64]:
     """Return every pair's mutual information, read off the views of phase 1."""
-    views = [own.variables for own in measured]
-    pairs = pair_tables(views, [own.table.astype(np.float64) for own in measured])
+    views = [noisy.variables for noisy in measured]
+    pairs = pair_tables(views, [noisy.table.astype(np.float64) for noisy in measured])
     return on_grid(correlations(len(variables.sizes), pairs, study.rows))

@@ -119,7 +119,7 @@ def families_of(frontier: Structure) -> list[Attributes]:
 
     In a DAG no two attributes have the same family.
     """
-    return [tuple(sorted((child, *own))) for child, own in enumerate(frontier) if own]
+    return [tuple(sorted((child, *parents))) for child, parents in enumerate(frontier) if parents]
 
 
 def update_in_cohorts(

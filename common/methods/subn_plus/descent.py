@@ -17,7 +17,7 @@ schema; what they leave is the method's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -271,6 +271,9 @@ class RowsInCells:
 
     def codes(self) -> Codes:
         return self.data.codes().in_groups(self.parts)
+
+    def chunks(self) -> Iterator[Codes]:
+        return (chunk.in_groups(self.parts) for chunk in self.data.chunks())
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,7 @@ def _quoted(name: str) -> str:
 class SqlDatabase(SourceKind):
     """A database in a file."""
 
-    reads_all = False
+    reads_all = in_order = False
     keys = SHAPE | {"path", "table", "query"}
 
     def __init__(self, name: str) -> None:

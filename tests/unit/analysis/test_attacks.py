@@ -85,7 +85,12 @@ def test_attacks_on_rows_that_have_nothing_to_do_with_the_study_rarely_find_a_di
     schema, halves
 ):
     """Rows drawn afresh: all bounds hold together in 95 % of releases or more."""
-    verdicts = [attack(fresh(schema, seed), *halves, schema, ONE).verdict for seed in range(50, 62)]
+    few = slice(None, ROWS // 3)
+    tables = [half.take(few) for half in halves]
+    verdicts = [
+        attack(fresh(schema, seed).take(few), *tables, schema, ONE).verdict
+        for seed in range(50, 62)
+    ]
     assert AttackVerdict.BEYOND not in verdicts
     assert verdicts.count(AttackVerdict.WITHIN) <= 2
 

@@ -55,7 +55,7 @@ def stage(quick_folder, identities, rows):
         return Path("release")
 
     def studies(*, publish=publish, later=lambda task: task(), source=None, begin=EveryKindOfStep):
-        database = Database(result.path)
+        database = Database(result.path, logged=True)
         result.opened.append(database)
         result.database = database
         result.store = Store(database, source or SeededRandomSource("curator"))

@@ -85,7 +85,7 @@ def stage(quick_folder):
     )
 
     def node(*, send=None, role=FakeRole, source=None, consents=lambda: True):
-        database = Database(result.path)
+        database = Database(result.path, logged=True)
         result.opened.append(database)
         result.database = database
         result.journal = Journal(database, source or OsRandomSource())

@@ -19,6 +19,7 @@ from common.wire import codec
 from party.journal import JournalState
 from party.ledger import Caps
 from party.states import SendToCurator
+from tests.harness.disks import remove_state
 from tests.harness.forked import exit_code, fork
 from tests.harness.rounds import say
 
@@ -111,7 +112,7 @@ def count_events(stage, wire):
     stage.database._connection.set_trace_callback(events.append)
     play(stage, node)
     stage.database.close()
-    stage.path.unlink()
+    remove_state(stage.path)
     return len(events)
 
 
@@ -121,7 +122,7 @@ def test_kill_9_at_a_point_ends_in_the_same_answers_charged_once(stage, tmp_path
     total = count_events(stage, wire)
     assert total > 100
     for kill_at in range(1, total + 1, stride):
-        stage.path.unlink(missing_ok=True)
+        remove_state(stage.path)
         wire.write_text("")
         assert in_child(stage, wire, kill_at) == -signal.SIGKILL
         assert in_child(stage, wire) == 0

@@ -36,7 +36,7 @@ class Party:
     def start(self):
         if self.database is not None:
             self.database.close()
-        self.database = Database(self.path)
+        self.database = Database(self.path, logged=True)
         self.ledger = Ledger(self.database)
         self.journal = Journal(self.database, self.keys)
         self.node = PartyNode(

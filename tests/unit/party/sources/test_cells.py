@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.schema.columns import distinct
 from common.tables import reader
-from party.sources.cells import CellCondition, Recoding, distinct
+from party.sources.cells import CellCondition, Recoding
 from tests.unit.party.sources.shaped import CELLS
 
 
