@@ -10,7 +10,7 @@ follows from public facts:
   together the least (`reach`). The rare values of a column in an order share a group: they would
   make most of the noise. Other columns keep their values, if these are no more than the groups;
 * `others`, if the study leaves it open, is the largest fraction at which declared tables stay
-  clear; nothing, where other pairs would drown at any rate.
+  clear, or else the least; nothing, where other pairs would drown, or declared tables be noisy.
 
 The sum of T tables has the sensitivities of T histograms: 2 T in the L1 norm, sqrt(2 T) in L2.
 """
@@ -51,9 +51,10 @@ LEAST_GROUPS = 3  # of a column of a joint table, for which it must not drown
 DROWNED = 0.5  # deviation of the noise in a cell, over the rows of an average cell
 SMALL_TABLE = 64  # cells, in own values, of a table that may hold several sets
 MOST_MERGED = 40  # declared sets, up to which joint small tables are looked for
+NOISY = 0.15  # reach of a declared table above which other pairs get nothing
 CLEAR = 0.06  # reach of all declared tables at which other pairs may have more
 AS_CLEAR = 1.25  # times the reach of declared tables, up to which views of all columns do as well
-MARGINS = Fraction(1, 4)  # at most, of the budget, where nothing else is asked for
+MARGINS = Fraction(3, 10)  # at most, of the budget, where nothing else is asked for
 _OTHERS = tuple(Fraction(part, 10) for part in (5, 4, 3, 2))
 _HIDDEN = 2.7  # over the square of the groups: what they hide of a correlation
 _INTERVAL = 2  # deviations on each side
@@ -228,13 +229,14 @@ def declared_plan(facts: PublicFacts) -> tuple[Plan, DeclaredTables | None]:
         return _with_declared(facts, plain, margins, facts.others)
     whole = best_plan(plain)
     chosen = None
-    for others in _OTHERS:
+    for others in reversed(_OTHERS):  # the most at which declared tables are clear, or the least
         plan, declared = _with_declared(facts, plain, margins, others)
-        if all(ask.what in SINGLE for ask in plan.asks):
+        reach = worst(facts, declared)
+        if reach > NOISY:
             break
-        chosen = plan, declared
-        if worst(facts, declared) <= CLEAR:
-            break
+        seen = any(ask.what not in SINGLE for ask in plan.asks)
+        if seen and (others == _OTHERS[-1] or reach <= CLEAR):
+            chosen = plan, declared
     found = chosen or _with_declared(facts, plain, margins, Fraction(0))
     if of_views(facts, whole) <= AS_CLEAR * worst(facts, found[1]):
         return whole, None
