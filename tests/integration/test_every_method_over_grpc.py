@@ -72,6 +72,7 @@ WITH_DELTA = [
     ("subn+", "sound", 3, (Noise.DISTRIBUTED, Aggregation.MASKED)),
     ("floor", "sound", 2, (Noise.DISTRIBUTED, Aggregation.PAILLIER)),
     ("dp-ccbn", "sound", 1, (Noise.DISTRIBUTED, Aggregation.MASKED)),
+    ("answers", "sound", 2, (Noise.DISTRIBUTED, Aggregation.MASKED)),
 ]
 DELTA = Fraction(1, 10**6)
 
@@ -198,7 +199,7 @@ def test_what_cannot_be_is_refused_before_anybody_is_asked(method, profile, part
 
 
 def test_the_matrix_is_whole():
-    assert len(MATRIX) == len(LEGAL) + len(ILLEGAL) == 5 * 2 * 4 * 2 * 3
+    assert len(MATRIX) == len(LEGAL) + len(ILLEGAL) == 6 * 2 * 4 * 2 * 3
     assert set(USUAL) | set(WITH_DELTA) <= set(LEGAL)
     assert {cell[0] for cell in WITH_DELTA} == {m.name for m in methods().values() if m.only_sums}
     for position, everything in enumerate((FOR_ANY, PROFILES, PARTIES)):
