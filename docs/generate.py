@@ -25,7 +25,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a script, this file's own folder would be there alone
 
 import parley  # noqa: E402
-from common.methods.registry import methods  # noqa: E402
 from common.schema import declaration  # noqa: E402
 from common.study.document import Study  # noqa: E402
 from common.study.terms import DOCUMENT_TERMS, TERMS  # noqa: E402
@@ -63,9 +62,9 @@ Then a `[[party]]` for every owner (`name`, `rows`, `identity`), in the order of
 schema's `[[attribute]]`s.
 """
 _METHODS = """\
-Keys of the table of study.toml that has the method's name, and of `--set`. `parley methods` prints
-the same. dp-subn and dp-ccbn choose `budget`, `consistency` and `reuse` by forecast where a new
-study in profile sound leaves them out.
+Keys of the table of study.toml that has the method's name, and of `--set`: `parley methods` lists
+them with defaults and meanings. dp-subn and dp-ccbn choose `budget`, `consistency` and `reuse` by
+forecast where a new study in profile sound leaves them out.
 """
 _PYTHON = """\
 What `import parley` offers, with an example each. They go on from one to the next, and begin with
@@ -150,7 +149,11 @@ with warnings.catch_warnings():
     maker.fit(people, schema)""",
     },
 }
+_AS_ON_THE_COMMAND_LINE = ("PrivBayes", "Privelet")
 _FITTED = """\
+The parameters of `PrivBayes` and `Privelet` are the options of `parley synthesize`; `network` gives
+the parents of each attribute by name, so that nothing is learnt.
+
 `Subn.fit` returns a `FittedStudy`, `PrivBayes.fit` a `FittedPrivBayes`, `Privelet.fit` a
 `FittedPrivelet`. All of them draw, count, estimate, save and report in the same words.
 `parley.simulate` with a schema that has `[events]` returns a `FittedLinkedStudy`, whose `sample`
@@ -288,11 +291,6 @@ def configuration_page() -> str:
         _STUDY,
         "### Settings of methods\n",
         _METHODS,
-        "".join(
-            f"- {method.name}: `{key}` ({setting.default}): {setting.meaning}\n"
-            for method in methods().values()
-            for key, setting in method.settings.items()
-        ),
     ]
     return "\n".join(parts)
 
@@ -346,6 +344,8 @@ def _signed(dotted: str) -> str:
     if not callable(item) or _is_error(item):
         return f"```text\n{text}\n```\n"
     summary, _, rest = text.partition("\n\nRaises:")[0].partition("\n\n")
+    if dotted in _AS_ON_THE_COMMAND_LINE:
+        rest = ""
     parameters = re.search(r"^(?:Args|Attributes):\n.*", rest, re.MULTILINE | re.DOTALL)
     text = summary if parameters is None else f"{summary}\n\n{parameters[0]}"
     return f"```text\n{_call(name, inspect.signature(item))}\n\n{text}\n```\n"

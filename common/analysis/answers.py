@@ -147,7 +147,7 @@ def redrawn(fitted: FittedModel, released: Codes, tables: int = TABLES) -> Repli
         _again(fitted, reference, noise, SeededRandomSource(f"answers/{number}"))
         for number in range(1, tables + 1)
     )
-    return Replicates(fitted.schema, released, reference, again)
+    return Replicates(fitted.schema, released, reference, again, fitted.inside)
 
 
 def _names(analysis: Analysis, schema: Schema) -> Sequence[str]:

@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.analysis.replicates import Replicates, shuffled
-from common.analysis.statistics import CodedTable, Group, Numbers, Statistic
+from common.analysis.replicates import Replicates, coded, shuffled
+from common.analysis.statistics import Group, Numbers, Statistic
 from common.marginals import count
 from common.methods.subn_plus.requests import even_groups
 from common.privacy.randomness import SeededRandomSource, uniforms
@@ -172,12 +172,12 @@ class DirectIntervals:
         tables = self._tables_for(statistic)
         base = _thinned(self.made.reference)
         rows = weighted(base, tables, [each.table for each in tables])
-        centres = statistic.of(CodedTable(self.schema, rows, "1"))
+        centres = statistic.of(coded(self.made, rows, "1"))
         again = []
         for number, replicate in enumerate(self.made.tables, start=1):
             source = SeededRandomSource(f"direct/{number}")
             drawn = weighted(_thinned(replicate), tables, [each.again(source) for each in tables])
-            again.append(statistic.of(CodedTable(self.schema, drawn, str(number))))
+            again.append(statistic.of(coded(self.made, drawn, str(number))))
         low, high = self._hidden(statistic, rows, tables, centres)
         ends = self._ends(statistic, tables)
         found = {}
@@ -201,7 +201,7 @@ class DirectIntervals:
             return {}
         unknown = self._unknown(tables[0].attributes)
         values = [
-            statistic.of(CodedTable(self.schema, arrangement, "1"))
+            statistic.of(coded(self.made, arrangement, "1"))
             for rows in (self.made.reference, *self.made.tables[:_ENDS_OF])
             for arrangement in self._arrangements(_thinned(rows), unknown, alone=True)
         ]
@@ -227,7 +227,7 @@ class DirectIntervals:
             if not own.hides:
                 continue
             values = [
-                statistic.of(CodedTable(self.schema, arrangement, "1"))
+                statistic.of(coded(self.made, arrangement, "1"))
                 for arrangement in self._arrangements(rows, own, alone=alone)
             ]
             for key, centre in centres.items():

@@ -22,8 +22,10 @@ from common.release.manifest import MethodVersion
 from common.release.measured import ExpectedError, MeasuredTable, Shares, expected_errors
 from common.release.model_file import model_document
 from common.release.synthetic_table import TableColumns
+from common.release.totals import BinTotal
 from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse, weights_of
+from common.schema.decoder import Insides
 from common.study.analyses import Analysis
 from common.study.transcript import Phases
 from common.wording import many
@@ -112,6 +114,16 @@ class FittedModel(ABC):
     @abstractmethod
     def shares(self) -> Sequence[Shares | None]:
         """The noisy distribution of every attribute, None where there is none."""
+
+    @property
+    def totals(self) -> Mapping[int, BinTotal]:
+        """What is known of the numbers inside the bins of columns, by attribute."""
+        return {}
+
+    @cached_property
+    def inside(self) -> Insides:
+        """Where in their bins numbers are drawn, as far as it is known."""
+        return {a: own.inside for a, own in self.totals.items()}
 
     @property
     def column_errors(self) -> Sequence[ExpectedError]:
@@ -222,7 +234,8 @@ class FittedModel(ABC):
 
     def decode(self, codes: Codes, source: RandomSource | None = None) -> pd.DataFrame:
         """Return codes as a table like the real table; `source` places numbers in their bins."""
-        table = self.schema.decode(codes, source or source_of(self.seed, "numbers"))
+        source = source or source_of(self.seed, "numbers")
+        table = self.schema.decode(codes, source, self.inside)
         return self.columns.shape(table, self.schema)
 
     def frames(self, codes: Codes, source: RandomSource | None = None) -> dict[str, pd.DataFrame]:

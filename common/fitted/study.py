@@ -25,6 +25,7 @@ from common.release.measured import MeasuredTable, Shares, study_noise, study_sh
 from common.release.model_file import study_content
 from common.release.prior import PriorRelease
 from common.release.replay import replay
+from common.release.totals import BinTotal, study_totals
 from common.schema import Codes
 from common.study.accounting import missing_in
 from common.study.analyses import Analysis
@@ -123,6 +124,11 @@ class StudyFit(DrawnModel):
     def shares(self) -> list[Shares | None]:
         """Those of the published tables that tell most."""
         return study_shares(self.study, self.steps, self.results)
+
+    @cached_property
+    def totals(self) -> Mapping[int, BinTotal]:
+        """Those that were published, divided among the classes of bins."""
+        return study_totals(self.study, self.steps, self.results)
 
     @property
     def noise(self) -> Mapping[str, float]:
@@ -246,4 +252,4 @@ class StudyFit(DrawnModel):
             (folder / release.PRIOR).write_bytes(self.prior.data)
 
     def _content(self) -> dict[str, object]:
-        return study_content(self.study, self.steps, self.model)
+        return study_content(self.study, self.steps, self.model, self.results)

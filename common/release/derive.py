@@ -337,7 +337,7 @@ class _Comparison:
         self._check_statement(privacy)
         self._check_transcript(study, steps)
         self._check_commitments(study, [step.parties for step in steps])
-        self._check_derived_model(study_content(study, steps, learnt))
+        self._check_derived_model(study_content(study, steps, learnt, found.results))
         found.derived = True
 
     def _check_statement(self, expected: Mapping[str, object]) -> None:

@@ -145,7 +145,8 @@ class StandInRows:
     ) -> list[NDArray[np.int64]]:
         """Count the contingency table of every attribute set; see `PartyRows`."""
         started = time.perf_counter()
-        tables = count(self.table, sets, groups=groups, weights=self.repeated)
+        shown = self.table.showing(sets)
+        tables = count(shown, sets, groups=groups, weights=self.repeated)
         taken = time.perf_counter() - started
         self.extra_s += taken * max(0, self.rows / self.table.rows - 1)
         return tables

@@ -143,7 +143,7 @@ class Answering(FittedModel):
             for name in names:
                 self.schema.position(name)
             return of_table(compute, names)
-        table = CodedTable(self.schema, self.released)
+        table = CodedTable(self.schema, self.released, inside=self.inside)
         return of_table(compute, related(compute, table.frame))
 
 

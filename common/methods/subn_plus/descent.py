@@ -65,7 +65,9 @@ def descending(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Sc
     found, left = yield from descend(facts, trees)
     sizes = tuple(max(found[a]) + 1 if a in found else s for a, s in enumerate(facts.sizes))
     ordered = tuple(0 if a in found else run for a, run in enumerate(facts.ordered))
-    coarse = replace(facts, sizes=sizes, promise=replace(facts.promise, left=left), ordered=ordered)
+    spans = tuple(() if a in found else own for a, own in enumerate(facts.spans))
+    promise = replace(facts.promise, left=left)
+    coarse = replace(facts, sizes=sizes, promise=promise, ordered=ordered, spans=spans)
     fit = yield from in_cells(script(coarse), found)
     public = {a: frequencies_of(study.schema.attributes[a]) for a in found}
     return lambda: SpreadModel(fit(), facts.sizes, found, public)

@@ -13,6 +13,8 @@ from fractions import Fraction
 from itertools import combinations
 from math import comb, inf, isqrt, sqrt
 
+import numpy as np
+
 from common.errors import InputError, LocalError
 from common.exchanges.sums import sum_step
 from common.methods.designs.blocks import disjoint_blocks, margin_error, margin_sums
@@ -22,6 +24,7 @@ from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise
 from common.privacy.sensitivity import Sensitivity
 from common.schema.attribute import Attribute
+from common.schema.binning import Binning
 from common.schema.toml import one_of
 from common.study.analyses import all_sets
 from common.study.document import Study
@@ -33,6 +36,7 @@ UNKNOWN, EXPECTED = "unknown", "expected"  # whether columns depend
 BLOCK_CELLS = 1 << 10
 MARGINS_DROWN = 0.5  # forecast noise of a margin: then a block's best cells are noise, too
 PAIR_NOISE = 0.1  # forecast noise of a table of two attributes, as a total variation distance
+SPAN = 1 << 20  # parts of the widest bin of an attribute
 MOST_PAIR_GROUPS = 100  # of each attribute of a pair's table, however small its noise
 
 
@@ -48,6 +52,8 @@ class PublicFacts:
         noise_shares: how many times the variance of its law a sum carries: 1 for one share,
             K / (K - t) for K parties' distributed noise that t colluders cannot subtract.
         ordered: of every attribute, how many of its first values are in an order; empty if unknown.
+        spans: of every attribute, for each value how far apart its numbers are, 0 for a single one,
+            in parts of `SPAN` of the widest; empty if its values hide no numbers.
         dependent: whether the study takes it as known that columns depend: then no sum is spent on
             finding out.
         declared: the sets of columns that the study's analyses need.
@@ -61,6 +67,7 @@ class PublicFacts:
     promise: Promise
     noise_shares: Fraction = Fraction(1)
     ordered: tuple[int, ...] = ()
+    spans: tuple[tuple[int, ...], ...] = ()
     dependent: bool = False
     declared: tuple[Attributes, ...] = ()
     others: Fraction | None = None
@@ -75,6 +82,7 @@ class PublicFacts:
             promise=study.method_promise,
             noise_shares=study.noise_shares(len(study.members)),
             ordered=tuple(map(ordered_values, study.schema.attributes)),
+            spans=tuple(map(spans_of, study.schema.attributes)),
             dependent=expects_dependence(study),
             declared=all_sets(study.analyses, study.schema),
             others=study.others,
@@ -155,6 +163,17 @@ class PublicFacts:
 def ordered_values(attribute: Attribute) -> int:
     """Return how many of an attribute's first values are in an order; 0 if none are."""
     return attribute.value_count if attribute.ordered else 0
+
+
+def spans_of(attribute: Attribute) -> tuple[int, ...]:
+    """Return how wide the bins of an attribute are, in parts of `SPAN` of the widest."""
+    domain = attribute.domain
+    if not isinstance(domain, Binning) or not domain.spans.any():
+        return ()
+    parts = np.rint(domain.spans / domain.spans.max() * SPAN).astype(int).tolist()
+    # Every bin of several numbers hides some; an empty cell and a value outside hide none.
+    wide = [max(part, int(span > 0)) for part, span in zip(parts, domain.spans, strict=True)]
+    return (*wide, *(0,) * (attribute.size - domain.count))
 
 
 SETTINGS = {

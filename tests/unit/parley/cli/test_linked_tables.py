@@ -76,7 +76,7 @@ def visits_of(folder):
     return people
 
 
-def test_owners_are_pairs_of_files(parley, tables):
+def test_owners_are_pairs_of_files(parley, release):
     pairs = [f"play/{name}-patients.csv:play/{name}-visits.csv" for name in ("north", "east")]
     outcome = parley("simulate", *pairs, *TERMS, "--person", "patient")
     assert outcome.code == 0, outcome.err
@@ -86,14 +86,14 @@ def test_owners_are_pairs_of_files(parley, tables):
     assert [member.name for member in study.members] == ["north-patients", "east-patients"]
 
 
-def test_the_people_of_one_pair_are_dealt_out_with_their_events(parley, tables):
+def test_the_people_of_one_pair_are_dealt_out_with_their_events(parley, release):
     pair = "play/north-patients.csv:play/north-visits.csv"
     outcome = parley("simulate", pair, *TERMS, "--person", "patient", "--parties", "2")
     assert outcome.code == 0, outcome.err
     assert [member.rows for member in api.load("out").study.members] == [10, 10]
 
 
-def test_one_owner_names_the_second_table(parley, tables):
+def test_one_owner_names_the_second_table(parley, release):
     words = ("--events", "play/north-visits.csv", "--person", "patient")
     outcome = parley("synthesize", "play/north-patients.csv", *TERMS, *words)
     assert outcome.code == 0, outcome.err
@@ -103,7 +103,7 @@ def test_one_owner_names_the_second_table(parley, tables):
     assert "--method privbayes: it is for single tables" in refused.err
 
 
-def test_two_sheets_of_a_workbook_are_two_tables(parley, tables):
+def test_two_sheets_of_a_workbook_are_two_tables(parley, release):
     with pd.ExcelWriter("book.xlsx") as book:
         pd.read_csv("play/north-patients.csv").to_excel(book, sheet_name="patients", index=False)
         pd.read_csv("play/north-visits.csv").to_excel(book, sheet_name="visits", index=False)
@@ -146,7 +146,7 @@ def test_a_draft_of_two_tables_has_both_parts_and_counts_people(parley):
         ("play/north-patients.csv --person patient", "with a colon between them"),
     ],
 )
-def test_two_tables_that_cannot_be_meant_are_refused(parley, tables, words, named):
+def test_two_tables_that_cannot_be_meant_are_refused(parley, release, words, named):
     outcome = parley("simulate", *words.split(), *TERMS)
     assert outcome.code == ExitCode.INPUT
     assert named in outcome.err
