@@ -283,6 +283,8 @@ def test_the_command_refuses_it_before_anything_runs(tmp_path, monkeypatch, caps
     command += [
         word for key, value in terms.pop("settings") for word in ("--set", f"{key}={value}")
     ]
+    for analysis in terms.pop("analyses", ()):
+        command += ["--analysis", analysis.text]
     for key, value in terms.items():
         command += [f"--{key.replace('_', '-')}", str(getattr(value, "value", value))]
     assert main(command) == ExitCode.INPUT
