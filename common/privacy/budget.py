@@ -12,6 +12,7 @@ from common.errors import InputError, LocalError
 Written = str | Decimal | Fraction | int | float
 _LARGEST = Fraction(10**9)  # far beyond any use, and still a number that floats can carry
 LARGEST_DELTA = Fraction(1, 1000)
+_LARGEST_DENOMINATOR = 10**9  # of a part of a budget
 _MOST_PLACES = 100  # before or behind the point: a short text must not become gigabytes of digits
 
 
@@ -49,6 +50,18 @@ def _exact(value: Written, refusal: str) -> Fraction | None:
         return Fraction(value)
     except (ValueError, TypeError, OverflowError, ZeroDivisionError, InvalidOperation) as error:
         raise InputError(refusal) from error
+
+
+def parse_fraction(value: Written) -> Fraction:
+    """Return the part of a whole that was written, exactly: 0 up to below 1.
+
+    Raises:
+        InputError: not a number, or no such part.
+    """
+    part = _exact(value, f"{value!r} is not a number. Write it like 0.2, 1/5 or 0")
+    if part is None or not 0 <= part < 1 or part.denominator > _LARGEST_DENOMINATOR:
+        raise InputError(f"{value!r} is no part of a whole. Write 0 up to below 1, like 0.2")
+    return part
 
 
 def parse_delta(value: Written) -> Fraction:

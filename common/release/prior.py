@@ -93,7 +93,7 @@ def read_prior(path: Path) -> PriorRelease:
             raise InputError(f"prior: {path}: {wrong[0]}")
         tables = sorted(checked.manifest.files.keys() & set(release.TABLES))
         if len(tables) != 1:
-            raise InputError(f"prior: {path}: it has no table, or two")
+            raise InputError(f"prior: {path}: it has no table of synthetic rows, or two")
         schema = read_schema(contents)
         study = None if checked.manifest.study is None else read_study(contents)
         if study is not None and study.rehearsal:

@@ -46,7 +46,7 @@ ON_TRUST = (
     "that the random numbers were random: a maker who used a seed could say otherwise",
     "that each owner's number of rows was agreed, not counted",
     "that the owners' rows are true",
-    "that the synthetic rows were drawn from the model",
+    "that the synthetic rows, if there are any, were drawn from the model",
     "what report.html, usage.json and network.svg say: they are their maker's own word",
 )
 """What no reader of a release can check."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from common.analysis.answers import Answer
 from common.analysis.conclusions import Conclusions
 from common.analysis.diagnostics import Diagnostics, noise_caution
 from common.analysis.means import Mean
@@ -24,6 +25,7 @@ from common.privacy.statement import REHEARSAL, suspicion
 from common.release.folder import verdict_words
 from common.release.measured import ExpectedError, Shares
 from common.release.spreadsheet import formula_warning
+from common.report.answers import answers_section
 from common.report.charts import Series, distribution, heatmap
 from common.report.means import means_section
 from common.report.network_picture import network_svg
@@ -82,6 +84,8 @@ class ReleaseFacts:
     title: str | None = None  # the study's name; None for a release of a single owner
     # what is said where independent columns are expected to be closer
     below_floor: str | None = None
+    answers: Sequence[Answer] = ()  # what the study declared, answered
+    has_rows: bool = True  # whether the release has synthetic rows
 
     @cached_property
     def relations(self) -> Relations:
@@ -105,7 +109,7 @@ class ReleaseFacts:
             _REHEARSED if self.rehearsal else None,
             self.below_floor,
             noise_caution(self.columns, self.schema.names),
-            self.relations.caution() if self.synthetic.rows else None,
+            self.relations.caution() if self.synthetic.rows and self.has_rows else None,
             formula_warning(self.schema),
             *self.method_cautions,
         )
@@ -114,6 +118,7 @@ class ReleaseFacts:
 
 def release_page(facts: ReleaseFacts) -> str:
     sections = [
+        *answers_section(facts.answers),
         Section("What this is", _introduction()),
         Section("Privacy", _privacy(facts.privacy)),
         Section("One column at a time", _distributions(facts)),
@@ -128,6 +133,36 @@ def release_page(facts: ReleaseFacts) -> str:
     sections.append(Section("How it was made", _made(facts)))
     title = "A synthetic table" if facts.title is None else f"{facts.title}: a synthetic table"
     return page(title, _lead(facts), sections, summary=_summary(facts))
+
+
+def answers_page(facts: ReleaseFacts) -> str:
+    """Return the page of a release without synthetic rows: its analyses, answered."""
+    words = (
+        "This release answers the analyses that its study declared, and has no synthetic rows. It "
+        "consists of noisy tables of the columns that the analyses name; no other column was "
+        "counted. The estimates below follow from these tables alone."
+    )
+    sections = [
+        *answers_section(facts.answers),
+        Section("What this is", paragraph(words)),
+        Section("Privacy", _privacy(facts.privacy)),
+        Section("Expected error", _errors(facts)),
+        *_traffic(facts.traffic),
+        Section("How it was made", _made(facts)),
+    ]
+    title = "Answers" if facts.title is None else f"{facts.title}: answers"
+    boxes = [
+        card(
+            "What it is",
+            f"Estimates with intervals, from noisy counts of {facts.rows:,} real rows of "
+            f"{many(len(facts.privacy['parties']), 'owner')}.",
+            figure=f"{len(facts.answers):,} analyses, no synthetic rows",
+        ),
+        _privacy_card(facts.privacy),
+    ]
+    return page(
+        title, _lead(facts), sections, summary=[*map(warning, facts.cautions), cards(boxes)]
+    )
 
 
 def _lead(facts: ReleaseFacts) -> str:

@@ -262,7 +262,11 @@ def _purpose(study: Study) -> list[str]:
         "expires": "" if study.expires is None else f"after {study.expires} (UTC)",
     }
     missing = "The study does not say what its table is for. Ask its proposer."
-    return [study.purpose or missing, *(f"{key}: {text}" for key, text in said.items() if text)]
+    return [
+        study.purpose or missing,
+        *(f"analysis: {each.words}" for each in study.analyses),
+        *(f"{key}: {text}" for key, text in said.items() if text),
+    ]
 
 
 def _about(study: Study) -> list[str]:
@@ -274,10 +278,7 @@ def _about(study: Study) -> list[str]:
         "noise in what leaves stays the same."
     )
     return [
-        (
-            f"It publishes {_published(study, rows)} and the model they are drawn from: method "
-            f"{study.method}, profile {study.profile}."
-        ),
+        f"It publishes {_published(study, rows)}: method {study.method}, profile {study.profile}.",
         *([prior] if study.prior else []),
         *([] if formulas is None else [formulas]),
     ]
@@ -285,9 +286,12 @@ def _about(study: Study) -> list[str]:
 
 def _published(study: Study, rows: int) -> str:
     events = study.schema.events
-    if events is None:
-        return many(rows, "synthetic row")
-    return f"a table of {rows:,} synthetic people, a table of their {events.name}"
+    if not method_of(study).publishes_rows:
+        return "noisy tables for its analyses, their estimates, and no synthetic rows"
+    tables = many(rows, "synthetic row")
+    if events is not None:
+        tables = f"a table of {rows:,} synthetic people, a table of their {events.name}"
+    return f"{tables} and the model they are drawn from"
 
 
 def _people(study: Study, circumstances: Circumstances) -> list[str]:

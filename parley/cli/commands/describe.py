@@ -8,19 +8,23 @@ from typing import Annotated, Any
 
 import typer
 
+from common.analysis.answers import Answer
 from common.analysis.conclusions import Conclusions, conclude
 from common.analysis.diagnostics import Diagnostics, PairFacts
+from common.analysis.estimates import CONFIDENCE
 from common.analysis.pair_groups import pair_groups
 from common.release.folder import verdict_lines
 from common.release.registry_entry import registry_entry
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
+from parley.cli.commands.estimate import answer_lines
 from parley.cli.options import Release, not_private, promise_words
 from parley.cli.result import FOR_PEOPLE, JsonOnly, Result, command
 from parley.reader.fitted import load
 
 app = new_app()
+_MOST_ESTIMATES = 3  # of an analysis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,20 +40,26 @@ class Description(Result):
     privacy: Mapping[str, Any] = field(metadata=FOR_PEOPLE)
     diagnostics: Diagnostics = field(metadata=FOR_PEOPLE)
     conclusions: Conclusions | None = field(metadata=FOR_PEOPLE)
+    answers: tuple[Answer, ...] = field(metadata=FOR_PEOPLE)
     every_pair: bool = field(metadata=FOR_PEOPLE)
 
     def as_json(self) -> object:
         concluded = None if self.conclusions is None else self.conclusions.as_json()
-        return super().as_json() | {"conclusions": concluded} | self.diagnostics.as_json()
+        answered = {"answers": [each.as_json() for each in self.answers]} if self.answers else {}
+        return (
+            super().as_json() | {"conclusions": concluded} | answered | self.diagnostics.as_json()
+        )
 
     def lines(self) -> Iterator[str]:
+        rows = many(self.synthetic_rows, "synthetic row") if self.synthetic_rows else "answers"
         yield (
-            f"{many(self.synthetic_rows, 'synthetic row')}, "
+            f"{rows}, "
             f"{many(len(self.attributes), 'attribute')}, learnt from "
             f"{many(self.rows, 'real row')} with {promise_words(self.privacy)}"
         )
         for line in verdict_lines(self.privacy):
             yield f"criterion: {line}"
+        yield from answer_lines(self.answers, CONFIDENCE, _MOST_ESTIMATES)
         yield from self.conclusions.lines() if self.conclusions else ()
         yield from self._pairs() if self.every_pair else ()
 
@@ -106,11 +116,12 @@ def describe(
         loaded = load(release)
         tell(0.3, "comparing the rows with the released sums")
         diagnostics = loaded.diagnostics
-        conclusions = conclude(loaded, diagnostics) if diagnostics.direct else None
+        known = loaded.has_rows and diagnostics.direct
+        conclusions = conclude(loaded, diagnostics) if known else None
     privacy: Mapping[str, Any] = loaded.privacy
     return Description(
         rows=loaded.rows,
-        synthetic_rows=loaded.released.rows,
+        synthetic_rows=loaded.released.rows if loaded.has_rows else 0,
         attributes=loaded.schema.names,
         epsilon=privacy["epsilon_delivered"],
         private=privacy["private"],
@@ -118,5 +129,6 @@ def describe(
         privacy=privacy,
         diagnostics=diagnostics,
         conclusions=conclusions,
-        every_pair=pairs or conclusions is None,
+        answers=loaded.answers(),
+        every_pair=pairs or (conclusions is None and loaded.has_rows),
     )

@@ -65,6 +65,7 @@ class LinkedFacts:
         refused = {
             "rows_per_person": study.rows_per_person,
             "criterion": study.criteria,
+            "analysis": study.analyses,
             "prior": study.prior,
         }
         for key, value in refused.items():
