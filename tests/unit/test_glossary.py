@@ -22,8 +22,6 @@ NEVER = {
     "household": "PartyContext",
     "letters": "digits, or characters",
     "patience": "backoff, or a wait",
-    "rehearsal": "dry_run",
-    "rehearse": "dry_run",
     "surroundings": "StudyContext",
 }
 # Whole names that had another meaning than their word, and the name to use.

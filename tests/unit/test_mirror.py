@@ -50,7 +50,7 @@ unit/parley/cli/commands/test_verify: common/release/derive common/release/model
 unit/parley/test_python_api: common/fitted/loading common/fitted/model parley/models/single_owner
   parley/reader/fitted
 unit/party/sources/kinds/test_files: common/tables/files
-unit/party/test_what_a_curator_sees: party/client/session party/client/watches
+unit/party/test_what_a_curator_sees: party/client/session
 unit/party/ui/test_site: party/ui/pages
 unit/fitted/test_study: common/release/replay
 unit/privacy/test_noise_law: common/privacy/laws/discrete_laplace common/privacy/laws/limits

@@ -75,7 +75,7 @@ from common.methods.subn_plus.sums import (
     tables_of,
     weights_of,
 )
-from common.methods.subn_plus.totals import ask_totals, totals_share
+from common.methods.subn_plus.totals import ask_totals, totals_fraction
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT
@@ -115,7 +115,7 @@ class Known:
 
 def measure(facts: PublicFacts) -> Script[Fit]:
     """Ask for one sum after the other, as the best plan has them; return the fit to all."""
-    totals = totals_share(facts) * facts.budget
+    totals = totals_fraction(facts) * facts.budget
     if totals:
         facts = replace(facts, promise=replace(facts.promise, left=facts.budget - totals))
     plan = plan_of(facts)

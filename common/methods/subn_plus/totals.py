@@ -136,7 +136,7 @@ def hiding(facts: PublicFacts) -> Attributes:
     return tuple(a for a, own in enumerate(facts.spans) if any(own))
 
 
-def totals_share(facts: PublicFacts) -> Fraction:
+def totals_fraction(facts: PublicFacts) -> Fraction:
     """Return the totals' fraction of the budget; 0 if no column needs them, or they would drown."""
     columns = hiding(facts)
     if not columns:

@@ -16,7 +16,7 @@ from common.methods.subn_plus.totals import (
     BinTotals,
     bin_classes,
     distances,
-    totals_share,
+    totals_fraction,
 )
 from common.privacy.promise import Promise
 from common.schema import Schema
@@ -116,8 +116,8 @@ def facts(rows, *, spans=((SPAN,) * 16, ()), epsilon=1):
     ("rows", "share"), [(500, 0), (2_000, Fraction(1, 50)), (100_000, Fraction(1, 100))]
 )
 def test_the_sum_is_made_where_its_noise_is_far_below_half_a_bin(rows, share):
-    assert totals_share(facts(rows)) == share
-    assert totals_share(facts(rows, spans=((), ()))) == 0
+    assert totals_fraction(facts(rows)) == share
+    assert totals_fraction(facts(rows, spans=((), ()))) == 0
 
 
 HEAPED = """
