@@ -245,6 +245,9 @@ class FittedModel(ABC):
     def sample(self, rows: int | None = None, *, where: str = "") -> pd.DataFrame:
         """Draw any number of synthetic rows, by default `output_rows`; they cost nothing.
 
+        The schema decides the types: whole numbers that may be missing are pandas' Int64, whatever
+        they were in the real table, whose types would tell of its cells.
+
         Args:
             rows: how many.
             where: a condition that every row satisfies, like "age >= 65 and sex = Female"; see

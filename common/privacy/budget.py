@@ -16,19 +16,21 @@ _LARGEST_DENOMINATOR = 10**9  # of a part of a budget
 _MOST_PLACES = 100  # before or behind the point: a short text must not become gigabytes of digits
 
 
-def parse_epsilon(value: Written) -> Fraction:
+def parse_epsilon(value: Written, key: str = "") -> Fraction:
     """Return the positive, finite budget that was written: 0.1, "0.1" and "1/10" are all 1/10.
 
     A float stands for its shortest decimal, the one a person typed; NumPy's scalars are floats too.
+    A refusal begins with the key, where a caller does not put it there.
 
     Raises:
         InputError: not a number, not finite, not above zero, or beyond all use.
     """
-    epsilon = _exact(value, f"epsilon {value!r} is not a number. Write it like 0.5, 1e-2 or 1/3")
+    named = f"{key}: {value!r}" if key else repr(value)
+    epsilon = _exact(value, f"{named} is not a number. Write it like 0.5, 1e-2 or 1/3")
     if epsilon is not None and epsilon <= 0:
-        raise InputError(f"epsilon {value!r} must be above zero")
+        raise InputError(f"{named} must be above zero")
     if epsilon is None or not 1 / _LARGEST <= epsilon <= _LARGEST:
-        raise InputError(f"epsilon {value!r} is meant for no table: choose it between 0.01 and 10")
+        raise InputError(f"{named} is meant for no table: choose it between 0.01 and 10")
     return epsilon
 
 
@@ -68,9 +70,9 @@ def parse_delta(value: Written) -> Fraction:
     Raises:
         InputError: not a number, negative, or so large that it promises nothing.
     """
-    delta = _exact(value, f"delta {value!r} is not a number. Write it like 1e-9, or 0")
+    delta = _exact(value, f"{value!r} is not a number. Write it like 1e-9, or 0")
     if delta is None:
-        raise InputError(f"delta {value!r} is meant for no table: choose 0, or about 1e-9")
+        raise InputError(f"{value!r} is meant for no table: choose 0, or about 1e-9")
     check_delta(delta)
     return delta
 
@@ -78,10 +80,10 @@ def parse_delta(value: Written) -> Fraction:
 def check_delta(delta: Fraction) -> None:
     """Refuse, with InputError, a delta that is no probability or that promises nothing."""
     if delta < 0:
-        raise InputError(f"delta {delta} must not be negative. Write 0 for pure epsilon")
+        raise InputError(f"{delta} must not be negative. Write 0 for pure epsilon")
     if delta > LARGEST_DELTA:
         raise InputError(
-            f"delta {shown(delta):g} is above {shown(LARGEST_DELTA):g}: a promise that may fail so "
+            f"{shown(delta):g} is above {shown(LARGEST_DELTA):g}: a promise that may fail so "
             "often protects no one. Choose about 1e-9, in any case far below 1 / rows"
         )
 

@@ -32,13 +32,14 @@ from common.wording import Reporter, silent
 
 
 class Fault(enum.StrEnum):
-    """What can be wrong with a file."""
+    """What can speak against a file."""
 
     CHANGED = "changed"
     MISSING = "missing"
     EXTRA = "extra"
     SIGNATURE = "signature"
     INCONSISTENT = "inconsistent"
+    REHEARSAL = "rehearsal"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from common.analysis.answers import answers
-from common.analysis.diagnostics import diagnose
+from common.analysis.conclusions import Conclusions, conclude
+from common.analysis.diagnostics import Diagnostics, diagnose
 from common.analysis.means import known_means
 from common.fitted.drawing import write_stream
 from common.fitted.model import FittedModel
@@ -125,6 +126,7 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
         rows=fitted.rows,
         privacy=fitted.privacy,
         diagnostics=diagnostics,
+        conclusions=_concluded(fitted, diagnostics, synthetic),
         date=date,
         shares=shares,
         columns=columns,
@@ -139,6 +141,13 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
         below_floor=fitted.below_floor(synthetic),
         answers=answers(fitted, diagnostics, released=synthetic),
     )
+
+
+def _concluded(
+    fitted: FittedModel, diagnostics: Diagnostics, synthetic: Codes
+) -> Conclusions | None:
+    told = diagnostics.direct and synthetic.rows
+    return conclude(fitted, diagnostics, synthetic) if told else None
 
 
 def write_report(path: Path, fitted: FittedModel, *, overwrite: bool = False) -> None:

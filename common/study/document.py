@@ -128,6 +128,7 @@ class Study:
     method_version: int = 0
     seeded: bool = False
     commitments: bool = False
+    rehearsal: bool = False
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -165,6 +166,8 @@ class Study:
         check_digest("prior", self.prior)
         if self.curator and self.curator != normal_fingerprint(self.curator):
             raise InputError(f"curator: write it as {normal_fingerprint(self.curator)!r}")
+        if self.rehearsal and self.schema.events is not None:
+            raise InputError("rehearsal: a study with events cannot be rehearsed. Leave it out")
         self._check_people()
         sound = self.epsilon * (self.profile == "sound")
         check_criteria(self.criteria, self.schema, part=self.criteria_epsilon, epsilon=sound)
@@ -206,7 +209,8 @@ class Study:
             )
 
     def _check_delta(self) -> None:
-        check_delta(self.delta)
+        with located("delta"):
+            check_delta(self.delta)
         if self.delta and self.delta * self.rows > 1:
             raise InputError(
                 f"delta: {shown(self.delta):g} is above 1 / {self.rows}, the rows of the study: a "
@@ -446,7 +450,9 @@ class Study:
 
 
 # Where they are not set, text and canonical bytes lack them: digests of parley 0.2 stay the same.
-_LATER = ("curator", "agreement", "method_version", "seeded", "commitments")
+_LATER = (
+    "curator", "agreement", "method_version", "seeded", "commitments", "rehearsal",
+)  # fmt: skip
 _APART = {"expires", "others", *_LATER}  # terms that the canonical bytes hold in their own way
 
 

@@ -136,6 +136,10 @@ class DocumentTerms(Terms, total=False):
     commitments: Annotated[
         bool, Term(yes_or_no, "Whether owners commit to their tables and to what they send.")
     ]
+    rehearsal: Annotated[
+        bool,
+        Term(yes_or_no, "Whether owners answer about simulated rows, and are charged nothing."),
+    ]
 
 
 def _table_of(kind: type) -> Mapping[str, Term]:

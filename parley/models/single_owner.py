@@ -172,7 +172,7 @@ class PrivBayes(Maker):
         """
         warn_of_large(self.epsilon)
         domains = as_schema(schema)
-        epsilon = parse_epsilon(self.epsilon)
+        epsilon = parse_epsilon(self.epsilon, "epsilon")
         options = self._options(domains)
         codes, columns = encode(table, domains)
         source = source_of(self.seed, "model")
@@ -208,8 +208,8 @@ class PrivBayes(Maker):
         return PrivBayesOptions(
             encoding=None if self.encoding is None else _choice(Encoding, self.encoding),
             score=None if self.score is None else _choice(Score, self.score),
-            beta=parse_epsilon(self.beta),
-            theta=parse_epsilon(self.theta),
+            beta=parse_epsilon(self.beta, "beta"),
+            theta=parse_epsilon(self.theta, "theta"),
             constraints=Constraints(
                 _edges(schema, self.required), _edges(schema, self.forbidden), self.max_parents
             ),
@@ -263,7 +263,7 @@ class Privelet(Maker):
             raise InputError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")
         warn_of_large(self.epsilon)
         domains = as_schema(schema)
-        epsilon = parse_epsilon(self.epsilon)
+        epsilon = parse_epsilon(self.epsilon, "epsilon")
         choices: dict[str, Any] = {"method": self.method, "untransformed": self.untransformed}
         plan_privelet(domains, epsilon, **choices)  # refuse a domain too large before encoding
         codes, columns = encode(table, domains)

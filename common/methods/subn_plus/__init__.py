@@ -2,6 +2,7 @@
 
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import SETTINGS
+from common.methods.subn_plus.linked.descent import descending_linked
 from common.methods.subn_plus.linked.script import measure_linked
 from common.methods.subn_plus.prospects import OF_SUBN, advice, clearest, decisions
 from common.methods.subn_plus.script import measure
@@ -12,7 +13,9 @@ from common.study.script import Fit, Script
 
 def script(study: Study) -> Script[Fit]:
     """Begin the script for people with their events, or for a single table."""
-    return measure_linked(study) if study.schema.events else descending(measure, study)
+    if study.schema.events is not None:
+        return descending_linked(measure_linked, study)
+    return descending(measure, study)
 
 
 METHOD = Method(

@@ -191,8 +191,9 @@ def expects_dependence(study: Study) -> bool:
 
 
 def decisions(study: Study) -> list[PublicDecision]:
-    how = "expected: no sum is spent on finding out" if expects_dependence(study) else UNKNOWN
-    return [PublicDecision("dependence", how)]
+    expected = "expected: no sum is spent on finding out"
+    found_out = "not known beforehand: a sum finds out whether columns depend on each other"
+    return [PublicDecision("dependence", expected if expects_dependence(study) else found_out)]
 
 
 def margin_blocks(facts: PublicFacts) -> tuple[Attributes, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -10,8 +10,9 @@ import typer
 
 from common.analysis.answers import Answer
 from common.analysis.conclusions import Conclusions, conclude
-from common.analysis.diagnostics import Diagnostics, PairFacts, PairVerdict
+from common.analysis.diagnostics import Diagnostics, PairFacts
 from common.analysis.estimates import CONFIDENCE
+from common.analysis.pair_groups import pair_groups
 from common.release.folder import verdict_lines
 from common.release.registry_entry import registry_entry
 from common.wording import many
@@ -63,10 +64,9 @@ class Description(Result):
         yield from self._pairs() if self.every_pair else ()
 
     def _pairs(self) -> Iterator[str]:
-        for verdict in PairVerdict:
-            pairs = self.diagnostics.listed(verdict)
-            yield f"{verdict}: {many(len(pairs), 'pair')}"
-            yield from _by_reason(pairs)
+        for group in pair_groups(self.diagnostics, self.conclusions):
+            yield f"{group.name}: {many(len(group.pairs), 'pair')}"
+            yield from _by_reason(group.pairs.values())
         yield (
             f"triples counted together: {self.diagnostics.triples:,} of "
             f"{self.diagnostics.all_triples:,}; the others follow from the model"
@@ -81,7 +81,7 @@ class Description(Result):
         return not_private(self.privacy)
 
 
-def _by_reason(pairs: Sequence[PairFacts]) -> Iterator[str]:
+def _by_reason(pairs: Iterable[PairFacts]) -> Iterator[str]:
     """Yield a line for every reason, with the pairs that it is true of."""
     by_reason: dict[str, list[str]] = {}
     for facts in pairs:
@@ -105,7 +105,7 @@ def describe(
 ) -> Result:
     """Say what a release holds, and what may be concluded from it: columns, pairs, how exactly.
 
-    With --pairs every pair is listed as safe to use, to be used with care, or not in this release,
+    With --pairs every pair is listed as told well, told roughly or not measured, with the reason,
     and every released sum is compared with the synthetic rows, in units of its noise. Nothing but
     the release is read.
     """

@@ -139,7 +139,7 @@ def test_contradictions_are_refused_by_name(change, named):
     ("old", "new", "named"),
     [
         ("name =", "nom =", "unknown key 'nom'"),
-        ('epsilon = "4/5"', 'epsilon = "much"', "epsilon 'much' is not a number"),
+        ('epsilon = "4/5"', 'epsilon = "much"', "epsilon: 'much' is not a number"),
         ('epsilon = "4/5"', "", "epsilon is missing"),
         ("colluders = 1", 'colluders = "one"', "colluders: expected a whole number"),
         ('noise = "distributed"', 'noise = "pink"', "noise: 'pink' is not one of"),
