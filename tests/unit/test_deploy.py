@@ -35,6 +35,8 @@ def test_sample_settings_name_every_key_with_its_default(name, kind, read):
             "passphrase_file",
             "metrics",
             "dashboard_operators",
+            "dashboard_oidc",
+            "dashboard_oidc_secret",
             "on_event",
             "contacts",
             "releases",

@@ -267,7 +267,7 @@ def check(
     schema: Annotated[Path, typer.Argument(help="The schema (schema.toml).")],
     data: Annotated[Path | None, typer.Argument(help="A table that should fit it.")] = None,
     *,
-    config: Annotated[
+    source: Annotated[
         Path | None,
         typer.Option(help="A party.toml: check its [source] instead, with its names and codes."),
     ] = None,
@@ -275,8 +275,8 @@ def check(
     second: EventsFile,
 ) -> CheckedSchema:
     """Check a schema, and that a table fits it. Nothing is released; no budget is spent."""
-    if data is not None and config is not None:
-        raise InputError("schema check: name a table or a --config, not both")
+    if data is not None and source is not None:
+        raise InputError("schema check: name a table or a --source, not both")
     domains = Schema.load(schema)
     rows, broken, joined = None, list[int](), ""
     with console.progress("checking") as report:
@@ -290,11 +290,11 @@ def check(
             )
             rows, broken = _fit(domains, [codes])
             joined = "" if linked is None else linked.joined(domains)
-        elif config is not None:
-            report(0.1, f"reading the source of {config.name}")
+        elif source is not None:
+            report(0.1, f"reading the source of {source.name}")
             domains.require_one_table()
-            source = source_settings(party_settings(config, os.environ), config, os.environ)
-            rows, broken = _fit(domains, source.open(domains.without_rules()).chunks())
+            owners = source_settings(party_settings(source, os.environ), source, os.environ)
+            rows, broken = _fit(domains, owners.open(domains.without_rules()).chunks())
     events = () if domains.events is None else _checked(domains.events.attributes)
     return CheckedSchema(
         digest=domains.digest(),
@@ -305,7 +305,7 @@ def check(
         events=events,
         joined=joined,
         schema=domains,
-        table=data or config,
+        table=data or source,
     )
 
 
@@ -317,7 +317,7 @@ def _encoded(data: Path, schema: Schema, reading: options.Reading) -> Codes:
             raise
         raise InputError(
             f"{error}. An owner's other names and codes are mapped in party.toml: check with "
-            "--config party.toml in place of the table"
+            "--source party.toml in place of the table"
         ) from None
 
 

@@ -152,9 +152,9 @@ def test_an_owners_table_is_checked_with_the_names_and_codes_of_its_settings(par
     (folder / "north" / "party.toml").write_text(settings + names + codes)
     plain = parley("schema", "check", "schema.toml", "own.csv")
     assert plain.code == 3
-    assert "check with --config party.toml" in plain.err
-    mapped = parley("schema", "check", "schema.toml", "--config", "north/party.toml")
+    assert "check with --source party.toml" in plain.err
+    mapped = parley("schema", "check", "schema.toml", "--source", "north/party.toml")
     assert mapped.code == 0, mapped.err
     assert "north/party.toml: fits the schema, 2 rows" in mapped.out
-    both = parley("schema", "check", "schema.toml", "own.csv", "--config", "north/party.toml")
+    both = parley("schema", "check", "schema.toml", "own.csv", "--source", "north/party.toml")
     assert "not both" in both.err
