@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from curator.store.records import 
+from curator.store.records import StudyState
 from tests.harness.network_emulation import CUT, FAIR, Forwarded, Netem, Weather, make_country
 from tests.harness.process_consortium import NAMES, ProcessConsortium
 
@@ -52,7 +52,7 @@ def check_traces(country, *kinds):
 
 def cut_once_it_runs(consortium, link):
     """Cut a link in the middle of the study."""
-    consortium.wait_for(lambda: consortium.record().state is .RUNNING)
+    consortium.wait_for(lambda: consortium.record().state is StudyState.RUNNING)
     link.weather = CUT
     assert consortium.record().place == "", "the study was not over yet"
 
@@ -82,7 +82,7 @@ def test_everybody_cut_off_again_and_again(consortium):
     slow = Weather(delay_s=0.1)
     consortium.country.all_under(slow)
     start(consortium)
-    consortium.wait_for(lambda: consortium.record().state is .RUNNING)
+    consortium.wait_for(lambda: consortium.record().state is StudyState.RUNNING)
     for _ in range(3):
         for link in consortium.country.links.values():
             link.weather = CUT
