@@ -2,8 +2,8 @@
 
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import SETTINGS, decisions
-from common.methods.subn_plus.linked.script import measure_linked
-from common.methods.subn_plus.plans import clearest
+from common.methods.subn_plus.linked.script import clearest_linked, measure_linked
+from common.methods.subn_plus.plans import clearest as clearest_single
 from common.methods.subn_plus.script import measure
 from common.study.document import Study
 from common.study.method import Method
@@ -13,6 +13,11 @@ from common.study.script import Fit, Script
 def script(study: Study) -> Script[Fit]:
     """Begin the script for people with their events, or for a single table."""
     return measure_linked(study) if study.schema.events else descending(measure, study)
+
+
+def clearest(study: Study) -> Study:
+    """Return a new study under the promise that is forecast to show more."""
+    return clearest_linked(study) if study.schema.events else clearest_single(study)
 
 
 METHOD = Method(
