@@ -38,6 +38,7 @@ from common.errors import InputError, LocalError
 from common.fitted.model import FittedModel
 from common.privacy.randomness import KeyedRandomSource, SeededRandomSource, uniforms
 from common.schema import Codes, Schema
+from common.schema.linked import LinkedCodes
 from common.wording import Reporter, many, silent
 
 SEED = 1
@@ -220,7 +221,8 @@ def _name(number: int) -> str:
 def _write(folder: Path, number: int, codes: Codes) -> None:
     """Write a table, whole or not at all."""
     content = io.BytesIO()
-    np.savez_compressed(content, *codes.columns)
+    linked = (codes.numbers, *codes.events.columns) if isinstance(codes, LinkedCodes) else ()
+    np.savez_compressed(content, *codes.columns, *linked)
     folder.mkdir(parents=True, exist_ok=True)
     files.replace(folder / _name(number), content.getvalue())
 
@@ -229,8 +231,13 @@ def _load(path: Path, schema: Schema) -> Codes:
     """Read a table that `_write` wrote; raise InputError if it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as stored:
-            columns = [stored[f"arr_{place}"] for place in range(len(schema.sizes))]
-        return Codes.from_columns(columns, schema.sizes)
+            columns = [stored[f"arr_{place}"] for place in range(len(stored.files))]
+        width = len(schema.sizes)
+        people = Codes.from_columns(columns[:width], schema.sizes)
+        if schema.events is None:
+            return people
+        events = Codes.from_columns(columns[width + 1 :], schema.of_events.sizes)
+        return LinkedCodes(people.columns, people.sizes, events, columns[width], schema.events.most)
     except (OSError, ValueError, KeyError, EOFError, LocalError) as error:
         raise InputError(
             f"{path}: not a replicate of this release ({error}). Delete it, and it is made again"

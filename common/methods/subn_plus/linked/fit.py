@@ -238,7 +238,8 @@ def fit_linked(
 
     def error(factor: float) -> float:
         parts = fitted(first, factor, min(classes, TRIAL_CLASSES), min(steps, TRIAL_STEPS))
-        return Loss(*map(unmeasured, sides), second, share, later_share, FREE).evaluate(parts)[0]
+        alone = unmeasured(sides[0]), unmeasured(sides[1])
+        return Loss(*alone, second, share, later_share, FREE).evaluate(parts)[0]
 
     if sums.both.precisions.any():
         first, second = split(sums)
