@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -34,10 +35,12 @@ from pathlib import Path
 import numpy as np
 
 from common import files
+from common.analysis.statistics import CodedTable
 from common.errors import InputError, LocalError
 from common.fitted.model import FittedModel
 from common.privacy.randomness import KeyedRandomSource, SeededRandomSource, uniforms
 from common.schema import Codes, Schema
+from common.schema.decoder import Insides
 from common.schema.linked import LinkedCodes
 from common.wording import Reporter, many, silent
 
@@ -63,6 +66,12 @@ class Replicates:
     released: Codes
     reference: Codes  # many rows of the released model: what the replicates scatter around
     tables: tuple[Codes, ...]
+    inside: Insides = field(default_factory=dict)  # where in their bins numbers are
+
+
+def coded(made: Replicates, codes: Codes, seed: str) -> CodedTable:
+    """Return rows with their values, numbers in bins as the release has them."""
+    return CodedTable(made.schema, codes, seed, made.inside)
 
 
 def shuffled(codes: Codes) -> Codes:
@@ -102,6 +111,7 @@ class Replicator:
             released=self.released,
             reference=self._kept[0],
             tables=tuple(self._kept[number] for number in numbers[1:]),
+            inside=self.fitted.inside,
         )
 
     def reference(self) -> Codes:
@@ -222,7 +232,12 @@ def _write(folder: Path, number: int, codes: Codes) -> None:
     """Write a table, whole or not at all."""
     content = io.BytesIO()
     linked = (codes.numbers, *codes.events.columns) if isinstance(codes, LinkedCodes) else ()
-    np.savez_compressed(content, *codes.columns, *linked)
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for place, column in enumerate(
+            (*codes.columns, *linked)
+        ):  # as numpy does, in a third of its time
+            with archive.open(f"arr_{place}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, column, allow_pickle=False)
     folder.mkdir(parents=True, exist_ok=True)
     files.replace(folder / _name(number), content.getvalue())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -24,7 +24,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema import Attribute, Codes, Schema
 from common.schema.attribute import Listed
 from common.schema.conditions import Condition, parse
-from common.schema.decoder import decode_column
+from common.schema.decoder import Insides, decode_column
 from common.schema.formula import bare_name, parse_formula
 
 Numbers = NDArray[np.float64]
@@ -42,6 +42,7 @@ class CodedTable:
     schema: Schema
     codes: Codes
     seed: str = ""  # of the places of numbers inside their bins
+    inside: Insides = field(default_factory=dict)  # what is known of these places
 
     @property
     def rows(self) -> int:
@@ -50,7 +51,8 @@ class CodedTable:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The table as an analyst reads it."""
-        return self.schema.decode(self.codes, SeededRandomSource(f"numbers/{self.seed}"))
+        source = SeededRandomSource(f"numbers/{self.seed}")
+        return self.schema.decode(self.codes, source, self.inside)
 
     @cached_property
     def _numbers(self) -> dict[str, Numbers]:
@@ -61,7 +63,8 @@ class CodedTable:
         if name not in self._numbers:
             place = self.schema.position(name)
             source = SeededRandomSource(f"numbers/{self.seed}/{name}")
-            column = decode_column(self.schema.attributes[place], self.codes.columns[place], source)
+            attribute, codes = self.schema.attributes[place], self.codes.columns[place]
+            column = decode_column(attribute, codes, source, self.inside.get(place))
             numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
             self._numbers[name] = numbers
         return self._numbers[name]

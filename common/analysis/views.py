@@ -41,6 +41,7 @@ class View:
             released=self.codes(replicates.released),
             reference=self.codes(replicates.reference),
             tables=tuple(map(self.codes, replicates.tables)),
+            inside=replicates.inside,
         )
 
 

@@ -25,7 +25,7 @@ from common.wording import Reporter, many, silent
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class ReleaseBlocks:
     """The blocks of a release: each is made on its own, by a thread or by another machine."""
 
     fitted: FittedModel
@@ -43,7 +43,7 @@ class Blocks:
         draw = self.draw or self.fitted.draw
         codes = draw(size, source_of(self.fitted.seed, f"rows/{number}"))
         inside = source_of(self.fitted.seed, f"numbers/{number}")
-        return codes, decode_to_arrow(self.fitted.schema, codes, inside)
+        return codes, decode_to_arrow(self.fitted.schema, codes, inside, self.fitted.inside)
 
 
 def write_stream(
@@ -63,7 +63,7 @@ def write_stream(
         The first of the rows: whole blocks, until there are `KEPT_ROWS`.
     """
     fitted.schema.require_one_table()
-    blocks = Blocks(fitted, rows, draw)
+    blocks = ReleaseBlocks(fitted, rows, draw)
     (draw or fitted.draw)(1, source_of(fitted.seed, "rows"))  # made before the threads that share
     like = fitted.decode(one_of_each(fitted.schema))
     kept: list[Codes] = []

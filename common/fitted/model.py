@@ -19,11 +19,13 @@ from common.methods.conditional import ConditionalModel, Draw
 from common.privacy.randomness import RandomSource, source_of
 from common.release.folder import TABLE
 from common.release.manifest import MethodVersion
-from common.release.measured import ExpectedError, Measured, Shares, expected_errors
+from common.release.measured import ExpectedError, MeasuredTable, Shares, expected_errors
 from common.release.model_file import model_document
-from common.release.synthetic_table import Columns
+from common.release.synthetic_table import TableColumns
+from common.release.totals import BinTotal
 from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse, weights_of
+from common.schema.decoder import Insides
 from common.study.transcript import Phases
 from common.wording import many
 
@@ -54,7 +56,7 @@ class FittedModel(ABC):
 
     schema: Schema  # the public domains
     privacy: dict[str, object]  # the privacy statement, as in privacy.json
-    columns: Columns  # the columns of the real table, or of the owners'
+    columns: TableColumns  # the columns of the real table, or of the owners'
     seed: int | None = None  # of a run that is not private
     origin: Origin | None = None  # the release that it was read from, if it was
 
@@ -75,11 +77,11 @@ class FittedModel(ABC):
 
     @property
     @abstractmethod
-    def tables(self) -> Sequence[Measured]:
+    def tables(self) -> Sequence[MeasuredTable]:
         """The tables that the release tells, with the noise in their cells."""
 
     @abstractmethod
-    def compared(self, synthetic: Codes) -> Sequence[Measured]:
+    def compared(self, synthetic: Codes) -> Sequence[MeasuredTable]:
         """Return what was measured, with how far these rows are from it."""
 
     @property
@@ -91,6 +93,16 @@ class FittedModel(ABC):
     @abstractmethod
     def shares(self) -> Sequence[Shares | None]:
         """The noisy distribution of every attribute, None where there is none."""
+
+    @property
+    def totals(self) -> Mapping[int, BinTotal]:
+        """What is known of the numbers inside the bins of columns, by attribute."""
+        return {}
+
+    @cached_property
+    def inside(self) -> Insides:
+        """Where in their bins numbers are drawn, as far as it is known."""
+        return {a: own.inside for a, own in self.totals.items()}
 
     @property
     def column_errors(self) -> Sequence[ExpectedError]:
@@ -194,7 +206,8 @@ class FittedModel(ABC):
 
     def decode(self, codes: Codes, source: RandomSource | None = None) -> pd.DataFrame:
         """Return codes as a table like the real table; `source` places numbers in their bins."""
-        table = self.schema.decode(codes, source or source_of(self.seed, "numbers"))
+        source = source or source_of(self.seed, "numbers")
+        table = self.schema.decode(codes, source, self.inside)
         return self.columns.shape(table, self.schema)
 
     def frames(self, codes: Codes, source: RandomSource | None = None) -> dict[str, pd.DataFrame]:

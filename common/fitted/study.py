@@ -20,10 +20,11 @@ from common.privacy.randomness import RandomSource
 from common.release import folder as release
 from common.release.commitments_file import commitments_text
 from common.release.manifest import MethodVersion
-from common.release.measured import Measured, Shares, study_noise, study_shares, study_tables
+from common.release.measured import MeasuredTable, Shares, study_noise, study_shares, study_tables
 from common.release.model_file import study_content
 from common.release.prior import PriorRelease
 from common.release.replay import replay
+from common.release.totals import BinTotal, study_totals
 from common.schema import Codes
 from common.study.accounting import missing_in
 from common.study.commitments import Commitments
@@ -104,11 +105,11 @@ class StudyFit(DrawnModel):
         return replace(self, made=(self.steps, model))
 
     @property
-    def tables(self) -> list[Measured]:
+    def tables(self) -> list[MeasuredTable]:
         """Every table that a published sum tells."""
         return study_tables(self.study, self.steps)
 
-    def compared(self, synthetic: Codes) -> list[Measured]:
+    def compared(self, synthetic: Codes) -> list[MeasuredTable]:
         """Compare every published sum with these rows."""
         return compared_sums(self.study, self.steps, self.results, synthetic)
 
@@ -116,6 +117,11 @@ class StudyFit(DrawnModel):
     def shares(self) -> list[Shares | None]:
         """Those of the published tables that tell most."""
         return study_shares(self.study, self.steps, self.results)
+
+    @cached_property
+    def totals(self) -> Mapping[int, BinTotal]:
+        """Those that were published, divided among the classes of bins."""
+        return study_totals(self.study, self.steps, self.results)
 
     @property
     def noise(self) -> Mapping[str, float]:
@@ -228,4 +234,4 @@ class StudyFit(DrawnModel):
             (folder / release.PRIOR).write_bytes(self.prior.data)
 
     def _content(self) -> dict[str, object]:
-        return study_content(self.study, self.steps, self.model)
+        return study_content(self.study, self.steps, self.model, self.results)

@@ -88,6 +88,21 @@ def bounded(count: int, *, most: int) -> Sensitivity:
     return Sensitivity(Fraction(count * most), Fraction(count * most * most))
 
 
+def class_totals(columns: int, *, largest: int) -> Sensitivity:
+    """Return that of the totals of some columns, each by classes of its values.
+
+    In every column a row adds one integer, from -`largest` to `largest`, to the total of one class:
+    that of its value; or nothing. A replaced row moves the total of one class by at most twice
+    `largest`, or those of two classes by at most `largest` each. So one column moves by at most
+    2 largest in the L1 norm and by at most max(4, 1 + 1) largest^2 in the square of the L2 norm:
+    what a single total of all rows would move by, however many classes there are. Two rows at
+    either end of one class attain both.
+    """
+    if columns < 0 or largest < 0:
+        raise LocalError(f"there are no {columns} columns of numbers up to {largest}")
+    return Sensitivity(Fraction(2 * columns * largest), Fraction(4 * columns * largest**2))
+
+
 def agreements(attributes: int) -> Sensitivity:
     """Return that of the counts of agreeing rows of all pairs of attributes in two halves.
 
@@ -149,9 +164,10 @@ def contrasts(groups: Sequence[int], order: int) -> Sensitivity:
     if order not in (2, 3) or min(groups, default=2) < 2:
         raise LocalError(f"no contrasts of {order} attributes in {min(groups, default=2)} groups")
     unit = CONTRAST_UNIT**2
-    shifts = [contrast_shift(own) for own in groups]
+    shifts = [contrast_shift(width) for width in groups]
     norms = sorted(
-        unit - 2 * CONTRAST_UNIT * c + own * c * c for own, c in zip(groups, shifts, strict=True)
+        unit - 2 * CONTRAST_UNIT * c + width * c * c
+        for width, c in zip(groups, shifts, strict=True)
     )
     least = min(
         symmetric([v - unit for v in some[:size]] + some[size:], order)
@@ -161,7 +177,7 @@ def contrasts(groups: Sequence[int], order: int) -> Sensitivity:
     if order == 3 and norms[0] < norms[-1]:
         between = -unit * sum(v * v for v in norms) // 2 - sum((unit - v) ** 3 for v in norms)
         least = min(least, between)
-    sums = [CONTRAST_UNIT + (own - 2) * c for own, c in zip(groups, shifts, strict=True)]
+    sums = [CONTRAST_UNIT + (width - 2) * c for width, c in zip(groups, shifts, strict=True)]
     return Sensitivity(
         Fraction(2 * symmetric(sums, order)), Fraction(2 * (symmetric(norms, order) - least))
     )
@@ -169,11 +185,11 @@ def contrasts(groups: Sequence[int], order: int) -> Sensitivity:
 
 def symmetric(values: Sequence[int], order: int) -> int:
     """Return the elementary symmetric polynomial: the sum of the products of `order` values."""
-    found = [1] + [0] * order
+    polynomial = [1] + [0] * order
     for value in values:
         for size in range(order, 0, -1):
-            found[size] += value * found[size - 1]
-    return found[order]
+            polynomial[size] += value * polynomial[size - 1]
+    return polynomial[order]
 
 
 def mutual_information(rows: int, *, binary: bool) -> Fraction:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -29,10 +29,17 @@ class PartyRows(Protocol):
         """The number of rows."""
 
     def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
-        """Count the contingency table of every attribute set, some attributes in groups."""
+        """Count the contingency table of every attribute set, some attributes in groups.
+
+        Of d attributes, variable d + a stands for the places of attribute a's numbers in its bins
+        (`common.schema.codes`).
+        """
 
     def codes(self) -> Codes:
         """Return all rows, for mechanisms that need more than counts."""
+
+    def chunks(self) -> Iterator[Codes]:
+        """Yield all rows, a chunk at a time; of people with events, people with theirs."""
 
 
 class OwnersRows(PartyRows, Protocol):
@@ -56,15 +63,18 @@ class RowsInMemory:
     @property
     def digest(self) -> str:
         content = hashlib.sha256(f"parley codes 1 {self.table.sizes} {self.rows}".encode())
-        for column in self.table.columns:
+        for column in self.table.arrays:
             content.update(np.ascontiguousarray(column, dtype="<i8").tobytes())
         return content.hexdigest()
 
     def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
-        return count(self.table, sets, groups=groups)
+        return count(self.table.showing(sets), sets, groups=groups)
 
     def codes(self) -> Codes:
         return self.table
+
+    def chunks(self) -> Iterator[Codes]:
+        yield self.table
 
 
 def rows_in_bits(data: PartyRows) -> RowsInMemory:

@@ -22,7 +22,7 @@ of its parents. The same seed makes the same rows. No real row is looked at.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -145,7 +145,8 @@ class StandInRows:
     ) -> list[NDArray[np.int64]]:
         """Count the contingency table of every attribute set; see `PartyRows`."""
         started = time.perf_counter()
-        tables = count(self.table, sets, groups=groups, weights=self.repeated)
+        shown = self.table.showing(sets)
+        tables = count(shown, sets, groups=groups, weights=self.repeated)
         taken = time.perf_counter() - started
         self.extra_s += taken * max(0, self.rows / self.table.rows - 1)
         return tables
@@ -153,6 +154,10 @@ class StandInRows:
     def codes(self) -> Codes:
         """Return all rows at once."""
         return self.table.take(np.repeat(np.arange(self.table.rows), self.repeated))
+
+    def chunks(self) -> Iterator[Codes]:
+        """Yield all rows at once."""
+        yield self.codes()
 
 
 class Trial:
@@ -195,7 +200,9 @@ class Trial:
     def run_floor(self, epsilon: Fraction, number: int = 0) -> Run:
         """Run a study of the same parties that publishes every column by itself."""
         clear = in_the_clear(self.study)
-        return self._run(replace(clear, method="floor", settings=(), epsilon=epsilon), number)
+        return self._run(
+            replace(clear, method="floor", settings=(), method_version=0, epsilon=epsilon), number
+        )
 
     def _run(self, study: Study, number: int) -> Run:
         source = SeededRandomSource(f"{self._seed}/{study.method}/{study.epsilon}/{number}")

@@ -187,7 +187,7 @@ class Answering(FittedModel):
             for name in names:
                 view.schema.position(name)
             return of_table(compute, names)
-        table = CodedTable(view.schema, view.codes(self.released))
+        table = CodedTable(view.schema, view.codes(self.released), inside=self.inside)
         return of_table(compute, related(compute, table.frame))
 
 

@@ -25,7 +25,8 @@ from common.errors import InputError, PolicyError
 from common.marginals import count, count_streams
 from common.marginals.threads import map_in_threads, worker_count
 from common.schema import Codes, Schema
-from common.schema.codes import NO_GROUPS, Groups, concatenate
+from common.schema.codes import NO_GROUPS, Groups, concatenate, shown_sizes
+from common.schema.linked import concatenate_linked
 from common.tables.reader import Part, TableReader, encoded, with_fallback
 from party.sources.fingerprint import SharedDigest
 
@@ -83,7 +84,7 @@ class Source(ABC):
     def codes(self) -> Codes:
         """Return all rows at once."""
         chunks = list(self.chunks())
-        return chunks[0] if len(chunks) == 1 else concatenate(chunks)
+        return chunks[0] if len(chunks) == 1 else concatenate_linked(chunks)
 
 
 def data_changed(where: str) -> PolicyError:
@@ -120,7 +121,7 @@ class TableSource(Source):
             return [chunk for chunk in chunks if held is not None]
 
         for kept in map_in_threads(read, self._reader.parts(schema.names), worker_count(None)):
-            size += sum(column.nbytes for chunk in kept for column in chunk.columns)
+            size += sum(chunk.nbytes for chunk in kept)
             held = None if held is None or size > held_bytes else held + kept
         if digest.rows == 0:
             raise InputError(f"{self._reader.where}: the table has no rows")
@@ -152,22 +153,29 @@ class TableSource(Source):
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:
         if self._held is not None:
-            return count(self._held, sets, groups=groups)
+            return count(self._held.showing(sets), sets, groups=groups)
         # A column has to be read to count rows, so the first attribute always is. Without a mark
         # only the digest tells that the table is the same, and that needs every column.
-        needed = tuple(sorted({0, *(position for each in sets for position in each)}))
+        width = len(self._everything)
+        needed = tuple(sorted({0, *(variable % width for each in sets for variable in each)}))
         few = self._mark is not None and not self._schema.rules
         reading = needed if few else self._everything
         place = {position: at for at, position in enumerate(reading)}
-        inside = [[place[position] for position in each] for each in sets]
+        place |= {width + position: len(reading) + at for position, at in place.items()}
+        inside = [[place[variable] for variable in each] for each in sets]
         grouped = {place[position]: own for position, own in groups.items() if position in place}
         schema = self._columns(reading)
         with self._watching(schema) as digest:
             streams = (
-                partial(digest.following, encoded(part, schema, self._reader))
+                partial(self._shown, digest.following(encoded(part, schema, self._reader)), inside)
                 for part in self._reader.parts(schema.names)
             )
-            return count_streams(streams, schema.sizes, inside, groups=grouped)
+            sizes = shown_sizes(schema.sizes, inside)
+            return count_streams(streams, sizes, inside, groups=grouped)
+
+    @staticmethod
+    def _shown(chunks: Iterator[Codes], sets: Sequence[Sequence[int]]) -> Iterator[Codes]:
+        return (chunk.showing(sets) for chunk in chunks)
 
     @contextmanager
     def _watching(self, schema: Schema) -> Iterator[SharedDigest]:
@@ -215,6 +223,7 @@ class JoinedSource(Source):
             digest=hashlib.sha256(content.encode()).hexdigest(),
             as_of=dates[0] if known else None,
             newest=dates[-1] if known and len(dates) > 1 else None,
+            note=". ".join(each.note for each in snapshots if each.note),
         )
 
     def chunks(self) -> Iterator[Codes]:

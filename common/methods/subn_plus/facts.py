@@ -13,6 +13,8 @@ from fractions import Fraction
 from itertools import combinations
 from math import comb, inf, isqrt, sqrt
 
+import numpy as np
+
 from common.errors import InputError, LocalError
 from common.exchanges.sums import sum_step
 from common.methods.designs.blocks import disjoint_blocks, margin_error, margin_sums
@@ -22,9 +24,10 @@ from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise
 from common.privacy.sensitivity import Sensitivity
 from common.schema.attribute import Attribute
+from common.schema.binning import Binning
 from common.schema.toml import one_of
 from common.study.document import Study
-from common.study.method import Decision, Setting, read_settings
+from common.study.method import PublicDecision, Setting, read_settings
 from common.study.requests import Attributes, Request
 from common.study.steps import Step
 
@@ -32,6 +35,7 @@ UNKNOWN, EXPECTED = "unknown", "expected"  # whether columns depend
 BLOCK_CELLS = 1 << 10
 MARGINS_DROWN = 0.5  # forecast noise of a margin: then a block's best cells are noise, too
 PAIR_NOISE = 0.1  # forecast noise of a table of two attributes, as a total variation distance
+SPAN = 1 << 20  # parts of the widest bin of an attribute
 MOST_PAIR_GROUPS = 100  # of each attribute of a pair's table, however small its noise
 
 
@@ -47,6 +51,8 @@ class PublicFacts:
         noise_shares: how many times the variance of its law a sum carries: 1 for one share,
             K / (K - t) for K parties' distributed noise that t colluders cannot subtract.
         ordered: of every attribute, how many of its first values are in an order; empty if unknown.
+        spans: of every attribute, for each value how far apart its numbers are, 0 for a single one,
+            in parts of `SPAN` of the widest; empty if its values hide no numbers.
         dependent: whether the study takes it as known that columns depend: then no sum is spent on
             finding out.
     """
@@ -57,6 +63,7 @@ class PublicFacts:
     promise: Promise
     noise_shares: Fraction = Fraction(1)
     ordered: tuple[int, ...] = ()
+    spans: tuple[tuple[int, ...], ...] = ()
     dependent: bool = False
 
     @classmethod
@@ -69,6 +76,7 @@ class PublicFacts:
             promise=study.method_promise,
             noise_shares=study.noise_shares(len(study.members)),
             ordered=tuple(map(ordered_values, study.schema.attributes)),
+            spans=tuple(map(spans_of, study.schema.attributes)),
             dependent=expects_dependence(study),
         )
 
@@ -149,6 +157,17 @@ def ordered_values(attribute: Attribute) -> int:
     return attribute.value_count if attribute.ordered else 0
 
 
+def spans_of(attribute: Attribute) -> tuple[int, ...]:
+    """Return how wide the bins of an attribute are, in parts of `SPAN` of the widest."""
+    domain = attribute.domain
+    if not isinstance(domain, Binning) or not domain.spans.any():
+        return ()
+    parts = np.rint(domain.spans / domain.spans.max() * SPAN).astype(int).tolist()
+    # Every bin of several numbers hides some; an empty cell and a value outside hide none.
+    wide = [max(part, int(span > 0)) for part, span in zip(parts, domain.spans, strict=True)]
+    return (*wide, *(0,) * (attribute.size - domain.count))
+
+
 SETTINGS = {
     "dependence": Setting(
         one_of((UNKNOWN, EXPECTED)), UNKNOWN,
@@ -163,9 +182,9 @@ def expects_dependence(study: Study) -> bool:
     return bool(found.get("dependence") == EXPECTED)
 
 
-def decisions(study: Study) -> list[Decision]:
+def decisions(study: Study) -> list[PublicDecision]:
     how = "expected: no sum is spent on finding out" if expects_dependence(study) else UNKNOWN
-    return [Decision("dependence", how)]
+    return [PublicDecision("dependence", how)]
 
 
 def margin_blocks(facts: PublicFacts) -> tuple[Attributes, ...]:

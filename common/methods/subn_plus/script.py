@@ -11,6 +11,7 @@ yields a step and keeps what was published; `measure` is the loop that asks.
     pairs         the few that are seen to depend strongly (`dependence`), in full detail: edges of
                   trees (`trees`). If there are none, the margins once more
     forest        tables of the pairs that a forest may be made of, of a wide table
+    totals        how far numbers are from the middle of their bins (`totals`), last of all
 
 The model is a mixture (`latent`) whose price of information the sums themselves choose
 (`thinning`); a forest; or independent blocks, no worse than independent columns, because they have
@@ -71,6 +72,7 @@ from common.methods.subn_plus.sums import (
     tables_of,
     weights_of,
 )
+from common.methods.subn_plus.totals import ask_totals, totals_share
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT
@@ -107,6 +109,9 @@ class Known:
 
 def measure(facts: PublicFacts) -> Script[Fit]:
     """Ask for one sum after the other, as the best plan has them; return the fit to all."""
+    totals = totals_share(facts) * facts.budget
+    if totals:
+        facts = replace(facts, promise=replace(facts.promise, left=facts.budget - totals))
     plan = best_plan(facts)
     known = Known(facts, plan)
     left = facts.budget
@@ -117,6 +122,8 @@ def measure(facts: PublicFacts) -> Script[Fit]:
         left -= ask.cost
         if not left:
             break
+    if totals:
+        yield from ask_totals(facts, totals, known.histograms)
     return FitOfSums(known)
 
 

@@ -18,7 +18,7 @@ in; the kinds of pairs have shares of the budget by their numbers of tables (`de
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -141,7 +141,7 @@ def decide_budget(facts: LinkedFacts) -> Budget:
         del kinds[NEXT]
     costs = _costs(facts, kinds, left)
     if _noise(facts, costs[BOTH], kinds[BOTH]) > WORTHLESS:
-        return Budget(whole, {})
+        return margins_only(facts)
     groups = {
         kind: min(pair_groups(facts.people, costs[kind], kinds[kind], NOISE), MOST_GROUPS)
         for kind in (BOTH, NEXT)
@@ -200,10 +200,17 @@ class Shares:
 NOTHING = Shares({}, {})
 
 
-def measure_linked(study: Study) -> Script[Fit]:
+def margins_only(facts: LinkedFacts) -> Budget:
+    """Leave all of the budget to the margins: columns that have nothing to do with each other."""
+    return Budget(facts.people.budget, {})
+
+
+def measure_linked(
+    study: Study, decide: Callable[[LinkedFacts], Budget] = decide_budget
+) -> Script[Fit]:
     """Run the phases: margins, pairs, and consecutive events, as far as the budget goes."""
     facts = LinkedFacts.of(study)
-    budget = decide_budget(facts)
+    budget = decide(facts)
     histograms, margins = yield from _margins(facts, budget.margins)
     pairs = later = NOTHING
     if budget.costs:
