@@ -1,6 +1,6 @@
 """Survival: the proportion of people for whom something has not happened yet, time by time.
 
-    statistic = survival(schema, "months", "died", by="sex")
+    statistic = survival(schema, "months", status="died", by="sex")
     curves = curves_of(statistic, estimates)
 
 The product-limit estimate of Kaplan and Meier: with d_j people for whom it happened at time j, of
@@ -50,7 +50,7 @@ def times_of(attribute: Attribute) -> list[float]:
 
 
 def survival(
-    schema: Schema, time: str, status: str, by: str | None = None, where: str = ""
+    schema: Schema, time: str, *, status: str, by: str | None = None, where: str = ""
 ) -> Statistic:
     """Ask for the survival after each time of a column; `status` holds where it happened.
 

@@ -6,7 +6,7 @@
     first_view(schema, "diagnosis = b")     # a row a person: when her first such event was
 
 A view is a schema and a function of codes, so the same statistic is computed of the release, of the
-released model and of every replicate: `View.of`.
+released model and of every replicate: `TableView.of`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REACHED = "reached"
 
 
 @dataclass(frozen=True)
-class View:
+class TableView:
     """A single table that people and their events are seen as."""
 
     schema: Schema
@@ -45,18 +45,18 @@ class View:
         )
 
 
-def rows_view(schema: Schema) -> View:
+def rows_view(schema: Schema) -> TableView:
     """Return the rows as they are."""
-    return View(schema, lambda codes: codes)
+    return TableView(schema, lambda codes: codes)
 
 
-def people_view(schema: Schema) -> View:
+def people_view(schema: Schema) -> TableView:
     """Return a row a person; a column with the name of the events counts hers."""
     number = _number(schema, schema.names)
-    return View(Schema((*schema.attributes, number)), lambda codes: _linked(codes).with_number)
+    return TableView(Schema((*schema.attributes, number)), lambda codes: _linked(codes).with_number)
 
 
-def events_view(schema: Schema) -> View:
+def events_view(schema: Schema) -> TableView:
     """Return a row an event: its person's columns, her number of events, its own columns.
 
     A column of events whose name a column of people has is called after both: "age of visits".
@@ -69,10 +69,10 @@ def events_view(schema: Schema) -> View:
         for each in events.attributes
     )
     joined = Schema((*schema.attributes, number, *own))
-    return View(joined, lambda codes: _linked(codes).by_event, of_people=False)
+    return TableView(joined, lambda codes: _linked(codes).by_event, of_people=False)
 
 
-def first_view(schema: Schema, condition: str) -> View:
+def first_view(schema: Schema, condition: str) -> TableView:
     """Return a row a person: her columns, and when her first event of a kind was.
 
     A person without such an event was watched for the whole range of the order, and is not
@@ -101,7 +101,7 @@ def first_view(schema: Schema, condition: str) -> View:
         columns = [*linked.columns, when, yes]
         return Codes.from_columns(columns, (*linked.sizes, time.size, reached.size))
 
-    return View(Schema((*schema.attributes, time, reached)), rows)
+    return TableView(Schema((*schema.attributes, time, reached)), rows)
 
 
 def _linked(codes: Codes) -> LinkedCodes:

@@ -21,7 +21,14 @@ from common.analysis.means import known_means
 from common.analysis.replicates import SEED, TABLES, Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable, Statistic, of_table
 from common.analysis.survival import Curve, curves_of, survival
-from common.analysis.views import REACHED, View, events_view, first_view, people_view, rows_view
+from common.analysis.views import (
+    REACHED,
+    TableView,
+    events_view,
+    first_view,
+    people_view,
+    rows_view,
+)
 from common.errors import InputError
 from common.fitted import loading
 from common.fitted.linked import LinkedFit
@@ -87,7 +94,7 @@ class Answering(FittedModel):
         self,
         statistic: Statistic | Callable[[pd.DataFrame], object],
         *,
-        of: str | View = "",
+        of: str | TableView = "",
         uses: Iterable[str] | None = None,
         tables: int = TABLES,
         seed: int = SEED,
@@ -128,21 +135,21 @@ class Answering(FittedModel):
         )
         return found if own else widened(found, statistic.bounds)
 
-    def view(self, of: str = "") -> View:
+    def view(self, of: str = "") -> TableView:
         """Return the single table that statistics are computed of: here, the rows."""
         if of:
             raise InputError(f"of: the release has no events {of!r}. Leave it out")
         return rows_view(self.schema)
 
-    def survival_view(self, time: str, status: str) -> tuple[View, str]:
+    def survival_view(self, time: str, *, status: str) -> tuple[TableView, str]:
         """Return the table that has these columns, and the status as a condition on it."""
         return self.view(), status
 
     def survival(
         self,
         time: str,
-        status: str,
         *,
+        status: str,
         by: str | None = None,
         where: str = "",
         tables: int = TABLES,
@@ -164,8 +171,8 @@ class Answering(FittedModel):
             confidence: of the intervals.
             tell: told how far the work is.
         """
-        view, happened = self.survival_view(time, status)
-        statistic = survival(view.schema, time, happened, by, where)
+        view, happened = self.survival_view(time, status=status)
+        statistic = survival(view.schema, time, status=happened, by=by, where=where)
         points = self.estimate(
             statistic, of=view, tables=tables, seed=seed, confidence=confidence, tell=tell
         )
@@ -180,7 +187,7 @@ class Answering(FittedModel):
         self,
         compute: Callable[[pd.DataFrame], object],
         uses: Iterable[str] | None,
-        view: View,
+        view: TableView,
     ) -> Statistic:
         if uses is not None:
             names = frozenset(uses)
@@ -222,14 +229,14 @@ class FittedLinkedStudy(LinkedFit, FittedStudy):
         """Draw people and their events, both with a column `person`; see `sample_linked`."""
         return self.sample_linked(rows, where=where)
 
-    def view(self, of: str = "") -> View:
+    def view(self, of: str = "") -> TableView:
         """Return people with their number of events; or, `of` the events' name, events."""
         events = self.schema.events
         if of and (events is None or of != events.name):
             raise InputError(f"of: {of!r} is not what the events are called. Write their name")
         return events_view(self.schema) if of else people_view(self.schema)
 
-    def survival_view(self, time: str, status: str) -> tuple[View, str]:
+    def survival_view(self, time: str, *, status: str) -> tuple[TableView, str]:
         """Return people; with the time of their first event of a kind, if events have the time."""
         events = self.schema.events
         if events is None or time != events.order or time in self.schema.names:

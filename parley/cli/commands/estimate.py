@@ -16,7 +16,7 @@ from common.analysis.replicates import SEED, TABLES, check_tables
 from common.analysis.statistics import Statistic
 from common.analysis.survival import curves_of
 from common.analysis.survival import survival as survival_statistic
-from common.analysis.views import View
+from common.analysis.views import TableView
 from common.errors import InputError
 from common.fitted.counts import ModelCount
 from common.report.curves import curves_svg
@@ -179,8 +179,13 @@ def _survival(
 ) -> Estimates:
     """Estimate survival, and draw it."""
     time, status = asked
-    view, happened = loaded.survival_view(time, status)
-    found = answer(loaded, survival_statistic(view.schema, time, happened, by, where), how, view)
+    view, happened = loaded.survival_view(time, status=status)
+    found = answer(
+        loaded,
+        survival_statistic(view.schema, time, status=happened, by=by, where=where),
+        how,
+        view,
+    )
     if picture is not None:
         attribute = view.schema.attributes[view.schema.position(time)]
         drawn = curves_svg(time, list(curves_of(attribute, found.estimates)))
@@ -197,7 +202,7 @@ class Replicated:
     confidence: float
 
     def estimate(
-        self, loaded: Loaded, statistic: Statistic, view: View | None = None
+        self, loaded: Loaded, statistic: Statistic, view: TableView | None = None
     ) -> list[Estimate]:
         """Estimate, and tell how far the work is."""
         with console.progress("estimating") as tell:
@@ -213,7 +218,7 @@ class Replicated:
 
 
 def answer(
-    loaded: Loaded, statistic: Statistic, how: Replicated, view: View | None = None
+    loaded: Loaded, statistic: Statistic, how: Replicated, view: TableView | None = None
 ) -> Estimates:
     """Estimate a statistic; say why the estimates are flagged."""
     estimates = how.estimate(loaded, statistic, view)

@@ -58,11 +58,11 @@ def test_survival_is_that_of_going_through_the_times(people):
 def test_a_missing_time_is_left_out_and_groups_have_their_own_curves():
     columns = [[0, 1, 8, 2, 0, 8], [1, 1, 1, 0, 0, 1], [0, 0, 0, 1, 1, 1]]  # month 8 is missing
     codes = Codes.from_columns(list(map(np.array, columns)), SCHEMA.sizes)
-    values = survival(SCHEMA, "months", "died", "arm").of(CodedTable(SCHEMA, codes))
+    values = survival(SCHEMA, "months", status="died", by="arm").of(CodedTable(SCHEMA, codes))
     assert values["survival of months after 2", "old"] == pytest.approx(0.5)
     assert values["survival of months after 5", "old"] == pytest.approx(0.0)
     assert values["survival of months after 8", "new"] == pytest.approx(1.0)
-    as_condition = survival(SCHEMA, "months", "died = true and arm = old")
+    as_condition = survival(SCHEMA, "months", status="died = true and arm = old")
     assert as_condition.attributes == {"months", "died", "arm"}
 
 
@@ -80,4 +80,4 @@ def test_curves_are_cut_by_group():
 )
 def test_what_is_no_time_or_status_is_refused(time, status, words):
     with pytest.raises(InputError, match=words):
-        survival(SCHEMA, time, status)
+        survival(SCHEMA, time, status=status)

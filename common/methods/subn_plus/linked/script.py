@@ -135,7 +135,7 @@ def decide_budget(facts: LinkedFacts) -> Budget:
     sqrt(T / x) in the L2 norm and T / x in the L1 norm, so its sum over kinds is least where x
     grows with the cube root of T, or with the square root.
     """
-    whole, kinds, share = facts.people.budget, kinds_of(facts), _margin_share(facts)
+    whole, kinds, share = facts.people.budget, kinds_of(facts), _margin_fraction(facts)
     left = (1 - share) * whole
     if NEXT in kinds and _noise(facts, _costs(facts, kinds, left)[NEXT], kinds[NEXT]) > WORTHLESS:
         del kinds[NEXT]
@@ -150,7 +150,7 @@ def decide_budget(facts: LinkedFacts) -> Budget:
     return Budget(share * whole, costs, groups[BOTH], groups.get(NEXT, 1))
 
 
-def _margin_share(facts: LinkedFacts) -> Fraction:
+def _margin_fraction(facts: LinkedFacts) -> Fraction:
     """Return the margins' part of the budget, if pairs are asked for."""
     sizes = facts.every_size
     for share in MARGINS:
