@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.schema.attribute import OTHER_LABEL, Attribute, Listed
-from common.schema.codes import CodeColumn, Codes
+from common.schema.codes import PLACES, CodeColumn, Codes
 from common.schema.domains import Domains
 from common.schema.inside import Inside, places_of
 from common.schema.rules import Possible
@@ -50,16 +50,17 @@ class WordSource(Protocol):
 def decode_to_arrow(
     schema: RuledDomains, codes: Codes, source: WordSource, inside: Insides = NOTHING_KNOWN
 ) -> pa.Table:
-    """Return the codes as a table of values whose codes they are.
+    """Return the codes as a table of values that have these codes, and places if there are any.
 
     Dates are `date32`, datetimes `timestamp[s]`, text a dictionary, which is how Parquet stores it.
     """
     if codes.sizes != schema.sizes:
         raise LocalError(f"codes of domains {codes.sizes} are not of this schema {schema.sizes}")
+    places = codes.places or (None,) * codes.width
     columns = [
-        decode_column(attribute, column, source, inside.get(place))
-        for place, (attribute, column) in enumerate(
-            zip(schema.attributes, codes.columns, strict=True)
+        decode_column(attribute, column, source, inside.get(position), within)
+        for position, (attribute, column, within) in enumerate(
+            zip(schema.attributes, codes.columns, places, strict=True)
         )
     ]
     for first, second, together in schema.possible.swaps(codes):
@@ -95,22 +96,33 @@ def _for_pandas(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def decode_column(
-    attribute: Attribute, codes: CodeColumn, source: WordSource, inside: Inside | None = None
+    attribute: Attribute,
+    codes: CodeColumn,
+    source: WordSource,
+    inside: Inside | None = None,
+    places: CodeColumn | None = None,
 ) -> pa.Array:
-    """Return the values of a column of codes; `inside` says where in bins its numbers are."""
+    """Return the values of a column of codes.
+
+    `places` says where in its bin each number is; without it, `inside` where they are on average.
+    """
     domain = attribute.domain
     if isinstance(domain, Listed) and attribute.textual:
         words = [str(value) for value in domain.values] + [OTHER_LABEL] * attribute.other
-        places = pa.array(codes, mask=_gaps(codes, len(words), attribute.size))
-        return pa.DictionaryArray.from_arrays(places, pa.array(words, type=pa.string()))
+        indices = pa.array(codes, mask=_gaps(codes, len(words), attribute.size))
+        return pa.DictionaryArray.from_arrays(indices, pa.array(words, type=pa.string()))
     gaps = _gaps(codes, attribute.value_count, attribute.size)
     if isinstance(domain, Listed):
         fillers = [domain.values[0]] * (attribute.size - domain.count)
         return pa.array(np.array([*domain.values, *fillers]).take(codes), mask=gaps)
-    # 53 random bits per cell; the words of special cells are drawn and not used.
-    fractions = (source.words(len(codes)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     bins = np.minimum(codes, domain.count - 1)
-    numbers = domain.draw(bins, places_of(domain, codes, fractions, inside))
+    if places is None:
+        # 53 random bits per cell; the words of special cells are drawn and not used.
+        uniforms = (source.words(len(codes)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        fractions = places_of(domain, codes, uniforms, inside)
+    else:
+        fractions = (places + 0.5) / PLACES  # the middle of what has this place
+    numbers = domain.draw(bins, fractions)
     if attribute.kind == "date":
         return pa.array(numbers.astype(np.int32), mask=gaps).view(pa.date32())
     array = pa.array(numbers, mask=gaps)

@@ -372,12 +372,22 @@ def _domain(name: str, domain: object) -> dict[str, Any]:
         return {"kind": "boolean"}
     if isinstance(domain, range) and domain.step == 1:
         return {"kind": "integer", "min": domain.start, "max": domain.stop - 1}
+    if isinstance(domain, tuple) and len(domain) == 2 and all(map(_is_number, domain)):
+        raise InputError(
+            f"{name}: {domain} may be two values or a range. Write [{domain[0]}, {domain[1]}] for "
+            f"two values, range({domain[0]}, {domain[1]}) for whole numbers, or "
+            f'{{"kind": "real", "min": {domain[0]}, "max": {domain[1]}}} for others'
+        )
     if isinstance(domain, Sequence) and not isinstance(domain, str | range):
         return {"kind": "categorical", "values": [str(value) for value in domain]}
     raise InputError(
         f"{name}: expected a list of values, a range of whole numbers, bool, or a dict with the "
         f"keys of an [[attribute]], not {domain!r:.100}"
     )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_draft(text: str) -> bool:

@@ -42,6 +42,7 @@ class Snapshot:
     as_of: dt.date | None  # the date of the data, where it is known; of several tables, the oldest
     newest: dt.date | None = None  # the date of the newest of several tables, if it differs
     note: str = ""  # what became of the owner's rows; for the owner only
+    simulated: bool = False  # whether no owner has these rows: answers about them cost nothing
 
 
 class Source(ABC):

@@ -26,6 +26,7 @@ from common.privacy.sensitivity import Sensitivity
 from common.schema.attribute import Attribute
 from common.schema.binning import Binning
 from common.schema.toml import one_of
+from common.study.analyses import all_sets
 from common.study.document import Study
 from common.study.method import PublicDecision, Setting, read_settings
 from common.study.requests import Attributes, Request
@@ -55,6 +56,9 @@ class PublicFacts:
             in parts of `SPAN` of the widest; empty if its values hide no numbers.
         dependent: whether the study takes it as known that columns depend: then no sum is spent on
             finding out.
+        declared: the sets of columns that the study's analyses need.
+        others: the fraction, of what margins leave, for pairs that no analysis names; None if the
+            forecast decides.
     """
 
     sizes: tuple[int, ...]
@@ -65,6 +69,8 @@ class PublicFacts:
     ordered: tuple[int, ...] = ()
     spans: tuple[tuple[int, ...], ...] = ()
     dependent: bool = False
+    declared: tuple[Attributes, ...] = ()
+    others: Fraction | None = None
 
     @classmethod
     def of(cls, study: Study) -> PublicFacts:
@@ -78,6 +84,8 @@ class PublicFacts:
             ordered=tuple(map(ordered_values, study.schema.attributes)),
             spans=tuple(map(spans_of, study.schema.attributes)),
             dependent=expects_dependence(study),
+            declared=all_sets(study.analyses, study.schema),
+            others=study.others,
         )
 
     def __post_init__(self) -> None:
@@ -183,8 +191,9 @@ def expects_dependence(study: Study) -> bool:
 
 
 def decisions(study: Study) -> list[PublicDecision]:
-    how = "expected: no sum is spent on finding out" if expects_dependence(study) else UNKNOWN
-    return [PublicDecision("dependence", how)]
+    expected = "expected: no sum is spent on finding out"
+    found_out = "not known beforehand: a sum finds out whether columns depend on each other"
+    return [PublicDecision("dependence", expected if expects_dependence(study) else found_out)]
 
 
 def margin_blocks(facts: PublicFacts) -> tuple[Attributes, ...]:

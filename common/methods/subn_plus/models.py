@@ -42,6 +42,7 @@ STEPS_OF_CLASSES = 60_000  # of all classes together: a fit of few takes little 
 FINE_TRIPLES = 8  # groups in triples from which on twice the classes and steps pay
 BLOCK_PENALTY = 20.0
 TRIAL_ITERATIONS = 200  # of the fits that choose a price
+DECLARED_PRICE = 0.5  # times the price of information, where tables were declared
 LEAST_CELL = 1e-4  # of an average cell of an edge: a table of zeros has no logarithm
 
 
@@ -118,11 +119,13 @@ def mixture_model(
     pairs: Sequence[Measurement] = (),
     moments: Sequence[Moments] = (),
     *,
+    declared: Sequence[Measurement] = (),
     exact: bool = False,
     near: Model | None = None,
 ) -> LatentModel:
     """Fit a mixture to tables and contrasts, in which chosen pairs are edges of trees.
 
+    With declared tables, which have little noise, information is cheaper.
     Fewer steps keep noise out of the model. Sums that are as good as `exact` deserve more. A fit
     `near` a mixture of the same columns starts from it, at its price of information.
     """
@@ -132,6 +135,9 @@ def mixture_model(
     widths = dict(zip(moments[0].columns, moments[0].widths, strict=True)) if moments else {}
     for table in views:
         widths.update(zip(table.attributes, table.counts.shape, strict=True))
+    for table in declared:
+        for a, width in zip(table.attributes, table.counts.shape, strict=True):
+            widths[a] = max(widths.get(a, 0), width)
     triples = [own for own in moments if own.order == 3]
     fine = bool(triples) and max(triples[0].widths) >= FINE_TRIPLES
     groups = sum(widths.values()) * 2 if triples else sum(widths.values()) * 4 // 3
@@ -158,8 +164,9 @@ def mixture_model(
             start=start,
         )
 
-    evidence = Evidence(tuple(tables), tuple(moments), rows)
-    factor = start.price if start is not None else _factor(evidence, fitted, classes)
+    evidence = Evidence((*tables, *declared), tuple(moments), rows)
+    cheaper = DECLARED_PRICE if declared else 1.0
+    factor = start.price if start is not None else cheaper * _factor(evidence, fitted, classes)
     return replace(fitted(evidence, factor, classes, (1 + fine) * steps), price=factor)
 
 
