@@ -41,6 +41,7 @@ from common.fitted.model import FittedModel
 from common.privacy.randomness import KeyedRandomSource, SeededRandomSource, uniforms
 from common.schema import Codes, Schema
 from common.schema.decoder import Insides
+from common.schema.linked import LinkedCodes
 from common.wording import Reporter, many, silent
 
 SEED = 1
@@ -230,8 +231,11 @@ def _name(number: int) -> str:
 def _write(folder: Path, number: int, codes: Codes) -> None:
     """Write a table, whole or not at all."""
     content = io.BytesIO()
+    linked = (codes.numbers, *codes.events.columns) if isinstance(codes, LinkedCodes) else ()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for place, column in enumerate(codes.columns):  # as numpy does, in a third of its time
+        for place, column in enumerate(
+            (*codes.columns, *linked)
+        ):  # as numpy does, in a third of its time
             with archive.open(f"arr_{place}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, column, allow_pickle=False)
     folder.mkdir(parents=True, exist_ok=True)
@@ -242,8 +246,13 @@ def _load(path: Path, schema: Schema) -> Codes:
     """Read a table that `_write` wrote; raise InputError if it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as stored:
-            columns = [stored[f"arr_{place}"] for place in range(len(schema.sizes))]
-        return Codes.from_columns(columns, schema.sizes)
+            columns = [stored[f"arr_{place}"] for place in range(len(stored.files))]
+        width = len(schema.sizes)
+        people = Codes.from_columns(columns[:width], schema.sizes)
+        if schema.events is None:
+            return people
+        events = Codes.from_columns(columns[width + 1 :], schema.of_events.sizes)
+        return LinkedCodes(people.columns, people.sizes, events, columns[width], schema.events.most)
     except (OSError, ValueError, KeyError, EOFError, LocalError) as error:
         raise InputError(
             f"{path}: not a replicate of this release ({error}). Delete it, and it is made again"

@@ -24,7 +24,7 @@ from common.marginals.blas import one_thread
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Attribute, Codes, Schema
 from common.schema.attribute import Listed
-from common.schema.conditions import parse
+from common.schema.conditions import Condition, parse
 from common.schema.decoder import Insides, decode_column
 from common.schema.formula import bare_name, parse_formula
 from common.study.analyses import event_code
@@ -123,7 +123,7 @@ def share(schema: Schema, condition: str, by: By = None, where: str = "") -> Sta
             f"share of {asked.text}": float(inside[rows].mean()) if rows.any() else np.nan
         }
 
-    return _grouped(schema, asked.attributes, of, by, where, bounds=(0.0, 1.0))
+    return grouped(schema, asked.attributes, of, by, where, bounds=(0.0, 1.0))
 
 
 def shares(schema: Schema, column: str, by: By = None) -> Statistic:
@@ -143,7 +143,7 @@ def shares(schema: Schema, column: str, by: By = None) -> Statistic:
 
         return value
 
-    return _grouped(schema, (column,), of, by, "", bounds=(0.0, 1.0))
+    return grouped(schema, (column,), of, by, "", bounds=(0.0, 1.0))
 
 
 def survival(schema: Schema, columns: Sequence[str], by: By = None) -> Statistic:
@@ -153,7 +153,7 @@ def survival(schema: Schema, columns: Sequence[str], by: By = None) -> Statistic
     seen. The estimate is that of Kaplan and Meier; the times are fifths of the time's range.
     """
     time, status = columns
-    _check_numbers(schema, time)
+    checked_numbers(schema, time)
     least, greatest = _ends(_attribute(schema, time))
     times = [least + (greatest - least) * part / 5 for part in range(1, 5)]
     seen = event_code(_attribute(schema, status))
@@ -171,7 +171,7 @@ def survival(schema: Schema, columns: Sequence[str], by: By = None) -> Statistic
 
         return value
 
-    return _grouped(schema, (time, status), of, by, "", bounds=(0.0, 1.0))
+    return grouped(schema, (time, status), of, by, "", bounds=(0.0, 1.0))
 
 
 def _kaplan_meier(numbers: Numbers, events: Rows, times: Sequence[float]) -> list[float]:
@@ -193,7 +193,7 @@ def count(schema: Schema, condition: str, rows: int, by: By = None) -> Statistic
     def of(table: CodedTable) -> OfRows:
         return lambda inside: {name: rows * float(inside.mean())}
 
-    return _grouped(schema, (), of, by, condition, bounds=(0.0, float(rows)))
+    return grouped(schema, (), of, by, condition, bounds=(0.0, float(rows)))
 
 
 def mean(schema: Schema, column: str, by: By = None, where: str = "") -> Statistic:
@@ -219,7 +219,7 @@ def _of_numbers(
     where: str,
 ) -> Statistic:
     """Ask for a function of the numbers of a column; empty cells are left out."""
-    _check_numbers(schema, column)
+    checked_numbers(schema, column)
 
     def of(table: CodedTable) -> OfRows:
         numbers = table.numbers(column)
@@ -231,7 +231,7 @@ def _of_numbers(
 
         return value
 
-    return _grouped(schema, (column,), of, by, where, bounds=_ends(_attribute(schema, column)))
+    return grouped(schema, (column,), of, by, where, bounds=_ends(_attribute(schema, column)))
 
 
 def _ends(attribute: Attribute) -> tuple[float, float]:
@@ -254,7 +254,7 @@ def correlation(
     if len(names) != 2 or names[0] == names[1] or not all(names):
         raise InputError(f"--correlation {columns!r}: write it like 'age, income'")
     for name in names:
-        _check_numbers(schema, name)
+        checked_numbers(schema, name)
 
     def of(table: CodedTable) -> OfRows:
         one, other = map(table.numbers, names)
@@ -266,7 +266,7 @@ def correlation(
 
         return value
 
-    return _grouped(schema, names, of, by, where, bounds=(-1.0, 1.0), pairwise=True)
+    return grouped(schema, names, of, by, where, bounds=(-1.0, 1.0), pairwise=True)
 
 
 def _pearson(one: Numbers, other: Numbers) -> float:
@@ -287,7 +287,7 @@ def regression(
     """
     model = parse_formula(formula, schema)
     outcome, terms = model.outcome, model.terms
-    _check_numbers(schema, outcome)
+    checked_numbers(schema, outcome)
     fit = _fit_of(family, _attribute(schema, outcome))
 
     def of(table: CodedTable) -> OfRows:
@@ -305,7 +305,7 @@ def regression(
 
         return coefficients
 
-    return _grouped(schema, (outcome, *terms), of, by, where, pairwise=True)
+    return grouped(schema, (outcome, *terms), of, by, where, pairwise=True)
 
 
 def _fit_of(family: str | None, outcome: Attribute) -> Callable[[Numbers, Numbers], Numbers]:
@@ -321,7 +321,7 @@ def _fit_of(family: str | None, outcome: Attribute) -> Callable[[Numbers, Number
     return FAMILIES[family]
 
 
-def _grouped(
+def grouped(
     schema: Schema,
     names: Iterable[str],
     prepared: Callable[[CodedTable], OfRows],
@@ -376,13 +376,20 @@ def has_numbers(schema: Schema, name: str) -> bool:
     return not attribute.textual and attribute.kind not in ("date", "datetime")
 
 
-def _check_numbers(schema: Schema, name: str) -> None:
+def happens(status: str, schema: Schema) -> Condition:
+    """Return a condition, or the name of a yes-or-no column, as a condition."""
+    return parse(f'"{status}" = true' if status in schema.names else status, schema)
+
+
+def checked_numbers(schema: Schema, name: str) -> Attribute:
+    """Return a column that holds numbers; InputError if it does not."""
     attribute = _attribute(schema, name)
     if not has_numbers(schema, name):
         raise InputError(
             f"{name!r} is {attribute.kind} and has no numbers to compute with. For the proportion "
             "of a value use a share"
         )
+    return attribute
 
 
 def _columns(table: CodedTable, term: str) -> dict[str, Numbers]:

@@ -7,18 +7,25 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from common.bayes.model import Model
 from common.errors import InputError, LocalError
 from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
 from common.methods.subn_plus.linked.model import LinkedModel
+from common.methods.subn_plus.linked.script import BOTH
 from common.privacy.randomness import RandomSource, source_of
 from common.release.folder import TABLE, events_stem
-from common.schema import Codes, Schema
-from common.schema.conditions import CellWeights, parse
+from common.schema import Codes
+from common.schema.conditions import CellWeights, Condition, parse
 from common.schema.events import PERSON
-from common.schema.linked import LinkedCodes
+from common.schema.linked import LinkedCodes, concatenate_linked
+from common.schema.query import tokenise
+
+_BATCH = 1 << 12  # people that are drawn at a time, to keep those with some event
+_MOST_TRIED = 1 << 20  # people, before a condition on events may be refused as too rare
+_MOST_DRAWN = 1 << 26  # people that are drawn for one answer
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -74,36 +81,88 @@ class LinkedFit(StudyFit):
 
         Args:
             people: how many.
-            where: a condition that every person satisfies, like "age >= 65".
+            where: a condition that every person satisfies, like "age >= 65"; see `draw_where`.
 
         Raises:
-            InputError: the condition is not understood, is about events, or no one satisfies it.
+            InputError: the condition is not understood, or no one satisfies it.
         """
-        self._refuse_events(where)
         first, second = self.frames(self.sample_codes(people, where=where)).values()
         return first, second
 
+    def draw_where(self, where: str) -> Draw:
+        """Return what draws people who satisfy a condition, and have events of some kinds.
+
+        Conditions on events come last, each after `any`: "age >= 65 and any diagnosis = Cancer".
+        """
+        of_people, *of_events = split_any(where)
+        self._refuse_events(of_people)
+        draw = super().draw_where(of_people)
+        kinds = [parse(words, self.schema.of_events) for words in of_events]
+        return having(draw, kinds) if kinds else draw
+
     def _refuse_events(self, where: str) -> None:
-        """Refuse a condition that would be understood if events had a say in it."""
+        """Refuse a condition on events that does not say `any`."""
         try:
             parse(where, self.schema)
         except InputError:
-            events = [each for each in self.schema.of_events.attributes
-                      if each.name not in self.schema.names]  # fmt: skip
             try:
-                parse(where, Schema((*self.schema.attributes, *events)))
+                parse(where, self.schema.of_events)
             except InputError:
-                events = []
-            if not events:
-                raise
-            raise InputError(
-                "where: conditions are about people, and this one is about events. Use attributes "
-                f"of people: {', '.join(self.schema.names)}"
-            ) from None
+                pass
+            else:
+                raise InputError(
+                    f"where: {where!r} is about events. Write any {where}, for people who have "
+                    "such an event"
+                ) from None
+            raise
 
-    def refit(self, rows: Codes, source: RandomSource) -> StudyFit:
-        """Refuse: there are no replicates of linked tables."""
-        raise InputError(
-            "estimate: intervals are not there for people with events. Draw tables with sample(), "
-            "or run the study on one table"
-        )
+    @property
+    def pairs_counted(self) -> bool:
+        """Whether the study asked for pairs of columns with those of events."""
+        return any(step.name == BOTH for step in self.steps)
+
+
+def split_any(where: str) -> list[str]:
+    """Split a condition into that on people, which may be empty, and those after each `any`."""
+    tokens = list(tokenise(where))
+    parts, start, depth, before = [], 0, 0, None
+    for place, token in enumerate(tokens[:-1]):
+        depth += token.is_("(") - token.is_(")")
+        joined = before is None or before.is_("and")
+        if depth == 0 and joined and token.is_("any") and tokens[place + 1].kind != "symbol":
+            parts.append(where[start : before.start if before else token.start].strip())
+            start = token.start + len("any")
+        before = token
+    return [*parts, where[start:].strip()]
+
+
+def having(draw: Draw, kinds: Sequence[Condition]) -> Draw:
+    """Return what draws until there are enough people with an event of each kind.
+
+    People have exactly the distribution of the model, given that they have such events.
+    """
+
+    def drawn(rows: int, source: RandomSource) -> Codes:
+        parts = [draw(0, source)]
+        kept = tried = 0
+        while kept < rows:
+            batch = draw(max(_BATCH, rows), source)
+            people = batch.take(np.flatnonzero(_have(batch, kinds)))
+            parts.append(people)
+            kept, tried = kept + people.rows, tried + batch.rows
+            if tried >= _MOST_TRIED and kept < rows * tried / _MOST_DRAWN:
+                raise InputError(
+                    f"where: {kept:,} of {tried:,} people of the model have such events. Ask for "
+                    "a condition that is less rare"
+                )
+        return concatenate_linked(parts).take(slice(0, rows))
+
+    return drawn
+
+
+def _have(people: Codes, kinds: Sequence[Condition]) -> NDArray[np.bool_]:
+    if not isinstance(people, LinkedCodes):
+        raise LocalError("these are people without their events")
+    masks = (kind.mask(people.events) for kind in kinds)
+    counts = [np.bincount(people.of_person[mask], minlength=people.rows) for mask in masks]
+    return np.asarray(np.min(counts, axis=0) > 0)

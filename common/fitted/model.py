@@ -291,5 +291,5 @@ class DrawnModel(FittedModel):
             query: like "age in 20..39 and sex = Female"; see `common.schema.query`.
         """
         source = source_of(self.seed, "count")
-        blocks = (self.draw(_BLOCK_ROWS, source) for _ in range(_BLOCKS))
+        blocks = (self._possible.sample(_BLOCK_ROWS, source) for _ in range(_BLOCKS))
         return model_count(query, self.schema, blocks, rows=self.rows, noise=self.noise)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
@@ -221,7 +221,7 @@ def as_in_the_table(schema: Schema, codes: Codes) -> Codes:
             found = codes.columns[place]
             missing = found.dtype.type(each.size - 1)
             columns[place] = np.where(found == each.other_code, missing, found)
-    return Codes(tuple(columns), codes.sizes)
+    return replace(codes, columns=tuple(columns))
 
 
 def count_rows(contents: Contents, name: str, schema: Schema) -> int:

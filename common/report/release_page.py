@@ -27,6 +27,7 @@ from common.release.measured import ExpectedError, Shares
 from common.release.spreadsheet import formula_warning
 from common.report.answers import answers_section
 from common.report.charts import Series, distribution, heatmap
+from common.report.events_section import events_section
 from common.report.means import means_section
 from common.report.network_picture import network_svg
 from common.report.page import (
@@ -123,6 +124,7 @@ def release_page(facts: ReleaseFacts) -> str:
         Section("Privacy", _privacy(facts.privacy)),
         Section("One column at a time", _distributions(facts)),
         *means_section(facts.means),
+        *events_section(facts.schema, facts.synthetic),
         Section("Pairs of columns", _dependence(facts)),
         Section("Expected error", _errors(facts)),
     ]

@@ -17,9 +17,18 @@ import pandas as pd
 
 from common.analysis.answers import Answer, answered, answers, is_declared, redrawn
 from common.analysis.diagnostics import Diagnostics, diagnose
-from common.analysis.estimates import CONFIDENCE, Estimate, related
+from common.analysis.estimates import CONFIDENCE, Estimate, estimate, related, widened
 from common.analysis.replicates import SEED, TABLES, Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable, Statistic, of_table
+from common.analysis.survival import Curve, curves_of, survival
+from common.analysis.views import (
+    REACHED,
+    TableView,
+    events_view,
+    first_view,
+    people_view,
+    rows_view,
+)
 from common.errors import InputError
 from common.fitted import loading
 from common.fitted.linked import LinkedFit
@@ -89,6 +98,7 @@ class Answering(FittedModel):
         self,
         statistic: Statistic | Callable[[pd.DataFrame], object],
         *,
+        of: str | TableView = "",
         uses: Iterable[str] | None = None,
         tables: int = TABLES,
         seed: int = SEED,
@@ -99,25 +109,78 @@ class Answering(FittedModel):
 
         Args:
             statistic: a function of a table that returns a number, or a Series or dict of numbers.
+            of: of a linked release, the name of its events; then the table has a row an event. Else
+                it has a row a person, with her number of events in a column of that name.
             uses: the columns whose relations it rests on; found out by shuffling each if None.
             tables: how many replicates to look at.
             seed: of the replicates.
             confidence: of the intervals.
             tell: told how far the work is.
         """
+        view = self.view(of) if isinstance(of, str) else of
         if callable(statistic):
-            statistic = self._of_table(statistic, uses)
+            statistic = self._of_table(statistic, uses, view)
         if not isinstance(statistic, Statistic):
             raise InputError(
                 f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
                 'lambda table: table["income"].mean()'
             )
-        self._check_measured(statistic.attributes)
-        if is_declared(self, statistic.attributes):
+        own = view.of_people and statistic.attributes <= set(self.schema.names)
+        if own:
+            self._check_measured(statistic.attributes)
+        if own and is_declared(self, statistic.attributes):
             made = redrawn(self, self.released, tables)
         else:
             made = self.replicated(tables, seed=seed, tell=tell)
-        return answered(self, statistic, made, self.diagnostics, confidence)
+        seen = view.of(made)
+        if own:
+            return answered(self, statistic, seen, self.diagnostics, confidence)
+        flagged = bool(self.concerns(statistic))
+        found = estimate(statistic, seen, flagged=flagged, confidence=confidence)
+        return widened(found, statistic.bounds)
+
+    def view(self, of: str = "") -> TableView:
+        """Return the single table that statistics are computed of: here, the rows."""
+        if of:
+            raise InputError(f"of: the release has no events {of!r}. Leave it out")
+        return rows_view(self.schema)
+
+    def survival_view(self, time: str, *, status: str) -> tuple[TableView, str]:
+        """Return the table that has these columns, and the status as a condition on it."""
+        return self.view(), status
+
+    def survival(
+        self,
+        time: str,
+        *,
+        status: str,
+        by: str | None = None,
+        where: str = "",
+        tables: int = TABLES,
+        seed: int = SEED,
+        confidence: float = CONFIDENCE,
+        tell: Reporter = silent,
+    ) -> list[Curve]:
+        """Estimate survival after Kaplan and Meier, with intervals; `curves_svg` draws it.
+
+        Args:
+            time: a column of numbers: how long a person was watched; or, of a linked release whose
+                events are ordered by an attribute, that attribute.
+            status: a yes-or-no column, or a condition: what happened then. Of events, the kind of
+                which a person's first event is looked for.
+            by: a curve for each value of this column.
+            where: only rows that satisfy this condition.
+            tables: how many replicates to look at.
+            seed: of the replicates.
+            confidence: of the intervals.
+            tell: told how far the work is.
+        """
+        view, happened = self.survival_view(time, status=status)
+        statistic = survival(view.schema, time, status=happened, by=by, where=where)
+        points = self.estimate(
+            statistic, of=view, tables=tables, seed=seed, confidence=confidence, tell=tell
+        )
+        return list(curves_of(view.schema.attributes[view.schema.position(time)], points))
 
     def answers(self, *, confidence: float = CONFIDENCE) -> tuple[Answer, ...]:
         """Answer the analyses that the study declared, each with intervals."""
@@ -133,17 +196,21 @@ class Answering(FittedModel):
 
     def concerns(self, statistic: Statistic) -> list[str]:
         """Return the reasons why a statistic is flagged, if any."""
-        return self.diagnostics.concerns(statistic.attributes, pairwise=statistic.pairwise)
+        own = statistic.attributes & set(self.schema.names)
+        return self.diagnostics.concerns(own, pairwise=statistic.pairwise)
 
     def _of_table(
-        self, compute: Callable[[pd.DataFrame], object], uses: Iterable[str] | None
+        self,
+        compute: Callable[[pd.DataFrame], object],
+        uses: Iterable[str] | None,
+        view: TableView,
     ) -> Statistic:
         if uses is not None:
             names = frozenset(uses)
             for name in names:
-                self.schema.position(name)
+                view.schema.position(name)
             return of_table(compute, names)
-        table = CodedTable(self.schema, self.released, inside=self.inside)
+        table = CodedTable(view.schema, view.codes(self.released), inside=self.inside)
         return of_table(compute, related(compute, table.frame))
 
 
@@ -177,6 +244,28 @@ class FittedLinkedStudy(LinkedFit, FittedStudy):
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Draw people and their events, both with a column `person`; see `sample_linked`."""
         return self.sample_linked(rows, where=where)
+
+    def view(self, of: str = "") -> TableView:
+        """Return people with their number of events; or, `of` the events' name, events."""
+        events = self.schema.events
+        if of and (events is None or of != events.name):
+            raise InputError(f"of: {of!r} is not what the events are called. Write their name")
+        return events_view(self.schema) if of else people_view(self.schema)
+
+    def survival_view(self, time: str, *, status: str) -> tuple[TableView, str]:
+        """Return people; with the time of their first event of a kind, if events have the time."""
+        events = self.schema.events
+        if events is None or time != events.order or time in self.schema.names:
+            return self.view(), status
+        return first_view(self.schema, status), REACHED
+
+    def concerns(self, statistic: Statistic) -> list[str]:
+        """Return the reasons why a statistic is flagged: pairs with events are not counted."""
+        found = super().concerns(statistic)
+        others = sorted(statistic.attributes - set(self.schema.names))
+        if others and len(statistic.attributes) > 1 and not self.pairs_counted:
+            found.append(f"{', '.join(others)}: never counted together with another column")
+        return found
 
 
 class FittedPrivBayes(Pictured, PrivBayesFit):

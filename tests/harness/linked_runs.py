@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -26,8 +27,16 @@ def dealt_out(linked, owners=2):
 @dataclass
 class Fitted:
     study: object
-    steps: tuple
-    model: object
+    run: object
+
+    @property
+    def steps(self):
+        return self.run.made
+
+    @cached_property
+    def model(self):
+        """The model, fitted when a test asks for it."""
+        return self.run.model()
 
     def sample(self, like, seed="rows"):
         return self.model.sample(like.rows, SeededRandomSource(seed))
@@ -37,5 +46,4 @@ def fitted(linked, *, owners=2, seed="fit", **changes):
     tables = dealt_out(linked, owners)
     study = linked_study(tables, **changes)
     place = OnePlace(study, tables, SeededRandomSource(seed))
-    run = drive(run_of(study), place.answer)
-    return Fitted(study, run.made, run.model())
+    return Fitted(study, drive(run_of(study), place.answer))

@@ -3,8 +3,9 @@
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import SETTINGS
 from common.methods.subn_plus.linked.descent import descending_linked
-from common.methods.subn_plus.linked.script import measure_linked
-from common.methods.subn_plus.prospects import OF_SUBN, advice, clearest, decisions
+from common.methods.subn_plus.linked.script import clearest_linked, measure_linked
+from common.methods.subn_plus.prospects import OF_SUBN, advice, decisions
+from common.methods.subn_plus.prospects import clearest as clearest_single
 from common.methods.subn_plus.script import measure
 from common.study.document import Study
 from common.study.method import Method
@@ -16,6 +17,11 @@ def script(study: Study) -> Script[Fit]:
     if study.schema.events is not None:
         return descending_linked(measure_linked, study)
     return descending(measure, study)
+
+
+def clearest(study: Study) -> Study:
+    """Return a new study under the promise that is forecast to show more."""
+    return clearest_linked(study) if study.schema.events else clearest_single(study)
 
 
 METHOD = Method(

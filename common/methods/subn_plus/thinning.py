@@ -18,7 +18,6 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import sqrt
 
 import numpy as np
 
@@ -45,10 +44,9 @@ class Evidence:
     def split(self) -> tuple[Evidence, Evidence]:
         """Return two looks at the same sums."""
         source = KeyedRandomSource(self._digest(), private=False)
-        tables = [_halved(own.counts, own.variance, source) for own in self.tables]
+        tables = [halved(own.counts, own.variance, source) for own in self.tables]
         moments = [
-            [_halved(array, own.variance, source) for array in own.contrasts]
-            for own in self.moments
+            [halved(array, own.variance, source) for array in own.contrasts] for own in self.moments
         ]
 
         def look(side: int, share: float) -> Evidence:
@@ -94,10 +92,10 @@ class Evidence:
         return digest.digest()
 
 
-def _halved(counts: Floats, variance: float, source: RandomSource) -> tuple[Floats, Floats]:
-    """Return both looks at some numbers of one variance."""
-    moved = sqrt(variance * HELD_BACK / (1 - HELD_BACK)) * normals(counts.size, source)
-    moved = moved.reshape(counts.shape)
+def halved(counts: Floats, variance: float | Floats, source: RandomSource) -> tuple[Floats, Floats]:
+    """Return both looks at some numbers of these variances."""
+    drawn = normals(counts.size, source).reshape(counts.shape)
+    moved = np.sqrt(variance * HELD_BACK / (1 - HELD_BACK)) * drawn
     return counts + moved, counts - moved * (1 - HELD_BACK) / HELD_BACK
 
 

@@ -98,7 +98,9 @@ def draw(
     """Draw synthetic rows from the model of a release. They cost no budget.
 
     With --where, rows have exactly the model's distribution given the condition, however rare it
-    is. A condition that no row of the model satisfies is refused.
+    is. A condition that no row of the model satisfies is refused. Of a linked release, --out
+    people.csv also writes people-NAME.csv, and a condition may ask for people who have an event:
+    age >= 65 and any diagnosis = Cancer.
     """
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows}: ask for at least one row")
@@ -107,18 +109,36 @@ def draw(
             raise InputError(f"--out {out}: name a file that ends in .csv or .parquet")
         check_file(out, overwrite=overwrite)
     loaded = load(source)
-    loaded.schema.require_one_table()
     for words in not_private(loaded.privacy):
         console.warn(words)
     fitted = replace(loaded, seed=seed)
     if not fitted.has_rows:
         raise InputError(f"{source}: {NO_ROWS}")
     wanted = fitted.output_rows if rows is None else rows
+    if fitted.schema.events is not None:
+        return _draw_linked(fitted, wanted, where, out, overwrite=overwrite)
     if out is None:
         return PrintedRows(fitted, wanted, where)
     with whole_file(out) as scratch:
         _draw_into(scratch, fitted, wanted, where)
     return DrawnRows(out, wanted, where)
+
+
+def _draw_linked(
+    fitted: FittedModel, rows: int, where: str, out: Path | None, *, overwrite: bool
+) -> DrawnRows:
+    """Draw people and their events into two files."""
+    if out is None or fitted.schema.events is None:
+        raise InputError("draw: the release has two tables. Name the file of people with --out")
+    events = out.with_name(f"{out.stem}-{fitted.schema.events.name}{out.suffix}")
+    check_file(events, overwrite=overwrite)
+    with console.progress("drawing") as tell:
+        tell(0.0, where or "people and their events")
+        tables = fitted.frames(fitted.sample_codes(rows, where=where)).values()
+    with whole_file(out) as first, whole_file(events) as second:
+        for path, table in zip((first, second), tables, strict=True):
+            _write(table, path, path.suffix)
+    return DrawnRows(out, rows, where)
 
 
 def _draw_into(path: Path | None, fitted: FittedModel, rows: int, where: str) -> None:

@@ -9,13 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
+from common import files
 from common.analysis import statistics as kinds
 from common.analysis.answers import Answer
 from common.analysis.estimates import Estimate
 from common.analysis.replicates import SEED, TABLES, check_tables
 from common.analysis.statistics import Statistic
+from common.analysis.survival import curves_of
+from common.analysis.survival import survival as survival_statistic
+from common.analysis.views import TableView
 from common.errors import InputError
 from common.fitted.counts import ModelCount
+from common.report.curves import curves_svg
 from common.schema import Schema
 from common.schema import query as language
 from common.schema.conditions import Condition, parse
@@ -149,8 +154,26 @@ def estimate_command(
     family: Annotated[
         str | None, typer.Option(help="Of the model: linear, logistic or poisson.")
     ] = None,
+    survival: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            help="Kaplan-Meier curves: a column of times, and what happened then, a yes-or-no "
+            "column or a condition.",
+            metavar="TIME STATUS",
+        ),
+    ] = None,
     by: By = None,
     where: Annotated[str, typer.Option(help="Only rows that satisfy this condition.")] = "",
+    of: Annotated[
+        str,
+        typer.Option(
+            help="Of a linked release: the name of its events, for a statistic of events and not "
+            "of people. A person's number of events is a column of that name."
+        ),
+    ] = "",
+    picture: Annotated[
+        Path | None, typer.Option(help="With --survival, an SVG file to draw the curves into.")
+    ] = None,
     tables: Tables = TABLES,
     seed: ReplicateSeed = SEED,
     confidence: Confidence = 0.95,
@@ -169,8 +192,39 @@ def estimate_command(
     }  # fmt: skip
     check_tables(tables)
     loaded = load(release)
-    statistic = statistic_of(loaded.schema, asked, by, where, family)
-    return answer(loaded, statistic, Replicated(tables, seed, confidence))
+    how = Replicated(tables, seed, confidence)
+    if survival is not None:
+        if of or family or any(asked.values()):
+            raise InputError("--survival: give it with --by and --where only")
+        return _survival(loaded, survival, by, where, picture, how)
+    if picture is not None:
+        raise InputError(f"--picture {picture}: it belongs to --survival. Leave it out")
+    view = loaded.view(of)
+    return answer(loaded, statistic_of(view.schema, asked, by, where, family), how, view)
+
+
+def _survival(
+    loaded: Loaded,
+    asked: tuple[str, str],
+    by: str | None,
+    where: str,
+    picture: Path | None,
+    how: Replicated,
+) -> Estimates:
+    """Estimate survival, and draw it."""
+    time, status = asked
+    view, happened = loaded.survival_view(time, status=status)
+    found = answer(
+        loaded,
+        survival_statistic(view.schema, time, status=happened, by=by, where=where),
+        how,
+        view,
+    )
+    if picture is not None:
+        attribute = view.schema.attributes[view.schema.position(time)]
+        drawn = curves_svg(time, list(curves_of(attribute, found.estimates)))
+        files.replace(picture, f"{drawn}\n".encode())
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +235,15 @@ class Replicated:
     seed: int
     confidence: float
 
-    def estimate(self, loaded: Loaded, statistic: Statistic) -> list[Estimate]:
+    def estimate(
+        self, loaded: Loaded, statistic: Statistic, view: TableView | None = None
+    ) -> list[Estimate]:
         """Estimate, and tell how far the work is."""
         with console.progress("estimating") as tell:
             tell(0.0, "reading the release")
             return loaded.estimate(
                 statistic,
+                of="" if view is None else view,
                 tables=self.tables,
                 seed=self.seed,
                 confidence=self.confidence,
@@ -194,9 +251,11 @@ class Replicated:
             )
 
 
-def answer(loaded: Loaded, statistic: Statistic, how: Replicated) -> Estimates:
+def answer(
+    loaded: Loaded, statistic: Statistic, how: Replicated, view: TableView | None = None
+) -> Estimates:
     """Estimate a statistic; say why the estimates are flagged."""
-    estimates = how.estimate(loaded, statistic)
+    estimates = how.estimate(loaded, statistic, view)
     flags = explained(loaded, statistic, estimates)
     return Estimates(tuple(estimates), how.confidence, flags)
 

@@ -2,15 +2,23 @@
 
 import json
 import shutil
+from collections import Counter
+from itertools import product
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import parley
 from common.errors import InputError
-from common.fitted.linked import LinkedFit
+from common.fitted.linked import LinkedFit, having, split_any
+from common.methods.subn_plus.latent import LatentModel
+from common.methods.subn_plus.linked.model import LinkedModel, Walk
+from common.privacy.randomness import SeededRandomSource
 from common.release.archive import finish
 from common.release.verify import verify
+from common.schema import Schema
+from common.schema.conditions import parse
 from tests.harness.linked import SCHEMA, frames, shared_out
 
 PEOPLE, EVENTS = frames(900)
@@ -54,11 +62,95 @@ def test_a_condition_on_people_holds_and_shapes_their_events(study):
 
 
 @pytest.mark.parametrize(
-    ("where", "words"), [("diagnosis = a", "about events"), ("weight = 3", "weight")]
+    ("where", "words"), [("diagnosis = a", "Write any diagnosis = a"), ("weight = 3", "weight")]
 )
-def test_a_condition_on_events_is_refused_by_name(study, where, words):
+def test_a_condition_that_is_not_on_people_is_refused_by_name(study, where, words):
     with pytest.raises(InputError, match=words):
         study.sample(10, where=where)
+
+
+def test_people_are_drawn_who_have_events_of_some_kinds(study):
+    people, events = study.sample(300, where="sex = F and any diagnosis = d and any ward in (x, y)")
+    assert set(people.sex) == {"F"}
+    assert len(people) == 300
+    for mask in (events.diagnosis == "d", events.ward.isin(["x", "y"])):
+        assert set(events.person[mask]) == set(people.person)
+    assert len(study.sample(0, where="any diagnosis = d")[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "parts"),
+    [
+        ("", [""]),
+        ("age < 30", ["age < 30"]),
+        ("any ward = x", ["", "ward = x"]),
+        ("age < 30 and any ward = x", ["age < 30", "ward = x"]),
+        ("a = 1 AND any b = 2 and c = 3 and any d = 4", ["a = 1", "b = 2 and c = 3", "d = 4"]),
+        ("any = 3", ["any = 3"]),
+        ("name = 'x and any y'", ["name = 'x and any y'"]),
+        ("(any ward = x)", ["(any ward = x)"]),
+    ],
+)
+def test_conditions_on_people_and_on_events_are_told_apart(where, parts):
+    assert split_any(where) == parts
+
+
+def tiny_model():
+    """A model of one binary column of people and one of events, at most two events."""
+    rng = np.random.default_rng(5)
+    rows = lambda *shape: rng.dirichlet(np.ones(shape[-1]), shape[:-1])  # noqa: E731
+    walk = Walk(rows(2, 2), rows(2, 2), rows(2, 2), rng.random(2))
+    return LinkedModel(LatentModel(rows(2), (rows(2, 2),)), rows(2, 3), walk, (rows(2, 2),))
+
+
+def enumerated(model):
+    """The probability of every person with every history, by all paths through the model."""
+    odds = {}
+    walk, (events,) = model.walk, model.columns
+    for z, x, number in product(range(2), range(2), range(3)):
+        person = model.people.weights[z] * model.people.columns[0][z, x] * model.numbers[z, number]
+        for path in product(range(2), repeat=number):
+            chance = person
+            for place, w in enumerate(path):
+                if place == 0:
+                    chance = chance * walk.first[z, w]
+                    continue
+                before = path[place - 1]
+                back = walk.returns[before]
+                chance = chance * (back * walk.back[z, w] + (1 - back) * walk.step[before, w])
+            for codes in product(range(2), repeat=number):
+                each = chance * np.prod([events[w, c] for w, c in zip(path, codes, strict=True)])
+                odds[x, codes] = odds.get((x, codes), 0.0) + each
+    return odds
+
+
+def test_people_with_an_event_have_the_models_distribution_given_it():
+    model = tiny_model()
+    odds = enumerated(model)
+    assert sum(odds.values()) == pytest.approx(1)
+    kinds = Schema.from_document({"attribute": [{"name": "e", "kind": "boolean"}]})
+    draw = having(model.sample, [parse("e = true", kinds)])
+    people = draw(20_000, SeededRandomSource("given"))
+    assert people.rows == 20_000
+    given = {key: own for key, own in odds.items() if 1 in key[1]}
+    total = sum(given.values())
+    events = np.split(people.events.columns[0], people.starts[1:])
+    seen = Counter(
+        (int(x), tuple(map(int, own))) for x, own in zip(people.columns[0], events, strict=True)
+    )
+    assert set(seen) <= set(given)
+    for key, chance in given.items():
+        p = chance / total
+        assert seen[key] / 20_000 == pytest.approx(p, abs=5 * (p / 20_000) ** 0.5 + 1e-3)
+
+
+def test_a_kind_of_event_that_nobody_has_is_refused(monkeypatch):
+    monkeypatch.setattr("common.fitted.linked._MOST_TRIED", 1 << 12)
+    kinds = Schema.from_document({"attribute": [{"name": "e", "kind": "boolean"}]})
+    with pytest.raises(InputError, match="less rare"):
+        having(tiny_model().sample, [parse("e = true and e = false", kinds)])(
+            5, SeededRandomSource("never")
+        )
 
 
 def test_a_release_is_saved_verified_and_loaded(study, release):
@@ -163,11 +255,9 @@ def test_a_column_that_joins_is_refused_for_a_single_table():
         parley.simulate([PEOPLE], SCHEMA.people, epsilon=1, person="id")
 
 
-def test_intervals_and_streams_are_refused_by_name(study, tmp_path):
+def test_streams_are_refused_by_name(study, tmp_path):
     from common.fitted.drawing import write_stream
 
-    with pytest.raises(InputError, match="intervals are not there"):
-        study.estimate(lambda table: table["age"].mean())
     with pytest.raises(InputError, match="single table"):
         write_stream(tmp_path / "rows.csv", study, 10)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -17,20 +17,25 @@ from numpy.typing import NDArray
 
 from common.marginals.blas import one_thread
 from common.methods.subn_plus.latent import LatentModel
-from common.methods.subn_plus.linked.loss import Loss, Parts, Side, Sums
+from common.methods.subn_plus.linked.loss import Loss, Parts, Prices, Seen, Side, Sums
 from common.methods.subn_plus.linked.model import LinkedModel, Walk
 from common.methods.subn_plus.losses import Floats
+from common.methods.subn_plus.thinning import DEARER, HELD_BACK, best_factor, halved
 from common.privacy.randomness import KeyedRandomSource, uniforms
 
 CLASSES = 48  # of people, and of events
 STEPS = 500
-PRICE = 0.7  # of information, times the price at which half the noise would pay
+PRICE = 0.7  # of information about columns, times the price at which half the noise would pay
+CLASS_PRICE = 1.4  # the same, about the classes of events
+STEP_PRICE = 0.3  # the same, about the class of the next event
+TRIAL_CLASSES, TRIAL_STEPS = 24, 200  # of the fits that choose a factor of the prices
 _RATE = 0.1
 _SPREAD = 0.9  # how far the classes start from the margins, in logits
 _STAY = 2.0  # how much likelier a step keeps the class at the start, in logits
 _TINY = 1e-12
 # A start, not a secret: curator and parties get the same model.
 _START = hashlib.sha256(b"parley people and events").digest()
+FREE = Prices(0.0, 0.0, 0.0, 0.0)
 Atoms = NDArray[np.intp]
 
 
@@ -64,6 +69,31 @@ class Column:
         return np.asarray(values / values.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
+def unmeasured(side: Side) -> Side:
+    """Return a side whose margins do not count."""
+    return replace(side, precisions=tuple(np.zeros_like(own) for own in side.precisions))
+
+
+def split(sums: Sums) -> tuple[Sums, Sums]:
+    """Return two looks at the same sums, with independent noise; see `subn_plus.thinning`."""
+    every = (sums.people, sums.events, sums.both, sums.later)
+    digest = hashlib.sha256(b"parley thinning of linked tables")
+    for seen in every:
+        digest.update(np.ascontiguousarray(seen.shares).tobytes())
+    source = KeyedRandomSource(digest.digest(), private=False)
+    first, second = [], []
+    for seen in every:
+        known = seen.precisions > 0
+        variances = np.divide(1.0, seen.precisions, out=np.zeros_like(seen.shares), where=known)
+        one, other = halved(seen.shares, variances, source)
+        if seen is not sums.both and seen is not sums.later:  # mirrored
+            upper = np.triu(np.ones_like(one)) > 0
+            one, other = (np.where(upper, look, look.T) for look in (one, other))
+        first.append(Seen(one, seen.precisions * (1 - HELD_BACK)))
+        second.append(Seen(other, seen.precisions * HELD_BACK))
+    return Sums(*first), Sums(*second)
+
+
 def _summed(groups: Atoms, shares: Floats) -> Floats:
     return np.asarray(np.bincount(groups, shares), dtype=np.float64)
 
@@ -83,18 +113,35 @@ def side_of(columns: Sequence[Column]) -> Side:
     )
 
 
-def price_of(columns: Sequence[Column], precision: float, *, later: bool = False) -> float:
-    """Return the price of a nat at which little of the noise in tables of pairs enters the model.
-
-    `noise_edge` of `common.methods.subn_plus.models` has the reason.
-    """
+def _spread_of(columns: Sequence[Column], *, later: bool = False) -> float:
+    """Return the squared norm of the covariances of the columns' groups."""
     total = 0.0
     for own in columns:
         shares = _summed(own.later if later else own.groups, own.margin)
         shares = shares / max(float(shares.sum()), _TINY)
         square, cube = float((shares**2).sum()), float((shares**3).sum())
         total += square - 2 * cube + square**2
-    return PRICE * sqrt(total * precision)
+    return total
+
+
+def prices_of(
+    people: Sequence[Column], events: Sequence[Column], sums: Sums, factor: float
+) -> Prices:
+    """Return the prices of a nat at which little of the noise in tables of pairs enters the model.
+
+    `noise_edge` of `common.methods.subn_plus.models` has the reason.
+    """
+    alone, told, later = _spread_of(people), _spread_of(events), _spread_of(events, later=True)
+    own, both, other, after = (
+        float(seen.precisions.max(initial=0.0))
+        for seen in (sums.people, sums.both, sums.events, sums.later)
+    )
+    return Prices(
+        people=factor * PRICE * sqrt(alone * own + told * both),
+        events=factor * PRICE * sqrt(alone * both + told * other),
+        classes=factor * CLASS_PRICE * sqrt((alone + told) * both),
+        steps=factor * STEP_PRICE * sqrt(2 * later * after),
+    )
 
 
 class Logits:
@@ -181,16 +228,24 @@ def fit_linked(
     The last column of people is the number of events. Without sums of pairs there is one class of
     each, and columns are independent.
     """
-    if not sums.pair_precision and not sums.later_precision:
-        classes, steps = 1, 0
     sides = side_of(people), side_of(events)
-    price = price_of([*people, *events], sums.pair_precision)
-    step_price = max(price, price_of(events, sums.later_precision, later=True))
-    loss = Loss(*sides, sums, share, later_share, price, step_price)
-    start = Logits(*sides, classes=classes, event_classes=classes)
-    if steps:
-        parts = _descend(loss, start, steps)
+
+    def fitted(seen: Sums, factor: float, classes: int, steps: int) -> Parts:
+        prices = prices_of(people, events, seen, factor)
+        loss = Loss(*sides, seen, share, later_share, prices)
+        start = Logits(*sides, classes=classes, event_classes=classes)
+        return _descend(loss, start, steps)
+
+    def error(factor: float) -> float:
+        parts = fitted(first, factor, min(classes, TRIAL_CLASSES), min(steps, TRIAL_STEPS))
+        alone = unmeasured(sides[0]), unmeasured(sides[1])
+        return Loss(*alone, second, share, later_share, FREE).evaluate(parts)[0]
+
+    if sums.both.precisions.any():
+        first, second = split(sums)
+        parts = fitted(sums, max(1.0, DEARER * best_factor(error)), classes, steps)
     else:
+        start = Logits(*sides, classes=1, event_classes=1)
         parts = _independent(start.parts(start.vector), sides)
     return LinkedModel(
         LatentModel(

@@ -46,22 +46,42 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """Noisy shares of pairs, all columns' groups side by side, and their precisions.
+
+    The precision is the inverse variance of a cell; 0 of what no sum shows, such as a column with
+    itself.
+    """
+
+    shares: Floats
+    precisions: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class Sums:
-    """Noisy shares of pairs, all columns' groups side by side, and their precisions (0: unknown).
+    """All pairs that were seen.
 
     Attributes:
-        people: pairs of people's columns (G, G), the number of events the last of them.
-        events: pairs of columns of one event (H, H).
+        people: of people's columns (G, G), the number of events the last of them.
+        events: of columns of one event (H, H).
         both: a column of people and a column of events (G, H).
         later: a column of an event and one of the next (J, J).
     """
 
-    people: Floats
-    events: Floats
-    both: Floats
-    later: Floats
-    pair_precision: float
-    later_precision: float
+    people: Seen
+    events: Seen
+    both: Seen
+    later: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a nat costs: about people's columns, an event's columns, its class, and a step."""
+
+    people: float
+    events: float
+    classes: float
+    steps: float
 
 
 @dataclass(slots=True)
@@ -99,20 +119,31 @@ def _pull(slopes: Floats, sights: Sequence[Floats], into: list[Floats]) -> None:
         start = end
 
 
-def _apart(sights: Sequence[Floats]) -> Floats:
-    """Return 1 where two groups are of different columns, else 0."""
-    column = np.repeat(np.arange(len(sights)), [own.shape[1] for own in sights])
-    return np.asarray(column[:, None] != column[None, :], dtype=np.float64)
-
-
-def _within(
-    weights: Floats, seen: Floats, noisy: Floats, precision: Floats, by_class: Floats
-) -> tuple[float, Floats]:
+def _within(weights: Floats, shown: Floats, seen: Seen, by_class: Floats) -> tuple[float, Floats]:
     """Return the loss of one side's own pairs, and its slopes by what each class shows."""
-    off = (seen * weights[:, None]).T @ seen - noisy
-    pulled = seen @ (precision * off)
-    np.add(by_class, 0.5 * (pulled * seen).sum(axis=1), out=by_class)
-    return 0.25 * float((precision * off * off).sum()), weights[:, None] * pulled
+    off = (shown * weights[:, None]).T @ shown - seen.shares
+    pull = seen.precisions * off
+    pulled = shown @ pull
+    np.add(by_class, 0.5 * (pulled * shown).sum(axis=1), out=by_class)
+    return 0.25 * float((pull * off).sum()), weights[:, None] * pulled
+
+
+def _information(
+    price: float,
+    weights: Floats,
+    columns: list[Floats],
+    logs: list[Floats],
+    by_class: Floats,
+    into: list[Floats],
+) -> float:
+    value = 0.0
+    for column, log, own in zip(columns, logs, into, strict=True):
+        told = np.log(column + _TINY) - log
+        each = (column * told).sum(axis=1)
+        value += price * float(weights @ each)
+        by_class += price * each
+        np.add(own, price * weights[:, None] * (told + 1), out=own)
+    return value
 
 
 @dataclass(slots=True)
@@ -122,7 +153,6 @@ class Loss:
     Attributes:
         share: what the events of a person with 1, 2, ... of them weigh together, of the unit.
         later_share: the same for her consecutive events, of a person with 2, 3, ... events.
-        price: of a nat about columns or the classes of events; `step_price` about a step.
     """
 
     people: Side
@@ -130,16 +160,11 @@ class Loss:
     sums: Sums
     share: Floats
     later_share: Floats
-    price: float
-    step_price: float
-    _people_apart: Floats = field(init=False)
-    _events_apart: Floats = field(init=False)
+    prices: Prices
     _logs: tuple[list[Floats], list[Floats]] = field(init=False)
 
     def __post_init__(self) -> None:
         """Prepare what does not depend on the model."""
-        self._people_apart = _apart(self.people.sights)
-        self._events_apart = _apart(self.events.sights)
         self._logs = self.people.logs(), self.events.logs()
 
     def evaluate(self, parts: Parts) -> tuple[float, Parts]:
@@ -153,9 +178,11 @@ class Loss:
         value = self._margins(parts.weights, parts.people, self.people, slopes.weights,
                               slopes.people)  # fmt: skip
         value += self._margins(classes, parts.events, self.events, by_class, slopes.events)
-        value += self._information(parts.weights, parts.people, self._logs[0], slopes.weights,
-                                   slopes.people)  # fmt: skip
-        value += self._information(classes, parts.events, self._logs[1], by_class, slopes.events)
+        prices = self.prices
+        value += _information(prices.people, parts.weights, parts.people, self._logs[0],
+                              slopes.weights, slopes.people)  # fmt: skip
+        value += _information(prices.events, classes, parts.events, self._logs[1], by_class,
+                              slopes.events)  # fmt: skip
         value += self._transitions(parts, averages, slopes)
         value += self._pairs(parts, averages, slopes, event_slopes, by_class)
         value += self._later(parts, averages, slopes)
@@ -177,39 +204,22 @@ class Loss:
             np.add(own, np.outer(weights, pull), out=own)
         return value
 
-    def _information(
-        self,
-        weights: Floats,
-        columns: list[Floats],
-        logs: list[Floats],
-        by_class: Floats,
-        into: list[Floats],
-    ) -> float:
-        value = 0.0
-        for column, log, own in zip(columns, logs, into, strict=True):
-            told = np.log(column + _TINY) - log
-            each = (column * told).sum(axis=1)
-            value += self.price * float(weights @ each)
-            by_class += self.price * each
-            np.add(own, self.price * weights[:, None] * (told + 1), out=own)
-        return value
-
     def _transitions(self, parts: Parts, averages: _Averages, slopes: Parts) -> float:
         """Price what a class tells about the classes of events; a shared mean tells nothing."""
-        value = 0.0
+        value, price, step_price = 0.0, self.prices.classes, self.prices.steps
         for rows, into in ((parts.first, slopes.first), (parts.back, slopes.back)):
             told = np.log(rows + _TINY) - np.log(parts.weights @ rows + _TINY)
             each = (rows * told).sum(axis=1)
-            value += self.price * float(parts.weights @ each)
-            slopes.weights += self.price * each
-            np.add(into, self.price * parts.weights[:, None] * told, out=into)
+            value += price * float(parts.weights @ each)
+            slopes.weights += price * each
+            np.add(into, price * parts.weights[:, None] * told, out=into)
         before = averages.before.sum(axis=0)
         mean = before @ parts.step / max(float(before.sum()), _TINY)
         told = np.log(parts.step + _TINY) - np.log(mean + _TINY)
         each = (parts.step * told).sum(axis=1)
-        value += self.step_price * float(before @ each)
-        slopes.step += self.step_price * before[:, None] * told
-        averages.pull_before(np.broadcast_to(self.step_price * each, averages.before.shape), slopes)
+        value += step_price * float(before @ each)
+        slopes.step += step_price * before[:, None] * told
+        averages.pull_before(np.broadcast_to(step_price * each, averages.before.shape), slopes)
         return value
 
     def _pairs(
@@ -220,18 +230,13 @@ class Loss:
         event_slopes: Floats,
         by_class: Floats,
     ) -> float:
-        precision, sums = self.sums.pair_precision, self.sums
-        if not precision:
-            return 0.0
+        sums = self.sums
         seen = _beside(parts.people, self.people.sights)
         told = _beside(parts.events, self.events.sights)
-        value, seen_slopes = _within(
-            parts.weights, seen, sums.people, self._people_apart * precision, slopes.weights
-        )
+        value, seen_slopes = _within(parts.weights, seen, sums.people, slopes.weights)
         of_events, told_slopes = _within(
-            averages.of_events.sum(axis=0), told, sums.events, self._events_apart * precision,
-            by_class,
-        )  # fmt: skip
+            averages.of_events.sum(axis=0), told, sums.events, by_class
+        )
         value += of_events
         own = self.people.sights[-1].shape[1]  # groups of the number of events
         alone, number = seen[:, :-own], self.people.sights[-1][1:]
@@ -239,9 +244,10 @@ class Loss:
         expected = np.concatenate(
             [alone.T @ (averages.of_events @ told), number.T @ (by_number @ told)]
         )
-        off = precision * (expected - sums.both)
-        value += 0.5 * float((off * off).sum()) / precision
-        of_people, of_number = off[:-own], off[-own:]
+        off = expected - sums.both.shares
+        pull = sums.both.precisions * off
+        value += 0.5 * float((pull * off).sum())
+        of_people, of_number = pull[:-own], pull[-own:]
         seen_slopes[:, :-own] += (averages.of_events @ told) @ of_people.T
         event_slopes += alone @ of_people @ told.T
         told_slopes += averages.of_events.T @ (alone @ of_people)
@@ -252,18 +258,19 @@ class Loss:
         return value
 
     def _later(self, parts: Parts, averages: _Averages, slopes: Parts) -> float:
-        precision = self.sums.later_precision
-        if not precision:
+        sums = self.sums.later
+        if not sums.precisions.any():
             return 0.0
         told = _beside(parts.events, self.events.later)
         before, returns = averages.before, parts.returns
         onward = before.sum(axis=0)
         returned = before * returns
         joint = (onward * (1 - returns))[:, None] * parts.step + returned.T @ parts.back
-        off = precision * (told.T @ joint @ told - self.sums.later)
-        value = 0.5 * float((off * off).sum()) / precision
-        by_joint = told @ off @ told.T
-        told_slopes = joint @ told @ off.T + joint.T @ told @ off
+        off = told.T @ joint @ told - sums.shares
+        pull = sums.precisions * off
+        value = 0.5 * float((pull * off).sum())
+        by_joint = told @ pull @ told.T
+        told_slopes = joint @ told @ pull.T + joint.T @ told @ pull
         slopes.step += (onward * (1 - returns))[:, None] * by_joint
         along = (by_joint * parts.step).sum(axis=1)
         by_returned = parts.back @ by_joint.T

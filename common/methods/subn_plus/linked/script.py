@@ -8,17 +8,18 @@
 How many groups, and whether pairs or consecutive events are asked for at all, follows from the
 noise that public facts forecast. Where even two groups would show little but noise, the margins get
 the budget, and the model is independent columns. What is left of the noise in pairs is kept out by
-the price of information (`linked.fit`).
+the price of information, of which the sums themselves tell the factor (`linked.fit`).
 
 Sums over people's attributes alone count people. All others are in units of a person's weight, and
-cost the same noise (`linked.requests`); a step of T tables gets a part of the budget in proportion
-to T, so that all tables of a phase have the same noise, whichever step they are in.
+cost the same noise (`linked.requests`). All margins have the same noise, whichever step they are
+in; the kinds of pairs have shares of the budget by their numbers of tables (`decide_budget`).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
@@ -30,7 +31,7 @@ from common.bayes.postprocessing import margin_of
 from common.errors import InputError
 from common.methods.subn_plus.facts import PublicFacts, ordered_values, pair_groups
 from common.methods.subn_plus.linked.fit import Column, fit_linked
-from common.methods.subn_plus.linked.loss import Sums
+from common.methods.subn_plus.linked.loss import Seen, Sums
 from common.methods.subn_plus.linked.model import LinkedModel
 from common.methods.subn_plus.linked.requests import AveragedTables, NextTables, unit_of, weight
 from common.methods.subn_plus.losses import Floats
@@ -42,11 +43,14 @@ from common.study.document import Study
 from common.study.requests import Attributes, Counts
 from common.study.script import Fit, Script, added_up
 
-MARGINS = Fraction(3, 10)  # of the budget, if pairs are asked for
-NEXT = Fraction(1, 4)  # of the budget, if consecutive events are asked for
-NOISE = 0.3  # forecast of a table of pairs, as a total variation distance: groups become fewer
-WORTHLESS = 0.07  # the same for two groups of each column: above, pairs are not asked for
-MOST_GROUPS = 12  # of a column
+PEOPLE, BOTH, EVENTS = "pairs", "pairs with events", "pairs of events"  # kinds of tables
+NEXT = "next events"
+MARGIN_NOISE = 0.02  # forecast of a margin, as a total variation distance
+# Of the budget, if pairs are asked for: the least by which margins are as clear as that.
+MARGINS = (Fraction(1, 10), Fraction(3, 20), Fraction(1, 5), Fraction(3, 10), Fraction(2, 5))
+NOISE = 1.0  # forecast of a table of pairs, as a total variation distance: groups become fewer
+WORTHLESS = 0.12  # the same for two groups of each column: above, pairs are not asked for
+MOST_GROUPS = 32  # of a column
 
 
 @dataclass(frozen=True)
@@ -102,51 +106,104 @@ class LinkedFacts:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The cost of each phase, and the groups of its tables; 0 of what is not asked for."""
+    """The cost of the margins and of each kind of tables, and the groups of their columns.
+
+    A kind that is not asked for is not among the costs.
+    """
 
     margins: Fraction
-    pairs: Fraction
-    next: Fraction
-    pair_groups: int = 0
-    next_groups: int = 0
+    costs: Mapping[str, Fraction]
+    pair_groups: int = 1
+    next_groups: int = 1
+
+
+def kinds_of(facts: LinkedFacts) -> dict[str, int]:
+    """Return how many tables of each kind there are, by the names of their steps."""
+    alone, events = len(facts.people.sizes), len(facts.sizes)
+    kinds = {
+        PEOPLE: comb(alone, 2),
+        BOTH: alone + facts.width * events,  # the number of events is seen with people, too
+        EVENTS: comb(events, 2),
+        NEXT: events**2 if facts.most > 1 else 0,
+    }
+    return {name: tables for name, tables in kinds.items() if tables}
 
 
 def decide_budget(facts: LinkedFacts) -> Budget:
-    """Forecast, from public facts, what can be seen; all that is left goes to the margins."""
-    whole, columns = facts.people.budget, len(facts.every_size)
-    pairs, later = comb(columns, 2), len(facts.sizes) ** 2
-    next_cost = NEXT * whole if facts.most > 1 else Fraction(0)
-    if next_cost and _worthless(facts, next_cost, later):
-        next_cost = Fraction(0)
-    pair_cost = (1 - MARGINS) * whole - next_cost
-    if _worthless(facts, pair_cost, pairs):
+    """Forecast, from public facts, what can be seen; without pairs all goes to the margins.
+
+    Every kind of tables is worth the same. The noise of T tables at a fraction x of the budget is
+    sqrt(T / x) in the L2 norm and T / x in the L1 norm, so its sum over kinds is least where x
+    grows with the cube root of T, or with the square root.
+    """
+    whole, kinds, share = facts.people.budget, kinds_of(facts), _margin_fraction(facts)
+    left = (1 - share) * whole
+    if NEXT in kinds and _noise(facts, _costs(facts, kinds, left)[NEXT], kinds[NEXT]) > WORTHLESS:
+        del kinds[NEXT]
+    costs = _costs(facts, kinds, left)
+    if _noise(facts, costs[BOTH], kinds[BOTH]) > WORTHLESS:
         return margins_only(facts)
-    return Budget(
-        MARGINS * whole,
-        pair_cost,
-        next_cost,
-        min(pair_groups(facts.people, pair_cost, pairs, NOISE), MOST_GROUPS),
-        min(pair_groups(facts.people, next_cost, later, NOISE), MOST_GROUPS) if next_cost else 0,
-    )
+    groups = {
+        kind: min(pair_groups(facts.people, costs[kind], kinds[kind], NOISE), MOST_GROUPS)
+        for kind in (BOTH, NEXT)
+        if kind in costs
+    }
+    return Budget(share * whole, costs, groups[BOTH], groups.get(NEXT, 1))
 
 
-def _worthless(facts: LinkedFacts, cost: Fraction, tables: int) -> bool:
-    """Return whether a table of two times two groups would be little but noise."""
-    deviation = facts.people.deviation(cost, sensitivity.histograms(tables))
-    return 2 * deviation / facts.people.rows > WORTHLESS
+def _margin_fraction(facts: LinkedFacts) -> Fraction:
+    """Return the margins' part of the budget, if pairs are asked for."""
+    sizes = facts.every_size
+    for share in MARGINS:
+        moved = sensitivity.histograms(len(sizes))
+        noise = facts.people.absolute(share * facts.people.budget, moved) / (2 * facts.people.rows)
+        if noise * sum(sizes) / len(sizes) <= MARGIN_NOISE:
+            return share
+    return MARGINS[-1]
+
+
+def _costs(facts: LinkedFacts, kinds: Mapping[str, int], left: Fraction) -> dict[str, Fraction]:
+    """Divide what margins leave among kinds of tables."""
+    degree = facts.people.norm + 1
+    roots = {name: _root(tables, degree) for name, tables in kinds.items()}
+    return {name: left * Fraction(root, sum(roots.values())) for name, root in roots.items()}
+
+
+def _root(number: int, degree: int) -> int:
+    """Return a thousand times the root of a number, rounded down."""
+    most = number * 1000**degree
+    return bisect_right(range(1000 * number + 1), most, key=lambda root: root**degree) - 1
+
+
+def _noise(facts: LinkedFacts, cost: Fraction, tables: int) -> float:
+    """Forecast the noise in a table of two times two groups, as a total variation distance."""
+    return 2 * facts.people.deviation(cost, sensitivity.histograms(tables)) / facts.people.rows
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Noisy tables as shares of the people, and the variance of a cell."""
+    """Noisy tables as shares of the people, and the variance of a cell of each."""
 
     tables: Mapping[Attributes, Floats]
-    variance: float
+    variances: Mapping[Attributes, float]
+
+    @property
+    def precisions(self) -> Mapping[Attributes, Floats]:
+        """The inverse variance of every cell."""
+        return {
+            own: np.full_like(table, 1 / self.variances[own]) for own, table in self.tables.items()
+        }
+
+    def __or__(self, other: Shares) -> Shares:
+        return Shares({**self.tables, **other.tables}, {**self.variances, **other.variances})
+
+
+NOTHING = Shares({}, {})
 
 
 def margins_only(facts: LinkedFacts) -> Budget:
     """Leave all of the budget to the margins: columns that have nothing to do with each other."""
-    return Budget(facts.people.budget, Fraction(0), Fraction(0))
+    return Budget(facts.people.budget, {})
 
 
 def measure_linked(
@@ -155,11 +212,10 @@ def measure_linked(
     """Run the phases: margins, pairs, and consecutive events, as far as the budget goes."""
     budget = decide(facts)
     histograms, margins = yield from _margins(facts, budget.margins)
-    if not budget.pairs:
-        return partial(_model, facts, budget, margins, histograms, None, None)
-    pairs = yield from _pairs(facts, budget, histograms)
-    later = None
-    if budget.next:
+    pairs = later = NOTHING
+    if budget.costs:
+        pairs = yield from _pairs(facts, budget, histograms)
+    if NEXT in budget.costs:
         later = yield from _next(facts, budget, histograms)
     return partial(_model, facts, budget, margins, histograms, pairs, later)
 
@@ -176,33 +232,36 @@ def _margins(facts: LinkedFacts, cost: Fraction) -> Script[tuple[list[Counts], S
     histograms = [*one_way(first), *(tables[v] // second.unit for v in own)]
     seen = _shares(facts, zip(request.sets, first.tables, strict=True), first.laws[0], 1)
     averaged = _shares(facts, tables.items(), law, second.unit)
-    return histograms, _together(seen, averaged)
+    return histograms, seen | averaged
 
 
 def _pairs(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> Script[Shares]:
-    """Ask for all pairs of columns, in groups."""
+    """Ask for all pairs of columns, in groups: of people, of people and events, of events."""
     groups = _groups(facts, histograms, budget.pair_groups)
-    alone, columns = len(facts.people.sizes), len(facts.every_size)
-    every = tuple(combinations(range(columns), 2))
-    own = tuple(pair for pair in every if pair[1] < alone)
-    found = Shares({}, 0.0)
-    if own:
-        cost = budget.pairs * Fraction(len(own), len(every))
-        request = GroupedTables(own, groups[:alone])
-        seen = yield from tables_of(facts.people, "pairs", cost, request)
-        found = _shares(facts, zip(own, seen.tables, strict=True), seen.laws[0], 1)
-    others = tuple(pair for pair in every if pair[1] >= alone)
-    averaged = AveragedTables(others, groups, facts.width, facts.most)
-    cost = budget.pairs * Fraction(len(others), len(every))
-    tables, law = yield from _averaged(facts, "pairs with events", cost, averaged)
-    return _together(found, _shares(facts, tables.items(), law, averaged.unit))
+    alone = len(facts.people.sizes)
+    every = tuple(combinations(range(len(facts.every_size)), 2))
+    seen = NOTHING
+    if PEOPLE in budget.costs:
+        request = GroupedTables(tuple(p for p in every if p[1] < alone), groups[:alone])
+        tables = yield from tables_of(facts.people, PEOPLE, budget.costs[PEOPLE], request)
+        pairs = zip(request.sets, tables.tables, strict=True)
+        seen |= _shares(facts, pairs, tables.laws[0], 1)
+    kinds = {
+        BOTH: tuple(p for p in every if p[0] < facts.width and p[1] >= alone),
+        EVENTS: tuple(p for p in every if p[0] >= facts.width),
+    }
+    for name in (kind for kind in kinds if kind in budget.costs):
+        averaged = AveragedTables(kinds[name], groups, facts.width, facts.most)
+        answer, law = yield from _averaged(facts, name, budget.costs[name], averaged)
+        seen |= _shares(facts, answer.items(), law, averaged.unit)
+    return seen
 
 
 def _next(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> Script[Shares]:
     """Ask for the attributes of consecutive events, in groups."""
     groups = _groups(facts, histograms, budget.next_groups)[facts.width :]
     request = NextTables(groups, facts.most)
-    tables, law = yield from _averaged(facts, "next events", budget.next, request)
+    tables, law = yield from _averaged(facts, NEXT, budget.costs[NEXT], request)
     return _shares(facts, tables.items(), law, request.unit)
 
 
@@ -229,13 +288,8 @@ def _shares(
     facts: LinkedFacts, tables: Iterable[tuple[Attributes, Counts]], law: NoiseLaw, unit: int
 ) -> Shares:
     whole = unit * facts.people.rows
-    found = {own: table / whole for own, table in tables}
-    return Shares(found, fit_variance(law, facts.people) / whole**2)
-
-
-def _together(one: Shares, other: Shares) -> Shares:
-    """Return the tables of two steps of a phase, whose noise is the same but for rounding."""
-    return Shares({**one.tables, **other.tables}, max(one.variance, other.variance))
+    shares = {own: table / whole for own, table in tables}
+    return Shares(shares, dict.fromkeys(shares, fit_variance(law, facts.people) / whole**2))
 
 
 def _model(
@@ -243,29 +297,27 @@ def _model(
     budget: Budget,
     margins: Shares,
     histograms: Sequence[Counts],
-    pairs: Shares | None,
-    later: Shares | None,
+    pairs: Shares,
+    later: Shares,
 ) -> LinkedModel:
     """Fit the model; floating point, and no step depends on it."""
     width, unit = facts.width, unit_of(facts.most)
     columns = _columns(facts, budget, margins, histograms)
     people, events = columns[:width], columns[width:]
     sizes = [int(own.groups.max()) + 1 for own in columns]
-    joint = _side_by_side(pairs.tables if pairs else {}, sizes)
     cut = sum(sizes[:width])
+    shares, precisions = (_side_by_side(t, sizes) for t in (pairs.tables, pairs.precisions))
     widths = [int(own.later.max()) + 1 for own in events]
-    step = _side_by_side(later.tables if later else {}, widths, mirrored=False)
+    after = (_side_by_side(t, widths, mirrored=False) for t in (later.tables, later.precisions))
     later_unit = unit_of(facts.most - 1) if facts.most > 1 else 1
     return fit_linked(
         people,
         events,
         Sums(
-            joint[:cut, :cut],
-            joint[cut:, cut:],
-            joint[:cut, cut:],
-            step,
-            1 / pairs.variance if pairs else 0.0,
-            1 / later.variance if later else 0.0,
+            Seen(shares[:cut, :cut], precisions[:cut, :cut]),
+            Seen(shares[cut:, cut:], precisions[cut:, cut:]),
+            Seen(shares[:cut, cut:], precisions[:cut, cut:]),
+            Seen(*after),
         ),
         share=np.array([weight(number, unit=unit) for number in range(1, facts.most + 1)]),
         later_share=np.array([weight(number, unit=later_unit) for number in range(1, facts.most)]),
@@ -282,18 +334,18 @@ def _columns(
     for v, (size, margin) in enumerate(
         zip(facts.every_size, _distributions(facts, margins), strict=True)
     ):
-        seen = groups[v] if budget.pairs else (0,) * size
-        after = later[v] if budget.next and v >= facts.width else (0,) * size
+        seen = groups[v] if budget.costs else (0,) * size
+        after = later[v] if NEXT in budget.costs and v >= facts.width else (0,) * size
         if v == facts.width - 1:  # the walk needs every number of events
             after = tuple(range(size))
         own = (np.array(each, dtype=np.intp) for each in (seen, after))
-        columns.append(Column(margin, margins.variance, *own))
+        columns.append(Column(margin, margins.variances[v,], *own))
     return columns
 
 
 def _distributions(facts: LinkedFacts, margins: Shares) -> list[Floats]:
     """Return every column's distribution: no share below zero, and the right total."""
-    rows, deviation = facts.people.rows, sqrt(margins.variance)
+    rows, deviation = facts.people.rows, sqrt(max(margins.variances.values()))
     found: list[Floats] = []
     total = 1.0
     for v, ordered in enumerate(facts.every_order):
@@ -318,3 +370,21 @@ def _side_by_side(
         if mirrored:
             joint[columns, rows] = table.T
     return joint
+
+
+def clearest_linked(study: Study) -> Study:
+    """Return a new study under pure epsilon, if that is forecast to show more than its delta does.
+
+    `common.methods.subn_plus.plans` has the reason.
+    """
+    pure = replace(study, delta=Fraction(0))
+    one, other = (_clearness(LinkedFacts.of(own)) for own in (study, pure))
+    return pure if study.delta and other < one else study
+
+
+def _clearness(facts: LinkedFacts) -> tuple[bool, float]:
+    """Return whether there are only margins, and the noise of the tables that show most."""
+    budget = decide_budget(facts)
+    if not budget.costs:
+        return True, _noise(facts, budget.margins, len(facts.every_size))
+    return False, _noise(facts, budget.costs[BOTH], kinds_of(facts)[BOTH])

@@ -1,7 +1,9 @@
-"""Commands and linked schemas: those that take two tables, and those that refuse by name."""
+"""Commands and linked schemas: tables, draws, estimates; other commands refuse by name."""
 
 import contextlib
+import json
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -46,9 +48,7 @@ ONE_TABLE = """
 simulate play/north-patients.csv --schema play/schema.toml --epsilon 1 --out out
 synthesize play/north-patients.csv --schema play/schema.toml --epsilon 1 --out out
 schema check play/schema.toml play/north-patients.csv
-draw release --rows 5
 replicate release --out out
-estimate release --mean income
 evaluate play/north-patients.csv release --schema play/schema.toml
 verify release --unsigned --safe-for-spreadsheets copy.csv
 """
@@ -150,3 +150,53 @@ def test_two_tables_that_cannot_be_meant_are_refused(parley, release, words, nam
     outcome = parley("simulate", *words.split(), *TERMS)
     assert outcome.code == ExitCode.INPUT
     assert named in outcome.err
+
+
+def test_people_and_events_are_drawn_into_two_files(parley, release):
+    assert "--out" in parley("draw", "release", "--rows", "5").err
+    department = pd.read_csv("release/synthetic-visits.csv").department.mode()[0]
+    words = f"age >= 0 and any department = {department}"
+    outcome = parley("draw", "release", "--rows", "40", "--where", words, "--out", "people.csv")
+    assert outcome.code == 0
+    people, visits = pd.read_csv("people.csv"), pd.read_csv("people-visits.csv")
+    assert len(people) == 40
+    assert set(visits.person[visits.department == department]) == set(people.person)
+    again = parley("draw", "release", "--rows", "40", "--out", "people.csv")
+    assert again.code == ExitCode.INPUT  # neither file is written over
+    parquet = parley("draw", "release", "--rows", "9", "--out", "drawn.parquet")
+    assert parquet.code == 0
+    assert len(pd.read_parquet("drawn-visits.parquet"))
+
+
+def test_people_events_and_numbers_of_events_are_estimated(parley, release):
+    def estimates(*words):
+        outcome = parley("estimate", "release", *words, "--tables", "5", "--json")
+        assert outcome.code == 0, outcome.err
+        return json.loads(outcome.out)
+
+    (visits,) = estimates("--mean", "visits")
+    assert visits["low"] <= visits["estimate"] <= visits["high"]
+    (emergencies,) = estimates("--share", "emergency = true", "--of", "visits")
+    assert 0 <= emergencies["low"] <= emergencies["high"] <= 1
+    by_sex = estimates("--mean", "nights", "--by", "sex", "--of", "visits")
+    assert [each["flagged"] for each in by_sex] == [True, True]  # too few people for pairs
+    curves = estimates("--survival", "age", "chronic_illness", "--by", "sex",
+                       "--picture", "curves.svg")  # fmt: skip
+    assert {each["group"] for each in curves} == {"Female", "Male"}
+    assert Path("curves.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--mean nights --of stays", "stays"),
+        ("--mean nights", "nights"),
+        ("--mean age --picture curves.svg", "--survival"),
+        ("--mean age --survival age smoker", "--survival"),
+        ("--survival day emergency", "order of visits"),
+    ],
+)
+def test_estimates_that_a_release_does_not_tell_are_refused(parley, release, words, said):
+    outcome = parley("estimate", "release", *words.split())
+    assert outcome.code == ExitCode.INPUT
+    assert said in outcome.err

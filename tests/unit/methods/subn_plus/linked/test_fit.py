@@ -1,13 +1,15 @@
 """The fit: independent without sums of pairs, equal for equal sums, close to exact sums."""
 
-from dataclasses import replace
+from dataclasses import astuple
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from common.methods.subn_plus.linked.fit import Column, price_of
+from common.methods.subn_plus.linked.fit import Column, prices_of, split
+from common.methods.subn_plus.linked.loss import Seen, Sums
 from common.methods.subn_plus.linked.requests import AveragedTables, NextTables
+from common.methods.subn_plus.thinning import HELD_BACK
 from common.study.requests import RowsInMemory
 from tests.harness.linked import linked_codes
 from tests.harness.linked_runs import fitted
@@ -46,9 +48,34 @@ def test_values_in_no_table_of_pairs_share_what_the_margin_says():
     assert spread[1] == pytest.approx([0.3, 0.6, 0.3 / 7, 0.4 / 7])
 
 
+def sums_of(groups, precision):
+    """Pairs of two columns, which are the same on both sides, at one precision."""
+    shares = np.random.default_rng(0).random((2 * groups, 2 * groups))
+    column = np.repeat([0, 1], groups)
+    apart = precision * (column[:, None] != column[None, :])
+    mirrored = Seen(np.triu(shares) + np.triu(shares, 1).T, apart)
+    every = Seen(shares, np.full_like(shares, precision))
+    return Sums(mirrored, mirrored, every, every)
+
+
 def test_information_costs_more_where_sums_are_more_precise():
-    column = Column(np.full(4, 0.25), 1e-4, np.arange(4), np.zeros(4, int))
-    low, high = (price_of([column], precision) for precision in (1e2, 1e4))
-    assert high == pytest.approx(10 * low)
-    assert price_of([column], 1e4, later=True) == 0
-    assert price_of([replace(column, groups=np.arange(4) // 2)], 1e4) != high
+    columns = [Column(np.full(4, 0.25), 1e-4, np.arange(4), np.arange(4))] * 2
+    low, high = (
+        astuple(prices_of(columns, columns, sums_of(4, precision), 1.0)) for precision in (1e2, 1e4)
+    )
+    assert high == pytest.approx([10 * price for price in low])
+    dearer = prices_of(columns, columns, sums_of(4, 1e2), 3.0)
+    assert astuple(dearer) == pytest.approx([3 * price for price in low])
+
+
+def test_two_looks_at_sums_have_independent_noise_around_them():
+    sums = sums_of(60, 1e4)
+    first, second = split(sums)
+    assert np.array_equal(first.both.shares, split(sums)[0].both.shares)  # verifiers repeat it
+    assert np.array_equal(first.people.shares, first.people.shares.T)
+    assert np.array_equal(first.people.shares[0, :60], sums.people.shares[0, :60])  # not seen
+    moved = [100 * (look.both.shares - sums.both.shares).ravel() for look in (first, second)]
+    # e and -e (1 - f) / f: the noise of the sum, of variance 1, is added to both
+    assert np.var(moved[0]) == pytest.approx(HELD_BACK / (1 - HELD_BACK), rel=0.05)
+    assert moved[1] == pytest.approx(-moved[0] * (1 - HELD_BACK) / HELD_BACK)
+    assert first.both.precisions[0, 0] + second.both.precisions[0, 0] == pytest.approx(1e4)

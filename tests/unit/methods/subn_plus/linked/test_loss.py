@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from common.methods.subn_plus.linked.fit import Column, Logits, side_of
-from common.methods.subn_plus.linked.loss import Loss, Sums
+from common.methods.subn_plus.linked.loss import Loss, Prices, Seen, Sums
 
 MOST = 3
 SHARE, LATER = np.array([1.0, 1.0, 0.9]), np.array([1.0, 0.8])
+FREE = Prices(0.0, 0.0, 0.0, 0.0)
 
 
 def column(rng, size, groups, later):
@@ -29,6 +30,23 @@ def small_model(seed=0):
 
 def widths(sights):
     return sum(own.shape[1] for own in sights)
+
+
+def apart(sights):
+    """1 where two groups are of different columns."""
+    column = np.repeat(np.arange(len(sights)), [own.shape[1] for own in sights])
+    return (column[:, None] != column[None, :]).astype(float)
+
+
+def known(sides, shares, precisions=(1.0, 1.0, 1.0, 1.0)):
+    """Sums of which all pairs of different columns are known."""
+    masks = apart(sides[0].sights), apart(sides[1].sights), 1.0, 1.0
+    return Sums(
+        *(
+            Seen(own, precision * mask * np.ones_like(own))
+            for own, precision, mask in zip(shares, precisions, masks, strict=True)
+        )
+    )
 
 
 def paths(parts):
@@ -73,13 +91,13 @@ def enumerated(sides, parts):
 def test_the_sums_of_a_model_are_those_of_all_its_paths():
     sides, logits, vector = small_model()
     parts = logits.parts(vector)
-    sums = Sums(*enumerated(sides, parts), 1.0, 1.0)
+    sums = known(sides, enumerated(sides, parts))
     for side in sides:
         for own in side.precisions:
             own[:] = 0.0
-    loss = Loss(*sides, sums, SHARE, LATER, 0.0, 0.0)
+    loss = Loss(*sides, sums, SHARE, LATER, FREE)
     assert loss.evaluate(parts)[0] == pytest.approx(0, abs=1e-20)
-    sums.both[0, 0] += 1e-3  # and another table is noticed
+    sums.both.shares[0, 0] += 1e-3  # and another table is noticed
     assert loss.evaluate(parts)[0] == pytest.approx(0.5e-6)
 
 
@@ -89,10 +107,9 @@ def test_slopes_are_those_of_differences(seed):
     rng = np.random.default_rng(seed)
     shapes = [widths(sides[0].sights), widths(sides[1].sights), widths(sides[1].later)]
     one, other = (rng.random((size, size)) for size in shapes[:2])
-    sums = Sums(
-        one + one.T, other + other.T, rng.random(shapes[:2]), rng.random((shapes[2],) * 2), 3e2, 2e2
-    )
-    loss = Loss(*sides, sums, SHARE, LATER, 5.0, 7.0)
+    shares = one + one.T, other + other.T, rng.random(shapes[:2]), rng.random((shapes[2],) * 2)
+    sums = known(sides, shares, (3e2, 2e2, 4e2, 1e2))
+    loss = Loss(*sides, sums, SHARE, LATER, Prices(5.0, 6.0, 7.0, 8.0))
     parts = logits.parts(vector)
     slopes = logits.slopes(parts, loss.evaluate(parts)[1])
     for at in range(len(vector)):
@@ -112,7 +129,7 @@ def test_a_model_of_one_class_tells_nothing():
     parts.events = [own[None, :] / own.sum() for own in sides[1].margins]
     shapes = [widths(sides[0].sights), widths(sides[1].sights), widths(sides[1].later)]
     nothing = [np.zeros((a, b)) for a, b in [(shapes[0],) * 2, (shapes[1],) * 2, shapes[:2]]]
-    sums = Sums(*nothing, np.zeros((shapes[2],) * 2), 0.0, 0.0)
-    priced = Loss(*sides, sums, SHARE, LATER, 1e6, 1e6).evaluate(parts)[0]
-    free = Loss(*sides, sums, SHARE, LATER, 0.0, 0.0).evaluate(parts)[0]
+    sums = known(sides, [*nothing, np.zeros((shapes[2],) * 2)], (0.0, 0.0, 0.0, 0.0))
+    priced = Loss(*sides, sums, SHARE, LATER, Prices(1e6, 1e6, 1e6, 1e6)).evaluate(parts)[0]
+    free = Loss(*sides, sums, SHARE, LATER, FREE).evaluate(parts)[0]
     assert priced == pytest.approx(free, abs=1e-3)
