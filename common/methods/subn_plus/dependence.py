@@ -30,10 +30,10 @@ from common.methods.designs.nocd import Pair, pairs_of
 from common.study.requests import Attributes, Counts
 
 LEAST_DISTANCE = 0.2  # from independence, as a total variation distance: of a pair in detail
-LEAST_IN_TREE = 0.45  # of one that makes a tree of more than two: its other pairs follow from it
+LEAST_IN_TREE = 0.3  # of one that makes a tree of more than two: its other pairs follow from it
 NOISE_LEFT = 0.35  # of the noise in a table in detail, by the fit
 MOST_EDGES = 8
-MOST_IN_TREE = 3
+MOST_IN_TREE = 8
 FEW_VALUES = 6
 MOST_DETAIL_CELLS = 1 << 12
 MEAN_ABSOLUTE = 0.8  # of normal noise, in deviations
