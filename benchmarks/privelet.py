@@ -33,10 +33,10 @@ from common.schema import Codes, Schema
 from common.schema.hierarchy import Hierarchy, Node, leaf
 from common.wavelet import NoisyMatrix, plan_privelet, privelet
 from common.wavelet.axis import Axis, HaarAxis, Reach
-from common.wavelet.decisions import Method, Plan, axes_of, make_plan
+from common.wavelet.decisions import Method, WaveletDecisions, axes_of, make_plan
 from common.wavelet.mechanism import count_cells, noisy_cells
 from common.wavelet.noisy_matrix import NoiseMoments, prefix_sums, range_sums
-from common.wavelet.nominal import NominalAxis, Tree
+from common.wavelet.nominal import ArrayTree, NominalAxis
 
 METHODS: tuple[Method, ...] = ("basic", "privelet+", "privelet*")
 QUERIES = 40_000
@@ -83,7 +83,7 @@ def make_release(
     )
 
 
-def reaches(plan: Plan, boxes: NDArray[np.intp]) -> list[Reach]:
+def reaches(plan: WaveletDecisions, boxes: NDArray[np.intp]) -> list[Reach]:
     """Return what the boxes touch along each stored axis."""
     return [
         axis.reach(boxes[:, i, 0], boxes[:, i, 1])
@@ -328,11 +328,11 @@ def axes_of_size(size: int) -> tuple[Axis, ...]:
     groups = math.isqrt(size)
     leaves = [[leaf(str(code), code) for code in range(g, size, groups)] for g in range(groups)]
     root = Node("", tuple(Node(str(g), tuple(own)) for g, own in enumerate(leaves)))
-    tree = Tree.of(Hierarchy(root))
+    tree = ArrayTree.of(Hierarchy(root))
     return (HaarAxis(size), HaarAxis(size), NominalAxis(tree), NominalAxis(tree))
 
 
-def release_seconds(codes: Codes, plan: Plan) -> float:
+def release_seconds(codes: Codes, plan: WaveletDecisions) -> float:
     """Time one release."""
     start = time.perf_counter()
     noisy_cells(codes, plan, discrete_laplace, OsRandomSource())

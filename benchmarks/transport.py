@@ -30,7 +30,7 @@ from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
 from parley.simulation.in_process import run_study
-from party.journal import StudyState
+from party.journal import JournalState
 from party.owner.dry_run import PlannedStep
 from tests.harness.consortium import Consortium, Party
 
@@ -43,7 +43,7 @@ def attend(party: Party, consortium: Consortium) -> None:
         endings = party.manager(context, look_again_s=1.0).run(
             once=True, only=consortium.study.digest
         )
-    if endings != {consortium.study.digest: StudyState.FINISHED}:
+    if endings != {consortium.study.digest: JournalState.FINISHED}:
         raise RuntimeError(f"{party.name}: the study did not end in a release: {endings}")
 
 

@@ -21,9 +21,9 @@ from common.service.settings import asking
 from common.study.document import Study
 from common.wire.pki.certificates import Role, expiry_warning
 from common.wire.pki.credentials import CredentialFiles, ExpiryWatch
-from curator.context import Outcome
+from curator.context import FinishedStudy
 from curator.dashboard.serving import serving_dashboard
-from curator.dashboard.site import Service
+from curator.dashboard.site import WatchedService
 from curator.metrics import curator_samples
 from curator.server.connections import Connections
 from curator.server.service import CuratorServer
@@ -78,7 +78,7 @@ def serve_and_publish(
 def serve(
     settings: CuratorSettings,
     *,
-    publish: Callable[[Outcome], Path],
+    publish: Callable[[FinishedStudy], Path],
     stopping: threading.Event,
     clock: Clock,
     software: str,
@@ -127,7 +127,7 @@ def serve(
             reflection=settings.reflection,
         )
         started(server.start())
-        watched = Service(
+        watched = WatchedService(
             studies=studies, calls=server.calls, files=files, clock=clock, software=software,
             actions=settings.dashboard_actions,
             signer=identity if settings.dashboard_offers else None,
@@ -147,7 +147,7 @@ def serve(
 
 @contextmanager
 def _watched(
-    settings: CuratorSettings, service: Service, connections: Connections
+    settings: CuratorSettings, service: WatchedService, connections: Connections
 ) -> Iterator[None]:
     """Serve the metrics and the dashboard that the settings ask for."""
     store, calls, files = service.studies.store, service.calls, service.files

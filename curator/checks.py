@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives import serialization
 from common.errors import InputError
 from common.service import checks
 from common.service.checks import (
+    CheckResult,
     Concern,
-    Finding,
     certificate,
     disk,
     found,
@@ -22,7 +22,7 @@ from common.service.checks import (
     running,
     state_folder,
 )
-from common.service.migrations import Service
+from common.service.migrations import StateOwner
 from common.service.process import Clock, running_in, software
 from common.service.state import has_file, is_there
 from common.wire.catalogue import PROTOCOL
@@ -40,7 +40,7 @@ _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 def examine_curator(
     settings: CuratorSettings, *, clock: Clock, monitored: bool = False
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     """Check everything a curator needs; if it is monitored, also that it runs."""
     files = CredentialFiles.in_folder(settings.keys, Role.CURATOR)
     yield found("version", lambda: f"{software()}, protocol {PROTOCOL}")
@@ -50,7 +50,7 @@ def examine_curator(
     yield found("disk", lambda: state_folder(settings.folder))
     yield found("releases", lambda: disk(settings.releases))
     yield found("state", lambda: _studies(settings))
-    if has_file(settings.folder, Service.CURATOR):
+    if has_file(settings.folder, StateOwner.CURATOR):
         yield found("parties", lambda: _parties(settings))
         yield found("waiting", lambda: _waiting(settings, clock()))
         if settings.contacts:
@@ -66,7 +66,7 @@ def _revocations(path: Path) -> str:
 
 
 def _studies(settings: CuratorSettings) -> str:
-    if not is_there(settings.folder, Service.CURATOR):
+    if not is_there(settings.folder, StateOwner.CURATOR):
         return "none yet: it begins with `parley curator study add`, or with `serve`"
     with open_store(settings) as store:
         store.check()

@@ -81,7 +81,7 @@ class Presence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class FinishedStudy:
     """A study that has every result, for the release to be made of."""
 
     study: Study
@@ -108,7 +108,7 @@ class StudyContext:
     presence: Presence
     begin: Callable[[Study], ScriptRun]  # begins a fresh copy of a study's script
     # Makes the release and returns where it is; after a crash it makes an equal release.
-    publish: Callable[[Outcome], Path]
+    publish: Callable[[FinishedStudy], Path]
     clock: Clock  # the time, for the records
     monotonic: Monotonic  # seconds of a clock that cannot be set, for whatever has a limit
     # Runs something after the call that asked for it was answered.

@@ -15,7 +15,7 @@ from common.study.messages import StepMessage
 from common.wire import codec
 from curator.context import StudyContext
 from curator.role import CuratorRole
-from curator.states import Effect, Leave, Send, Warn
+from curator.states import Effect, Leave, SendToParty, Warn
 from curator.store.store import Store
 
 DECLARED = ""
@@ -78,7 +78,7 @@ def effect_names(effects: list[Effect]) -> list[str]:
     """Name the effects for a comparison after a replay: their kinds, not their bytes."""
     return [
         f"send {codec.TO_PARTY.name_of(effect.message)} to {effect.to}"
-        if isinstance(effect, Send)
+        if isinstance(effect, SendToParty)
         else type(effect).__name__
         for effect in effects
         if not isinstance(effect, Leave | Warn)  # notes of what the messages say anyway

@@ -7,13 +7,14 @@ import re
 from pathlib import Path
 
 from common.crypto.key_files import AskPassphrase, load_identity
+from common.fitted.linked import LinkedFit
 from common.fitted.study import StudyFit
 from common.methods.criteria import verdicts
 from common.methods.registry import method_of
 from common.release import folder as release
 from common.release.manifest import Signer, SignerRole
 from common.release.prior import PriorRelease, Priors
-from common.release.synthetic_table import Columns
+from common.release.synthetic_table import TableColumns
 from common.report.writing import write_release
 from common.study.accounting import account, statement_of
 from common.study.document import Study
@@ -21,7 +22,7 @@ from common.study.ids import short_id
 from common.study.transcript import transcript_of
 from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.keyring import Keyring
-from curator.context import Outcome
+from curator.context import FinishedStudy
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ _MOST_NAME = 40
 
 
 def publish(
-    outcome: Outcome,
+    outcome: FinishedStudy,
     releases: Path,
     *,
     file_format: str = "csv",
@@ -76,7 +77,7 @@ def folder_name(study: Study) -> str:
     return f"{words or 'study'}-{short_id(study.digest)}"
 
 
-def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> StudyFit:
+def fitted_study(outcome: FinishedStudy, prior: PriorRelease | None = None) -> StudyFit:
     """Return what a study released, with its privacy statement."""
     study = outcome.study
     accountant = account(study, outcome.steps)
@@ -89,13 +90,14 @@ def fitted_study(outcome: Outcome, prior: PriorRelease | None = None) -> StudyFi
         left=outcome.left,
         disputes=outcome.disputes,
     )
-    return StudyFit(
+    kind = StudyFit if study.schema.events is None else LinkedFit
+    return kind(
         study=study,
         schema=study.schema,
         made=(tuple(outcome.steps), outcome.model),
         results=tuple(outcome.results),
         privacy=statement.as_dict(),
-        columns=Columns.by_schema(study.schema),
+        columns=TableColumns.by_schema(study.schema),
         transcript=transcript_of(study, outcome.traffic, statement.missing),
         prior=prior,
         commitments=outcome.commitments,

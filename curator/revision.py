@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from fractions import Fraction
 
 from common.exchanges.setup import with_commitments, with_hybrid_masks
+from common.methods.registry import with_version
 from common.schema import Schema
 from common.study.document import Study
 from common.study.members import Member
@@ -56,7 +57,7 @@ def revised(
         curator=curator,
         signature=None,
     )
-    return with_commitments(with_hybrid_masks(again))
+    return with_version(with_commitments(with_hybrid_masks(again)))
 
 
 def next_name(earlier: str, year: int) -> str:
@@ -99,8 +100,7 @@ def _members(earlier: Study, later: Study) -> Iterator[str]:
 
 
 def _attributes(earlier: Schema, later: Schema) -> Iterator[str]:
-    before = {attribute.name: attribute for attribute in earlier.attributes}
-    after = {attribute.name: attribute for attribute in later.attributes}
+    before, after = _named(earlier), _named(later)
     yield from (f"column {name}: removed" for name in before if name not in after)
     yield from (f"column {name}: new" for name in after if name not in before)
     yield from (
@@ -110,3 +110,12 @@ def _attributes(earlier: Schema, later: Schema) -> Iterator[str]:
     )
     if list(before) != list(after) and before.keys() == after.keys():
         yield "columns: in another order"
+
+
+def _named(schema: Schema) -> dict[str, object]:
+    """Return all attributes by name, and what is said of events."""
+    named: dict[str, object] = {each.name: each for each in schema.attributes}
+    if (events := schema.events) is not None:
+        named |= {f"{events.name}: {each.name}": each for each in events.attributes}
+        named |= {f"{events.name}: {key}": value for key, value in events.entries.items()}
+    return named

@@ -36,9 +36,9 @@ from common.study.messages import (
 )
 from common.study.script import ScriptRun
 from common.study.sides import BeginAgain, CuratorSide, Expel, Move, Notice, Post
-from common.study.states import State, following
+from common.study.states import RoleState, following
 from common.study.steps import Model, Step, StepAtCurator
-from curator.states import Effect, Fail, Finish, Leave, Send, Warn
+from curator.states import Effect, Fail, Finish, Leave, SendToParty, Warn
 
 
 class CuratorRole:
@@ -55,7 +55,7 @@ class CuratorRole:
         self._study, self._run = study, run
         self._private_key, self._source_of = private_key, source_of
         self._history = History(study.digest)
-        self.state = State.NOT_OPEN
+        self.state = RoleState.NOT_OPEN
         self.side: CuratorSide = curator_set_up(study, private_key)  # of the open exchange
         self._number = 0
         self._results: list[bytes] = []
@@ -88,7 +88,7 @@ class CuratorRole:
     @property
     def current_step(self) -> Step | None:
         """The step that is open now, for progress reports."""
-        return self._run.step() if self.state is State.IN_STEP else None
+        return self._run.step() if self.state is RoleState.IN_STEP else None
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -122,17 +122,17 @@ class CuratorRole:
 
     @property
     def _is_open(self) -> bool:
-        return self.state in (State.SETTING_UP, State.IN_STEP)
+        return self.state in (RoleState.SETTING_UP, RoleState.IN_STEP)
 
     def model(self) -> Model:
         """Return what was learnt; only after `Finish`."""
-        if self.state is not State.FINISHED:
+        if self.state is not RoleState.FINISHED:
             raise LocalError(f"there is no model yet: the curator waits for {self.state.value}")
         return self._run.model()
 
     def start(self) -> list[Effect]:
         """Open the study: every party has approved."""
-        if self.state is not State.NOT_OPEN:
+        if self.state is not RoleState.NOT_OPEN:
             raise LocalError("the study was started before")
         self._history.add_key(self.side.opening)
         opened = StudyOpened(study=self._study.digest, public_key=self.side.opening)
@@ -169,7 +169,7 @@ class CuratorRole:
                         f"{sender}: message to unknown party {message.peer!r}"
                     )
                 moves = self.side.receive(sender, message)
-                if self.state is State.IN_STEP and is_contribution(message):
+                if self.state is RoleState.IN_STEP and is_contribution(message):
                     self._heard.setdefault(sender, []).append(content_digest(message))
                 return self._carry_out(moves)
             case PartyRefused():  # counts whenever it comes: it may be of what was published last
@@ -199,7 +199,7 @@ class CuratorRole:
 
     def _do_without(self, party: str, reason: str) -> list[Effect]:
         effects = self._leave(party, reason)
-        if self.state is State.ABORTED:
+        if self.state is RoleState.ABORTED:
             return effects
         return [*effects, *self._carry_out(self.side.without(party))]
 
@@ -215,7 +215,10 @@ class CuratorRole:
         )
         self._missing.add(party)
         out = StudyAborted(study=self._study.digest, reason=told[:MOST_TEXT])
-        return [Leave(party=party, step=self._number, reason=reason), Send(to=party, message=out)]
+        return [
+            Leave(party=party, step=self._number, reason=reason),
+            SendToParty(to=party, message=out),
+        ]
 
     def _carry_out(self, moves: Iterable[Move]) -> list[Effect]:
         """Do what the exchange's side asks for; go on to the next step if it is done."""
@@ -223,12 +226,12 @@ class CuratorRole:
         for move in moves:
             match move:
                 case Post():
-                    effects.append(Send(to=move.to, message=self._message(move)))
+                    effects.append(SendToParty(to=move.to, message=self._message(move)))
                 case Notice():
                     effects.append(Warn(words=move.words))
                 case Expel():
                     effects += self._expel(move)
-                    if self.state is State.ABORTED:
+                    if self.state is RoleState.ABORTED:
                         return effects
                 case BeginAgain():
                     return effects + self._open_step()
@@ -255,7 +258,7 @@ class CuratorRole:
         """Publish the result of an exchange that is done, and open the next step."""
         if not self.side.done:
             return []
-        return self._open_step() if self.state is State.SETTING_UP else self._publish()
+        return self._open_step() if self.state is RoleState.SETTING_UP else self._publish()
 
     def _publish(self) -> list[Effect]:
         step = self._run.step()
@@ -295,7 +298,7 @@ class CuratorRole:
         return contributions
 
     def _open_step(self) -> list[Effect]:
-        if self.state is State.SETTING_UP and self._committing is not None:
+        if self.state is RoleState.SETTING_UP and self._committing is not None:
             self._history.add_tables(self._committing.published)
         self._run.leave_out(self._missing)
         step = self._run.step()
@@ -331,4 +334,4 @@ class CuratorRole:
         self.state = following(self.state, message, side, who="the curator", sender=sender)
 
     def _to_all(self, message: ToParty) -> list[Effect]:
-        return [Send(to=name, message=message) for name in self.left]
+        return [SendToParty(to=name, message=message) for name in self.left]

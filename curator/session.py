@@ -47,10 +47,10 @@ from common.study.messages import (
 from common.study.signatures import require_approval
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
-from curator.context import Outcome, StudyContext
+from curator.context import FinishedStudy, StudyContext
 from curator.live_role import DECLARED, effect_names, live_role, make_key, told_dispute
 from curator.role import CuratorRole
-from curator.states import Effect, Fail, Finish, Leave, Send, Warn
+from curator.states import Effect, Fail, Finish, Leave, SendToParty, Warn
 from curator.steps import StepOpening, published_links
 from curator.store.records import Links, Record, StudyState, Word
 from curator.waiting import Lasting, Pause, Waiting
@@ -60,7 +60,7 @@ logger = logging.getLogger(__name__)
 _ABORT_WAIT_S = 0.2
 
 
-class StudySession:
+class CuratorSession:
     """One study at the curator. Threads may share it."""
 
     def __init__(self, digest: StudyId, names: tuple[str, ...], context: StudyContext) -> None:
@@ -285,7 +285,7 @@ class StudySession:
                 raise WireError(ErrorCode.STUDY_CLOSED, f"{party!r} was declared missing")
             effects = self._take_in(party, sequence, body, codec.TO_CURATOR.decode(body))
         # Only a party that is sent something is woken: with K parties most messages cause none.
-        self._context.changed(digest, [e.to for e in effects if isinstance(e, Send)])
+        self._context.changed(digest, [e.to for e in effects if isinstance(e, SendToParty)])
 
     def require_running(self) -> None:
         """Raise OUT_OF_TURN or STUDY_CLOSED unless the study takes new messages now."""
@@ -374,11 +374,11 @@ class StudySession:
             self._store.move(digest, StudyState.RUNNING, step=role.step_number, phase=phase)
         for effect in effects:
             match effect:
-                case Send(message=StudyFinished()):
+                case SendToParty(message=StudyFinished()):
                     continue  # is queued when the release is made
-                case Send(message=StepOpened()):
+                case SendToParty(message=StepOpened()):
                     opening = encoded(effect.message)  # the same to all, and the last to each
-                case Send(message=message):
+                case SendToParty(message=message):
                     self._context.queue(message, encoded(message), [effect.to], phase=phase)
                 case Finish():
                     number = role.step_number
@@ -436,8 +436,8 @@ class StudySession:
             finally:
                 self._publishing = False
 
-    def _outcome(self, role: CuratorRole) -> Outcome:
-        return Outcome(
+    def _outcome(self, role: CuratorRole) -> FinishedStudy:
+        return FinishedStudy(
             study=self.study,
             model=role.model(),
             steps=role.steps,

@@ -14,10 +14,10 @@ from common.privacy.randomness import OsRandomSource
 from common.release.prior import Priors
 from common.service import state
 from common.service.alerts import check_webhook
-from common.service.migrations import Service as OfService
+from common.service.migrations import StateOwner as OfService
 from common.service.process import check_level
 from common.service.settings import (
-    Settings,
+    LoadedSettings,
     Texts,
     check_address,
     check_seconds,
@@ -25,7 +25,7 @@ from common.service.settings import (
     given_passphrase,
     read_settings,
 )
-from curator.dashboard.serving import Place
+from curator.dashboard.serving import DashboardPlace
 from curator.store.store import Store
 from curator.upkeep import WaitingLimits
 
@@ -110,11 +110,11 @@ class CuratorSettings:
         return dt.timedelta(seconds=self.step_deadline_s)
 
     @property
-    def dashboard_place(self) -> Place | None:
+    def dashboard_place(self) -> DashboardPlace | None:
         """The address and the files of the dashboard; None if there is none."""
         if not self.dashboard:
             return None
-        return Place(
+        return DashboardPlace(
             listen=self.dashboard_listen,
             token=self.folder / "dashboard.token",
             store=self.folder / STORE,
@@ -139,7 +139,7 @@ class CuratorSettings:
 
 def curator_settings(
     file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object] | None = None
-) -> Settings[CuratorSettings]:
+) -> LoadedSettings[CuratorSettings]:
     """Read defaults, then the settings file, then `PARLEY_CURATOR_*`, then flags."""
     return read_settings(
         CuratorSettings, prefix=PREFIX, file=file, environment=environment, flags=flags or {}

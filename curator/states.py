@@ -8,7 +8,7 @@ from common.study.messages import ToParty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
+class SendToParty:
     """Send a message to one party."""
 
     to: str
@@ -43,4 +43,4 @@ class Warn:
     words: str
 
 
-Effect = Send | Finish | Fail | Leave | Warn
+Effect = SendToParty | Finish | Fail | Leave | Warn

@@ -51,7 +51,7 @@ class StepOpening:
         """Open the held step if its owners are online; return the owners who are not."""
         absent, body = self.absent(step), self._store.held(self._study.digest)
         if not absent and body is not None:
-            self._store.release_held(self._study.digest)
+            self._store.send_held(self._study.digest)
             self._open(step, body)
         return absent
 

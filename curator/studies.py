@@ -15,9 +15,9 @@ from common.study.script import ScriptRun
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import NumberedMessage
 from common.wire.strict import MOST_LISTED
-from curator.context import Outcome, Presence, StudyContext
-from curator.session import StudySession
-from curator.store.records import Summary
+from curator.context import FinishedStudy, Presence, StudyContext
+from curator.session import CuratorSession
+from curator.store.records import StudySummary
 from curator.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Studies:
         store: Store,
         *,
         begin: Callable[[Study], ScriptRun],
-        publish: Callable[[Outcome], Path],
+        publish: Callable[[FinishedStudy], Path],
         clock: Clock,
         later: Callable[[Callable[[], None]], None],
         prior_of: Callable[[Study], Path | None] = lambda study: None,
@@ -43,12 +43,12 @@ class Studies:
             store=store, presence=self.presence, begin=begin, publish=publish, clock=clock,
             monotonic=monotonic, later=later, changed=self.wake,
         )  # fmt: skip
-        self._sessions: dict[StudyId, StudySession] = {}
+        self._sessions: dict[StudyId, CuratorSession] = {}
         self._introduced = {
             name: (party.identity, party.software) for name, party in store.parties().items()
         }
         self._found = 0
-        self._listed: dict[str, tuple[tuple[int, int], list[Summary]]] = {}
+        self._listed: dict[str, tuple[tuple[int, int], list[StudySummary]]] = {}
         self._news = threading.Lock()
         self._waiting: dict[tuple[StudyId, str], threading.Condition] = {}
         self._closed = False
@@ -62,7 +62,9 @@ class Studies:
         with self._news:
             fresh = [study for study in under_way if study not in self._sessions]
             for study in fresh:
-                self._sessions[study] = StudySession(study, self.store.members(study), self.context)
+                self._sessions[study] = CuratorSession(
+                    study, self.store.members(study), self.context
+                )
             sessions = dict(self._sessions)
             self._found += len(fresh)
         for study, session in sessions.items():
@@ -82,7 +84,7 @@ class Studies:
             for place in [place for place in self._waiting if place[0] == study]:
                 self._waiting.pop(place).notify_all()
 
-    def propose(self, study: Study) -> StudySession:
+    def propose(self, study: Study) -> CuratorSession:
         """Offer a study to its parties; to repeat this is harmless."""
         self.store.propose(study, at=self.context.now())
         self.open()
@@ -109,7 +111,7 @@ class Studies:
 
     def summaries(
         self, party: str, *, with_ended: bool, after: StudyId | None = None
-    ) -> list[Summary]:
+    ) -> list[StudySummary]:
         """List the studies of a party, newest first; read again only when something changed.
 
         `with_ended` adds those that ended and that the party has acknowledged. A list that is full
@@ -126,7 +128,7 @@ class Studies:
             known = self._listed[party] = (version, found)
         return known[1]
 
-    def session(self, study: StudyId, party: str) -> StudySession:
+    def session(self, study: StudyId, party: str) -> CuratorSession:
         """Return a study of the party; STUDY_UNKNOWN if it lists others or does not exist."""
         session = self.known(study)
         if session is None or party not in session.names:
@@ -140,12 +142,12 @@ class Studies:
             raise WireError(ErrorCode.OUT_OF_TURN, "no prior here")
         return path
 
-    def known(self, study: StudyId) -> StudySession | None:
+    def known(self, study: StudyId) -> CuratorSession | None:
         """Return a study, if there is one; a study that is over is not kept in memory."""
         with self._news:
             session = self._sessions.get(study)
             if session is None and (names := self.store.members(study)):
-                session = StudySession(study, names, self.context)
+                session = CuratorSession(study, names, self.context)
                 if not session.record.state.over:
                     self._sessions[study] = session
         return session
@@ -167,7 +169,7 @@ class Studies:
 
     def next_message(
         self,
-        session: StudySession,
+        session: CuratorSession,
         party: str,
         *,
         after: int,

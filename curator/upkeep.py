@@ -87,10 +87,10 @@ class Upkeep:
 
     def _limit_waiting(self) -> None:
         limits, told = self._limits, dict[StudyId, tuple[str, str]]()
-        patience = max(limits.deadline, limits.least)
+        longest_wait = max(limits.deadline, limits.least)
         for study, waits in self._waits.look(self._studies.store.all_awaited()).items():
             wait, since = max(waits.values()), min(each.since for each in waits)
-            late = [each.party for each, length in waits.items() if length > patience]
+            late = [each.party for each, length in waits.items() if length > longest_wait]
             if late and self._go_on_without(study, late):
                 continue
             if late and limits.end_overdue:

@@ -13,21 +13,18 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
-import io
-import os
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import redirect_stdout
+from collections import Counter
+from collections.abc import Iterator, Set
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, get_type_hints
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a script, this file's own folder would be there alone
 
 import parley  # noqa: E402
-from common.methods.registry import methods  # noqa: E402
 from common.schema import declaration  # noqa: E402
 from common.study.document import Study  # noqa: E402
 from common.study.terms import DOCUMENT_TERMS, TERMS  # noqa: E402
@@ -41,11 +38,14 @@ from party.sources import settings as source_settings  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
 NOTICE = "<!-- Made by `make docs` from the code. Do not edit: the next run replaces it. -->\n"
-_WIDTH = "80"  # of the help texts, whatever terminal this is run in
 
 _COMMANDS = """\
-`parley COMMAND --help` prints the same. Results go to standard output, everything else to standard
-error. Options that several commands share mean the same everywhere.
+`parley --help` lists the commands and examples, `parley COMMAND --help` explains one. Results go to
+standard output, everything else to standard error.
+"""
+_SHARED = """\
+They mean the same wherever a command names them under "Shared". Every command that ends by
+itself has `--json`.
 """
 _COMPLETION = """\
 `parley --install-completion` teaches the shell you are in (bash, zsh, fish, PowerShell) to complete
@@ -62,9 +62,9 @@ Then a `[[party]]` for every owner (`name`, `rows`, `identity`), in the order of
 schema's `[[attribute]]`s.
 """
 _METHODS = """\
-Keys of the table of study.toml that has the method's name, and of `--set`. `parley methods` prints
-the same. dp-subn and dp-ccbn choose `budget`, `consistency` and `reuse` by forecast where a new
-study in profile sound leaves them out.
+Keys of the table of study.toml that has the method's name, and of `--set`: `parley methods` lists
+them with defaults and meanings. dp-subn and dp-ccbn choose `budget`, `consistency` and `reuse` by
+forecast where a new study in profile sound leaves them out.
 """
 _PYTHON = """\
 What `import parley` offers, with an example each. They go on from one to the next, and begin with
@@ -149,7 +149,11 @@ with warnings.catch_warnings():
     maker.fit(people, schema)""",
     },
 }
+_AS_ON_THE_COMMAND_LINE = ("PrivBayes", "Privelet")
 _FITTED = """\
+The parameters of `PrivBayes` and `Privelet` are the options of `parley synthesize`; `network` gives
+the parents of each attribute by name, so that nothing is learnt.
+
 `Subn.fit` returns a `FittedStudy`, `PrivBayes.fit` a `FittedPrivBayes`, `Privelet.fit` a
 `FittedPrivelet`. All of them draw, count, estimate, save and report in the same words.
 `parley.simulate` with a schema that has `[events]` returns a `FittedLinkedStudy`, whose `sample`
@@ -162,50 +166,91 @@ this list.
 """
 _REFUSALS = """\
 A service that refuses a call sends a code and no details; the details are in its own log. The words
-come from the receiver's copy of this table.
+come from the receiver's copy of this list: what happened, and *what to do*.
 """
 
 
 def cli_page() -> str:
-    """Every command's own help, heading by heading, and the exit codes."""
+    """Every command heading by heading, a line for each option, and the exit codes."""
+    listing = {
+        heading: [
+            entry for name in names for entry in commands_below([name], cli.load_command(name))
+        ]
+        for heading, names in cli.COMMANDS.items()
+    }
+    shared = shared_options([command for entries in listing.values() for _, command in entries])
     parts = [
         NOTICE,
         "# Commands\n",
         _COMMANDS,
         "## Exit codes\n",
-        table(["code", "meaning"], [[str(int(code)), words] for code, words in MEANINGS.items()]),
+        "".join(f"- {int(code)}: {words}\n" for code, words in MEANINGS.items()),
         "## Completion\n",
         _COMPLETION,
-        f"## parley\n\n{help_text([])}",
+        "## Shared options\n",
+        _SHARED,
+        "".join(sorted(shared)),
     ]
-    for heading, names in cli.COMMANDS.items():
+    for heading, entries in listing.items():
         parts.append(f"## {heading}\n")
-        for name in names:
-            parts += [f"### {' '.join(['parley', *words])}\n\n{help_text(words)}"
-                      for words in commands_below([name], cli.load_command(name))]  # fmt: skip
+        parts += [command_text(words, command, shared) for words, command in entries]
     return "\n".join(parts)
 
 
-def commands_below(words: list[str], command: Any) -> Iterator[list[str]]:  # noqa: ANN401
-    """The command, and every command of its group, in the group's order."""
-    yield words
+def shared_options(commands: list[Any]) -> set[str]:
+    """The lines of options that most of the commands with this option have; of several only."""
+    lines = Counter(line for command in commands for line in parameter_lines(command, "option"))
+    flags = Counter(map(_flag, lines.elements()))
+    often = [line for line, count in lines.items() if count > 1 and flags[_flag(line)] < 2 * count]
+    return {line for line in often if _flag(line) not in _study_flags()}
+
+
+def _study_flags() -> set[str]:
+    return {f"--{term.key.replace('_', '-')}" for term in TERMS.values()}
+
+
+def _flag(line: str) -> str:
+    return re.split("[ ,=]", line.split("`")[1])[0]
+
+
+def commands_below(words: list[str], command: Any) -> Iterator[tuple[list[str], Any]]:  # noqa: ANN401
+    """The command, or every command of its group, in the group's order."""
+    if not hasattr(command, "commands"):
+        yield words, command
     for name, below in getattr(command, "commands", {}).items():
         yield from commands_below([*words, name], below)
 
 
-def help_text(words: list[str]) -> str:
-    """What the command says of itself."""
-    spoken = io.StringIO()
-    width, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), _WIDTH
-    try:
-        with redirect_stdout(spoken):
-            cli.main([*words, "--help"])
-    finally:
-        del os.environ["COLUMNS"]
-        if width is not None:
-            os.environ["COLUMNS"] = width
-    lines = [line.rstrip() for line in spoken.getvalue().strip().splitlines()]
-    return "```text\n" + "\n".join(lines) + "\n```\n"
+def command_text(words: list[str], command: Any, shared: Set[str]) -> str:  # noqa: ANN401
+    """What a command says of itself, and of the options that only it has."""
+    arguments, options = (parameter_lines(command, kind) for kind in ("argument", "option"))
+    names = [f"`{_flag(line)}`" for line in options if line in shared and "--json" not in line]
+    if _study_flags() <= set(map(_flag, options)):
+        names.append("the options of [a study](configuration.md#studytoml)")
+        options = [line for line in options if _flag(line) not in _study_flags()]
+    parts = [
+        f"### {' '.join(['parley', *words, *map(_flag, arguments)])}\n",
+        inspect.cleandoc(command.help or "").partition("\n\n")[0] + "\n",
+        "".join(line for line in (*arguments, *options) if line not in shared),
+        f"Shared: {', '.join(names)}.\n" if names else "",
+    ]
+    return "\n".join(filter(None, parts))
+
+
+def parameter_lines(command: Any, kind: str) -> list[str]:  # noqa: ANN401
+    """One line for every argument or option: its name, its values, its meaning, its default."""
+    join = "=<" if kind == "option" else " <"
+    with command.make_context(command.name, [], resilient_parsing=True) as context:
+        records = [p.get_help_record(context) for p in command.params if p.param_type_name == kind]
+    return [
+        f"- `{names.replace(' range>', '>').replace(' <', join)}`: {_one_line(words)}\n"
+        for names, words in filter(None, records)
+    ]
+
+
+def _one_line(words: str) -> str:
+    joined = re.sub(r"\n(?=[\w+-]+: )", "; ", words.replace("\b", "").strip())  # of lists
+    return " ".join(joined.replace("[required]", "(required)").split())
 
 
 def configuration_page() -> str:
@@ -222,7 +267,8 @@ def configuration_page() -> str:
     for role, kind, prefix in services:
         parts += [
             f"## {role}.toml\n",
-            settings_table(kind, prefix),
+            f"In the environment, the key in capitals after `{prefix}`.\n",
+            settings_list(kind),
         ]
     parts += [
         "## The [source] of party.toml\n",
@@ -232,31 +278,19 @@ def configuration_page() -> str:
         "## policy.toml\n",
         "What an owner takes part in. Only `[budget]` is required.\n",
         _code(policy.SAMPLE),
-        "A key that is left out has this value:\n",
-        _defaults(policy.Policy),
+        f"A key that is left out: {_defaults(policy.Policy)}; any other: none.\n",
         "## schema.toml\n",
         _code(_indented(declaration)),
         _after_code(declaration) + "\n",
         "## study.toml\n",
         "Written by `parley curator study new`; its digest is what owners approve.\n",
-        table(
-            ["key", "option", "default", "meaning"],
-            [
-                [f"`{key}`", option and f"`{option}`", _term_default(name), meaning]
-                for name, key, option, meaning in _terms()
-            ],
+        "".join(
+            f"- `{key}`{option and f', `{option}`'} ({_term_default(name)}): {meaning}\n"
+            for name, key, option, meaning in _terms()
         ),
         _STUDY,
         "### Settings of methods\n",
         _METHODS,
-        table(
-            ["method", "key", "default", "meaning"],
-            [
-                [method.name, f"`{key}`", setting.default, setting.meaning]
-                for method in methods().values()
-                for key, setting in method.settings.items()
-            ],
-        ),
     ]
     return "\n".join(parts)
 
@@ -276,13 +310,13 @@ def _term_default(name: str) -> str:
 
 def errors_page() -> str:
     """Every refusal that one service can send another, with what to do."""
-    lines = [[code.name, code.public, code.remedy] for code in ErrorCode]
+    lines = [f"- **{code.name}** {code.public} *{code.remedy}*\n" for code in ErrorCode]
     return "\n".join(
         [
             NOTICE,
             "# Refusals between services\n",
             _REFUSALS,
-            table(["code", "what happened", "what to do"], lines),
+            "".join(lines),
         ]
     )
 
@@ -309,9 +343,20 @@ def _signed(dotted: str) -> str:
     text = inspect.cleandoc(item.__doc__ or "").rstrip()
     if not callable(item) or _is_error(item):
         return f"```text\n{text}\n```\n"
-    signature = f"{name}{inspect.signature(item)}".replace("'", "")
-    signature = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", signature)
-    return f"```text\n{signature}\n\n{text}\n```\n"
+    summary, _, rest = text.partition("\n\nRaises:")[0].partition("\n\n")
+    if dotted in _AS_ON_THE_COMMAND_LINE:
+        rest = ""
+    parameters = re.search(r"^(?:Args|Attributes):\n.*", rest, re.MULTILINE | re.DOTALL)
+    text = summary if parameters is None else f"{summary}\n\n{parameters[0]}"
+    return f"```text\n{_call(name, inspect.signature(item))}\n\n{text}\n```\n"
+
+
+def _call(name: str, signature: inspect.Signature) -> str:
+    """How a function is called: its parameters and their defaults, without types."""
+    bare = [value.replace(annotation=value.empty) for value in signature.parameters.values()]
+    call = str(signature.replace(parameters=bare, return_annotation=signature.empty))
+    text = f"{name}{call} -> {signature.return_annotation}".removesuffix(" -> None")
+    return re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", text)
 
 
 def _is_error(item: Any) -> bool:  # noqa: ANN401
@@ -319,20 +364,10 @@ def _is_error(item: Any) -> bool:  # noqa: ANN401
     return inspect.isclass(item) and issubclass(item, Exception)
 
 
-def settings_table(kind: Any, prefix: str) -> str:  # noqa: ANN401  (any dataclass)
+def settings_list(kind: Any) -> str:  # noqa: ANN401  (any dataclass)
     """One line for every setting."""
-    types = get_type_hints(kind)
-    lines = [
-        [
-            f"`{field.name}`",
-            _type_name(types[field.name]),
-            _default(field),
-            f"`{prefix}{field.name.upper()}`",
-            words,
-        ]
-        for field, words in described(kind)
-    ]
-    return table(["key", "type", "default", "environment", "meaning"], lines)
+    lines = [(field.name, _default(field), words) for field, words in described(kind)]
+    return "".join(f"- `{name}` ({default}): {words}\n" for name, default, words in lines)
 
 
 def described(kind: Any) -> Iterator[tuple[dataclasses.Field[Any], str]]:  # noqa: ANN401
@@ -350,7 +385,8 @@ def described(kind: Any) -> Iterator[tuple[dataclasses.Field[Any], str]]:  # noq
 
 def _defaults(kind: Any) -> str:  # noqa: ANN401
     fields = [f for f in dataclasses.fields(kind) if f.default is not dataclasses.MISSING]
-    return table(["key", "default"], [[f"`{field.name}`", _default(field)] for field in fields])
+    values = [(field.name, _default(field)) for field in fields]
+    return "; ".join(f"`{name}` {value}" for name, value in values if value != "none")
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
@@ -362,11 +398,6 @@ def _default(field: dataclasses.Field[Any]) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _type_name(kind: Any) -> str:  # noqa: ANN401
-    words = {str: "text", int: "whole number", float: "number", bool: "true or false", Path: "path"}
-    return words.get(kind, "path")
 
 
 def _indented(module: Any) -> str:  # noqa: ANN401
@@ -385,13 +416,6 @@ def _after_code(module: Any) -> str:  # noqa: ANN401
 
 def _code(text: str) -> str:
     return f"```toml\n{text.rstrip()}\n```\n"
-
-
-def table(headings: list[str], lines: list[list[str]]) -> str:
-    """A Markdown table."""
-    rule = ["---"] * len(headings)
-    cells = [[cell.replace("|", "\\|") for cell in line] for line in (headings, rule, *lines)]
-    return "".join("| " + " | ".join(line) + " |\n" for line in cells)
 
 
 PAGES = {

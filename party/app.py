@@ -36,7 +36,7 @@ from party.client.context import PartyContext
 from party.client.dialer import Address, Backoff, Dialer
 from party.client.sessions import SessionManager
 from party.collection import Collection
-from party.journal import Journal, Notes, StudyState
+from party.journal import Journal, JournalState, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
 from party.owner.dry_run import dry_run
@@ -70,7 +70,7 @@ def party_samples(journal: Journal, ledger: Ledger, files: CredentialFiles) -> I
     """Yield what an owner watches: budget, studies by state, bytes that left, the certificate."""
     totals = ledger.totals()
     states = Counter(record.state for record in journal.studies())
-    for state in StudyState:
+    for state in JournalState:
         yield gauge(
             "parley_party_studies",
             states[state],
@@ -182,13 +182,15 @@ def party_context(
 def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Source:
     """Open a party's rows as a study has them: those of people where it protects people.
 
-    The secret by which rows of people are chosen is kept in the node's folder.
+    The secret by which rows and events of people are chosen is kept in the node's folder.
     """
-    if not study.rows_per_person:
+    if not study.person_rows:
         return source.open(study.schema)
     rows = study.member(name).rows
     secret = _people_secret(folder).reveal()
     key = hashlib.blake2b(study.digest, key=secret, digest_size=32).digest()
+    if study.schema.events is not None:
+        return source.open(study.schema, secret=key)
     limit = PeopleLimit(rows=rows, per_person=study.rows_per_person, key=key, filler=study.digest)
     return source.open(study.schema, people=limit)
 

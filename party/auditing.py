@@ -30,7 +30,7 @@ from common.study.document import Study
 from common.wire import codec
 from common.wording import many
 from party.client.context import PartyContext
-from party.journal import Departure
+from party.journal import SentMessage
 from party.role import PartyRole
 from party.states import ChargeBudget, Effect
 
@@ -38,7 +38,7 @@ _REFUSAL = "PartyRefused"  # the node's own word, not an answer of the role
 _SEALED = ("KeysDealt", "EnvelopePosted")  # messages with envelopes in them
 
 
-class Finding(enum.StrEnum):
+class ReplayFinding(enum.StrEnum):
     """What a replay says of one message."""
 
     FOLLOWS = "follows"
@@ -54,7 +54,7 @@ class AuditedMessage:
     kind: str
     size: int
     digest: str  # SHA-256 of the bytes that left, in hexadecimal
-    finding: Finding
+    finding: ReplayFinding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +78,18 @@ class AuditReport:
         """Whether nothing speaks against the owner."""
         agree = self.rows_as_pinned and self.charges_agree and self.received_agree is not False
         agree = agree and self.commitments_agree is not False
-        return agree and all(each.finding is not Finding.DIFFERS for each in self.messages)
+        return agree and all(each.finding is not ReplayFinding.DIFFERS for each in self.messages)
 
     def sentences(self) -> list[str]:
         """Say what was found, for the auditor."""
         counts = {
-            finding: sum(each.finding is finding for each in self.messages) for finding in Finding
+            finding: sum(each.finding is finding for each in self.messages)
+            for finding in ReplayFinding
         }
         answers = (
-            f"answers: {counts[Finding.FOLLOWS]} of {many(len(self.messages), 'message')} follow "
-            f"from these rows, the kept keys and the study; {counts[Finding.SEALED]} are sealed, "
-            "and have the right kind and size"
+            f"answers: {counts[ReplayFinding.FOLLOWS]} of {many(len(self.messages), 'message')} "
+            "follow from these rows, the kept keys and the study; "
+            f"{counts[ReplayFinding.SEALED]} are sealed, and have the right kind and size"
         )
         lines = [
             f"study {self.name} ({self.study[:16]}), kept until {self.kept_until}",
@@ -100,7 +101,7 @@ class AuditReport:
         lines += [
             f"message {each.sequence} ({each.kind}) does NOT follow"
             for each in self.messages
-            if each.finding is Finding.DIFFERS
+            if each.finding is ReplayFinding.DIFFERS
         ]
         lines.append(
             "ledger: it has exactly the charges of this study"
@@ -226,7 +227,7 @@ def _opens(role: PartyRole, released: Commitments | None) -> bool:
     return table is not None and table.value == role.table_commitment and False not in ours
 
 
-def _compare(effects: Sequence[Effect], left: Sequence[Departure]) -> list[AuditedMessage]:
+def _compare(effects: Sequence[Effect], left: Sequence[SentMessage]) -> list[AuditedMessage]:
     answers = [
         codec.TO_CURATOR.encode(each.message)
         for each in effects
@@ -241,11 +242,11 @@ def _compare(effects: Sequence[Effect], left: Sequence[Departure]) -> list[Audit
     ]  # fmt: skip
 
 
-def _finding(left: Departure, answer: bytes | None) -> Finding:
+def _finding(left: SentMessage, answer: bytes | None) -> ReplayFinding:
     if answer is not None and hashlib.sha256(answer).hexdigest() == left.digest:
-        return Finding.FOLLOWS
+        return ReplayFinding.FOLLOWS
     sealed = answer is not None and left.kind in _SEALED and len(answer) == left.size
-    return Finding.SEALED if sealed else Finding.DIFFERS
+    return ReplayFinding.SEALED if sealed else ReplayFinding.DIFFERS
 
 
 def _charged(effects: Sequence[Effect]) -> dict[str, tuple[Fraction, Fraction]]:

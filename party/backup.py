@@ -19,9 +19,9 @@ from common.service import backup
 from common.service.backup import About
 from common.service.database import Database
 from common.service.process import alone_in
-from party.journal import Journal, StudyRecord, StudyState
-from party.ledger import Charge, Ledger
-from party.owner.decisions import Approvals, Decision
+from party.journal import Journal, JournalState, StudyRecord
+from party.ledger import Ledger, LedgerCharge
+from party.owner.decisions import Approvals, OwnerDecision
 from party.settings import PartySettings
 from party.state import STATE
 
@@ -57,7 +57,7 @@ def restore(settings: PartySettings, file: Path, about: About, *, at: str) -> li
 def _end_running(database: Database, about: About, *, at: str) -> list[StudyRecord]:
     approvals, ledger = Approvals(database), Ledger(database)
     journal = Journal(database, OsRandomSource())
-    running = [each for each in journal.studies() if each.state is StudyState.RUNNING]
+    running = [each for each in journal.studies() if each.state is JournalState.RUNNING]
     over = {each.study for each in journal.studies()} - {each.study for each in running}
     reason = f"restored from the backup of {about.taken_at}"
     with database.transaction():
@@ -65,11 +65,11 @@ def _end_running(database: Database, about: About, *, at: str) -> list[StudyReco
             decision = approvals.decision(record.study)
             approved = Fraction(0) if decision is None else decision.epsilon
             _charge_rest(ledger, record, approved, about, at=at)
-            journal.end(record.study, StudyState.REFUSED, reason=reason, at=at)
+            journal.end(record.study, JournalState.REFUSED, reason=reason, at=at)
         for study in set(approvals.studies()) - over:
             decision = approvals.decision(study)
             if decision is not None and decision.approved:
-                no = Decision(approved=False, reason=reason, decided_at=at)
+                no = OwnerDecision(approved=False, reason=reason, decided_at=at)
                 approvals.decide(study, no)
     return running
 
@@ -88,7 +88,7 @@ def _charge_rest(
     rest = approved if concentrated else approved - ledger.spent(study)
     if rest <= 0:
         return
-    charge = Charge(
+    charge = LedgerCharge(
         study=study, study_name=record.name, step=f"{_STEP} of {about.taken_at}",
         mechanism="what may have left since the backup", epsilon=rest,
         rows_per_person=max((each.rows_per_person for each in paid), default=0),

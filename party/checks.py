@@ -15,7 +15,7 @@ from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.service import checks
-from common.service.checks import Concern, Finding, certificate, found, running, state_folder
+from common.service.checks import CheckResult, Concern, certificate, found, running, state_folder
 from common.service.process import Clock, software
 from common.study.document import Study
 from common.study.members import Member
@@ -48,7 +48,7 @@ def examine_party(
     clock: Clock,
     passphrase: AskPassphrase,
     monitored: bool = False,
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     """Check everything that a party's node needs.
 
     `wanted` is the study to come, or its schema; None if there is none yet.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from common.service.database import Database
 from common.study.ids import StudyId
-from party.journal import Journal, StudyState
+from party.journal import Journal, JournalState
 
 _FETCHED_FOR = dt.timedelta(days=30)  # after the end of a study; later, by hand
 _TABLES = """
@@ -68,7 +68,7 @@ class Collection:
         return [
             record.study
             for record in journal.studies()
-            if record.state in (StudyState.FINISHED, StudyState.LEFT)
+            if record.state in (JournalState.FINISHED, JournalState.LEFT)
             and record.study not in known
             and record.ended_at is not None
             and now - dt.datetime.fromisoformat(record.ended_at) < _FETCHED_FOR

@@ -41,12 +41,15 @@ from common.study.steps import StepContext
 from common.wire import codec
 from common.wording import Reporter, silent
 from party.client.context import PartyContext
-from party.journal import Journal, StudyState
+from party.journal import Journal, JournalState
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
 from party.settings import PartySettings, open_file
 
-_LEFT = (StudyState.LEFT, StudyState.ABORTED)  # a node may not have heard yet that it was finished
+_LEFT = (
+    JournalState.LEFT,
+    JournalState.ABORTED,
+)  # a node may not have heard yet that it was finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,7 @@ def reasons_against(
     missing = privacy.get("missing", {})
     sums = missing.get(party, len(results))
     reasons = []
-    if record is not None and record.state is StudyState.FINISHED:
+    if record is not None and record.state is JournalState.FINISHED:
         if party in missing or party in privacy.get("left", {}):
             reasons.append("it says that we left, and we took part to the end")
         counted = Counted(len(results))

@@ -63,7 +63,7 @@ CREATE TABLE IF NOT EXISTS note (
 """
 
 
-class StudyState(enum.StrEnum):
+class JournalState(enum.StrEnum):
     """Where a study stands for this party."""
 
     RUNNING = "running"
@@ -80,7 +80,7 @@ class StudyRecord:
     study: StudyId
     name: str
     data_digest: str  # of the rows that it is about; a secret
-    state: StudyState
+    state: JournalState
     reason: str
     began_at: str
     ended_at: str | None
@@ -101,7 +101,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Departure:
+class SentMessage:
     """A line of the sent log: a message that left, or may have left from `released_at` on."""
 
     study: StudyId
@@ -148,9 +148,9 @@ class Journal:
             if known is None:
                 self._file.write(
                     "INSERT INTO study VALUES (?, ?, ?, ?, '', ?, NULL)",
-                    (study, name, data_digest, StudyState.RUNNING.value, at),
+                    (study, name, data_digest, JournalState.RUNNING.value, at),
                 )
-            elif known.state is StudyState.RUNNING and known.data_digest != data_digest:
+            elif known.state is JournalState.RUNNING and known.data_digest != data_digest:
                 raise PolicyError(
                     f"study {name!r}: the data changed since the study began, and answers about "
                     "two different tables protect neither. Restore the data as it was, or give the "
@@ -164,13 +164,13 @@ class Journal:
                 "DELETE FROM study WHERE study = ? AND state = ? "
                 "AND NOT EXISTS (SELECT 1 FROM received WHERE received.study = study.study) "
                 "AND NOT EXISTS (SELECT 1 FROM step_key WHERE step_key.study = study.study)",
-                (study, StudyState.RUNNING.value),
+                (study, JournalState.RUNNING.value),
             )
 
     def pinned_data(self, study: StudyId) -> str | None:
         """Return the digest of the data of a running study; None if it does not run."""
         known = self.record(study)
-        if known is None or known.state is not StudyState.RUNNING:
+        if known is None or known.state is not JournalState.RUNNING:
             return None
         return known.data_digest
 
@@ -190,13 +190,13 @@ class Journal:
         )
         return [
             StudyRecord(
-                study=study, name=name, data_digest=data_digest, state=StudyState(state),
+                study=study, name=name, data_digest=data_digest, state=JournalState(state),
                 reason=reason, began_at=began_at, ended_at=ended_at,
             )
             for study, name, data_digest, state, reason, began_at, ended_at in rows
         ]  # fmt: skip
 
-    def state(self, study: StudyId) -> StudyState:
+    def state(self, study: StudyId) -> JournalState:
         record = self.record(study)
         if record is None:
             raise LocalError(f"study {short_id(study)} was never begun here")
@@ -204,7 +204,7 @@ class Journal:
 
     def step_key(self, study: StudyId, step: int) -> Secret[bytes]:
         """Return the secret key of a step's randomness, which is on disk by then."""
-        if self.state(study) is not StudyState.RUNNING:
+        if self.state(study) is not JournalState.RUNNING:
             raise LocalError("a study that ended has no keys any more")
         return self._keys.key(study, step)
 
@@ -234,7 +234,7 @@ class Journal:
         """Remember a message and the names of its effects, in the caller's transaction."""
         self._inbox.add(
             study, _CURATOR, sequence=sequence, body=body, effects=effects, at=at,
-            kept=self.state(study) is StudyState.RUNNING,
+            kept=self.state(study) is JournalState.RUNNING,
         )  # fmt: skip
 
     def add_outgoing(
@@ -263,15 +263,16 @@ class Journal:
                 f"message {newest}: the curator acknowledged it, and this folder never sent it. If "
                 "the folder was rolled back, give the study up with `parley party decline`"
             )
-        with self._file.transaction():
-            self._outbox.acknowledge(study, _CURATOR, newest)
+        over = self.pinned_data(study) is None
+        with self._file.transaction(synced=over):  # or the message is sent once more
+            self._outbox.acknowledge(study, _CURATOR, newest, over=over)
             self._file.write(
                 "UPDATE departure SET acknowledged_at = ? "
                 "WHERE study = ? AND sequence <= ? AND acknowledged_at IS NULL",
                 (at, study, newest),
             )
 
-    def end(self, study: StudyId, state: StudyState, *, reason: str, at: str) -> None:
+    def end(self, study: StudyId, state: JournalState, *, reason: str, at: str) -> None:
         """Close a study and wipe its secrets, or seal them for an audit.
 
         What is not acknowledged stays to be sent, unless the curator ended the study: it takes
@@ -286,7 +287,7 @@ class Journal:
             if retention is None or not retention.keep(study, keys, at=at):
                 self._inbox.wipe(study)
             self._keys.wipe(study)
-            if state is StudyState.ABORTED:
+            if state is JournalState.ABORTED:
                 self._outbox.drop(study)
 
     def kept_until(self, study: StudyId) -> str | None:
@@ -317,14 +318,14 @@ class Journal:
     def leave(self, study: StudyId) -> None:
         """Note that a study that was aborted for us was finished; nothing else changes."""
         record = self.record(study)
-        if record is None or record.state is not StudyState.ABORTED:
+        if record is None or record.state is not JournalState.ABORTED:
             return
         with self._file.transaction():
             self._file.write(
-                "UPDATE study SET state = ? WHERE study = ?", (StudyState.LEFT.value, study)
+                "UPDATE study SET state = ? WHERE study = ?", (JournalState.LEFT.value, study)
             )
 
-    def sent_log(self) -> list[Departure]:
+    def sent_log(self) -> list[SentMessage]:
         """List every message that left or may have left, of every study, oldest first."""
         rows = self._file.rows(
             "SELECT study, name, sequence, kind, departure.recipient, digest, size, released_at, "
@@ -332,7 +333,7 @@ class Journal:
             "JOIN study USING (study) ORDER BY departure.rowid"
         )
         return [
-            Departure(
+            SentMessage(
                 study=study, study_name=name, sequence=sequence, kind=kind, recipient=recipient,
                 digest=digest.hex(), size=size, released_at=released_at,
                 acknowledged_at=acknowledged_at,
@@ -351,14 +352,14 @@ class Notes:
 
     def write(self, study: StudyId, words: str, *, at: str) -> None:
         """Replace what was said about a study; empty words only remove it."""
-        with self._file.transaction():
+        with self._file.transaction(synced=False):
             self._file.write("DELETE FROM note WHERE study = ?", (study,))
             if words:
                 self._file.write("INSERT INTO note VALUES (?, ?, ?)", (study, words, at))
 
     def clear(self) -> None:
         """Forget what an earlier run of the node said."""
-        with self._file.transaction():
+        with self._file.transaction(synced=False):
             self._file.write("DELETE FROM note")
 
     def all(self) -> Mapping[StudyId, str]:

@@ -55,7 +55,7 @@ _LATER = {"rho": "'0'", "delta": "'0'", "rows_per_person": "0", "owners_per_pers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
+class LedgerCharge:
     """One step of one study, and what it costs a row of this party, or a person in its rows."""
 
     study: str  # its digest, in hexadecimal
@@ -94,7 +94,7 @@ class Entry:
     """A charge as it stands in the ledger."""
 
     number: int
-    charge: Charge
+    charge: LedgerCharge
     charged_at: str
     digest: str
 
@@ -123,7 +123,7 @@ class Ledger:
         there = {name for (name,) in database.rows("SELECT name FROM pragma_table_info('entry')")}
         self._absent = {name: value for name, value in _LATER.items() if name not in there}
 
-    def charge(self, charge: Charge, caps: Caps | None, charged_at: str) -> bool:
+    def charge(self, charge: LedgerCharge, caps: Caps | None, charged_at: str) -> bool:
         """Charge a step, durably; false if it was charged before (at the same price).
 
         What has left already is charged without caps.
@@ -153,7 +153,7 @@ class Ledger:
             self._append(charge, charged_at)
         return True
 
-    def _refuse_overspending(self, charge: Charge, caps: Caps, year: str) -> None:
+    def _refuse_overspending(self, charge: LedgerCharge, caps: Caps, year: str) -> None:
         if charge.delta > caps.delta:
             raise PolicyError(
                 f"step {charge.step!r}: the delta of its study is {charge.delta}, and the owner "
@@ -170,7 +170,7 @@ class Ledger:
             for unit, paid, more in totals.passing(charge.totals, cap=cap, delta=caps.delta):
                 raise _overspent(charge, paid, more, cap, f"{what}, by a {unit}")
 
-    def _append(self, charge: Charge, charged_at: str) -> None:
+    def _append(self, charge: LedgerCharge, charged_at: str) -> None:
         ((number,),) = self._file.rows("SELECT COALESCE(MAX(number), 0) + 1 FROM entry")
         digest = _digest(self.head(), number, [*charge.content(), charged_at])
         self._file.write(
@@ -218,7 +218,7 @@ class Ledger:
         return [
             Entry(
                 number=number,
-                charge=Charge(
+                charge=LedgerCharge(
                     study=study, study_name=study_name, step=step, mechanism=mechanism,
                     epsilon=Fraction(epsilon), rho=Fraction(rho), delta=Fraction(delta),
                     rows_per_person=rows, owners_per_person=owners,
@@ -260,7 +260,7 @@ class Ledger:
 
 
 def _overspent(
-    charge: Charge, spent: Spending, added: Spending, cap: Fraction | None, what: str
+    charge: LedgerCharge, spent: Spending, added: Spending, cap: Fraction | None, what: str
 ) -> PolicyError:
     currency = "rho" if charge.delta else "epsilon"
     return PolicyError(

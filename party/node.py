@@ -34,10 +34,10 @@ from common.study.messages import (
 )
 from common.wire import codec
 from common.wire.frames import NumberedMessage
-from party.journal import Journal, StudyState
-from party.ledger import Caps, Charge, Ledger
+from party.journal import Journal, JournalState
+from party.ledger import Caps, Ledger, LedgerCharge
 from party.role import PartyRole
-from party.states import ChargeBudget, Effect, Send
+from party.states import ChargeBudget, Effect, SendToCurator
 
 # What the curator learns about a refusal. The owner's reason stays in the journal.
 _PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"
@@ -92,7 +92,7 @@ class PartyNode:
         )
 
     @property
-    def state(self) -> StudyState:
+    def state(self) -> JournalState:
         return self._journal.state(self._ticket.digest)
 
     @property
@@ -122,7 +122,7 @@ class PartyNode:
         message = codec.TO_PARTY.decode(body)
         if message.study != self._ticket.digest:
             raise RemoteProtocolError("a message belongs to another study")
-        if self.state is not StudyState.RUNNING:
+        if self.state is not JournalState.RUNNING:
             self._take_note(sequence, body, message)
             return
         for outgoing in self._take_in(sequence, body, message):
@@ -130,7 +130,7 @@ class PartyNode:
 
     def refuse(self, error: RemoteProtocolError | PolicyError) -> None:
         """Go no further: tell the curator so, and our own journal why. Nothing if it is over."""
-        if self.state is not StudyState.RUNNING:
+        if self.state is not JournalState.RUNNING:
             return
         objection = isinstance(error, RemoteProtocolError)
         refusal = PartyRefused(
@@ -142,7 +142,7 @@ class PartyNode:
         with self._journal.transaction():
             self._journal_outgoing(refusal, done)
             self._journal.end(
-                self._ticket.digest, StudyState.REFUSED, reason=str(error), at=self._now()
+                self._ticket.digest, JournalState.REFUSED, reason=str(error), at=self._now()
             )
         self._role.forget()
         for outgoing in done.outgoing:
@@ -154,7 +154,7 @@ class PartyNode:
         If we refused, the curator may have sent more before it heard of it. If the curator ended
         the study, nothing follows but another message of the end.
         """
-        refused = self.state is StudyState.REFUSED
+        refused = self.state is JournalState.REFUSED
         if not refused and not isinstance(message, StudyAborted | StudyFinished):
             raise RemoteProtocolError("the study is over for this party")
         with self._journal.transaction():
@@ -195,7 +195,7 @@ class PartyNode:
         if refusal:
             self._refuse(message, refusal, done)
         for effect in effects:
-            if isinstance(effect, Send):
+            if isinstance(effect, SendToCurator):
                 self._journal_outgoing(effect.message, done)
                 continue
             try:
@@ -206,14 +206,14 @@ class PartyNode:
             done.effects.append(effect_name(effect))
         if done.ending is None:
             if isinstance(message, StudyFinished):
-                done.ending = StudyState.FINISHED
+                done.ending = JournalState.FINISHED
             elif isinstance(message, StudyAborted):
-                done.ending, done.reason = StudyState.ABORTED, message.reason
+                done.ending, done.reason = JournalState.ABORTED, message.reason
         return done
 
     def _charge(self, effect: ChargeBudget, caps: Caps) -> None:
         ticket = self._ticket
-        charge = Charge(
+        charge = LedgerCharge(
             study=ticket.digest.hex(),
             study_name=ticket.name,
             rows_per_person=ticket.rows_per_person,
@@ -242,10 +242,10 @@ class PartyNode:
             at=self._now(),
         )
         self._note(message, len(body), sent=True, phase="")
-        done.effects.append(effect_name(Send(message=message)))
+        done.effects.append(effect_name(SendToCurator(message=message)))
         done.outgoing.append(outgoing)
         if isinstance(message, PartyRefused):
-            done.ending, done.reason = StudyState.REFUSED, message.reason
+            done.ending, done.reason = JournalState.REFUSED, message.reason
 
     def _note(self, message: Message, size: int, *, sent: bool, phase: str) -> None:
         self._journal.traffic.note(
@@ -273,7 +273,7 @@ class _Done:
     def __init__(self) -> None:
         self.effects: list[str] = []
         self.outgoing: list[NumberedMessage] = []
-        self.ending: StudyState | None = None
+        self.ending: JournalState | None = None
         self.reason = ""
 
 

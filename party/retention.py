@@ -15,7 +15,7 @@ import datetime as dt
 import json
 from collections.abc import Callable, Mapping
 
-from common.crypto.identities.envelope import Route, seal, unseal
+from common.crypto.identities.envelope import EnvelopeRoute, seal, unseal
 from common.crypto.identities.identity import Identity
 from common.privacy.secret import Secret
 from common.service.database import Database
@@ -72,11 +72,11 @@ class Retention:
 
     def forget(self, study: StudyId) -> None:
         """Wipe the keys of a study, in the caller's transaction."""
-        self._file.write("DELETE FROM kept WHERE study = ?", (study,))
+        self._file.wipe("DELETE FROM kept WHERE study = ?", (study,))
 
 
-def _route(study: StudyId) -> Route:
-    return Route(
+def _route(study: StudyId) -> EnvelopeRoute:
+    return EnvelopeRoute(
         study=study, step=0, topic="kept for an audit", sequence=0, sender="node",
         recipient="auditor",
     )  # fmt: skip

@@ -11,8 +11,8 @@ A message that was seen before changes nothing. A message that is not allowed ra
 RemoteProtocolError, and changes nothing either.
 
 The shell executes effects strictly in order. `ChargeBudget` returns only after the charge is on
-disk; if it fails, the rest of the list is dropped and the study is refused. `Send` is journalled
-before it goes out, so that the same bytes go out again after a crash.
+disk; if it fails, the rest of the list is dropped and the study is refused. `SendToCurator` is
+journalled before it goes out, so that the same bytes go out again after a crash.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from common.study.messages import (
 from common.study.requests import OwnersRows
 from common.study.script import ScriptRun
 from common.study.sides import Memory, PartySide, Post
-from common.study.states import State, following
+from common.study.states import RoleState, following
 from common.study.steps import Step, StepAtParty
-from party.states import ChargeBudget, Effect, Send
+from party.states import ChargeBudget, Effect, SendToCurator
 
 
 class PartyRole:
@@ -73,7 +73,7 @@ class PartyRole:
         self._history = History(study.digest)
         self._memory = Memory(LocalParty(name=name, identity=identity, roster=study.roster))
         self._data, self._source_of, self._blinder_of = data, source_of, blinder_of
-        self.state = State.NOT_OPEN
+        self.state = RoleState.NOT_OPEN
         self.side: PartySide | None = None  # of the exchange that is open
         self._number = 0
         self._spent = Fraction(0)
@@ -97,7 +97,7 @@ class PartyRole:
     @property
     def phase(self) -> str:
         """The phase of the open step; empty between steps."""
-        step = self._run.step() if self.state is State.IN_STEP else None
+        step = self._run.step() if self.state is RoleState.IN_STEP else None
         return "" if step is None else step.phase
 
     @property
@@ -150,7 +150,7 @@ class PartyRole:
 
     def _open_step(self, message: StepOpened) -> list[Effect]:
         self._check_missing(message.missing)
-        again = self.state is State.IN_STEP
+        again = self.state is RoleState.IN_STEP
         if again and message.missing == self._missing:
             raise RemoteProtocolError(
                 f"step {message.step}: it is opened again, and the same parties are in it. A sum "
@@ -199,7 +199,7 @@ class PartyRole:
             )
         posts = self.side.receive(message)
         self._at_fault.update(self.side.at_fault)
-        if self.state is State.SETTING_UP:
+        if self.state is RoleState.SETTING_UP:
             self._missing = self._in_order(self.side.absent)
             if message.round == COMMITMENTS and self._committing is not None:
                 self._history.add_tables(self._committing.published)
@@ -290,4 +290,4 @@ class PartyRole:
         )
         if self._committing is not None and is_contribution(message):
             self._sent.append(content_digest(message))
-        return Send(message=message)
+        return SendToCurator(message=message)

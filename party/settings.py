@@ -11,7 +11,7 @@ from common.service.alerts import check_webhook
 from common.service.database import Database, OtherTablesError
 from common.service.process import check_level
 from common.service.settings import (
-    Settings,
+    LoadedSettings,
     check_address,
     check_seconds,
     check_whole,
@@ -87,7 +87,7 @@ class PartySettings:
 
 def party_settings(
     file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object] | None = None
-) -> Settings[PartySettings]:
+) -> LoadedSettings[PartySettings]:
     """Read defaults, then the settings file, then `PARLEY_PARTY_*`, then flags."""
     return read_settings(
         PartySettings, prefix=PREFIX, file=file, environment=environment, flags=flags or {},
@@ -96,7 +96,7 @@ def party_settings(
 
 
 def source_settings(
-    settings: Settings[PartySettings], file: Path | None, environment: Mapping[str, str]
+    settings: LoadedSettings[PartySettings], file: Path | None, environment: Mapping[str, str]
 ) -> OwnersTable:
     """Read the `[source]` of the settings file; paths are relative to that file."""
     if "source" not in settings.tables:

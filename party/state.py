@@ -21,11 +21,11 @@ from common.errors import InputError
 from common.files import make_private_folder
 from common.service import state
 from common.service.database import Database, make_private
-from common.service.migrations import Service
+from common.service.migrations import StateOwner
 
 logger = logging.getLogger(__name__)
 
-STATE = state.FILES[Service.PARTY]
+STATE = state.FILES[StateOwner.PARTY]
 MARK = "ledger-begun.txt"
 _ABOUT = (
     "# A ledger was begun for the keys in this folder, in the state folder below. If that ledger\n"
@@ -35,7 +35,7 @@ _ABOUT = (
 
 def is_there(folder: Path) -> bool:
     """Say whether there is a ledger; InputError if the folder is that of a curator."""
-    return state.is_there(folder, Service.PARTY)
+    return state.is_there(folder, StateOwner.PARTY)
 
 
 def require_not_lost(folder: Path, *, keys: Path) -> None:
@@ -64,7 +64,7 @@ def open_state(folder: Path, *, keys: Path, begin: bool = False) -> Database:
                 "or with `parley party join`. If there was one, restore it: `parley restore FILE`"
             )
         make_private_folder(folder)
-    database = state.opened(folder, Service.PARTY)
+    database = state.opened(folder, StateOwner.PARTY)
     if begin and not (keys / MARK).exists():
         _mark(folder, keys=keys)
     return database
@@ -86,7 +86,7 @@ def begin_anew(folder: Path, *, keys: Path) -> None:
         "policy count from zero. Lower epsilon_in_total by what was spent", folder / STATE,
     )  # fmt: skip
     make_private_folder(folder)
-    with state.opened(folder, Service.PARTY):
+    with state.opened(folder, StateOwner.PARTY):
         _mark(folder, keys=keys)
 
 

@@ -20,10 +20,10 @@ class ChargeBudget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
+class SendToCurator:
     """Send a message to the curator."""
 
     message: ToCurator
 
 
-Effect = ChargeBudget | Send
+Effect = ChargeBudget | SendToCurator

@@ -27,7 +27,7 @@ from common.crypto.sums.plan import Aggregation, SumPlan
 from common.methods.designs.nocd import Design, optimal_design, printed_design
 from common.methods.distdiffgen.divisions import SCORES
 from common.methods.distdiffgen.script import IN_TURN, TOGETHER
-from common.methods.dp_subn.decisions import Plan
+from common.methods.dp_subn.decisions import SubnDecisions
 from common.methods.independent import StackedModels
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
@@ -355,7 +355,9 @@ def degrees(options: Options) -> list[Row]:
     for label, settings in (("of the phase", ()), ("of all epsilon", LITERAL)):
         line: Row = {"usefulness": label}
         for heading, epsilon in options.by_epsilon.items():
-            plan = Plan.of(study_of(adult(), tables, epsilon, Method("dp-subn", "paper", settings)))
+            plan = SubnDecisions.of(
+                study_of(adult(), tables, epsilon, Method("dp-subn", "paper", settings))
+            )
             line[heading] = f"{plan.network.parents}, {plan.frontier.parents}"
         lines.append(line)
     return lines

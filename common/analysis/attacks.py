@@ -47,7 +47,7 @@ _MOST_VALUES = 20  # of an attribute that is guessed
 _STATEMENTS = 1_000
 
 
-class Verdict(enum.StrEnum):
+class AttackVerdict(enum.StrEnum):
     """What an attack found."""
 
     NOTHING = "nothing"  # no significant difference between rows of the study and others
@@ -70,11 +70,11 @@ class Attack:
         return self.members.value - self.others.value
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AttackVerdict:
         if self.members.low > self.allowed:
-            return Verdict.BEYOND
+            return AttackVerdict.BEYOND
         significant = self.members.low > self.others.high
-        return Verdict.WITHIN if significant else Verdict.NOTHING
+        return AttackVerdict.WITHIN if significant else AttackVerdict.NOTHING
 
     def words(self, guarantee: Guarantee) -> str:
         """Say what was found, in one sentence."""
@@ -86,15 +86,15 @@ class Attack:
             trials=f"{self.members.trials:,}",
         )
         match self.verdict:
-            case Verdict.BEYOND:
+            case AttackVerdict.BEYOND:
                 return (
                     f"{self.name}: {rates}, which is MORE than {guarantee.words()} allows "
                     f"({self.allowed:.1%}): the release betrays its rows, or the held-back rows "
                     "are not like them."
                 )
-            case Verdict.WITHIN if guarantee.epsilon is None:
+            case AttackVerdict.WITHIN if guarantee.epsilon is None:
                 return f"{self.name}: {rates}: the release betrays its rows, and promises nothing."
-            case Verdict.WITHIN:
+            case AttackVerdict.WITHIN:
                 return (
                     f"{self.name}: {rates}, a real difference; {guarantee.words()} allows up to "
                     f"{self.allowed:.1%}."
@@ -133,12 +133,12 @@ class AttackReport:
     @property
     def comparable(self) -> bool:
         """Whether the held-back rows are like the others, as far as the control can tell."""
-        return self.control.verdict is Verdict.NOTHING
+        return self.control.verdict is AttackVerdict.NOTHING
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AttackVerdict:
         """The worst of all attacks."""
-        order = list(Verdict)
+        order = list(AttackVerdict)
         return max((each.verdict for each in (*self.attacks, self.face)), key=order.index)
 
     def summary(self) -> str:
@@ -149,11 +149,11 @@ class AttackReport:
                 "so these figures prove nothing. Hold back rows at random, before the study."
             )
         match self.verdict:
-            case Verdict.BEYOND:
+            case AttackVerdict.BEYOND:
                 return f"An attack reaches more than {self.guarantee.words()} allows."
-            case Verdict.WITHIN if self.guarantee.epsilon is None:
+            case AttackVerdict.WITHIN if self.guarantee.epsilon is None:
                 return "An attack tells rows of the study from others; no epsilon limits it."
-            case Verdict.WITHIN:
+            case AttackVerdict.WITHIN:
                 return (
                     "An attack tells rows of the study from others, no better than "
                     f"{self.guarantee.words()} allows."

@@ -23,7 +23,7 @@ _REACH = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Precision:
     """A column or a pair, and how exactly it is known."""
 
     name: str
@@ -34,9 +34,9 @@ class Known:
 class Conclusions:
     """What a release tells."""
 
-    columns: tuple[Known, ...]  # a proportion of their rows, by noise alone
+    columns: tuple[Precision, ...]  # a proportion of their rows, by noise alone
     uncounted: tuple[str, ...]  # columns that no table counts value by value
-    pairs: tuple[Known, ...]  # a correlation; the most exact first
+    pairs: tuple[Precision, ...]  # a correlation; the most exact first
     unmeasured: tuple[str, ...]  # pairs that were never counted together
 
     def lines(self) -> Iterator[str]:
@@ -76,7 +76,7 @@ class Conclusions:
         }
 
 
-def _typical(found: Sequence[Known]) -> float:
+def _typical(found: Sequence[Precision]) -> float:
     return median(each.within for each in found)
 
 
@@ -89,17 +89,17 @@ def conclude(fitted: FittedModel, diagnostics: Diagnostics) -> Conclusions:
     names, rows = fitted.schema.names, fitted.released
     columns = sorted(
         (
-            Known(error.named(names), min(1.0, _REACH * error.deviation / fitted.rows))
+            Precision(error.named(names), min(1.0, _REACH * error.deviation / fitted.rows))
             for error in fitted.column_errors
         ),
         key=lambda each: each.within,
     )
     direct = DirectIntervals(diagnostics.measured, Replicates(fitted.schema, rows, rows, ()))
-    known, unmeasured = list[Known](), list[str]()
+    known, unmeasured = list[Precision](), list[str]()
     for pair in combinations(range(len(names)), 2):
         name = " and ".join(names[a] for a in pair)
         if any(each.usable(pair) for each in diagnostics.measured):
-            known.append(Known(name, min(1.0, direct.table(pair).reach())))
+            known.append(Precision(name, min(1.0, direct.table(pair).reach())))
         else:
             unmeasured.append(name)
     counted = {each.name for each in columns}

@@ -27,7 +27,7 @@ from math import comb
 from common.bayes.contingency import significant
 from common.fitted.model import FittedModel
 from common.methods.subn_plus.requests import GroupedTables, even_groups
-from common.release.measured import GROUPS, ExpectedError, Measured
+from common.release.measured import GROUPS, ExpectedError, MeasuredTable
 from common.schema import Codes
 from common.study.requests import RowsInMemory, split_tables
 
@@ -38,7 +38,7 @@ _MOST_NAMED = 6
 Pair = tuple[int, int]
 
 
-class Verdict(StrEnum):
+class PairVerdict(StrEnum):
     """What an analyst may do with a pair of attributes."""
 
     SAFE = "safe to use"
@@ -64,7 +64,7 @@ class PairFacts:
     """What is known of one pair."""
 
     names: tuple[str, str]
-    verdict: Verdict
+    verdict: PairVerdict
     reason: str
 
 
@@ -73,14 +73,14 @@ class Diagnostics:
     """What a release measured."""
 
     names: tuple[str, ...]  # of the attributes
-    measured: tuple[Measured, ...]  # its tables and sums
+    measured: tuple[MeasuredTable, ...]  # its tables and sums
     # the pairs that depend on each other in the synthetic rows, more than by chance
     related: frozenset[Pair]
 
     @cached_property
     def pairs(self) -> Mapping[Pair, PairFacts]:
         """Every pair of attributes, by position."""
-        holders: dict[Pair, list[Measured]] = {}
+        holders: dict[Pair, list[MeasuredTable]] = {}
         for each in self.measured:
             for pair in combinations(sorted(set(each.attributes)), 2):
                 if each.tells(pair):
@@ -90,29 +90,29 @@ class Diagnostics:
             for pair in combinations(range(len(self.names)), 2)
         }
 
-    def _facts(self, pair: Pair, tables: Sequence[Measured]) -> PairFacts:
+    def _facts(self, pair: Pair, tables: Sequence[MeasuredTable]) -> PairFacts:
         names = (self.names[pair[0]], self.names[pair[1]])
         fine = [each for each in tables if each.fine(pair)]
         if not tables:
-            return PairFacts(names, Verdict.ABSENT, "never counted together")
+            return PairFacts(names, PairVerdict.ABSENT, "never counted together")
         best = min(fine or tables, key=lambda each: each.moved(pair))
         moved = best.moved(pair)
         words = f"noise moves {moved:.1%} of the rows of its table"
         if not fine:
-            return PairFacts(names, Verdict.CARE, f"counted in few groups only; {words}")
+            return PairFacts(names, PairVerdict.CARE, f"counted in few groups only; {words}")
         if not all(each.follows(pair) for each in tables):
-            return PairFacts(names, Verdict.CARE, f"the rows do not follow its table; {words}")
+            return PairFacts(names, PairVerdict.CARE, f"the rows do not follow its table; {words}")
         if pair not in self.related:
             unseen = "the rows show no relation, and noise may hide a weak one"
-            return PairFacts(names, Verdict.CARE, f"{unseen}; {words}")
-        return PairFacts(names, Verdict.CARE if moved > _CARE else Verdict.SAFE, words)
+            return PairFacts(names, PairVerdict.CARE, f"{unseen}; {words}")
+        return PairFacts(names, PairVerdict.CARE if moved > _CARE else PairVerdict.SAFE, words)
 
     @property
     def direct(self) -> bool:
         """Whether intervals cover what the published tables say, and not only the model."""
         return any(each.usable(each.attributes) for each in self.measured)
 
-    def listed(self, verdict: Verdict) -> list[PairFacts]:
+    def listed(self, verdict: PairVerdict) -> list[PairFacts]:
         return [facts for facts in self.pairs.values() if facts.verdict is verdict]
 
     @cached_property
@@ -138,7 +138,7 @@ class Diagnostics:
         A linear regression rests on pairs only, and is `pairwise`.
         """
         asked = sorted(self.names.index(name) for name in set(attributes))
-        trusted = (Verdict.SAFE, Verdict.CARE) if self.direct else (Verdict.SAFE,)
+        trusted = (PairVerdict.SAFE, PairVerdict.CARE) if self.direct else (PairVerdict.SAFE,)
         found = [
             f"{' and '.join(facts.names)}: {facts.verdict} ({facts.reason})"
             for facts in (self.pairs[pair] for pair in combinations(asked, 2))

@@ -38,7 +38,7 @@ from common.analysis.statistics import CodedTable, Group, Numbers, Statistic
 from common.marginals import count
 from common.methods.subn_plus.requests import even_groups
 from common.privacy.randomness import SeededRandomSource, uniforms
-from common.release.measured import Measured
+from common.release.measured import MeasuredTable
 from common.schema import Attribute, Codes, Schema
 from common.schema.codes import concatenate
 
@@ -74,7 +74,7 @@ class PairTable:
     pair: Pair
     groups: tuple[Places, Places]  # of each value of both
     table: Numbers
-    noise: Measured | None = None  # the published table behind it; None if there is none
+    noise: MeasuredTable | None = None  # the published table behind it; None if there is none
     joined: tuple[Places, Places] | None = None  # of each group of the published table
 
     @property
@@ -114,7 +114,7 @@ class PairTable:
 class DirectIntervals:
     """Computes direct intervals of a release."""
 
-    measured: tuple[Measured, ...]  # compared with the released rows
+    measured: tuple[MeasuredTable, ...]  # compared with the released rows
     made: Replicates
 
     @property
@@ -137,7 +137,7 @@ class DirectIntervals:
         whole = tuple(np.zeros(self.schema.sizes[a], np.intp) for a in pair)
         return PairTable(pair, (whole[0], whole[1]), np.ones((1, 1)))
 
-    def _known(self, pair: Pair, best: Measured) -> PairTable:
+    def _known(self, pair: Pair, best: MeasuredTable) -> PairTable:
         own = [np.asarray(best.groups.get(a, range(self.schema.sizes[a])), np.intp) for a in pair]
         groups = {a: values.tolist() for a, values in zip(pair, own, strict=True)}
         (counts,) = count(self.made.released, [pair], groups=groups)
@@ -306,7 +306,7 @@ def _orders(attribute: Attribute) -> Iterator[Numbers]:
         yield (np.arange(attribute.size) == code).astype(np.float64)
 
 
-def _joined_groups(best: Measured, drawn: Numbers) -> tuple[Places, Places]:
+def _joined_groups(best: MeasuredTable, drawn: Numbers) -> tuple[Places, Places]:
     """Return as many groups of both columns of a table as stand out of its noise.
 
     They do if three of four cells have as many rows, were the columns independent, as the deviation
@@ -324,7 +324,7 @@ def _joined_groups(best: Measured, drawn: Numbers) -> tuple[Places, Places]:
     return one, other
 
 
-def _of_pair(table: Measured, pair: Pair, numbers: Numbers) -> Numbers:
+def _of_pair(table: MeasuredTable, pair: Pair, numbers: Numbers) -> Numbers:
     """Return the numbers of a table, or what it tells, by a pair's groups; without their margins.
 
     The rows have the margins already, of all that was measured. How often two halves agree is one
@@ -351,7 +351,7 @@ def _joined(table: Numbers, groups: tuple[Places, Places]) -> Numbers:
     return np.asarray(sums.reshape(sizes), np.float64)
 
 
-def _drawn(table: Measured, source: SeededRandomSource) -> Numbers:
+def _drawn(table: MeasuredTable, source: SeededRandomSource) -> Numbers:
     """Draw the noise of a table once more: by its law, of its deviation."""
     assert table.law is not None and table.residuals is not None  # noqa: S101, PT018
     noise = table.law.draw(table.residuals.size, source)

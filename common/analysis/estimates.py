@@ -41,7 +41,7 @@ from common.analysis.means import Mean
 from common.analysis.replicates import Replicates, shuffled
 from common.analysis.statistics import CodedTable, Group, Statistic, Values, named
 from common.errors import InputError
-from common.release.measured import Measured
+from common.release.measured import MeasuredTable
 
 CONFIDENCE = 0.95
 _LEAST_VALID = 0.5  # of the replicates; a group that is empty in more has no interval
@@ -82,7 +82,7 @@ def estimate(
     statistic: Statistic,
     replicates: Replicates,
     *,
-    measured: Sequence[Measured] = (),
+    measured: Sequence[MeasuredTable] = (),
     flagged: bool = False,
     confidence: float = CONFIDENCE,
 ) -> list[Estimate]:

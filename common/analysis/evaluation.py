@@ -78,7 +78,7 @@ class Classification:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class NumberSummary:
     """The numbers of one column in one table."""
 
     mean: float
@@ -91,8 +91,8 @@ class NumberComparison:
     """One column of numbers."""
 
     name: str
-    real: Summary
-    synthetic: Summary
+    real: NumberSummary
+    synthetic: NumberSummary
     binned_mean: float  # of the real numbers, each drawn evenly from its bin: the best to expect
 
     @property
@@ -370,5 +370,5 @@ def _numbers(table: AnyTable, name: str) -> NDArray[np.float64]:
     return numbers[np.isfinite(numbers)]
 
 
-def _summary(numbers: NDArray[np.float64]) -> Summary:
-    return Summary(float(numbers.mean()), float(numbers.std()), float(np.median(numbers)))
+def _summary(numbers: NDArray[np.float64]) -> NumberSummary:
+    return NumberSummary(float(numbers.mean()), float(numbers.std()), float(np.median(numbers)))

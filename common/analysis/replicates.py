@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -220,7 +221,10 @@ def _name(number: int) -> str:
 def _write(folder: Path, number: int, codes: Codes) -> None:
     """Write a table, whole or not at all."""
     content = io.BytesIO()
-    np.savez_compressed(content, *codes.columns)
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for place, column in enumerate(codes.columns):  # as numpy does, in a third of its time
+            with archive.open(f"arr_{place}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, column, allow_pickle=False)
     folder.mkdir(parents=True, exist_ok=True)
     files.replace(folder / _name(number), content.getvalue())
 

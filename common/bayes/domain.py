@@ -55,7 +55,7 @@ class Domain:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        return tuple(each[0] for each in self.level_sizes)
+        return tuple(levels[0] for levels in self.level_sizes)
 
     @classmethod
     def flat(cls, sizes: Sequence[int]) -> Domain:

@@ -36,21 +36,23 @@ class NetworkForm:
     readings: tuple[NDArray[np.intp], ...]
     rows: float = 1.0  # how many real rows it stands for, beside the other parts of the model
 
-    def weights(self, own: CellWeights) -> Weights:
+    def weights(self, cells: CellWeights) -> Weights:
         """Return weights of attributes' cells as weights of variables."""
-        axes = tuple(sorted({v for a in own.attributes for v in self.variables[a]}))
+        axes = tuple(sorted({v for a in cells.attributes for v in self.variables[a]}))
         sizes = self.net.domain.sizes
         codes = [
             self.readings[a].reshape([sizes[v] if v in self.variables[a] else 1 for v in axes])
-            for a in own.attributes
+            for a in cells.attributes
         ]
-        known = np.logical_and.reduce(np.broadcast_arrays(*(each >= 0 for each in codes)))
-        found = own.table[tuple(np.broadcast_arrays(*(np.maximum(each, 0) for each in codes)))]
-        return Weights(axes, np.where(known, found, 0.0))
+        known = np.logical_and.reduce(np.broadcast_arrays(*(column >= 0 for column in codes)))
+        weight = cells.table[
+            tuple(np.broadcast_arrays(*(np.maximum(column, 0) for column in codes)))
+        ]
+        return Weights(axes, np.where(known, weight, 0.0))
 
-    def weighted(self, own: Sequence[CellWeights]) -> NetworkForm:
+    def weighted(self, weighed: Sequence[CellWeights]) -> NetworkForm:
         """Return the model times the weights, and without patterns that stand for no value."""
-        weights = [self.weights(each) for each in own]
+        weights = [self.weights(cells) for cells in weighed]
         weights += [
             Weights(variables, (reading >= 0).astype(np.float64).reshape((2,) * len(variables)))
             for variables, reading in zip(self.variables, self.readings, strict=True)
@@ -60,11 +62,11 @@ class NetworkForm:
 
     def marginal(self, attribute: int) -> Floats:
         """Return the probability of each code of an attribute."""
-        own = self.net.marginal(self.variables[attribute]).ravel()
+        joint = self.net.marginal(self.variables[attribute]).ravel()
         reading = self.readings[attribute]
         known = reading >= 0
-        found = np.bincount(reading[known], own[known], minlength=self.sizes[attribute])
-        return np.asarray(found, dtype=np.float64)
+        proportions = np.bincount(reading[known], joint[known], minlength=self.sizes[attribute])
+        return np.asarray(proportions, dtype=np.float64)
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
         drawn = self.net.sample(rows, source)
@@ -78,8 +80,8 @@ class NetworkForm:
 
 
 def of_attributes(net: WeightedNetwork, sizes: Sequence[int]) -> NetworkForm:
-    own = tuple((a,) for a in range(len(sizes)))
-    return NetworkForm(net, tuple(sizes), own, tuple(np.arange(size) for size in sizes))
+    variables = tuple((a,) for a in range(len(sizes)))
+    return NetworkForm(net, tuple(sizes), variables, tuple(np.arange(size) for size in sizes))
 
 
 def of_bits(net: WeightedNetwork, sizes: Sequence[int], *, gray: bool = False) -> NetworkForm:
@@ -97,7 +99,7 @@ def of_mixture(
     columns: Sequence[Floats],
     sets: Sequence[Sequence[int]],
     sizes: Sequence[int],
-    given: Mapping[int, tuple[int, Floats]] | None = None,
+    laws: Mapping[int, tuple[int, Floats]] | None = None,
 ) -> NetworkForm:
     """Return the form of a mixture: the class is the first variable, columns depend on it.
 
@@ -106,19 +108,19 @@ def of_mixture(
         columns: of each column, the distribution of its cells in each class.
         sets: of each column, the attributes whose joint values are its cells.
         sizes: of the attributes.
-        given: of columns that depend on another one, too: which, and the distribution of their
+        laws: of columns that depend on another one, too: which, and the distribution of their
             cells (classes, cells of the other, own cells).
     """
     parents: dict[int, tuple[int, ...]] = {at + 1: (0,) for at in range(len(sets))}
-    parents |= {at + 1: (0, other + 1) for at, (other, _) in (given or {}).items()}
+    parents |= {at + 1: (0, other + 1) for at, (other, _) in (laws or {}).items()}
     network = Network.from_parents({0: (), **parents})
     weights = classes / classes.sum()
-    domain = Domain.flat([len(weights), *(own.shape[1] for own in columns)])
-    by_child = {0: weights[None, :], **{at + 1: own for at, own in enumerate(columns)}}
-    for at, (_, law) in (given or {}).items():
+    domain = Domain.flat([len(weights), *(column.shape[1] for column in columns)])
+    by_child = {0: weights[None, :], **{at + 1: column for at, column in enumerate(columns)}}
+    for at, (_, law) in (laws or {}).items():
         by_child[at + 1] = law.reshape(-1, law.shape[2])
     conditionals = tuple(by_child[pair.child] for pair in network.pairs)
-    place = {a: (at + 1, axis) for at, own in enumerate(sets) for axis, a in enumerate(own)}
+    place = {a: (at + 1, axis) for at, joint in enumerate(sets) for axis, a in enumerate(joint)}
     readings = []
     for a in range(len(sizes)):
         at, axis = place[a]

@@ -154,9 +154,11 @@ def sum_out(
     """Return the table over `wanted`, a part of `axes` at equal or coarser levels."""
     if not contains(axes, wanted):
         raise LocalError(f"a table over {axes} says nothing about {wanted}")
-    kept = {view.attribute for view in wanted}
-    summed = table.sum(axis=tuple(i for i, view in enumerate(axes) if view.attribute not in kept))
-    order = [view for view in axes if view.attribute in kept]
+    attributes = {view.attribute for view in wanted}
+    summed = table.sum(
+        axis=tuple(i for i, view in enumerate(axes) if view.attribute not in attributes)
+    )
+    order = [view for view in axes if view.attribute in attributes]
     for axis, fine in enumerate(order):
         coarse = next(view for view in wanted if view.attribute == fine.attribute)
         if coarse.level != fine.level:

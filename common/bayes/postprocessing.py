@@ -45,8 +45,8 @@ def onto_simplex(table: Floats, *, total: float) -> Floats:
         raise LocalError(f"a table cannot sum to {total}")
     falling = np.sort(table, axis=None)[::-1]
     lowering = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    kept = np.flatnonzero(falling > lowering)
-    shift = lowering[kept[-1]] if kept.size else lowering[0]
+    positive = np.flatnonzero(falling > lowering)
+    shift = lowering[positive[-1]] if positive.size else lowering[0]
     return np.asarray(np.maximum(table - shift, 0.0), dtype=np.float64)
 
 
@@ -83,13 +83,13 @@ def falling_tails(counts: Floats, deviation: float) -> Floats:
         >>> falling_tails(np.array([90.0, 40.0, 6.0, -5.0, 4.0, -6.0, 7.0]), 5.0).tolist()
         [90.0, 40.0, 6.0, 0.0, 0.0, 0.0, 0.0]
     """
-    made = np.array(counts, dtype=np.float64)
-    for inwards in (made, made[::-1]):
+    falling = np.array(counts, dtype=np.float64)
+    for inwards in (falling, falling[::-1]):
         lengths = np.arange(1, inwards.size + 1)
         above = np.flatnonzero(np.cumsum(inwards) > WITHIN * deviation * np.sqrt(lengths))
         run = inwards[: int(above[0]) + 1 if above.size else inwards.size]
         run[:] = _not_falling(run)
-    return made
+    return falling
 
 
 def _not_falling(values: Floats) -> Floats:
@@ -152,14 +152,14 @@ def reconcile(
 
 def overlaps(families: list[Family], domain: Domain) -> list[Family]:
     """Return all intersections of two or more families, smallest table first."""
-    found: set[Family] = set()
+    meets: set[Family] = set()
     frontier = {tuple(sorted(family)) for family in families}
     pool = sorted(frontier)
-    while frontier and len(found) < _MOST_OVERLAPS:
-        met = {_meet(a, b) for a in sorted(frontier) for b in pool if a != b} - found
-        found |= met
+    while frontier and len(meets) < _MOST_OVERLAPS:
+        met = {_meet(a, b) for a in sorted(frontier) for b in pool if a != b} - meets
+        meets |= met
         frontier = met
-    return sorted(found, key=lambda family: (prod(domain.shape(family)), len(family), family))
+    return sorted(meets, key=lambda family: (prod(domain.shape(family)), len(family), family))
 
 
 def _meet(first: Family, second: Family) -> Family:
@@ -179,16 +179,16 @@ def _settle(
     homes = [family for family in settled if contains(family, overlap)]
     maps = [_cell_map(family, overlap, domain) for family in homes]
     # The variance of a sum of cells is their number times that of one cell.
-    summed = [np.bincount(each, minlength=cells) for each in maps]
+    summed = [np.bincount(cell_map, minlength=cells) for cell_map in maps]
     versions = [
-        np.bincount(each, weights=settled[family], minlength=cells)
-        for family, each in zip(homes, maps, strict=True)
+        np.bincount(cell_map, weights=settled[family], minlength=cells)
+        for family, cell_map in zip(homes, maps, strict=True)
     ]
     spread = [terms * variances[family] for family, terms in zip(homes, summed, strict=True)]
     precision = sum(1.0 / variance for variance in spread)
     average = sum(v / variance for v, variance in zip(versions, spread, strict=True)) / precision
-    for family, each, version, terms in zip(homes, maps, versions, summed, strict=True):
-        settled[family] += ((average - version) / terms)[each]
+    for family, cell_map, version, terms in zip(homes, maps, versions, summed, strict=True):
+        settled[family] += ((average - version) / terms)[cell_map]
 
 
 def _cell_map(family: Family, overlap: Family, domain: Domain) -> NDArray[np.intp]:

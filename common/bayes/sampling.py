@@ -220,5 +220,5 @@ def _draw(
             product = np.uint64(word[row]) * size
             value = product >> np.uint64(32)
             entry = table[configuration[row] * size + value]
-            own = (product & np.uint64(0xFFFFFFFF)) < (entry >> np.uint64(_ALIAS_BITS))
-            drawn[row] = value if own else entry & np.uint64((1 << _ALIAS_BITS) - 1)
+            stays = (product & np.uint64(0xFFFFFFFF)) < (entry >> np.uint64(_ALIAS_BITS))
+            drawn[row] = value if stays else entry & np.uint64((1 << _ALIAS_BITS) - 1)

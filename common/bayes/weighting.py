@@ -59,15 +59,15 @@ class WeightedNetwork:
         """
         if math.isinf(self.log_mass):
             return self
-        taking_part = self._ancestors(a for each in weights for a in each.variables)
+        taking_part = self._ancestors(a for factor in weights for a in factor.variables)
         tables = [*weights, *(self._family(place) for place in self._places(taking_part))]
         trail, log_mass = _eliminate(tables, taking_part, self.domain.sizes)
         if math.isinf(log_mass):
             return WeightedNetwork(self.network, self.domain, self.conditionals, log_mass)
         first = [(pair, _normalised(table)) for pair, table in reversed(trail)]
         rest = [
-            (pair, own)
-            for pair, own in zip(self.network.pairs, self.conditionals, strict=True)
+            (pair, conditional)
+            for pair, conditional in zip(self.network.pairs, self.conditionals, strict=True)
             if pair.child not in taking_part
         ]
         pairs, conditionals = zip(*first, *rest, strict=True)
@@ -100,11 +100,11 @@ class WeightedNetwork:
         return [at for at, pair in enumerate(self.network.pairs) if pair.child in variables]
 
     def _ancestors(self, variables: Iterable[int]) -> set[int]:
-        found = set(variables)
+        ancestors = set(variables)
         for pair in reversed(self.network.pairs):
-            if pair.child in found:
-                found.update(view.attribute for view in pair.parents)
-        return found
+            if pair.child in ancestors:
+                ancestors.update(view.attribute for view in pair.parents)
+        return ancestors
 
     def _family(self, place: int) -> Weights:
         """Return Pr[child | parents] as weights of the variables at full detail."""
@@ -144,8 +144,8 @@ def _at(table: Conditional, rows: NDArray[np.intp], quantiles: Floats) -> NDArra
     steps[steps >= steps[:, -1:]] = 1.0
     edges = (steps + np.arange(len(table))[:, None]).ravel()
     places = np.minimum(rows + quantiles, np.nextafter(rows + 1.0, 0.0))
-    found = np.searchsorted(edges, places, side="right")
-    return np.asarray(found - rows * table.shape[1], dtype=np.intp)
+    positions = np.searchsorted(edges, places, side="right")
+    return np.asarray(positions - rows * table.shape[1], dtype=np.intp)
 
 
 def _eliminate(
@@ -165,37 +165,37 @@ def _eliminate(
             return trail, -math.inf
         log_mass += math.log(largest)  # messages stay within reach of doubles
         left.append(Weights(scope, message / largest))
-    return trail, log_mass + sum(math.log(float(each.table)) for each in left)
+    return trail, log_mass + sum(math.log(float(factor.table)) for factor in left)
 
 
 def _summed_onto(
-    kept: tuple[int, ...], tables: Sequence[Weights], variables: set[int], sizes: Sequence[int]
+    axes: tuple[int, ...], tables: Sequence[Weights], variables: set[int], sizes: Sequence[int]
 ) -> Floats:
     left = list(tables)
-    for child in _elimination_order(tables, variables - set(kept), sizes):
+    for child in _elimination_order(tables, variables - set(axes), sizes):
         scope, joint, left = _joined(child, left, sizes)
         left.append(Weights(scope, joint.sum(axis=-1)))
-    return _product(left, kept, sizes)
+    return _product(left, axes, sizes)
 
 
 def _joined(
     child: int, tables: Sequence[Weights], sizes: Sequence[int]
 ) -> tuple[tuple[int, ...], Floats, list[Weights]]:
     """Return the neighbours of a variable, the product of its tables, and the other tables."""
-    own = [each for each in tables if child in each.variables]
-    scope = tuple(sorted({a for each in own for a in each.variables} - {child}))
-    others = [each for each in tables if child not in each.variables]
-    return scope, _product(own, (*scope, child), sizes), others
+    factors = [factor for factor in tables if child in factor.variables]
+    scope = tuple(sorted({a for factor in factors for a in factor.variables} - {child}))
+    others = [factor for factor in tables if child not in factor.variables]
+    return scope, _product(factors, (*scope, child), sizes), others
 
 
 def _elimination_order(
     tables: Sequence[Weights], variables: set[int], sizes: Sequence[int]
 ) -> list[int]:
     """Return a greedy order: next is the variable whose elimination makes the smallest table."""
-    around: dict[int, set[int]] = {a: set() for each in tables for a in each.variables}
-    for each in tables:
-        for a in each.variables:
-            around[a].update(each.variables)
+    around: dict[int, set[int]] = {a: set() for factor in tables for a in factor.variables}
+    for factor in tables:
+        for a in factor.variables:
+            around[a].update(factor.variables)
     order, waiting = list[int](), set(variables)
     while waiting:
         child = min(waiting, key=lambda a: (prod(sizes[b] for b in around[a] | {a}), a))
@@ -210,10 +210,10 @@ def _elimination_order(
 def _product(tables: Sequence[Weights], axes: tuple[int, ...], sizes: Sequence[int]) -> Floats:
     _check_cells([sizes[a] for a in axes])
     joint = np.ones([sizes[a] for a in axes])
-    for each in tables:
-        inside = [a for a in axes if a in each.variables]
-        own = each.table.transpose([each.variables.index(a) for a in inside])
-        joint *= own.reshape([sizes[a] if a in each.variables else 1 for a in axes])
+    for factor in tables:
+        inside = [a for a in axes if a in factor.variables]
+        aligned = factor.table.transpose([factor.variables.index(a) for a in inside])
+        joint *= aligned.reshape([sizes[a] if a in factor.variables else 1 for a in axes])
     return joint
 
 

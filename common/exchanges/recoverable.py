@@ -227,11 +227,11 @@ class RecoveringCurator(CuratorSide):
     def _leave(self, party: str) -> None:
         self._left = [name for name in self._left if name != party]
         self._pending.discard(party)
-        self._awaited_chunks = {each for each in self._awaited_chunks if each[0] != party}
+        self._awaited_chunks = {chunk for chunk in self._awaited_chunks if chunk[0] != party}
 
     def _accuse(self, receiver: str, dealer: str, signature: bytes) -> list[Move]:
         """Take in that a party cannot open a partner's box; it sends no words before a verdict."""
-        chunks = {each for each in self._awaited_chunks if each[0] == receiver}
+        chunks = {chunk for chunk in self._awaited_chunks if chunk[0] == receiver}
         if len(chunks) < self._plan.chunks:
             raise RemoteProtocolError(f"an accusation of {receiver!r} is not expected here")
         self._sum.require_accused(dealer=dealer, receiver=receiver, signature=signature)

@@ -46,7 +46,9 @@ def replacement_step(
     """
     law, moved = release.law, histograms(len(group.marginals))
     coverages = release.coverages.by_marginal
-    covering = Counter(party for each in group.marginals for party in coverages[each].parties)
+    covering = Counter(
+        party for marginal in group.marginals for party in coverages[marginal].parties
+    )
     return Step(
         name=name,
         phase=phase,

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from common.methods.subn_plus.descent import RequestInCells
 from common.methods.subn_plus.requests import Agreements, GroupedTables
-from common.release.measured import Measured, attributes_of_bits, rows_of, tables_of, variance_of
+from common.release.measured import (
+    MeasuredTable,
+    attributes_of_bits,
+    rows_of,
+    tables_of,
+    variance_of,
+)
 from common.schema import Codes
 from common.study.document import Study
 from common.study.requests import Counts, PartyRows, Request, RowsInMemory
@@ -33,9 +39,9 @@ class Products(Protocol):
 
 def compared_sums(
     study: Study, steps: Sequence[Step], results: Sequence[bytes], synthetic: Codes
-) -> list[Measured]:
+) -> list[MeasuredTable]:
     """Compare every published sum of a study with the synthetic rows."""
-    found: list[Measured] = []
+    found: list[MeasuredTable] = []
     for step, result in zip(steps, results, strict=True):
         # What a party chose to look at is measured by other steps.
         found += (
@@ -46,7 +52,7 @@ def compared_sums(
     return found
 
 
-def _of_sum(study: Study, step: Step, result: bytes, synthetic: Codes) -> list[Measured]:
+def _of_sum(study: Study, step: Step, result: bytes, synthetic: Codes) -> list[MeasuredTable]:
     """Compare the tables of a sum with the synthetic rows, if there are any."""
     groups = groups_of(step.counted)
     tables = [replace(table, groups=groups) for table in tables_of(study, step)]
@@ -110,11 +116,11 @@ def compare_counts(
     return published - scaled, np.sqrt(variance + drawing)
 
 
-def _of_running_sum(study: Study, step: Step) -> Iterator[Measured]:
+def _of_running_sum(study: Study, step: Step) -> Iterator[MeasuredTable]:
     """Yield running sums: the last of them counts the rows of all parties that had a turn."""
     for shape in step.tables:
         own = attributes_of_bits(study.schema.sizes) if shape.in_bits else None
-        yield Measured(
+        yield MeasuredTable(
             name=step.name,
             attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
             shape=shape.shape,

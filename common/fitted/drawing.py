@@ -25,7 +25,7 @@ from common.wording import Reporter, many, silent
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class ReleaseBlocks:
     """The blocks of a release: each is made on its own, by a thread or by another machine."""
 
     fitted: FittedModel
@@ -63,7 +63,7 @@ def write_stream(
         The first of the rows: whole blocks, until there are `KEPT_ROWS`.
     """
     fitted.schema.require_one_table()
-    blocks = Blocks(fitted, rows, draw)
+    blocks = ReleaseBlocks(fitted, rows, draw)
     (draw or fitted.draw)(1, source_of(fitted.seed, "rows"))  # made before the threads that share
     like = fitted.decode(one_of_each(fitted.schema))
     kept: list[Codes] = []

@@ -32,7 +32,7 @@ from common.release.linked_tables import read_linked
 from common.release.manifest import MANIFEST
 from common.release.model_file import PRIVBAYES, check_format, read_ranges
 from common.release.prior import bundled_prior
-from common.release.synthetic_table import Columns
+from common.release.synthetic_table import TableColumns
 from common.schema import Schema
 from common.study.transcript import phases_of
 from common.tables import read_table
@@ -111,7 +111,7 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
         return replace(fitted, origin=_origin(path, contents, fitted.schema))
     study = read_study(contents)
     try:
-        columns = Columns.of_json(document)
+        columns = TableColumns.of_json(document)
     except (KeyError, AttributeError) as error:
         raise contents.error(MODEL, why=f"the model is damaged: {error!r}") from None
     kind = StudyFit if study.schema.events is None else LinkedFit

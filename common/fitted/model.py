@@ -19,9 +19,9 @@ from common.methods.conditional import ConditionalModel, Draw
 from common.privacy.randomness import RandomSource, source_of
 from common.release.folder import TABLE
 from common.release.manifest import MethodVersion
-from common.release.measured import ExpectedError, Measured, Shares, expected_errors
+from common.release.measured import ExpectedError, MeasuredTable, Shares, expected_errors
 from common.release.model_file import model_document
-from common.release.synthetic_table import Columns
+from common.release.synthetic_table import TableColumns
 from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse, weights_of
 from common.study.transcript import Phases
@@ -54,7 +54,7 @@ class FittedModel(ABC):
 
     schema: Schema  # the public domains
     privacy: dict[str, object]  # the privacy statement, as in privacy.json
-    columns: Columns  # the columns of the real table, or of the owners'
+    columns: TableColumns  # the columns of the real table, or of the owners'
     seed: int | None = None  # of a run that is not private
     origin: Origin | None = None  # the release that it was read from, if it was
 
@@ -75,11 +75,11 @@ class FittedModel(ABC):
 
     @property
     @abstractmethod
-    def tables(self) -> Sequence[Measured]:
+    def tables(self) -> Sequence[MeasuredTable]:
         """The tables that the release tells, with the noise in their cells."""
 
     @abstractmethod
-    def compared(self, synthetic: Codes) -> Sequence[Measured]:
+    def compared(self, synthetic: Codes) -> Sequence[MeasuredTable]:
         """Return what was measured, with how far these rows are from it."""
 
     @property

@@ -26,7 +26,7 @@ from common.privacy.accountant import Accountant
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
 from common.release.manifest import MethodVersion
-from common.release.measured import Measured, Shares, attributes_of_bits, noise_by_name
+from common.release.measured import MeasuredTable, Shares, attributes_of_bits, noise_by_name
 from common.release.model_file import PRIVBAYES, privbayes_content, read_privbayes
 from common.schema import Codes, Schema
 from common.schema.codes import binarise, bit_positions
@@ -60,11 +60,11 @@ class PrivBayesFit(DrawnModel):
         return replace(self, model=model.within(self.schema.possible))
 
     @property
-    def tables(self) -> list[Measured]:
+    def tables(self) -> list[MeasuredTable]:
         """The released tables."""
         return model_tables(self.model)
 
-    def compared(self, synthetic: Codes) -> list[Measured]:
+    def compared(self, synthetic: Codes) -> list[MeasuredTable]:
         """Compare every released table with these rows."""
         return compared_tables(self.model, synthetic)
 
@@ -130,13 +130,13 @@ class PrivBayesFit(DrawnModel):
         release.write_file(Path(path), json.dumps(self.to_json(), ensure_ascii=False) + "\n")
 
 
-def model_tables(model: PrivBayesModel) -> list[Measured]:
+def model_tables(model: PrivBayesModel) -> list[MeasuredTable]:
     """Return every released table of PrivBayes, with the noise in its cells."""
     plan = model.plan
     own = attributes_of_bits(plan.sizes) if plan.encoding.in_bits else range(len(plan.sizes))
     in_bits = plan.encoding.in_bits and max(plan.sizes) > 2
     return [
-        Measured(
+        MeasuredTable(
             name="tables",
             attributes=tuple(own[view.attribute] for view in family),
             shape=table.shape,
@@ -149,7 +149,7 @@ def model_tables(model: PrivBayesModel) -> list[Measured]:
     ]
 
 
-def compared_tables(model: PrivBayesModel, synthetic: Codes) -> list[Measured]:
+def compared_tables(model: PrivBayesModel, synthetic: Codes) -> list[MeasuredTable]:
     """Compare every released table with the synthetic rows."""
     plan, tables = model.plan, model_tables(model)
     if synthetic.rows:

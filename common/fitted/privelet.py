@@ -22,7 +22,7 @@ from common.privacy.sensitivity import histograms
 from common.release import folder as release
 from common.release import range_file
 from common.release.manifest import MethodVersion
-from common.release.measured import ExpectedError, Measured, Shares, noise_distance
+from common.release.measured import ExpectedError, MeasuredTable, Shares, noise_distance
 from common.release.model_file import PRIVELET, ranges_content, read_range_file
 from common.schema import Codes
 from common.schema.conditions import CellWeights
@@ -89,11 +89,11 @@ class PriveletFit(FittedModel):
         )
 
     @property
-    def tables(self) -> list[Measured]:
+    def tables(self) -> list[MeasuredTable]:
         """One table of all cells."""
         return [range_table(self.ranges)]
 
-    def compared(self, synthetic: Codes) -> list[Measured]:
+    def compared(self, synthetic: Codes) -> list[MeasuredTable]:
         """Return the noise in every cell, which is known by itself."""
         return self.tables
 
@@ -187,13 +187,13 @@ class _CellDraw:
         return Codes.from_columns(np.unravel_index(cells, self._shape), self._shape)
 
 
-def range_table(release: NoisyMatrix) -> Measured:
+def range_table(release: NoisyMatrix) -> MeasuredTable:
     """Return one table of all cells: every cell was counted, so every pair was."""
     known = release.cell_deviation()  # else that of noise on every cell
     if known is None:
         on_cells = DiscreteLaplace.costing(release.plan.epsilon, sensitivity=histograms(1))
         known = math.sqrt(on_cells.nominal_variance)
-    return Measured(
+    return MeasuredTable(
         name="range counts",
         attributes=tuple(range(len(release.schema.names))),
         shape=release.schema.sizes,

@@ -17,7 +17,7 @@ from common.privacy.budget import Written
 from common.privacy.promise import Promise
 from common.privacy.randomness import RandomSource
 from common.privacy.statement import PrivacyStatement, Protection, large_epsilon, shortcomings
-from common.release.synthetic_table import Columns
+from common.release.synthetic_table import TableColumns
 from common.schema import Codes, Schema
 from common.schema.columns import SupportsArrow
 from common.schema.schema import Proposal
@@ -105,12 +105,12 @@ def owners_of(tables: Owners) -> Mapping[str, AnyTable]:
     return named
 
 
-def encode(table: AnyTable, schema: Schema) -> tuple[Codes, Columns]:
+def encode(table: AnyTable, schema: Schema) -> tuple[Codes, TableColumns]:
     """Return the rows as codes, and their columns."""
     taken = as_table(table, schema)
     if isinstance(taken, TableFile):
-        return taken.encode(schema), Columns.of(taken.data, schema)
-    return schema.encode(taken), Columns.of(taken, schema)
+        return taken.encode(schema), TableColumns.of(taken.data, schema)
+    return schema.encode(taken), TableColumns.of(taken, schema)
 
 
 def as_arrow(table: AnyTable) -> pa.Table:

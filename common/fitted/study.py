@@ -20,7 +20,7 @@ from common.privacy.randomness import RandomSource
 from common.release import folder as release
 from common.release.commitments_file import commitments_text
 from common.release.manifest import MethodVersion
-from common.release.measured import Measured, Shares, study_noise, study_shares, study_tables
+from common.release.measured import MeasuredTable, Shares, study_noise, study_shares, study_tables
 from common.release.model_file import study_content
 from common.release.prior import PriorRelease
 from common.release.replay import replay
@@ -104,11 +104,11 @@ class StudyFit(DrawnModel):
         return replace(self, made=(self.steps, model))
 
     @property
-    def tables(self) -> list[Measured]:
+    def tables(self) -> list[MeasuredTable]:
         """Every table that a published sum tells."""
         return study_tables(self.study, self.steps)
 
-    def compared(self, synthetic: Codes) -> list[Measured]:
+    def compared(self, synthetic: Codes) -> list[MeasuredTable]:
         """Compare every published sum with these rows."""
         return compared_sums(self.study, self.steps, self.results, synthetic)
 

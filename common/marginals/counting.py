@@ -63,7 +63,7 @@ def count(
     sets = checked_sets(attribute_sets, codes.sizes)
     exact_weights = None if weights is None else checked_weights(weights, codes.rows)
     if codes.rows * len(sets) < _COMPILED_FROM or not can_compile():
-        return [_one_table(codes, each, exact_weights) for each in sets]
+        return [_one_table(codes, attributes, exact_weights) for attributes in sets]
     if exact_weights is None and _bits_are_fewer(codes, sets):
         return _binary_tables(codes, sets, threads)
     tally = Tally(codes.sizes, sets)
@@ -75,13 +75,13 @@ def checked_sets(
     attribute_sets: Sequence[Sequence[int]], sizes: Sequence[int]
 ) -> list[AttributeSet]:
     """Return the sets as tuples; refuse unknown and repeated attributes and large tables."""
-    sets = [tuple(int(attribute) for attribute in each) for each in attribute_sets]
-    for each in set(sets):
-        if len(set(each)) != len(each) or not all(0 <= a < len(sizes) for a in each):
+    sets = [tuple(int(attribute) for attribute in positions) for positions in attribute_sets]
+    for positions in set(sets):
+        if len(set(positions)) != len(positions) or not all(0 <= a < len(sizes) for a in positions):
             raise LocalError(
-                f"attribute set {each}: expected distinct positions in 0..{len(sizes) - 1}"
+                f"attribute set {positions}: expected distinct positions in 0..{len(sizes) - 1}"
             )
-        cell_count([sizes[a] for a in each], f"the table of attributes {each}")
+        cell_count([sizes[a] for a in positions], f"the table of attributes {positions}")
     return sets
 
 
@@ -118,7 +118,7 @@ def _one_table(codes: Codes, attributes: AttributeSet, weights: Counts | None) -
 
 def _bits_are_fewer(codes: Codes, sets: Sequence[AttributeSet]) -> bool:
     """Tell whether counting all subsets of binary attributes is less work than the sets."""
-    used = {attribute for each in sets for attribute in each}
+    used = {attribute for attributes in sets for attribute in attributes}
     if not used or any(codes.sizes[a] != 2 for a in used):
         return False
     order = max(map(len, sets))
@@ -128,12 +128,12 @@ def _bits_are_fewer(codes: Codes, sets: Sequence[AttributeSet]) -> bool:
 
 def _binary_tables(codes: Codes, sets: Sequence[AttributeSet], threads: int | None) -> list[Counts]:
     """Assemble all tables from one count of the subsets of the attributes used."""
-    used = sorted({attribute for each in sets for attribute in each})
+    used = sorted({attribute for attributes in sets for attribute in attributes})
     subsets = BinarySubsets(codes.select(used), max(map(len, sets)), threads)
     column_of = {attribute: column for column, attribute in enumerate(used)}
     places: dict[int, list[int]] = {}
-    for place, each in enumerate(sets):
-        places.setdefault(len(each), []).append(place)
+    for place, attributes in enumerate(sets):
+        places.setdefault(len(attributes), []).append(place)
     tables: dict[int, Counts] = {}
     for size, same_size in places.items():
         columns = [[column_of[a] for a in sets[place]] for place in same_size]
@@ -186,7 +186,7 @@ class Tally:
         self._rows += other._rows
 
     def tables(self) -> list[Counts]:
-        return [self._table(each) for each in self._sets]
+        return [self._table(attributes) for attributes in self._sets]
 
     def _table(self, attributes: AttributeSet) -> Counts:
         if not attributes:
@@ -229,15 +229,19 @@ class _Layout:
     def __init__(self, sets: Sequence[AttributeSet], sizes: Sequence[int], start: int = 0) -> None:
         self._sets = tuple(sets)
         self._sizes = tuple(sizes)
-        cells = [cell_count([sizes[a] for a in each]) for each in sets]
+        cells = [cell_count([sizes[a] for a in attributes]) for attributes in sets]
         self._offsets = np.cumsum([start, *cells], dtype=np.int64)
         self._small = np.flatnonzero(np.diff(self._offsets) <= CACHED_CELLS)
         self._large = np.flatnonzero(np.diff(self._offsets) > CACHED_CELLS)
-        self._place = {each: place for place, each in enumerate(self._sets)}
-        self._used = sorted({a for each in sets for a in each})
+        self._place = {attributes: place for place, attributes in enumerate(self._sets)}
+        self._used = sorted({a for attributes in sets for a in attributes})
         row_of = {a: row for row, a in enumerate(self._used)}
-        self._members = np.array([row_of[a] for each in sets for a in each], dtype=np.int64)
-        self._radices = np.array([sizes[a] for each in sets for a in each], dtype=np.int64)
+        self._members = np.array(
+            [row_of[a] for attributes in sets for a in attributes], dtype=np.int64
+        )
+        self._radices = np.array(
+            [sizes[a] for attributes in sets for a in attributes], dtype=np.int64
+        )
         self._bounds = np.cumsum([0, *map(len, sets)], dtype=np.int64)
 
     @property
@@ -280,8 +284,8 @@ class _Layout:
             if len(small):
                 compiled(add_small)(block, small, *layout)
             if len(large):
-                each = _ONE_EACH if weights is None else weights[low:high]
-                compiled(add_block)(block, each, large, *layout)
+                weight = _ONE_EACH if weights is None else weights[low:high]
+                compiled(add_block)(block, weight, large, *layout)
 
     def _add_plainly(
         self, codes: Codes, weights: Counts | None, rows: range, totals: Counts

@@ -42,9 +42,9 @@ def project(table: NDArray[Number], axes: Sequence[int]) -> NDArray[Number]:
     if len(set(axes)) != len(axes) or not all(0 <= axis < table.ndim for axis in axes):
         raise LocalError(f"axes {tuple(axes)} are not distinct axes of a {table.ndim}-way table")
     summed_out = tuple(axis for axis in range(table.ndim) if axis not in axes)
-    kept = sorted(axes)
+    ascending = sorted(axes)
     marginal = np.asarray(table.sum(axis=summed_out, dtype=table.dtype))
-    order = [kept.index(axis) for axis in axes]
+    order = [ascending.index(axis) for axis in axes]
     return np.array(marginal.transpose(order), dtype=table.dtype, order="C")
 
 
@@ -54,12 +54,12 @@ def cover(sets: Sequence[AttributeSet], sizes: Sequence[int]) -> dict[AttributeS
     Greedy: start from a set not yet covered, and add the attribute that completes the most sets
     not yet covered while the table stays within `CACHED_CELLS`.
     """
-    wanted = sorted({tuple(sorted(each)) for each in sets if each})
+    wanted = sorted({tuple(sorted(attributes)) for attributes in sets if attributes})
     if len(wanted) > _MOST_SETS:
-        return {each: each for each in wanted}
+        return {attributes: attributes for attributes in wanted}
     belongs = np.zeros((len(wanted), len(sizes)), dtype=bool)
-    for place, each in enumerate(wanted):
-        belongs[place, list(each)] = True
+    for place, attributes in enumerate(wanted):
+        belongs[place, list(attributes)] = True
     order = sorted(range(len(wanted)), key=lambda place: -len(wanted[place]))
     homes: dict[AttributeSet, AttributeSet] = {}
     uncovered = np.ones(len(wanted), dtype=bool)

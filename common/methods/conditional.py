@@ -97,20 +97,22 @@ def within(form: NetworkForm, possible: Possible) -> NetworkForm:
     rules = possible.weights()
     wanted = {a: form.weighted(()).marginal(a) for a in possible.attributes}
     weights = {a: np.ones(form.sizes[a]) for a in possible.attributes}
-    made = form.weighted(rules)
+    weighted = form.weighted(rules)
     for _ in range(_MOST_FITTINGS):
         off = 0.0
         for a, target in wanted.items():
-            if math.isinf(made.net.log_mass):
+            if math.isinf(weighted.net.log_mass):
                 return form.weighted(rules)
-            found = made.marginal(a)
-            off = max(off, float(np.abs(found - target).sum()))
-            weights[a] *= np.divide(target, found, out=np.ones_like(found), where=found > 0)
+            marginal = weighted.marginal(a)
+            off = max(off, float(np.abs(marginal - target).sum()))
+            weights[a] *= np.divide(
+                target, marginal, out=np.ones_like(marginal), where=marginal > 0
+            )
             weights[a] /= weights[a].max()
-            made = form.weighted([*rules, *(CellWeights((b,), w) for b, w in weights.items())])
+            weighted = form.weighted([*rules, *(CellWeights((b,), w) for b, w in weights.items())])
         if off < _CLOSE:
             break
-    return made
+    return weighted
 
 
 def _shared_out(draws: Sequence[Draw], masses: Floats, rows: int, source: RandomSource) -> Codes:
@@ -126,17 +128,17 @@ def _shared_out(draws: Sequence[Draw], masses: Floats, rows: int, source: Random
 
 def _kept(draw: Draw, condition: Sequence[CellWeights], rows: int, source: RandomSource) -> Codes:
     """Draw rows until enough of them satisfy the condition."""
-    parts, found, tried = [draw(0, source)], 0, 0
-    while found < rows:
+    parts, accepted, tried = [draw(0, source)], 0, 0
+    while accepted < rows:
         if tried == _MOST_TRIES:
             raise InputError(
-                f"the condition: {found:,} of {tried * _TRY_ROWS:,} rows of this model satisfy it, "
-                f"too few to draw {rows:,}. Ask for fewer rows or a wider condition"
+                f"the condition: {accepted:,} of {tried * _TRY_ROWS:,} rows of this model satisfy "
+                f"it, too few to draw {rows:,}. Ask for fewer rows or a wider condition"
             )
         block = draw(_TRY_ROWS, source)
         inside = np.ones(block.rows, dtype=np.bool_)
-        for each in condition:
-            inside &= each.of(block) > 0
+        for part in condition:
+            inside &= part.of(block) > 0
         parts.append(block.take(np.flatnonzero(inside)))
-        found, tried = found + parts[-1].rows, tried + 1
+        accepted, tried = accepted + parts[-1].rows, tried + 1
     return concatenate(parts).take(slice(0, rows))

@@ -54,7 +54,7 @@ REFERENCE_ROWS = 1 << 18
 _WRONG = 0.05  # the chance that any verdict of a study is wrong, at most
 
 
-class Outcome(StrEnum):
+class CriterionOutcome(StrEnum):
     """The outcome of a criterion."""
 
     MET = "met"
@@ -63,7 +63,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CriterionVerdict:
     """What is known about one criterion.
 
     Attributes:
@@ -75,7 +75,7 @@ class Verdict:
     """
 
     criterion: str
-    outcome: Outcome
+    outcome: CriterionOutcome
     measured: float
     error: float
     model: float
@@ -84,7 +84,7 @@ class Verdict:
     def as_json(self) -> dict[str, object]:
         """Return plain values, to the digits that mean something."""
         numbers = {key: value for key, value in asdict(self).items() if isinstance(value, float)}
-        return {**asdict(self), **{key: float(f"{own:.6g}") for key, own in numbers.items()}}
+        return {**asdict(self), **{key: float(f"{number:.6g}") for key, number in numbers.items()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,8 @@ class _Mean:
         return 1 if self.known.all() else 2
 
     def numbers(self, tables: Sequence[Counts]) -> list[int]:
-        (own,) = tables
-        return [int(own @ self.grid), UNIT * int(own[self.known].sum())][: self.cells]
+        (histogram,) = tables
+        return [int(histogram @ self.grid), UNIT * int(histogram[self.known].sum())][: self.cells]
 
     def interval(self, found: Sequence[float], error: float) -> tuple[float, float]:
         """Return the ends of the mean, if each number is at most `error` off."""
@@ -201,25 +201,29 @@ class CriteriaRequest:
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
-        return tuple(_measure(each, self.schema) for each in self.criteria)
+        return tuple(_measure(criterion, self.schema) for criterion in self.criteria)
 
     @property
     def cells(self) -> int:
-        return sum(own.cells for own in self.measures)
+        return sum(measure.cells for measure in self.measures)
 
     @property
     def canonical(self) -> bytes:
         """The criteria: what they mean follows from the schema, which is the study's."""
-        plain = (each.plain for each in self.criteria)
-        return frame(("criteria", UNIT, *(frame(map(str, own)) for own in plain)))
+        plain = (criterion.plain for criterion in self.criteria)
+        return frame(("criteria", UNIT, *(frame(map(str, entries)) for entries in plain)))
 
     def limit(self, rows: int) -> int:
         """Return a bound of the integers: twice what they reach, as in plans of 0.2."""
         return 2 * UNIT * rows
 
     def answer(self, data: PartyRows) -> Counts:
-        found = [number for own in self.measures for number in own.numbers(data.count(own.sets))]
-        return np.array(found, dtype=np.int64)
+        numbers = [
+            number
+            for measure in self.measures
+            for number in measure.numbers(data.count(measure.sets))
+        ]
+        return np.array(numbers, dtype=np.int64)
 
 
 def with_criteria(script: Callable[[Study], Script[Fit]], study: Study) -> Script[Fit]:
@@ -261,16 +265,16 @@ def verdicts(
     if not isinstance(step.request, CriteriaRequest):
         raise LocalError("the last step of a study with criteria is their sum")
     rows = [study.rows_of[name] for name in step.parties]
-    found = read_cells(results[-1], step.cells) / (UNIT * sum(rows))
+    proportions = read_cells(results[-1], step.cells) / (UNIT * sum(rows))
     error = noise_bound(study, step) / (UNIT * sum(rows))
     reference = _reference(study, model)
     judged, start = [], 0
-    for criterion, own in zip(study.criteria, step.request.measures, strict=True):
-        low, high = own.interval(found[start : start + own.cells].tolist(), error)
-        start += own.cells
-        drawn, off = _of_model(own, reference)
+    for criterion, measure in zip(study.criteria, step.request.measures, strict=True):
+        low, high = measure.interval(proportions[start : start + measure.cells].tolist(), error)
+        start += measure.cells
+        drawn, off = _of_model(measure, reference)
         judged.append(_judged(criterion, low - off, high + off, drawn))
-    return [each.as_json() for each in judged]
+    return [verdict.as_json() for verdict in judged]
 
 
 def noise_bound(study: Study, step: Step) -> float:
@@ -279,14 +283,14 @@ def noise_bound(study: Study, step: Step) -> float:
     return tail(deviation, draws=step.cells, chance=_WRONG)
 
 
-def _of_model(own: _Mean | _Share, reference: Codes) -> tuple[float, float]:
+def _of_model(measure: _Mean | _Share, reference: Codes) -> tuple[float, float]:
     """Return the model's mean or share, by the reference rows, and how far it may be off."""
-    exact = own.numbers(count(reference, own.sets))
-    model, _ = own.interval([number / (UNIT * reference.rows) for number in exact], 0.0)
-    return model, own.sampling_error(exact, reference.rows)
+    exact = measure.numbers(count(reference, measure.sets))
+    model, _ = measure.interval([number / (UNIT * reference.rows) for number in exact], 0.0)
+    return model, measure.sampling_error(exact, reference.rows)
 
 
-def _judged(criterion: Criterion, low: float, high: float, model: float) -> Verdict:
+def _judged(criterion: Criterion, low: float, high: float, model: float) -> CriterionVerdict:
     """Judge what was measured to be between two numbers, against the model's."""
 
     def over(value: float) -> float:
@@ -295,6 +299,6 @@ def _judged(criterion: Criterion, low: float, high: float, model: float) -> Verd
 
     # Piecewise linear: it is largest and smallest at an end, at 0 or at the model.
     values = [over(at) for at in (low, high, 0.0, model) if low <= at <= high]
-    outcome = Outcome.NOT_MET if min(values) > 0 else Outcome.UNDECIDED
-    outcome = Outcome.MET if max(values) <= 0 else outcome
-    return Verdict(criterion.words, outcome, (low + high) / 2, (high - low) / 2, model)
+    outcome = CriterionOutcome.NOT_MET if min(values) > 0 else CriterionOutcome.UNDECIDED
+    outcome = CriterionOutcome.MET if max(values) <= 0 else outcome
+    return CriterionVerdict(criterion.words, outcome, (low + high) / 2, (high - low) / 2, model)

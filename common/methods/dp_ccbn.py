@@ -38,7 +38,7 @@ from common.methods.dp_subn.decisions import (
     network_limit,
     no_network,
 )
-from common.methods.dp_subn.decisions import Settings as Useful
+from common.methods.dp_subn.decisions import SubnSettings as Useful
 from common.methods.dp_subn.forecast import consistent as forecast
 from common.methods.dp_subn.information import mutual_informations, on_grid
 from common.methods.dp_subn.script import learn_parameters, single_columns
@@ -48,8 +48,8 @@ from common.privacy.budget import split
 from common.privacy.noise_law import pure_equivalent
 from common.study.document import Study
 from common.study.method import (
-    Decision,
     Method,
+    PublicDecision,
     Setting,
     above_zero,
     between,
@@ -69,7 +69,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CcbnSettings:
     """What a study may choose: split, usefulness, the cap of an iteration, consistent tables."""
 
     budget: tuple[Fraction, ...] = (Fraction(1), Fraction(1))
@@ -78,14 +78,14 @@ class Settings:
     consistency: str = "off"
 
     @classmethod
-    def of(cls, study: Study) -> Settings:
+    def of(cls, study: Study) -> CcbnSettings:
         """Read the settings of a study; InputError if a value is not allowed."""
         return cls(**read_settings(study, SETTINGS))
 
 
 def _limits(study: Study, sizes: tuple[int, ...]) -> tuple[FamilyLimit, FamilyLimit]:
     """Return the largest family that is useful, and the largest that the cap leaves."""
-    settings, promise = Settings.of(study), study.method_promise
+    settings, promise = CcbnSettings.of(study), study.method_promise
     _, table_cost = split(promise.budget, settings.budget)
     moved = sensitivity.histograms(len(sizes))
     pure = pure_equivalent(promise.law(table_cost, moved), moved)
@@ -93,7 +93,7 @@ def _limits(study: Study, sizes: tuple[int, ...]) -> tuple[FamilyLimit, FamilyLi
     return useful, affordable_limit(sizes, useful, settings.most_cells)
 
 
-def decisions(study: Study) -> list[Decision]:
+def decisions(study: Study) -> list[PublicDecision]:
     sizes = Variables.of(study).sizes
     useful, limit = _limits(study, sizes)
     cap = lowered(
@@ -104,16 +104,18 @@ def decisions(study: Study) -> list[Decision]:
         method="dp-ccbn",
         caps="most_cells",
     )
-    settings = Settings.of(study)
+    settings = CcbnSettings.of(study)
     consistent = settings.consistency == "on"
     if limit.parents == 0 and consistent:
         return [no_network("dp-ccbn", projected=True)]
     promise = study.method_promise
     costs = ", ".join(f"{float(part):g}" for part in split(promise.budget, settings.budget))
     return [
-        Decision(f"{promise.currency} for structure and parameters", costs),
-        Decision("parents of an attribute (k)", f"{limit.parents} (theta {settings.theta})", cap),
-        *([Decision("tables", "made consistent")] if consistent else []),
+        PublicDecision(f"{promise.currency} for structure and parameters", costs),
+        PublicDecision(
+            "parents of an attribute (k)", f"{limit.parents} (theta {settings.theta})", cap
+        ),
+        *([PublicDecision("tables", "made consistent")] if consistent else []),
     ]
 
 
@@ -127,7 +129,7 @@ def candidate_tables(study: Study) -> int:
 def dp_ccbn(study: Study) -> Script[Fit]:
     variables = Variables.of(study)
     promise = study.method_promise
-    settings = Settings.of(study)
+    settings = CcbnSettings.of(study)
     consistent = settings.consistency == "on"
     structure_cost, table_cost = split(promise.budget, settings.budget)
     _, limit = _limits(study, variables.sizes)

@@ -1,8 +1,9 @@
 """The floor: every attribute by itself.
 
 All the budget buys one noisy histogram per attribute, and rows are drawn as if the attributes had
-nothing to do with each other. What a method learns about dependence must be worth more than the
-noise it pays for it: a method that is below this floor has done harm.
+nothing to do with each other; of people with events, the number of events and what events have,
+too. What a method learns about dependence must be worth more than the noise it pays for it: a
+method that is below this floor has done harm.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from common.bayes.postprocessing import margin_of
 from common.methods.network_model import NetworkModel, Variables, network_of, table_sets
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import PublicFacts
+from common.methods.subn_plus.linked.script import margins_only, measure_linked
 from common.privacy import sensitivity
+from common.study.document import Study
 from common.study.method import Method
 from common.study.script import Fit, Script
 
@@ -39,10 +42,18 @@ def floor(facts: PublicFacts) -> Script[Fit]:
     return partial(NetworkModel, variables, network, dict(zip(families, fitted, strict=True)))
 
 
+def script(study: Study) -> Script[Fit]:
+    """Begin the script for people with their events, or for a single table."""
+    if study.schema.events is not None:
+        return measure_linked(study, margins_only)
+    return descending(floor, study)
+
+
 METHOD = Method(
     name="floor",
     summary="every column by itself, to compare with",
-    script=partial(descending, floor),
+    script=script,
+    linked=True,
     only_sums=True,
     place=5,
 )

@@ -21,7 +21,7 @@ from common.bayes.form import NetworkForm
 from common.bayes.model import Model
 from common.bayes.network import Network, needed_families
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions, make_plan
-from common.bayes.privbayes.decisions import Plan as PrivBayesPlan
+from common.bayes.privbayes.decisions import PrivBayesDecisions as PrivBayesPlan
 from common.bayes.privbayes.mechanism import OWNER, fit_privbayes
 from common.bayes.privbayes.model import PrivBayesModel
 from common.crypto.framing import frame

@@ -148,7 +148,7 @@ class NetworkModel(Model):
 
 
 def network_of(structure: Structure) -> Network:
-    return Network.from_parents({child: tuple(own) for child, own in enumerate(structure)})
+    return Network.from_parents({child: tuple(parents) for child, parents in enumerate(structure)})
 
 
 def table_sets(network: Network) -> dict[Family, Attributes]:

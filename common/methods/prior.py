@@ -87,8 +87,8 @@ def _drawn(step: Step, total: Total, prior: Prior, study: Study) -> Total:
     variance = step.noise_law.nominal_variance * shares
     tables = [table.cells for table in step.counted.shown]
     noisy = possible_cells(study.schema.possible, step)
-    counts, kept = drawn_towards(expected, total.counts, variance, tables, noisy)
-    return Total(counts, total.variance_ratio * kept)
+    counts, ratio = drawn_towards(expected, total.counts, variance, tables, noisy)
+    return Total(counts, total.variance_ratio * ratio)
 
 
 def drawn_towards(
@@ -106,13 +106,13 @@ def drawn_towards(
     `variance` is that of the noise in each count, `tables` how many counts each table has; all are
     one table if these do not add up. `noisy` are the counts that have noise; all if None.
     """
-    off, kept = counts - expected, Fraction(0)
+    off, ratio = counts - expected, Fraction(0)
     for part in _parts(tables, counts.size):
         cells = len(part) if noisy is None else int(noisy[part].sum())
         keep = _kept(off[part], cells, variance)
         off[part] = scaled(off[part], top=keep.numerator, bottom=keep.denominator)
-        kept += keep * len(part)
-    return expected + off, kept / max(counts.size, 1)
+        ratio += keep * len(part)
+    return expected + off, ratio / max(counts.size, 1)
 
 
 def _parts(tables: Sequence[int], cells: int) -> list[NDArray[np.intp]]:
@@ -120,9 +120,9 @@ def _parts(tables: Sequence[int], cells: int) -> list[NDArray[np.intp]]:
     every = np.arange(cells)
     if sum(tables) != cells:
         return [every]
-    each = np.split(every, np.cumsum(tables)[:-1])
-    small = [part for part in each if len(part) < _SMALL]
-    parts = [part for part in each if len(part) >= _SMALL]
+    by_table = np.split(every, np.cumsum(tables)[:-1])
+    small = [part for part in by_table if len(part) < _SMALL]
+    parts = [part for part in by_table if len(part) >= _SMALL]
     return [*parts, np.concatenate(small)] if small else parts
 
 

@@ -52,9 +52,16 @@ def method_of(study: Study) -> Method:
 def new_study(terms: Mapping[str, object], *, schema: Schema, members: Sequence[Member]) -> Study:
     """Make a new study of these terms (see `Study.of`).
 
-    It has the masks of new studies, and its open settings by the method's forecast.
+    It has the masks of new studies, its open settings by the method's forecast, and the version of
+    its method.
     """
-    return with_forecast(with_hybrid_masks(Study.of(terms, schema=schema, members=members)))
+    study = with_hybrid_masks(Study.of(terms, schema=schema, members=members))
+    return with_version(with_forecast(study))
+
+
+def with_version(study: Study) -> Study:
+    """Return an unsigned study that says which version of its method is agreed on."""
+    return replace(study, method_version=method_of(study).version)
 
 
 def with_forecast(study: Study) -> Study:
@@ -77,6 +84,12 @@ def cautions_of(study: Study) -> list[str]:
 def run_of(study: Study, prior: Prior | None = None) -> ScriptRun:
     """Begin a fresh copy of the study's script; InputError if the method cannot keep its terms."""
     method = method_of(study)
+    if study.method_version not in (0, method.version):
+        raise InputError(
+            f"method_version: the study was agreed on for version {study.method_version} of "
+            f"{method.name}, and this parley has version {method.version}. Run the version of "
+            "parley that wrote the study, or write the study again with `parley study renew`"
+        )
     able = ", ".join(known.name for known in methods().values() if known.only_sums)
     if study.delta and not method.only_sums:
         raise InputError(

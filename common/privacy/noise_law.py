@@ -102,8 +102,8 @@ def laws_paid_in(currency: str) -> tuple[LawOfBudget, ...]:
     """Return every kind of law that is paid in a currency."""
     package = common.privacy.laws
     modules = (
-        import_module(f"{package.__name__}.{found.name}")
-        for found in pkgutil.iter_modules(package.__path__)
+        import_module(f"{package.__name__}.{entry.name}")
+        for entry in pkgutil.iter_modules(package.__path__)
     )
     kinds = [module.LAW for module in modules if hasattr(module, "LAW")]
     return tuple(kind for kind in kinds if kind.currency == currency)

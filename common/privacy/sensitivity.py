@@ -149,9 +149,10 @@ def contrasts(groups: Sequence[int], order: int) -> Sensitivity:
     if order not in (2, 3) or min(groups, default=2) < 2:
         raise LocalError(f"no contrasts of {order} attributes in {min(groups, default=2)} groups")
     unit = CONTRAST_UNIT**2
-    shifts = [contrast_shift(own) for own in groups]
+    shifts = [contrast_shift(width) for width in groups]
     norms = sorted(
-        unit - 2 * CONTRAST_UNIT * c + own * c * c for own, c in zip(groups, shifts, strict=True)
+        unit - 2 * CONTRAST_UNIT * c + width * c * c
+        for width, c in zip(groups, shifts, strict=True)
     )
     least = min(
         symmetric([v - unit for v in some[:size]] + some[size:], order)
@@ -161,7 +162,7 @@ def contrasts(groups: Sequence[int], order: int) -> Sensitivity:
     if order == 3 and norms[0] < norms[-1]:
         between = -unit * sum(v * v for v in norms) // 2 - sum((unit - v) ** 3 for v in norms)
         least = min(least, between)
-    sums = [CONTRAST_UNIT + (own - 2) * c for own, c in zip(groups, shifts, strict=True)]
+    sums = [CONTRAST_UNIT + (width - 2) * c for width, c in zip(groups, shifts, strict=True)]
     return Sensitivity(
         Fraction(2 * symmetric(sums, order)), Fraction(2 * (symmetric(norms, order) - least))
     )
@@ -169,11 +170,11 @@ def contrasts(groups: Sequence[int], order: int) -> Sensitivity:
 
 def symmetric(values: Sequence[int], order: int) -> int:
     """Return the elementary symmetric polynomial: the sum of the products of `order` values."""
-    found = [1] + [0] * order
+    polynomial = [1] + [0] * order
     for value in values:
         for size in range(order, 0, -1):
-            found[size] += value * found[size - 1]
-    return found[order]
+            polynomial[size] += value * polynomial[size - 1]
+    return polynomial[order]
 
 
 def mutual_information(rows: int, *, binary: bool) -> Fraction:

@@ -75,7 +75,7 @@ class Spending:
     def together(cls, parts: Iterable[Spending]) -> Spending:
         listed = list(parts)
         return cls(
-            epsilons=tuple(each for part in listed for each in part.epsilons),
+            epsilons=tuple(epsilon for part in listed for epsilon in part.epsilons),
             rho=sum((part.rho for part in listed), ZERO),
             delta=max((part.delta for part in listed), default=ZERO),
         )
@@ -85,7 +85,7 @@ class Spending:
 
     def of_rows(self, rows: int) -> Spending:
         """Return what it costs so many rows: epsilons that many times, rho its square times."""
-        epsilons = tuple(rows * each for each in self.epsilons)
+        epsilons = tuple(rows * epsilon for epsilon in self.epsilons)
         return Spending(epsilons, rows * rows * self.rho, self.delta)
 
     @property

@@ -281,14 +281,17 @@ class PrivacyStatement:
             "mechanisms": sorted({charge.mechanism for charge in accountant.charges}),
             "sampler": SAMPLER_WITH_DELTA if promise.delta else SAMPLER,
             "notes": list(self.notes),
-            "criteria": [dict(each) for each in self.criteria],
+            "criteria": [dict(criterion) for criterion in self.criteria],
             "versions": versions(),
         }
 
     def _leaving(self) -> dict[str, object]:
         """Return the keys that only the statement of a study has that parties left."""
-        told = {"left": dict(self.left), "disputes": [dict(each) for each in self.disputes]}
-        return {key: value for key, value in told.items() if value}
+        entries = {
+            "left": dict(self.left),
+            "disputes": [dict(dispute) for dispute in self.disputes],
+        }
+        return {key: value for key, value in entries.items() if value}
 
     def _curve(self) -> list[dict[str, float]]:
         """Return the epsilon that holds at some other deltas; nothing for pure epsilon."""
@@ -308,13 +311,13 @@ def _words(epsilon: Fraction) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of what drew and computed the release."""
-    found = {"python": platform.python_version()}
+    numbers = {"python": platform.python_version()}
     for library in _LIBRARIES:
         try:
-            found[library] = metadata.version(library)
+            numbers[library] = metadata.version(library)
         except metadata.PackageNotFoundError:
-            found[library] = "not installed"
-    return found
+            numbers[library] = "not installed"
+    return numbers
 
 
 def minor_version(version: str) -> tuple[int, int] | None:

@@ -35,7 +35,7 @@ from common.release import range_file
 from common.release.commitments_file import read_commitments
 from common.release.contents import Contents, FileError, read_json, read_text, read_whole
 from common.release.folder import RESULTS, read_results, read_schema, read_study
-from common.release.integrity import Checked, Kind, Problem
+from common.release.integrity import Checked, Fault, Problem
 from common.release.linked_tables import read_linked, table_names
 from common.release.manifest import (
     MANIFEST,
@@ -63,11 +63,11 @@ from common.release.stated import (
     stated_left,
     stated_missing,
 )
-from common.release.synthetic_table import KINDS, Columns, count_rows
+from common.release.synthetic_table import KINDS, TableColumns, count_rows
 from common.study.accounting import account, missing_in, statement_of
 from common.study.commitments import Commitments, require_tables
 from common.study.document import Study
-from common.study.standing import Standing, standings
+from common.study.standing import OwnerStanding, standings
 from common.study.steps import Step
 from common.study.transcript import SETTING_UP, phases_of, transcript_of, without_times
 from common.wavelet import NoisyMatrix
@@ -102,7 +102,7 @@ class Consistency:
     other_forms: list[str] = field(default_factory=list)  # what that version wrote otherwise
 
     @property
-    def owners(self) -> tuple[Standing, ...]:
+    def owners(self) -> tuple[OwnerStanding, ...]:
         """How each owner stands to the sums, if the study may miss some."""
         if self.study is None or not self.study.may_miss:
             return ()
@@ -112,7 +112,7 @@ class Consistency:
 
     def blame(self, file: str, *, why: str) -> None:
         """Record a file that is not what the other files say it must be."""
-        self.problems.append(Problem(file, Kind.INCONSISTENT, why))
+        self.problems.append(Problem(file, Fault.INCONSISTENT, why))
 
     def blame_form(self, file: str, *, why: str) -> None:
         """Record words or a layout that differ, which those of another version may."""
@@ -214,7 +214,7 @@ class _Comparison:
         for each in self._signatures:
             if each.role is SignerRole.PARTY and roster.get(each.name) != each.identity:
                 words = f"the study pins no such identity for a party {each.name!r}"
-                found.problems.append(Problem(each.file, Kind.SIGNATURE, words))
+                found.problems.append(Problem(each.file, Fault.SIGNATURE, words))
 
     def _check_epsilon(self) -> None:
         """Check what the statement says of epsilon, as far as it needs no derivation."""
@@ -394,7 +394,7 @@ class _Comparison:
         document = model_document(
             content,
             schema=self._schema,
-            columns=Columns.by_schema(self._schema),
+            columns=TableColumns.by_schema(self._schema),
             privacy=self._found.privacy,
         )
         text = json.dumps(document, indent=2)

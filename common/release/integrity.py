@@ -30,7 +30,7 @@ from common.release.manifest import (
 from common.wording import Reporter, silent
 
 
-class Kind(enum.StrEnum):
+class Fault(enum.StrEnum):
     """What can be wrong with a file."""
 
     CHANGED = "changed"
@@ -45,7 +45,7 @@ class Problem:
     """One thing that is wrong, and with which file."""
 
     file: str
-    kind: Kind
+    kind: Fault
     detail: str
 
     def __str__(self) -> str:
@@ -97,11 +97,11 @@ def check_bytes(contents: Contents, *, tell: Reporter = silent) -> Checked:
     files, present = {**manifest.files, **pages}, set(data_names(contents))
     problems += of_pages
     problems += [
-        Problem(name, Kind.MISSING, "is listed, but missing")
+        Problem(name, Fault.MISSING, "is listed, but missing")
         for name in sorted(files.keys() - present)
     ]
     problems += [
-        Problem(name, Kind.EXTRA, "is extra: no list of the release has it")
+        Problem(name, Fault.EXTRA, "is extra: no list of the release has it")
         for name in sorted(present - files.keys())
     ]
     total = sum(entry.size for entry in files.values()) or 1
@@ -127,24 +127,24 @@ def _pages(
     The maker signs it with the manifest, so neither can be replaced without the other.
     """
     if manifest.lists_pages:
-        extra = [Problem(PAGES, Kind.EXTRA, "is extra: the manifest lists the pages")]
+        extra = [Problem(PAGES, Fault.EXTRA, "is extra: the manifest lists the pages")]
         return {}, extra if PAGES in contents.sizes() else []
     if PAGES not in contents.sizes():
-        return {}, [Problem(PAGES, Kind.MISSING, "is missing: it lists the pages")]
+        return {}, [Problem(PAGES, Fault.MISSING, "is missing: it lists the pages")]
     try:
         data = read_whole(contents, PAGES, most=MOST_JSON_BYTES)
         with contents.blaming(PAGES):
             pages = read_pages(data)
     except FileError as error:
-        return {}, [Problem(PAGES, Kind.CHANGED, f"has changed: {error.why}")]
+        return {}, [Problem(PAGES, Fault.CHANGED, f"has changed: {error.why}")]
     digest = hashlib.sha256(data).hexdigest()
     problems = [
-        Problem(PAGES, Kind.SIGNATURE, f"is not what {each.role.value} {each.name!r} signed")
+        Problem(PAGES, Fault.SIGNATURE, f"is not what {each.role.value} {each.name!r} signed")
         for each in signatures
         if each.role is not SignerRole.PARTY and each.pages != digest
     ]
     both = sorted(pages.keys() & manifest.files.keys())
-    problems += [Problem(name, Kind.EXTRA, "is in both lists of the release") for name in both]
+    problems += [Problem(name, Fault.EXTRA, "is in both lists of the release") for name in both]
     return pages, problems
 
 
@@ -152,14 +152,14 @@ def _compare(contents: Contents, name: str, expected: FileEntry) -> list[Problem
     if contents.sizes()[name] != expected.size:
         found = contents.sizes()[name]
         detail = f"has changed: {found:,} bytes instead of {expected.size:,}"
-        return [Problem(name, Kind.CHANGED, detail)]
+        return [Problem(name, Fault.CHANGED, detail)]
     try:
         with contents.open(name) as stream:
             actual = sha256_of(stream, most=expected.size)
     except (InputError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        return [Problem(name, Kind.CHANGED, f"has changed: it cannot be read ({error})")]
+        return [Problem(name, Fault.CHANGED, f"has changed: it cannot be read ({error})")]
     if actual != expected:
-        return [Problem(name, Kind.CHANGED, "has changed: its SHA-256 is not the manifest's")]
+        return [Problem(name, Fault.CHANGED, "has changed: its SHA-256 is not the manifest's")]
     return []
 
 
@@ -176,13 +176,15 @@ def _signatures(contents: Contents, manifest: bytes) -> tuple[list[Signature], l
                 signature.require(manifest)
         except FileError as error:
             detail = f"the signature is wrong: {error.why}"
-            problems.append(Problem(file, Kind.SIGNATURE, detail))
+            problems.append(Problem(file, Fault.SIGNATURE, detail))
         else:
             found.append(signature)
     found.sort(key=lambda each: (each.role is SignerRole.PARTY, each.name))
     makers = [each for each in found if each.role is not SignerRole.PARTY]
     problems += [
-        Problem(each.file, Kind.SIGNATURE, "is a second maker's signature. A release has one maker")
+        Problem(
+            each.file, Fault.SIGNATURE, "is a second maker's signature. A release has one maker"
+        )
         for each in makers[1:]
     ]
     return found, problems
@@ -199,14 +201,14 @@ def name_problems(checked: Checked) -> list[Problem]:
     lacking = (needed - listed) | (pages - checked.pages.keys())
     strange = (listed - needed - set(tables)) | (checked.pages.keys() - pages)
     problems = [
-        Problem(name, Kind.MISSING, "is missing: every release of this kind has it")
+        Problem(name, Fault.MISSING, "is missing: every release of this kind has it")
         for name in sorted(lacking)
     ]
     problems += [
-        Problem(name, Kind.EXTRA, "is extra: no release of this kind has such a file")
+        Problem(name, Fault.EXTRA, "is extra: no release of this kind has such a file")
         for name in sorted(strange)
     ]
     if len(listed & set(tables)) != 1:
         words = f"a release has exactly one of {', '.join(tables)}"
-        problems.append(Problem(tables[0], Kind.MISSING, words))
+        problems.append(Problem(tables[0], Fault.MISSING, words))
     return problems

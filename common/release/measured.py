@@ -32,7 +32,7 @@ def noise_distance(deviations: float, rows: int) -> float:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Measured:
+class MeasuredTable:
     """A table that a released sum tells."""
 
     name: str  # of the step it belongs to
@@ -133,7 +133,7 @@ class ExpectedError:
         return " and ".join(names[attribute] for attribute in self.attributes)
 
 
-def expected_errors(tables: Iterable[Measured], order: int) -> list[ExpectedError]:
+def expected_errors(tables: Iterable[MeasuredTable], order: int) -> list[ExpectedError]:
     """Return the least error of every column (order 1) or pair (order 2) that was counted.
 
     A method may count a column several times, in tables of its own and in tables with others. What
@@ -152,12 +152,12 @@ def expected_errors(tables: Iterable[Measured], order: int) -> list[ExpectedErro
     return [error for error in found if order > 1 or not error.grouped]
 
 
-def noise_by_name(tables: Iterable[Measured], names: Sequence[str]) -> dict[str, float]:
+def noise_by_name(tables: Iterable[MeasuredTable], names: Sequence[str]) -> dict[str, float]:
     """Return the deviation of a value's count, for each column counted value by value."""
     return {error.named(names): error.deviation for error in expected_errors(tables, 1)}
 
 
-def _within(table: Measured, order: int) -> Iterator[ExpectedError]:
+def _within(table: MeasuredTable, order: int) -> Iterator[ExpectedError]:
     """Yield the errors of all sets of so many attributes that can be summed out of a table."""
     if table.in_bits or (not table.summable and len(table.attributes) != order):
         return
@@ -170,17 +170,17 @@ def _within(table: Measured, order: int) -> Iterator[ExpectedError]:
         yield ExpectedError(attributes, cells, deviation, distance, grouped)
 
 
-def study_tables(study: Study, steps: Sequence[Step]) -> list[Measured]:
+def study_tables(study: Study, steps: Sequence[Step]) -> list[MeasuredTable]:
     """Return every table that a published sum of a study tells, with the noise in its cells."""
     sums = [step for step in steps if step.counts_all]
     return [table for step in sums for table in tables_of(study, step)]
 
 
-def tables_of(study: Study, step: Step) -> list[Measured]:
+def tables_of(study: Study, step: Step) -> list[MeasuredTable]:
     shown = step.counted.shown
     own = attributes_of_bits(study.schema.sizes) if any(t.in_bits for t in shown) else None
     return [
-        Measured(
+        MeasuredTable(
             name=step.name,
             attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
             shape=shape.shape,

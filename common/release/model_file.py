@@ -15,7 +15,7 @@ from common.release.contents import Contents, copy_into
 from common.release.folder import RANGES
 from common.release.manifest import MethodVersion
 from common.release.measured import study_noise
-from common.release.synthetic_table import Columns
+from common.release.synthetic_table import TableColumns
 from common.schema import Schema
 from common.study.document import Study
 from common.study.steps import Step
@@ -32,12 +32,12 @@ class Stored(NamedTuple):
     """What every stored model of a single owner has besides the model."""
 
     schema: Schema
-    columns: Columns
+    columns: TableColumns
     privacy: dict[str, object]
 
 
 def model_document(
-    content: Content, *, schema: Schema, columns: Columns, privacy: Mapping[str, object]
+    content: Content, *, schema: Schema, columns: TableColumns, privacy: Mapping[str, object]
 ) -> Content:
     """Return the content of model.json, as plain JSON values."""
     shared = {"schema": schema.to_toml(), "columns": dict(columns.kinds)}
@@ -83,7 +83,7 @@ def read_privbayes(document: Mapping[str, Any], *, where: str) -> tuple[PrivBaye
         with located(where):
             schema = Schema.from_toml(document["schema"])
             model = PrivBayesModel.from_json(document["model"])
-            columns = Columns.of_json(document)
+            columns = TableColumns.of_json(document)
         privacy = dict(document["privacy"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{where}: the model is damaged: {error!r}") from None
@@ -96,7 +96,7 @@ def read_range_file(path: Path | str) -> tuple[NoisyMatrix, Stored]:
     """Read a ranges.zip, with what it says of itself."""
     ranges, stated = range_file.load(path), range_file.read_stated(path)
     try:
-        return ranges, Stored(ranges.schema, Columns.of_json(stated), dict(stated["privacy"]))
+        return ranges, Stored(ranges.schema, TableColumns.of_json(stated), dict(stated["privacy"]))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}: its statement is missing or damaged: {error!r}") from None
 

@@ -27,7 +27,7 @@ from common.release import folder as release
 from common.release.archive import zip_pieces
 from common.release.contents import Contents, copy_into, open_release
 from common.release.folder import read_schema, read_study
-from common.release.integrity import Kind, check_bytes
+from common.release.integrity import Fault, check_bytes
 from common.release.manifest import FOLDER, MANIFEST
 from common.release.synthetic_table import read_codes
 from common.schema import Codes, Schema
@@ -88,7 +88,7 @@ def read_prior(path: Path) -> PriorRelease:
     """
     with open_release(path) as contents:
         checked = check_bytes(contents)
-        wrong = [each for each in checked.problems if each.kind is not Kind.MISSING]
+        wrong = [each for each in checked.problems if each.kind is not Fault.MISSING]
         if wrong:
             raise InputError(f"prior: {path}: {wrong[0]}")
         tables = sorted(checked.manifest.files.keys() & set(release.TABLES))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.files import whole_file
 from common.schema import Schema
-from common.wavelet.decisions import MAX_CELLS, METHODS, Plan, axes_of, make_plan
+from common.wavelet.decisions import MAX_CELLS, METHODS, WaveletDecisions, axes_of, make_plan
 from common.wavelet.noisy_matrix import NoisyMatrix
 
 FORMAT = "parley range release"
@@ -116,7 +116,7 @@ def _field(about: dict[str, Any], name: str, kind: type, path: Path | str) -> An
     return value
 
 
-def _plan(about: dict[str, Any], schema: Schema, path: Path | str) -> Plan:
+def _plan(about: dict[str, Any], schema: Schema, path: Path | str) -> WaveletDecisions:
     """Make the plan that made the cells, from public facts."""
     try:
         epsilon = Fraction(_field(about, "epsilon", str, path))
@@ -132,7 +132,9 @@ def _plan(about: dict[str, Any], schema: Schema, path: Path | str) -> Plan:
     return plan
 
 
-def _cells(archive: zipfile.ZipFile, plan: Plan, path: Path | str) -> NDArray[np.float64]:
+def _cells(
+    archive: zipfile.ZipFile, plan: WaveletDecisions, path: Path | str
+) -> NDArray[np.float64]:
     """Read the cells, if they are what the plan calls for; never allocate more."""
     with archive.open(_CELLS) as member:
         try:

@@ -23,7 +23,7 @@ from common.schema.schema import Schema
 _BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MOST_NAMED = 3
-_MOST_LETTERS = 40
+_MOST_CHARACTERS = 40
 
 
 def check_copy(where: Path, *, target: Path) -> None:
@@ -68,7 +68,7 @@ def formula_warning(schema: Schema) -> str | None:
     found = [text for text in _texts(schema) if is_formula(text)]
     if not found:
         return None
-    named = ", ".join(repr(text[:_MOST_LETTERS]) for text in found[:_MOST_NAMED])
+    named = ", ".join(repr(text[:_MOST_CHARACTERS]) for text in found[:_MOST_NAMED])
     more = ", ..." if len(found) > _MOST_NAMED else ""
     return (
         f"Formulas: a spreadsheet would run {len(found):,} of the names and values that the schema "

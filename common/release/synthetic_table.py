@@ -50,13 +50,13 @@ _MOST_DISTINCT = 1 << 12  # numbers that take more values than this are not wort
 
 
 @dataclass(frozen=True)
-class Columns:
+class TableColumns:
     """The names of the columns, in order, and which of them are categoricals."""
 
     kinds: Mapping[str, str]  # "category", "category, ordered" or "by schema", by column
 
     @classmethod
-    def of(cls, table: pd.DataFrame | pa.Table, schema: Schema) -> Columns:
+    def of(cls, table: pd.DataFrame | pa.Table, schema: Schema) -> TableColumns:
         """Return those of a table that the schema names; the others are the owner's own matter."""
         if isinstance(table, pa.Table):
             # Dictionaries are how a column was stored, not what it holds.
@@ -66,12 +66,12 @@ class Columns:
         return cls({name: kind for name, kind in kinds.items() if name in schema.names})
 
     @classmethod
-    def by_schema(cls, schema: Schema) -> Columns:
+    def by_schema(cls, schema: Schema) -> TableColumns:
         """Return the columns of a table not seen here: the schema's, in its order."""
         return cls(dict.fromkeys(schema.names, _BY_SCHEMA))
 
     @classmethod
-    def of_json(cls, document: Mapping[str, Any]) -> Columns:
+    def of_json(cls, document: Mapping[str, Any]) -> TableColumns:
         """Return the columns of a model, by its model.json."""
         return cls({str(name): str(kind) for name, kind in document["columns"].items()})
 
@@ -100,10 +100,10 @@ def _kind(column: pd.Series[Any]) -> str:
     return _BY_SCHEMA
 
 
-def new_file(path: Path | BinaryIO, schema: Schema, like: pd.DataFrame) -> CsvFile | ParquetFile:
+def new_file(path: Path | BinaryIO, schema: Schema, like: pd.DataFrame) -> CsvWriter | ParquetFile:
     if isinstance(path, Path) and path.suffix == ".parquet":
         return ParquetFile(path, schema, like)
-    return CsvFile(path, like)
+    return CsvWriter(path, like)
 
 
 def one_of_each(schema: Schema) -> Codes:
@@ -112,7 +112,7 @@ def one_of_each(schema: Schema) -> Codes:
     return Codes.from_columns([rows % size for size in schema.sizes], schema.sizes)
 
 
-class CsvFile:
+class CsvWriter:
     """A CSV file with the columns of some rows that it is `like`, in their order."""
 
     def __init__(self, path: Path | BinaryIO, like: pd.DataFrame) -> None:
@@ -149,7 +149,7 @@ def _as_written(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 
 class ParquetFile:
-    """A Parquet file; the arguments as for `CsvFile`, with `like` for the types as well."""
+    """A Parquet file; the arguments as for `CsvWriter`, with `like` for the types as well."""
 
     def __init__(self, path: Path, schema: Schema, like: pd.DataFrame) -> None:
         published = pa.Schema.from_pandas(like, preserve_index=False)

@@ -19,7 +19,7 @@ from common.release.contents import Contents, open_release
 from common.release.derive import Consistency, check_consistency
 from common.release.integrity import (
     Checked,
-    Kind,
+    Fault,
     Problem,
     check_bytes,
     name_problems,
@@ -27,7 +27,7 @@ from common.release.integrity import (
 )
 from common.release.manifest import FOLDER, Signature, SignerRole
 from common.study.document import Study
-from common.study.standing import Standing, State
+from common.study.standing import OwnerStanding, StandingState
 from common.wording import Reporter, silent
 
 _NOT_SIGNED = (
@@ -88,7 +88,7 @@ class Verified:
         return self.consistency is not None and self.consistency.derived
 
     @property
-    def owners(self) -> tuple[Standing, ...]:
+    def owners(self) -> tuple[OwnerStanding, ...]:
         """How each owner stands to the sums of a study that may miss some; empty if not derived."""
         found = self.consistency
         return () if found is None or not found.derived else found.owners
@@ -166,7 +166,7 @@ def verify(
     if all_parties and study is not None:
         derived = consistency is not None and consistency.derived
         owners = consistency.owners if consistency and derived else ()
-        gone = [each for each in owners if each.state is not State.WHOLE]
+        gone = [each for each in owners if each.state is not StandingState.WHOLE]
         missing |= missing_parties(study, checked.signatures, [each.party for each in gone])
         remarks += [_may_sign(each, study, checked.signatures) for each in gone]
         missing |= missing_curator(study, checked.signatures, signers)
@@ -174,11 +174,11 @@ def verify(
             remarks.append(_NO_CURATOR)
     elif all_parties and not problems:  # or a release without parties would pass for vouched for
         detail = "is missing: without a study there are no parties that could countersign"
-        problems.append(Problem(release.STUDY, Kind.MISSING, detail))
+        problems.append(Problem(release.STUDY, Fault.MISSING, detail))
     unknown = ""
     if not (unsigned or signers or all_parties):
         if not checked.signatures:
-            problems.append(Problem(FOLDER, Kind.SIGNATURE, _NOT_SIGNED))
+            problems.append(Problem(FOLDER, Fault.SIGNATURE, _NOT_SIGNED))
         elif study is not None:
             unknown = unknown_signers(study, checked.signatures)
         elif checked.manifest.study is None:
@@ -186,7 +186,7 @@ def verify(
     if checked.signatures and checked.pages and checked.maker is None:
         remarks.append(f"the pages ({', '.join(sorted(checked.pages))}) are signed by no one")
     problems += [
-        Problem(f"{FOLDER}/{fingerprint}.json", Kind.SIGNATURE, f"is missing: {what}")
+        Problem(f"{FOLDER}/{fingerprint}.json", Fault.SIGNATURE, f"is missing: {what}")
         for fingerprint, what in missing.items()
     ]
     return Verified(
@@ -243,9 +243,9 @@ def unknown_signers(study: Study, signatures: Sequence[Signature]) -> str:
     )
 
 
-def _may_sign(owner: Standing, study: Study, signatures: Sequence[Signature]) -> str:
+def _may_sign(owner: OwnerStanding, study: Study, signatures: Sequence[Signature]) -> str:
     """Name an owner that left: the others vouch for that, so the owner need not countersign."""
-    if owner.state is State.MISSING:
+    if owner.state is StandingState.MISSING:
         return f"{owner.party} is {owner.words}. It need not countersign"
     identity = study.roster[owner.party]
     signed = any(each.role is SignerRole.PARTY and each.identity == identity for each in signatures)

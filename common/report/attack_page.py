@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common.analysis.attacks import CONFIDENCE, Attack, AttackReport, Verdict
+from common.analysis.attacks import CONFIDENCE, Attack, AttackReport, AttackVerdict
 from common.report.page import (
     Markup,
     Section,
@@ -18,9 +18,9 @@ from common.report.page import (
 from common.wording import many
 
 _VERDICTS = {
-    Verdict.NOTHING: "no difference found",
-    Verdict.WITHIN: "a difference within the promise",
-    Verdict.BEYOND: "MORE than the promise allows",
+    AttackVerdict.NOTHING: "no difference found",
+    AttackVerdict.WITHIN: "a difference within the promise",
+    AttackVerdict.BEYOND: "MORE than the promise allows",
 }
 _HEADINGS = [
     "attack", "rows of the study", "bounds", "other rows", "bounds", "epsilon allows", "verdict",

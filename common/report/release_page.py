@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from common.analysis.diagnostics import Diagnostics, Verdict, noise_caution
+from common.analysis.diagnostics import Diagnostics, PairVerdict, noise_caution
 from common.analysis.means import Mean
 from common.analysis.relations import Relations, relations
 from common.fitted.dependences import Dependences
@@ -163,7 +163,7 @@ def _pairs_card(facts: ReleaseFacts) -> Markup:
         return card("Pairs of columns", "There are no pairs to show.", figure="none")
     found = facts.relations
     safe, care = (
-        len(facts.diagnostics.listed(verdict)) for verdict in (Verdict.SAFE, Verdict.CARE)
+        len(facts.diagnostics.listed(verdict)) for verdict in (PairVerdict.SAFE, PairVerdict.CARE)
     )
     return card(
         "Pairs of columns",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from common.analysis.diagnostics import Diagnostics, Verdict
+from common.analysis.diagnostics import Diagnostics, PairVerdict
 from common.report.page import Markup, Section, folded, heading, joined, paragraph, table
 from common.wording import many
 
@@ -12,12 +12,12 @@ _MOST_PAIRS = 60
 _MOST_SUMS = 60
 _UNFOLDED = 12  # lines of a list that is shown without a click
 _MEANING = {
-    Verdict.SAFE: "A released sum contains the pair's table, by all values or by at least eight "
-    "groups of each column, and the rows follow it. Proportions of values within a group follow "
-    "from the model.",
-    Verdict.CARE: "The pair was counted in few groups or with much noise, or the rows do not "
+    PairVerdict.SAFE: "A released sum contains the pair's table, by all values or by at least "
+    "eight groups of each column, and the rows follow it. Proportions of values within a group "
+    "follow from the model.",
+    PairVerdict.CARE: "The pair was counted in few groups or with much noise, or the rows do not "
     "follow its table, or they show no relation. The relation in the rows may be wrong.",
-    Verdict.ABSENT: "The two columns were never counted together. Their relation in the rows "
+    PairVerdict.ABSENT: "The two columns were never counted together. Their relation in the rows "
     "follows from other pairs, or from nothing.",
 }
 
@@ -32,11 +32,11 @@ def usable_pairs(found: Diagnostics) -> list[Section]:
             "`parley estimate` gives intervals, and flags estimates that are not safe."
         )
     ]
-    for verdict in Verdict:
+    for verdict in PairVerdict:
         pairs = found.listed(verdict)
         parts.append(heading(f"{verdict.capitalize()}: {many(len(pairs), 'pair')}"))
         parts.append(paragraph(_MEANING[verdict]))
-        if pairs and verdict is not Verdict.ABSENT:
+        if pairs and verdict is not PairVerdict.ABSENT:
             lines = [[" and ".join(each.names), each.reason] for each in pairs[:_MOST_PAIRS]]
             parts.append(_folded_if_long("the pairs", ["pair", "why"], lines))
         elif pairs:

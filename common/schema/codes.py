@@ -79,6 +79,11 @@ class Codes:
     def width(self) -> int:
         return len(self.columns)
 
+    @property
+    def arrays(self) -> tuple[NDArray[np.integer[Any]], ...]:
+        """All numbers that the table consists of, for a digest."""
+        return self.columns
+
     def select(self, positions: Sequence[int]) -> Codes:
         """Return some columns, in the order given, without copying."""
         return Codes(

@@ -262,6 +262,38 @@ def as_bytes(array: pa.Array) -> list[bytes]:
     return held
 
 
+def distinct(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.int64], list[bytes | None]]:
+    """Return for every row the place of its cell among the texts, and the texts.
+
+    An empty cell is None, and so is a cell of a type that has no text (a list, a time with a zone).
+    """
+    array = arrow_column(column)
+    if pa.types.is_null(array.type) or not has_text(array.type):
+        return np.zeros(len(array), dtype=np.int64), [None]
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    texts = _cell_words(arrow_column(array.dictionary))
+    places = plain(array.indices.cast(pa.int64()), len(texts))
+    return places, [*texts, None]
+
+
+def has_text(kind: pa.DataType) -> bool:
+    """Tell whether cells of a type have texts; those of lists and of times with a zone do not."""
+    if pa.types.is_dictionary(kind):
+        return has_text(kind.value_type)
+    naive = pa.types.is_timestamp(kind) and kind.tz is None
+    simple = is_text(kind) or is_number(kind) or pa.types.is_boolean(kind)
+    return bool(simple or naive or pa.types.is_date(kind) or pa.types.is_time(kind))
+
+
+def _cell_words(values: pa.Array) -> list[bytes | None]:
+    if is_number(values.type):
+        return [words.member_of(value) for value in values.to_pylist()]
+    texts = as_text(values)
+    kind = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
+    return [word or None for word in texts.view(kind).to_pylist()]
+
+
 def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 

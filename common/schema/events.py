@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from common.errors import InputError, located
@@ -27,7 +27,14 @@ from common.schema.limits import MOST_ATTRIBUTE_NAME, MOST_EVENTS, check_most, c
 from common.schema.toml import Parser, anything, read_table, text, whole
 
 PERSON = "person"  # the column that joins the two tables of a release
+USUAL_MOST = 8  # events of a person that a draft counts
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")  # it becomes a part of a file's name
+
+
+def events_name(words: str) -> str:
+    """Return what events may be called that have these words for a name."""
+    name = re.sub(r"[^a-z0-9_-]+", "-", words.lower()).strip("-")[:40]
+    return name if _NAME.fullmatch(name) else "events"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,10 @@ class Events:
         if self.order:
             with located("events: order"):
                 check_name(self.order, most=MOST_ATTRIBUTE_NAME)
+
+    def forgiven(self) -> Events:
+        """Return events of which no cell is refused (`Attribute.forgiven`)."""
+        return replace(self, attributes=tuple(each.forgiven() for each in self.attributes))
 
     @property
     def entries(self) -> dict[str, object]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -93,12 +93,30 @@ class _Column:
         )
 
 
+def _of_people(columns: list[tuple[str, object]], person: str) -> Iterator[tuple[str, object]]:
+    """Yield columns; with a column of people, each cell of a person once, and not that column."""
+    owners = dict(columns).get(person) if person else None
+    if owners is None:
+        yield from columns
+        return
+    for name, column in columns:
+        if name != person:
+            cells = pa.table({"person": _decoded(owners), "cell": _decoded(column)})
+            yield name, cells.group_by(["person", "cell"]).aggregate([]).column("cell")
+
+
+def _decoded(column: object) -> pa.Array:
+    array = arrow_column(column)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
 def draft(
     table: pd.DataFrame | pa.Table,
     *,
     missing: Sequence[str] = (),
     labels: Mapping[str, Mapping[bytes, str]] | None = None,
     public: Mapping[str, Sequence[str]] | None = None,
+    person: str = "",
 ) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
     """Return attributes that the table fits, and notes on what to review.
 
@@ -107,12 +125,14 @@ def draft(
         missing: codes that stand for empty cells, in any column.
         labels: of values, by column, if the table's file has labels.
         public: lists of values that are public, by column.
+        person: the column that says whose row a row is: it becomes no attribute, and a value counts
+            once for each person who has it.
     """
     if len(table) == 0:
         raise InputError("the table has no rows: there is nothing to propose a schema from")
     attributes: list[Attribute] = []
     notes: list[str] = []
-    for name, column in named_columns(table):
+    for name, column in _of_people(named_columns(table), person):
         remarks: list[str] = []
         known = (labels or {}).get(name, {})
         listed = (public or {}).get(name, ())

@@ -7,25 +7,36 @@
 A `LinkedCodes` is the table of codes of its people, so what works on people alone takes it as it
 is. Events of a person count up to the schema's `most`, the first ones; events of unknown people are
 left out. Both depend on the rows of that person only.
+
+Where an event stands follows from its cell of the column `order` alone: numbers first, by their
+size; then other texts, by their first 23 bytes, so that dates as 2024-01-31 are in order; empty
+cells last. Events that stand equal are as their table has them, or as the caller says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from common.errors import InputError, LocalError
-from common.schema.codes import CodeColumn, Codes, code_dtype, concatenate
+from common.schema import words
+from common.schema.codes import CodeColumn, Codes, Groups, code_dtype, concatenate
+from common.schema.columns import arrow_column, distinct
 from common.schema.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Positions = NDArray[np.int64]
+OrderKeys = NDArray[np.bytes_]
+ORDER_KEY = np.dtype("S24")  # a byte for what the cell holds, and what it is sorted by
+_NUMBER, _TEXT, _EMPTY = b"\x01", b"\x02", b"\x03"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,23 @@ class LinkedCodes(Codes):
     def starts(self) -> Positions:
         """The position of every person's first event."""
         return np.cumsum(self.numbers) - self.numbers
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.integer[Any]], ...]:
+        return (*self.columns, self.numbers, *self.events.columns)
+
+    def in_groups(self, groups: Groups) -> LinkedCodes:
+        """Replace values by groups: of people's attributes, the number of events, and events'.
+
+        The number of events is no column here: its groups are left to `with_number`.
+        """
+        first = self.width + 1
+        people = {v: own for v, own in groups.items() if v < self.width}
+        events = {v - first: own for v, own in groups.items() if v >= first}
+        coarse = Codes(self.columns, self.sizes).in_groups(people)
+        return replace(
+            self, columns=coarse.columns, sizes=coarse.sizes, events=self.events.in_groups(events)
+        )
 
     def take(self, rows: NDArray[np.integer[Any]] | slice) -> LinkedCodes:
         """Return some people with their events."""
@@ -128,31 +156,60 @@ def encode_linked(
         raise InputError(f"people: column {person!r} is empty or the same in two rows. Repair it")
     codes = schema.people.encode(people, where="people")
     of_person = pd.Index(people[person]).get_indexer(pd.Index(events[person]))
-    rows = _in_order(events, declared.order, of_person)
-    numbers = np.bincount(of_person[rows], minlength=codes.rows)
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
-    rows = rows[within < declared.most]
-    counted = np.minimum(numbers, declared.most).astype(np.int64)
-    encoded = _encoded_events(schema.of_events, events, rows, where=declared.name)
-    return LinkedCodes(codes.columns, codes.sizes, encoded, counted, declared.most)
+    known = np.flatnonzero(of_person >= 0)
+    keys = np.zeros(len(events), dtype=ORDER_KEY)
+    if declared.order:
+        check_order(declared.order, list(map(str, events.columns)))
+        keys = order_keys(events[declared.order])
+    kept, numbers = first_events(
+        of_person[known], keys[known], people=codes.rows, most=declared.most
+    )
+    encoded = _encoded_events(schema.of_events, events, known[kept], where=declared.name)
+    return LinkedCodes(codes.columns, codes.sizes, encoded, numbers, declared.most)
 
 
-def _in_order(events: pd.DataFrame, order: str, of_person: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the rows of events of known people: person after person, each person's in order."""
-    places = np.arange(len(events))
-    if order:
-        if order not in events.columns:
-            raise InputError(f"events: there is no column {order!r}, which [events] orders them by")
-        try:
-            sorted_places = events[order].reset_index(drop=True).sort_values(kind="stable").index
-        except TypeError:
-            raise InputError(
-                f"events: column {order!r} holds values that cannot be ordered, such as numbers "
-                "and text. Make it one type"
-            ) from None
-        places = np.asarray(sorted_places)
-    places = places[of_person[places] >= 0]
-    return places[np.argsort(of_person[places], kind="stable")]
+def check_order(order: str, columns: Sequence[str]) -> None:
+    """Refuse events without the column that orders them."""
+    if order not in columns:
+        raise InputError(f"events: there is no column {order!r}, which [events] orders them by")
+
+
+def order_keys(column: object) -> OrderKeys:
+    """Return what the events of each row are sorted by, a function of its cell alone."""
+    array = arrow_column(column)
+    if pa.types.is_timestamp(array.type) and array.type.tz is not None:
+        array = pc.cast(array, pa.timestamp(array.type.unit))  # one zone for all: UTC
+    places, texts = distinct(array)
+    return np.array([_order_key(text) for text in texts], dtype=ORDER_KEY)[places]
+
+
+def _order_key(text: bytes | None) -> bytes:
+    number = None if text is None else words.number(text)
+    if text is None or number != number:  # NaN is an empty cell
+        return _EMPTY
+    if number is None:
+        return _TEXT + text[: ORDER_KEY.itemsize - 1]
+    bits = int(np.float64(number).view(np.uint64))
+    # Flipped so that bytes sort as numbers do: negative ones all the way, others by their sign.
+    return _NUMBER + (bits ^ ((1 << 64) - 1 if bits >> 63 else 1 << 63)).to_bytes(8, "big")
+
+
+def first_events(
+    of_person: NDArray[np.integer[Any]],
+    keys: OrderKeys,
+    ties: NDArray[np.uint64] | None = None,
+    *,
+    people: int,
+    most: int,
+) -> tuple[NDArray[np.intp], Positions]:
+    """Return the rows of events that count, person after person in order; and numbers of each.
+
+    Events of equal keys are sorted by `ties`; without, they stay as they are.
+    """
+    order = np.lexsort((keys, of_person) if ties is None else (ties, keys, of_person))
+    numbers = np.bincount(of_person, minlength=people)
+    within = np.arange(len(order)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
+    return order[within < most], np.minimum(numbers, most).astype(np.int64)
 
 
 def _encoded_events(
@@ -160,8 +217,12 @@ def _encoded_events(
 ) -> Codes:
     schema.check_columns([str(name) for name in events.columns], where=where)
     if not len(rows):
-        columns = [np.zeros(0, dtype=np.int64) for _ in schema.sizes]
-        return Codes.from_columns(columns, schema.sizes)
+        return no_codes(schema)
     return schema.encode(
         events.iloc[rows], where=where, row_numbers=lambda places: [int(rows[p]) for p in places]
     )
+
+
+def no_codes(schema: Schema) -> Codes:
+    """Return a table of no rows."""
+    return Codes.from_columns([np.zeros(0, dtype=np.intp)] * len(schema.sizes), schema.sizes)

@@ -35,7 +35,7 @@ from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
 from common.schema.columns import SupportsArrow, arrow_column, named_columns
 from common.schema.encoder import RowNumbers, encode_column, numbers_after
-from common.schema.events import PERSON, Events
+from common.schema.events import PERSON, USUAL_MOST, Events, events_name
 from common.schema.rules import Possible, Rule
 from common.schema.toml import suggest, text_of
 from common.wording import many
@@ -122,6 +122,7 @@ class Schema:
         missing: Sequence[str] = (),
         labels: Mapping[str, Mapping[bytes, str]] | None = None,
         public: Mapping[str, Sequence[str]] | None = None,
+        person: str = "",
     ) -> Proposal:
         """Draft a schema for a table; NOT PRIVATE until its owner has reviewed it.
 
@@ -130,6 +131,7 @@ class Schema:
             missing: codes that stand for empty cells, in any column.
             labels: of values, by column, if the table's file has labels.
             public: lists of values that are public, by column.
+            person: the column that says whose row a row is; it becomes no attribute.
         """
         from common.schema.infer import draft
 
@@ -140,7 +142,9 @@ class Schema:
             )
         if not hasattr(table, "iloc") and not isinstance(table, pa.Table):
             table = pa.table(table)
-        attributes, notes = draft(table, missing=missing, labels=labels, public=public)
+        attributes, notes = draft(
+            table, missing=missing, labels=labels, public=public, person=person
+        )
         return Proposal(Schema(attributes), notes)
 
     @classmethod
@@ -234,6 +238,11 @@ class Schema:
             codes.append(done[0] if len(done) == 1 else np.concatenate(done))
         return self.possible.repaired(Codes(tuple(codes), self.sizes))
 
+    @property
+    def every_name(self) -> tuple[str, ...]:
+        """The names of all attributes, those of events after those of people."""
+        return self.names if self.events is None else (*self.names, *self.of_events.names)
+
     @cached_property
     def people(self) -> Schema:
         """The schema of the people alone."""
@@ -258,7 +267,8 @@ class Schema:
 
     def forgiven(self) -> Schema:
         """Return a schema of equal digest that refuses no cell (`Attribute.forgiven`)."""
-        return replace(self, attributes=tuple(each.forgiven() for each in self.attributes))
+        events = self.events and self.events.forgiven()
+        return replace(self, attributes=tuple(a.forgiven() for a in self.attributes), events=events)
 
     def without_rules(self) -> Schema:
         """Return a schema that encodes a row that breaks a rule cell by cell."""
@@ -306,6 +316,30 @@ class Proposal:
         more = f"\n  ... {len(self.notes)} notes in all" if len(self.notes) > _SHOWN else ""
         return f"Draft{private}: {self.schema!r}{notes}{more}"
 
+    def with_events(self, events: Proposal, *, called: str) -> Proposal:
+        """Add a draft of people's events to one of people; `called` is what their file is called.
+
+        Events are ordered by their date, if they have one. How many of a person count is not read
+        off the data.
+        """
+        attributes = events.schema.attributes
+        dates = [each.name for each in attributes if each.kind in ("date", "datetime")]
+        order = dates[0] if len(dates) == 1 else ""
+        linked = Events(
+            name=events_name(called), most=USUAL_MOST, attributes=attributes, order=order
+        )
+        notes = [f"{linked.name}: {note}" for note in events.notes]
+        notes.append(
+            f"{linked.name}: of a person's {linked.name} the first {USUAL_MOST} count (most). "
+            + (f"They are ordered by {order!r} (order)." if order else _NO_ORDER)
+        )
+        return replace(
+            self,
+            schema=replace(self.schema, events=linked),
+            notes=(*self.notes, *notes),
+            public=self.public and events.public,
+        )
+
     def to_toml(self) -> str:
         """Write the draft as a file, with the warning and the notes as comments at its head."""
         head = [] if self.public else [f"# {line}" for line in WARNING.splitlines()]
@@ -318,6 +352,9 @@ class Proposal:
             for line in ("", "[[rule]]", *(f"{key} = {json.dumps(rule[key])}" for key in rule))
         ]
         return "\n".join([*head, "", self.schema.to_toml(), *rules])
+
+
+_NO_ORDER = "Name the column that orders them (order); else a file's order counts."
 
 
 def _domain(name: str, domain: object) -> dict[str, Any]:

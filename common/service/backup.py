@@ -64,6 +64,7 @@ def snapshot(state: Path) -> Iterator[Path]:
                 closing(sqlite3.connect(copy)) as target,
             ):
                 live.backup(target)
+                target.execute("PRAGMA journal_mode=DELETE")  # one plain file, of a running service
         except sqlite3.Error as error:
             raise LocalError(f"{state}: cannot be copied: {error}") from error
         with opened(copy.parent, _SERVICES[copy.name]) as database:
@@ -135,8 +136,7 @@ def restored(file: Path, about: About, folder: Path) -> Iterator[Path]:
         _unpack(file, about, copy)
         yield copy
         flush(copy)
-        if place.exists():
-            place.rename(_aside(place))
+        _move_aside(place)
         copy.rename(place)
         flush(folder)
 
@@ -163,12 +163,21 @@ def _is_blank(database: Database) -> bool:
     return not any(database.rows(f'SELECT 1 FROM "{name}" LIMIT 1') for (name,) in tables)  # noqa: S608
 
 
-def _aside(place: Path) -> Path:
+def _move_aside(place: Path) -> None:
+    """Rename a state and its log, which SQLite would take for that of the restored file."""
+    files = [file for file in map(place.with_name, _names(place.name)) if file.exists()]
     for number in range(1, 1000):
-        aside = place.with_name(f"{place.name}.damaged-{number}")
-        if not aside.exists():
-            return aside
+        names = _names(f"{place.name}.damaged-{number}")
+        if not any(place.with_name(name).exists() for name in names):
+            for file in files:
+                file.rename(file.with_name(f"{names[-1]}{file.name.removeprefix(place.name)}"))
+            return
     raise InputError(f"{place}: too many damaged copies beside it. Remove some")
+
+
+def _names(state: str) -> list[str]:
+    """List the files that SQLite keeps for a state, the state last."""
+    return [f"{state}-wal", f"{state}-shm", f"{state}-journal", state]
 
 
 def _unpack(file: Path, about: About, copy: Path) -> None:

@@ -23,7 +23,7 @@ _FEW_OPEN_FILES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckResult:
     """The result of one check."""
 
     check: str  # what was looked at
@@ -36,14 +36,14 @@ class Concern(Exception):  # not an error: the check passed
     """Something that stops no study, and yet an operator should look at it."""
 
 
-def found(check: str, look: Callable[[], str]) -> Finding:
+def found(check: str, look: Callable[[], str]) -> CheckResult:
     """Make a finding of what a check returns or raises."""
     try:
-        return Finding(check=check, ok=True, words=look())
+        return CheckResult(check=check, ok=True, words=look())
     except Concern as concern:
-        return Finding(check=check, ok=True, words=str(concern), warning=True)
+        return CheckResult(check=check, ok=True, words=str(concern), warning=True)
     except ParleyError as error:
-        return Finding(check=check, ok=False, words=" ".join(str(error).split()))
+        return CheckResult(check=check, ok=False, words=" ".join(str(error).split()))
 
 
 def certificate(files: CredentialFiles, role: Role, now: datetime) -> str:

@@ -3,7 +3,13 @@
 At a party that is the ledger and the journal, at the curator the store. What belongs together
 shares a file because it shares transactions: a charge, the message that caused it and the answer it
 pays for are on disk together or not at all. A transaction that ends without an error has been
-synced to the disk.
+synced to the disk; one that is not `synced` survives a kill at once, and a power failure when a
+later transaction is synced. Transactions never overtake each other.
+
+A service writes ahead into a log beside the file (SQLite's WAL): a transaction costs one sync
+instead of four. Other connections read and write through the same log, and only the service moves
+its pages into the file: whenever secrets were wiped, so that the log does not keep them, when it
+has grown, and when the service opens and closes the file. A stopped service leaves one plain file.
 
 Threads may share a database: a transaction holds the others off until it ends.
 
@@ -23,7 +29,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,8 +42,10 @@ logger = logging.getLogger(__name__)
 
 Value = int | str | bytes | None
 
-_PRAGMAS = ("synchronous=FULL", "secure_delete=ON", "foreign_keys=ON")
+_PRAGMAS = ("synchronous=FULL", "secure_delete=ON", "foreign_keys=ON", "wal_autocheckpoint=0")
+_LOG_PAGES = 1_000  # of a log that a service moves into the file
 _BUSY_S = 30  # another command of the same owner may be writing to the file
+_LOG_BUSY_MS = 200  # another one may be reading what the service would move; tried again later
 _START_S = 20.0  # for a check at the start of a service
 _CHECK_EVERY = 1_000  # steps of SQLite, between two looks at the clock
 
@@ -49,13 +57,23 @@ class OtherTablesError(InputError):
 class Database:
     """A SQLite file, open in one process at a time; others may read it meanwhile (`read_only`).
 
-    With `any_version`, a file that is only read may be of any version, also an unknown one.
+    With `any_version`, a file that is only read may be of any version, also an unknown one. With
+    `logged`, which is for the one service on the file, transactions are written ahead.
     """
 
-    def __init__(self, path: Path, *, read_only: bool = False, any_version: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        any_version: bool = False,
+        logged: bool = False,
+    ) -> None:
         self.path = path
         self.commits = 0  # of this process
         self._lock = threading.RLock()
+        self._logged, self._has_log, self._synced = logged, False, True
+        self._wiped = False  # whether the log may keep what was wiped
         try:
             if not read_only:
                 make_private(path)
@@ -67,7 +85,7 @@ class Database:
             )  # fmt: skip
         except (OSError, sqlite3.Error) as error:
             raise InputError(_explained(path, "cannot be opened", error)) from error
-        self.add_tables("".join(f"PRAGMA {pragma};" for pragma in _PRAGMAS))
+        self._execute_script("".join(f"PRAGMA {pragma};" for pragma in _PRAGMAS))
         # One statement sees one state of the file, whatever another process is just making of it.
         ((written, tables),) = self.rows(
             "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version"
@@ -79,7 +97,7 @@ class Database:
     def _reach_version(self, known: int, *, is_new: bool, read_only: bool) -> None:
         """Bring the tables to the version of this program; refuse a file that cannot be brought."""
         if self.version == 0 and is_new:
-            self.add_tables(f"PRAGMA user_version={known};")
+            self._execute_script(f"PRAGMA user_version={known};")
             self.version = known
         elif FIRST <= self.version < known and not read_only:
             try:
@@ -156,8 +174,15 @@ class Database:
 
     def add_tables(self, tables: str) -> None:
         """Create the tables that are not there yet."""
+        with self._lock:
+            self._begin_log()
+            if self._has_log:
+                self._sync_next(synced=False)  # lost tables are created again
+            self._execute_script(tables)
+
+    def _execute_script(self, statements: str) -> None:
         try:
-            self._connection.executescript(tables)
+            self._connection.executescript(statements)
         except sqlite3.Error as error:
             self._connection.close()
             raise InputError(_explained(self.path, "cannot be opened", error)) from error
@@ -192,6 +217,7 @@ class Database:
 
     def close(self) -> None:
         with self._lock:  # not under the feet of a thread that reads
+            self._end_log()
             self._connection.close()
 
     def __enter__(self) -> Self:
@@ -202,17 +228,24 @@ class Database:
         self.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, *, synced: bool = True) -> Iterator[None]:
         """Write all changes of a block, or none; inside another transaction, as part of that.
+
+        What a power failure may take back, because it can be done again, need not be `synced`: it
+        is, at the latest, with the next transaction that is.
 
         Raises:
             LocalError: the file cannot be written, for example because the disk is full.
         """
         with self._lock:
             if self._connection.in_transaction:
+                if synced and not self._synced:
+                    raise LocalError("a transaction is synced only if the one around it is")
                 yield
                 return
+            self._begin_log()
             try:
+                self._sync_next(synced=synced or not self._has_log)
                 self._connection.execute("BEGIN IMMEDIATE")
                 yield
                 self._connection.execute("COMMIT")
@@ -227,11 +260,66 @@ class Database:
             except BaseException:
                 self._roll_back()
                 raise
+            self._empty_log()
+
+    def _sync_next(self, *, synced: bool) -> None:
+        """Say whether the next transactions are synced."""
+        if synced is not self._synced:
+            self._connection.execute(f"PRAGMA synchronous={'FULL' if synced else 'NORMAL'}")
+            self._synced = synced
 
     def _roll_back(self) -> None:
         # SQLite has already rolled back by itself after some errors, a full disk among them.
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+
+    def _begin_log(self) -> None:
+        """Write ahead from here on, if this is a service and the file system can share memory."""
+        if not self._logged or self._has_log or self._connection.in_transaction:
+            return
+        with suppress(sqlite3.Error), self._waiting_briefly():  # tried again
+            ((mode,),) = self._connection.execute("PRAGMA journal_mode=WAL").fetchall()
+            self._has_log = mode == "wal"
+            self._connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
+        self._wiped = True  # perhaps: by a service that was killed before it emptied the log
+        self._empty_log()
+
+    def _empty_log(self) -> None:
+        """Move all pages into the file and cut the log off, once a wipe is in it.
+
+        What was committed stays so if that fails, and the next transaction tries again.
+        """
+        if not self._wiped:
+            return
+        with suppress(sqlite3.Error), self._waiting_briefly():
+            ((busy, *_),) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._wiped = bool(busy)
+        if self._wiped:
+            logger.warning(
+                "%s-wal: it could not be emptied, and may keep what was wiped. This is tried again "
+                "with the next change, and when the service starts", self.path,
+            )  # fmt: skip
+
+    def _end_log(self) -> None:
+        """Leave one plain file, unless another process is using the log."""
+        self._empty_log()
+        if self._has_log:
+            with suppress(sqlite3.Error), self._waiting_briefly():
+                self._connection.execute("PRAGMA journal_mode=DELETE")
+            self._has_log = False
+
+    @contextmanager
+    def _waiting_briefly(self) -> Iterator[None]:
+        self._connection.execute(f"PRAGMA busy_timeout={_LOG_BUSY_MS}")
+        try:
+            yield
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout={_BUSY_S * 1000}")
+
+    def wipe(self, statement: str, values: Sequence[Value] = ()) -> None:
+        """Execute a statement that forgets a secret: the log will not keep it, either."""
+        self.write(statement, values)
+        self._wiped = True
 
     def write(self, statement: str, values: Sequence[Value] = ()) -> None:
         """Execute a statement that changes something, inside a transaction."""

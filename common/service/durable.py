@@ -181,7 +181,7 @@ class Inbox:
         return [bytes(digest) for (digest,) in rows]
 
     def wipe(self, study: StudyId) -> None:
-        self._file.write("UPDATE received SET body = NULL WHERE study = ?", (study,))
+        self._file.wipe("UPDATE received SET body = NULL WHERE study = ?", (study,))
 
 
 class Outbox:
@@ -232,15 +232,19 @@ class Outbox:
             yield message
             newest = message.sequence
 
-    def acknowledge(self, study: StudyId, recipient: str, newest: int) -> None:
-        """Record that a recipient has messages up to a number; drop what is due to none."""
+    def acknowledge(self, study: StudyId, recipient: str, newest: int, *, over: bool) -> None:
+        """Record that a recipient has messages up to a number; drop what is due to none.
+
+        Of a study that is over, no trace is to stay; of another one, the log may keep some.
+        """
+        remove = self._file.wipe if over else self._file.write
         which = "study = ? AND recipient = ? AND sequence <= ? AND acknowledged = 0"
         values = (study, recipient, newest)
         digests = self._file.rows(f"SELECT digest FROM outgoing WHERE {which}", values)  # noqa: S608  # ours
         self._file.write(f"UPDATE outgoing SET acknowledged = 1 WHERE {which}", values)  # noqa: S608  # ours
         for (digest,) in digests:
             # Looked up by the index: an acknowledgement costs the same with many recipients.
-            self._file.write(
+            remove(
                 "DELETE FROM content WHERE study = ?1 AND digest = ?2 AND NOT EXISTS "
                 "(SELECT 1 FROM outgoing INDEXED BY outgoing_due "
                 "WHERE study = ?1 AND digest = ?2 AND acknowledged = 0)",
@@ -249,7 +253,7 @@ class Outbox:
 
     def drop(self, study: StudyId) -> None:
         """Forget the bytes of messages, acknowledged or not: they are not sent any more."""
-        self._file.write("DELETE FROM content WHERE study = ?", (study,))
+        self._file.wipe("DELETE FROM content WHERE study = ?", (study,))
 
 
 def _sha256(body: bytes) -> bytes:
@@ -269,8 +273,11 @@ class StepKeys:
         return self._source.private
 
     def key(self, study: StudyId, step: int) -> Secret[bytes]:
-        """Return the key of a step, on disk before it is returned."""
-        with self._file.transaction():
+        """Return the key of a step, written before it is returned.
+
+        A message that says anything about the key is synced before it leaves, and the key with it.
+        """
+        with self._file.transaction(synced=False):
             found = self._file.rows(
                 "SELECT key FROM step_key WHERE study = ? AND step = ?", (study, step)
             )
@@ -287,7 +294,7 @@ class StepKeys:
 
     def wipe(self, study: StudyId) -> None:
         """Forget the keys of a study, in the caller's transaction."""
-        self._file.write("DELETE FROM step_key WHERE study = ?", (study,))
+        self._file.wipe("DELETE FROM step_key WHERE study = ?", (study,))
 
 
 class DurableRole(Generic[R]):

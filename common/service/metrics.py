@@ -18,7 +18,7 @@ from typing import Literal
 
 from common.errors import ParleyError
 from common.service.process import RateLimit
-from common.service.web.exchange import Request, Response, text
+from common.service.web.exchange import Response, WebRequest, text
 from common.service.web.server import WebServer
 from common.wire.pki.credentials import CredentialFiles
 
@@ -72,7 +72,7 @@ def _escaped(words: str) -> str:
 def metrics_server(listen: str, collect: Callable[[], Iterable[Sample]]) -> WebServer:
     """Make a server that answers GET /metrics in threads of its own."""
 
-    def answer(request: Request) -> Response:
+    def answer(request: WebRequest) -> Response:
         if (request.method, request.path) != ("GET", "/metrics"):
             return text(HTTPStatus.NOT_FOUND, "The figures are at /metrics.")
         try:

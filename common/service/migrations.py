@@ -21,14 +21,14 @@ from dataclasses import dataclass
 FIRST = 3  # the version of the tables of 0.2.0
 
 
-class Service(enum.Enum):
+class StateOwner(enum.Enum):
     """The service that a file belongs to."""
 
     CURATOR = "curator"
     PARTY = "party"
 
     @classmethod
-    def of(cls, tables: Collection[str]) -> Service:
+    def of(cls, tables: Collection[str]) -> StateOwner:
         """Return whose file has these tables; the curator's begins with those of the parties."""
         return cls.CURATOR if "party" in tables else cls.PARTY
 
@@ -41,7 +41,7 @@ class Migration:
     """
 
     number: int  # the version of the tables afterwards
-    service: Service
+    service: StateOwner
     table: str
     statements: tuple[str, ...]
 
@@ -49,7 +49,7 @@ class Migration:
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(  # whom the study of an entry protects; a row before
         number=4,
-        service=Service.PARTY,
+        service=StateOwner.PARTY,
         table="entry",
         statements=(
             "ALTER TABLE entry ADD COLUMN rows_per_person INTEGER NOT NULL DEFAULT 0",
@@ -66,7 +66,7 @@ def newest(migrations: Sequence[Migration]) -> int:
 
 def statements(migrations: Sequence[Migration], written: int, tables: Collection[str]) -> list[str]:
     """Return what brings a file of a version, with these tables, to the newest version."""
-    service = Service.of(tables)
+    service = StateOwner.of(tables)
     return [
         statement
         for migration in migrations

@@ -46,7 +46,7 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(Generic[Kind]):
+class LoadedSettings(Generic[Kind]):
     """Values, where each came from, and the tables of the file that are not this dataclass's."""
 
     values: Kind
@@ -69,7 +69,7 @@ def read_settings(
     environment: Mapping[str, str],
     flags: Mapping[str, object],
     tables: Sequence[str] = (),
-) -> Settings[Kind]:
+) -> LoadedSettings[Kind]:
     """Put the settings together.
 
     A flag that is None was not given. `tables` names further tables that the file may have.
@@ -103,7 +103,7 @@ def read_settings(
         where = "Name the settings file with --config" if file is None else f"Write it into {file}"
         raise InputError(f"{missing[0]} is not set. {where}, or set {prefix}{missing[0].upper()}")
     try:
-        return Settings(kind(**values), origins, further)
+        return LoadedSettings(kind(**values), origins, further)
     except InputError as error:  # begins with the key
         origin = origins.get(str(error).partition(":")[0], kind.__name__)
         raise InputError(f"{origin}: {error}") from None

@@ -10,23 +10,24 @@ from pathlib import Path
 
 from common.errors import InputError
 from common.service.database import Database
-from common.service.migrations import Service
+from common.service.migrations import StateOwner
+from common.service.process import is_alone_in
 
-FILES = {Service.CURATOR: "curator.db", Service.PARTY: "party.db"}
+FILES = {StateOwner.CURATOR: "curator.db", StateOwner.PARTY: "party.db"}
 
 
-def has_file(folder: Path, service: Service) -> bool:
+def has_file(folder: Path, service: StateOwner) -> bool:
     """Say whether a folder has the file of a service; one of no bytes is what a crash left."""
     file = folder / FILES[service]
     return file.is_file() and file.stat().st_size > 0
 
 
-def is_there(folder: Path, service: Service) -> bool:
+def is_there(folder: Path, service: StateOwner) -> bool:
     """Say whether a folder has the state of a service; InputError if it is of another service."""
     if has_file(folder, service):
         return True
     others = [
-        other for other in Service if other is not service and (folder / FILES[other]).exists()
+        other for other in StateOwner if other is not service and (folder / FILES[other]).exists()
     ]
     if others:
         raise InputError(
@@ -36,14 +37,17 @@ def is_there(folder: Path, service: Service) -> bool:
     return False
 
 
-def opened(folder: Path, service: Service) -> Database:
-    """Open the state of a service; InputError if the file holds the state of another one."""
-    database = Database(folder / FILES[service])
+def opened(folder: Path, service: StateOwner) -> Database:
+    """Open the state of a service; InputError if the file holds the state of another one.
+
+    The service that is alone in the folder writes ahead.
+    """
+    database = Database(folder / FILES[service], logged=is_alone_in(folder))
     tables = {name for (name,) in database.rows("SELECT name FROM sqlite_schema")}
-    if tables and Service.of(tables) is not service:
+    if tables and StateOwner.of(tables) is not service:
         database.close()
         raise InputError(
             f"{database.path}: this is not the state of a {service.value}, but of a "
-            f"{Service.of(tables).value}. Put the right file in its place, or restore a backup"
+            f"{StateOwner.of(tables).value}. Put the right file in its place, or restore a backup"
         )
     return database

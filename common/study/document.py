@@ -122,6 +122,7 @@ class Study:
     prior: str = ""
     curator: str = ""
     agreement: str = ""
+    method_version: int = 0
     seeded: bool = False
     commitments: bool = False
     signature: StudySignature | None = None
@@ -186,9 +187,10 @@ class Study:
             )
         if self.owners_per_person > 1 and not self.rows_per_person:
             raise InputError("owners_per_person: say rows_per_person, too: it is about people")
-        if self.rows_per_person and self.profile == "paper":
+        if self.person_rows and self.profile == "paper":
+            key = "rows_per_person" if self.rows_per_person else "events"
             raise InputError(
-                "rows_per_person: the paper's noise is for single rows. Leave it out, or use "
+                f"{key}: the paper's noise is for single rows. Leave it out, or use "
                 'profile = "sound"'
             )
 
@@ -309,6 +311,14 @@ class Study:
         )
 
     @property
+    def person_rows(self) -> int:
+        """Of how many rows a person is that the promise is to; 0 if it is to single rows.
+
+        A person of a linked schema is one row, with all of her events.
+        """
+        return self.rows_per_person if self.schema.events is None else 1
+
+    @property
     def criteria_cost(self) -> Fraction:
         """The cost of the criteria, in the promise's currency: what their epsilon would buy."""
         part = self.criteria_epsilon
@@ -420,7 +430,7 @@ class Study:
 
 
 # Where they are not set, text and canonical bytes lack them: digests of parley 0.2 stay the same.
-_LATER = ("curator", "agreement", "seeded", "commitments")
+_LATER = ("curator", "agreement", "method_version", "seeded", "commitments")
 
 
 def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:

@@ -48,7 +48,6 @@ def steps_without_rows(study: Study, run: ScriptRun, *, party: str | None = None
 
     Choices that shape no later step are gone through for one party, if one is named.
     """
-    study.schema.require_one_table()  # an owner's source has no place for events yet
     check_most(_TABLES, run.tables, most=MOST_PLAN_TABLES)
     source = KeyedRandomSource(study.digest, private=False)  # the same study, the same dry run
     tables = cells = 0

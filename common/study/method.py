@@ -21,7 +21,7 @@ from common.study.script import Fit, Script, ScriptRun
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PublicDecision:
     """One thing that a method settles before any row is looked at, from public facts."""
 
     name: str
@@ -38,7 +38,7 @@ class Setting:
     meaning: str
 
 
-def no_decisions(study: Study) -> Sequence[Decision]:
+def no_decisions(study: Study) -> Sequence[PublicDecision]:
     """Refuse settings; there is nothing to tell."""
     read_settings(study, {})
     return ()
@@ -68,7 +68,7 @@ class Method:
     parties: int | None = None  # how many parties it is for; None for any number
     settings: Mapping[str, Setting] = field(default_factory=dict)
     # Its settings and what follows from them; refuses settings that it does not have.
-    decisions: Callable[[Study], Sequence[Decision]] = no_decisions
+    decisions: Callable[[Study], Sequence[PublicDecision]] = no_decisions
     # At most how many tables its steps ask for, where one step may have too many to be made.
     tables: Callable[[Study], int] = few_tables
     # Settings of a new study that its proposer leaves open, by public facts. They become part of
@@ -98,7 +98,7 @@ class Method:
         if study.schema.events is not None and not self.linked:
             raise InputError(
                 f"method: {self.name} is for single tables, and the schema has [events]. Use "
-                "method subn+"
+                "method subn+ or floor"
             )
         if self.parties not in (None, len(study.members)):
             raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -34,6 +34,9 @@ class PartyRows(Protocol):
     def codes(self) -> Codes:
         """Return all rows, for mechanisms that need more than counts."""
 
+    def chunks(self) -> Iterator[Codes]:
+        """Yield all rows, a chunk at a time; of people with events, people with theirs."""
+
 
 class OwnersRows(PartyRows, Protocol):
     """All rows of a party, which its owner can commit to."""
@@ -56,7 +59,7 @@ class RowsInMemory:
     @property
     def digest(self) -> str:
         content = hashlib.sha256(f"parley codes 1 {self.table.sizes} {self.rows}".encode())
-        for column in self.table.columns:
+        for column in self.table.arrays:
             content.update(np.ascontiguousarray(column, dtype="<i8").tobytes())
         return content.hexdigest()
 
@@ -65,6 +68,9 @@ class RowsInMemory:
 
     def codes(self) -> Codes:
         return self.table
+
+    def chunks(self) -> Iterator[Codes]:
+        yield self.table
 
 
 def rows_in_bits(data: PartyRows) -> RowsInMemory:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 
-class State(enum.StrEnum):
+class StandingState(enum.StrEnum):
     """How an owner stands to the sums of a study."""
 
     WHOLE = "in every sum"
@@ -20,21 +20,21 @@ class State(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class OwnerStanding:
     """One owner's state, and in how many sums its rows are."""
 
     party: str
-    state: State
+    state: StandingState
     sums: int
 
     @property
     def words(self) -> str:
         match self.state:
-            case State.WHOLE:
+            case StandingState.WHOLE:
                 return "in every sum"
-            case State.LEFT:
+            case StandingState.LEFT:
                 return f"left after sum {self.sums}, and is counted up to it"
-            case State.MISSING:
+            case StandingState.MISSING:
                 return "missing from the start: in no sum"
 
     def as_json(self) -> dict[str, object]:
@@ -43,7 +43,7 @@ class Standing:
 
 def standings(
     parties: Sequence[str], *, sums: int, missing: Mapping[str, int], left: Collection[str]
-) -> list[Standing]:
+) -> list[OwnerStanding]:
     """Return the standing of every owner.
 
     `missing` has, for each owner that is not in all sums, how many come before the first without
@@ -55,7 +55,9 @@ def standings(
     ]
 
 
-def _standing(party: str, sums: int, gone: bool) -> Standing:  # noqa: FBT001  # private
+def _standing(party: str, sums: int, gone: bool) -> OwnerStanding:  # noqa: FBT001  # private
     if not gone:
-        return Standing(party=party, state=State.WHOLE, sums=sums)
-    return Standing(party=party, state=State.LEFT if sums else State.MISSING, sums=sums)
+        return OwnerStanding(party=party, state=StandingState.WHOLE, sums=sums)
+    return OwnerStanding(
+        party=party, state=StandingState.LEFT if sums else StandingState.MISSING, sums=sums
+    )

@@ -30,7 +30,7 @@ from common.study.messages import (
 from common.study.sides import CuratorSide, PartySide
 
 
-class State(enum.Enum):
+class RoleState(enum.Enum):
     """Where a study stands for one of its roles; the value is what the role waits for."""
 
     NOT_OPEN = "the study to open"
@@ -53,45 +53,45 @@ class If(enum.Enum):
 class Transition(NamedTuple):
     """Where a message leads, and on which condition."""
 
-    to: State
+    to: RoleState
     condition: If = If.ANYHOW
 
 
-_ABORT: Mapping[type[Message], Transition] = {StudyAborted: Transition(State.ABORTED)}
-TRANSITIONS: Mapping[State, Mapping[type[Message], Transition]] = {
-    State.NOT_OPEN: {StudyOpened: Transition(State.SETTING_UP), **_ABORT},
-    State.SETTING_UP: {
-        StepMessage: Transition(State.SETTING_UP, If.AWAITED),
-        StepOpened: Transition(State.IN_STEP, If.DONE),
-        StudyFinished: Transition(State.FINISHED, If.DONE),  # of a study without steps
-        PartyRefused: Transition(State.SETTING_UP),
+_ABORT: Mapping[type[Message], Transition] = {StudyAborted: Transition(RoleState.ABORTED)}
+TRANSITIONS: Mapping[RoleState, Mapping[type[Message], Transition]] = {
+    RoleState.NOT_OPEN: {StudyOpened: Transition(RoleState.SETTING_UP), **_ABORT},
+    RoleState.SETTING_UP: {
+        StepMessage: Transition(RoleState.SETTING_UP, If.AWAITED),
+        StepOpened: Transition(RoleState.IN_STEP, If.DONE),
+        StudyFinished: Transition(RoleState.FINISHED, If.DONE),  # of a study without steps
+        PartyRefused: Transition(RoleState.SETTING_UP),
         **_ABORT,
     },
-    State.IN_STEP: {
-        StepMessage: Transition(State.IN_STEP, If.AWAITED),
-        StepOpened: Transition(State.IN_STEP, If.BEGUN_AGAIN),
-        ResultPublished: Transition(State.BETWEEN_STEPS, If.DONE),
-        PartyRefused: Transition(State.IN_STEP),
+    RoleState.IN_STEP: {
+        StepMessage: Transition(RoleState.IN_STEP, If.AWAITED),
+        StepOpened: Transition(RoleState.IN_STEP, If.BEGUN_AGAIN),
+        ResultPublished: Transition(RoleState.BETWEEN_STEPS, If.DONE),
+        PartyRefused: Transition(RoleState.IN_STEP),
         **_ABORT,
     },
-    State.BETWEEN_STEPS: {
-        StepOpened: Transition(State.IN_STEP),
-        StudyFinished: Transition(State.FINISHED),
+    RoleState.BETWEEN_STEPS: {
+        StepOpened: Transition(RoleState.IN_STEP),
+        StudyFinished: Transition(RoleState.FINISHED),
         **_ABORT,
     },
-    State.FINISHED: {},
-    State.ABORTED: {},
+    RoleState.FINISHED: {},
+    RoleState.ABORTED: {},
 }
 
 
 def following(
-    state: State,
+    state: RoleState,
     message: Message,
     side: PartySide | CuratorSide | None,
     *,
     who: str,
     sender: str = "",
-) -> State:
+) -> RoleState:
     """Return the state after a message; RemoteProtocolError if it is not expected.
 
     `side` is that of the open exchange, if there is one; `who` is the role, for the error.

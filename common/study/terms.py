@@ -115,6 +115,9 @@ class DocumentTerms(Terms, total=False):
     agreement: Annotated[
         str, Term(text, "hybrid: masks rest on X25519 and ML-KEM-768; else on X25519 alone.")
     ]
+    method_version: Annotated[
+        int, Term(_COUNT, "The version of the method that is agreed on; parley 0.2 wrote none.")
+    ]
     seeded: Annotated[
         bool, Term(yes_or_no, "Whether random numbers come from a seed: NOT PRIVATE.")
     ]

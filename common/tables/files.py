@@ -24,7 +24,7 @@ from common.schema import Schema
 from common.schema.columns import is_text
 from common.tables import formats
 from common.tables.csv_file import REPEATED_TEXT, TEXT, CsvFile, text_types
-from common.tables.reader import Columns, Part, TableReader, parts_of_stream
+from common.tables.reader import ColumnPieces, Part, TableReader, parts_of_stream
 
 _BLOCK_BYTES = 1 << 22
 _PART_ROWS = 1 << 19  # small row groups are read several at a time: opening a file takes time
@@ -243,7 +243,7 @@ class ParquetReader(FileReader):
 
     def _groups(
         self, metadata: pyarrow.parquet.FileMetaData, groups: list[int], names: list[str]
-    ) -> Iterator[Columns]:
+    ) -> Iterator[ColumnPieces]:
         left = sum(metadata.row_group(group).num_rows for group in groups)
         with (
             self._reading(),
@@ -254,7 +254,7 @@ class ParquetReader(FileReader):
             columns = [_Cursor(self._values(file, groups, name)) for name in names]
             while left:
                 rows = min(left, _BATCH_ROWS)
-                yield Columns(rows, (column.take(rows) for column in columns))
+                yield ColumnPieces(rows, (column.take(rows) for column in columns))
                 left -= rows
 
     def _values(

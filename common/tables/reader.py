@@ -30,7 +30,7 @@ _Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnPieces:
     """Rows that are decoded while they are encoded: a column's values never leave the cache."""
 
     rows: int
@@ -51,7 +51,7 @@ class Chosen:
         return lambda places: row_numbers(self.positions[list(places)].tolist())
 
 
-Rows: TypeAlias = pa.Table | Columns | Chosen
+Rows: TypeAlias = pa.Table | ColumnPieces | Chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def check_readable(reader: TableReader, *, may_be_empty: bool) -> None:
 def _rows_of(part: Part) -> int:
     rows = 0
     for piece in part.read():
-        if not isinstance(piece, Columns):
+        if not isinstance(piece, ColumnPieces):
             rows += (piece.table if isinstance(piece, Chosen) else piece).num_rows
             continue
         rows += piece.rows
@@ -190,7 +190,7 @@ def encoded(part: Part, schema: Schema, reader: TableReader) -> Iterator[Codes]:
             if rows.table.num_rows:
                 chosen = rows.numbers(numbers)
                 yield schema.encode(rows.table, where=where, row_numbers=chosen)
-        elif isinstance(rows, Columns):
+        elif isinstance(rows, ColumnPieces):
             before += rows.rows
             yield schema.encode_pieces(rows.pieces, where=where, row_numbers=numbers)
         else:

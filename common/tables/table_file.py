@@ -54,6 +54,7 @@ def read_table(
     *,
     delimiter: str | None = None,
     sheet: str = "",
+    more: Sequence[str] = (),
 ) -> TableFile:
     """Read the table in a file; an InputError names the file and the row.
 
@@ -64,10 +65,17 @@ def read_table(
             in types that their cells have.
         delimiter: between the cells of a CSV; None for the one that its header has.
         sheet: of an Excel file; empty for the first.
+        more: columns that are read besides those of the schema.
     """
     path = Path(path)
     reader = _reader(path, schema, delimiter, sheet)
-    data = reader.draft() if schema is None else reader.table(reader.columns_of(schema))
+    for name in more:
+        if name not in reader.names:
+            raise InputError(f"{path}: there is no column {name!r}{suggest(name, reader.names)}")
+    if schema is None:
+        data = reader.draft()
+    else:
+        data = reader.table(list(dict.fromkeys([*reader.columns_of(schema), *more])))
     if data.num_rows == 0:
         raise InputError(f"{path}: the table has no rows")
     return TableFile(path, data, reader, guessed=schema is None)

@@ -5,15 +5,15 @@
 [Xiao11] Xiao, Wang, Gehrke: Differential Privacy via Wavelet Transforms, IEEE TKDE 23(8).
 """
 
-from common.wavelet.decisions import Plan
+from common.wavelet.decisions import WaveletDecisions
 from common.wavelet.mechanism import plan_privelet, privelet
 from common.wavelet.noisy_matrix import NoisyMatrix, RangeCount, RangeCounts
 
 __all__ = [
     "NoisyMatrix",
-    "Plan",
     "RangeCount",
     "RangeCounts",
+    "WaveletDecisions",
     "plan_privelet",
     "privelet",
 ]

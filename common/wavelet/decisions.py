@@ -21,7 +21,7 @@ from common.errors import InputError, LocalError
 from common.privacy.sampling.discrete_laplace import LARGEST_SCALE
 from common.schema import Attribute, Codes, Schema
 from common.wavelet.axis import Axis, HaarAxis, Positions
-from common.wavelet.nominal import NominalAxis, Tree
+from common.wavelet.nominal import ArrayTree, NominalAxis
 
 Method: TypeAlias = Literal["basic", "privelet", "privelet+", "privelet*"]
 Rule: TypeAlias = Literal["exact", "bound"]
@@ -41,7 +41,7 @@ def axis_of(attribute: Attribute) -> Axis:
     """Choose Haar where intervals mean something, nominal along the hierarchy otherwise."""
     if attribute.ordered:
         return HaarAxis(attribute.size)
-    return NominalAxis(Tree.of(attribute.hierarchy))
+    return NominalAxis(ArrayTree.of(attribute.hierarchy))
 
 
 def leave_untransformed(axis: Axis, rule: Rule) -> bool:
@@ -60,7 +60,7 @@ def leave_untransformed(axis: Axis, rule: Rule) -> bool:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WaveletDecisions:
     """The transforms of all axes and the noise they call for."""
 
     axes: tuple[Axis, ...]  # in the order of the schema
@@ -179,12 +179,12 @@ class Plan:
 
     def check_size(self, names: Sequence[str], max_cells: int = MAX_CELLS) -> None:
         """Refuse a matrix that will not fit, before anything is allocated."""
-        kept = math.prod(self.stored_shape)
+        stored = math.prod(self.stored_shape)
         at_work = self.slab * math.prod(self.sub_matrix_shape)
-        if max(kept, at_work // 2) <= max_cells:
+        if max(stored, at_work // 2) <= max_cells:
             return
         shape = " x ".join(f"{n} {a.size:,}" for n, a in zip(names, self.axes, strict=True))
-        gibibytes = 8 * (kept + at_work) / 2**30
+        gibibytes = 8 * (stored + at_work) / 2**30
         raise InputError(
             f"the domain has {self.cells:,} cells ({shape}): more than the limit of {max_cells:,}, "
             f"and {gibibytes:,.1f} GiB of memory. Use fewer attributes or coarser values, or use "
@@ -211,7 +211,7 @@ def make_plan(
     epsilon: Fraction,
     method: Method,
     untransformed: Rule | Sequence[int] = "exact",
-) -> Plan:
+) -> WaveletDecisions:
     """Choose which axes are left alone; each has the transform its attribute would have.
 
     Method "basic" leaves all alone, "privelet" none; the others follow `untransformed`, a rule or
@@ -230,7 +230,7 @@ def make_plan(
         else:
             alone = axis.size == 1 or position in untransformed
         chosen.append(Axis(axis.size, axis.leaf_codes) if alone else axis)
-    return Plan(tuple(chosen), epsilon, method)
+    return WaveletDecisions(tuple(chosen), epsilon, method)
 
 
 def _positions(mask: NDArray[np.bool_]) -> Positions:

@@ -2,9 +2,9 @@
 
 Privacy: the integer coefficients c~ are released with independent discrete Laplace noise of scale
 t(c~) = lambda * multiplier(c~). Replacing a row changes two cells by one; by the generalised
-sensitivity (see `Plan.sensitivity`) each of them changes sum |change of c~| / t(c~) by at most
-sensitivity / lambda, together 2 * sensitivity / lambda = epsilon. All that follows the noise
-(thresholding, mean subtraction, the inverse) reads noisy coefficients only and costs nothing.
+sensitivity (see `WaveletDecisions.sensitivity`) each of them changes sum |change of c~| / t(c~)
+by at most sensitivity / lambda, together 2 * sensitivity / lambda = epsilon. All that follows the
+noise (thresholding, mean subtraction, the inverse) reads noisy coefficients only and costs nothing.
 Until the noise is added every number is an integer.
 
 Privelet* shrinks noisy coefficients towards zero, band by band [Xiao11, Sec. 7]. Neighbouring cells
@@ -36,7 +36,7 @@ from common.privacy.randomness import RandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace, discrete_laplace_variance
 from common.schema import Codes, Schema
 from common.wavelet.axis import Axis, Positions
-from common.wavelet.decisions import Method, Plan, Rule, axes_of, make_plan
+from common.wavelet.decisions import Method, Rule, WaveletDecisions, axes_of, make_plan
 from common.wavelet.noisy_matrix import NoisyMatrix
 
 Sampler: TypeAlias = Callable[[Fraction, int, RandomSource], NDArray[np.int64]]
@@ -46,7 +46,7 @@ _DRAWS_AT_ONCE = 1 << 18
 
 
 def noisy_cells(
-    codes: Codes, plan: Plan, sampler: Sampler, source: RandomSource
+    codes: Codes, plan: WaveletDecisions, sampler: Sampler, source: RandomSource
 ) -> NDArray[np.float64]:
     """Return the counts of `codes` under epsilon-differential privacy, of `plan.stored_shape`.
 
@@ -77,7 +77,7 @@ def noisy_cells(
     return cells
 
 
-def count_cells(codes: Codes, plan: Plan) -> NDArray[np.int64]:
+def count_cells(codes: Codes, plan: WaveletDecisions) -> NDArray[np.int64]:
     """Count the rows in each cell, in the plan's stored order and shape."""
     counts = np.zeros(plan.stored_shape, dtype=np.int64)
     flat = counts.reshape(-1)
@@ -114,7 +114,9 @@ def _along(block: NDArray[Any], number: int) -> NDArray[Any]:
     return block.reshape(math.prod(shape[:number]), shape[number], -1)
 
 
-def add_noise(block: NDArray[np.int64], plan: Plan, sampler: Sampler, source: RandomSource) -> None:
+def add_noise(
+    block: NDArray[np.int64], plan: WaveletDecisions, sampler: Sampler, source: RandomSource
+) -> None:
     """Add one independent draw to every integer coefficient, padding included, in place.
 
     The padding's coefficients decide what the released cells are, so they are released too.
@@ -169,7 +171,7 @@ def plan_privelet(
     *,
     method: Method = "privelet+",
     untransformed: Rule | Sequence[str] = "exact",
-) -> Plan:
+) -> WaveletDecisions:
     """Return what `privelet` would do, from public facts alone; see there."""
     rule: Rule | list[int]
     if untransformed == "exact" or untransformed == "bound":
@@ -244,11 +246,11 @@ def thresholds(coefficients: NDArray[np.float64], noise_variance: float) -> NDAr
     sums = np.cumsum(descending, axis=1)
     target = squares[:, -1] - noise_variance * (descending.shape[1] - 1)
     at_each = squares - 2 * sums * descending + count * descending**2  # F(X_i), never decreasing
-    kept = np.maximum((at_each < target[:, None]).sum(axis=1), 1)
+    positive = np.maximum((at_each < target[:, None]).sum(axis=1), 1)
     row = np.arange(len(descending))
-    alpha, beta = squares[row, kept - 1], sums[row, kept - 1]
-    root = np.sqrt(np.maximum(beta**2 - kept * (alpha - target), 0))
-    theta = np.where(target > 0, (beta - root) / kept, descending[:, 0])
+    alpha, beta = squares[row, positive - 1], sums[row, positive - 1]
+    root = np.sqrt(np.maximum(beta**2 - positive * (alpha - target), 0))
+    theta = np.where(target > 0, (beta - root) / positive, descending[:, 0])
     return np.clip(theta, 0, descending[:, 0])
 
 
@@ -267,16 +269,16 @@ class Shrinkage:
     bands: tuple[tuple[tuple[slice, ...], NDArray[np.float64], float], ...]
 
     @classmethod
-    def of(cls, plan: Plan) -> Shrinkage:
+    def of(cls, plan: WaveletDecisions) -> Shrinkage:
         axes = plan.transformed
         bands = []
         for levels in itertools.product(*(axis.bands for axis in axes)):
             multiplier = np.ones(())
             for axis, level in zip(axes, levels, strict=True):
-                own = axis.multipliers[level]
-                if (own == own[0]).all():
-                    own = own[:1]  # broadcasts
-                multiplier = np.multiply.outer(multiplier, own.astype(np.float64))
+                multipliers = axis.multipliers[level]
+                if (multipliers == multipliers[0]).all():
+                    multipliers = multipliers[:1]  # broadcasts
+                multiplier = np.multiply.outer(multiplier, multipliers.astype(np.float64))
             # Axes with one multiplier collapse to length 1, so the mean over this small array is
             # the mean over the band.
             variances = [

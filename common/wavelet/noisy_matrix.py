@@ -34,7 +34,7 @@ from common.schema import Schema
 from common.schema.conditions import Vocabulary
 from common.schema.rules import Possible
 from common.wavelet.axis import Axis, Reach
-from common.wavelet.decisions import Plan
+from common.wavelet.decisions import WaveletDecisions
 
 Boxes: TypeAlias = NDArray[np.intp]
 Answers: TypeAlias = NDArray[np.float64] | None
@@ -70,7 +70,7 @@ class NoisyMatrix:
     """Noisy counts of every cell of a public domain."""
 
     schema: Schema
-    plan: Plan  # the mechanism that made the counts: method, epsilon, transforms, noise scale
+    plan: WaveletDecisions  # of the mechanism: method, epsilon, transforms, noise scale
     cells: NDArray[np.float64]  # the noisy counts, in the plan's stored order and shape
     rows: int  # the number of rows counted; public, since neighbouring tables have equally many
     private: bool  # False if the noise came from a seeded source, which protects nothing
@@ -90,7 +90,7 @@ class NoisyMatrix:
         """
         many = self.counts([query], confidence=confidence)
         exact = (many.standard_deviations, many.low, many.high)
-        deviation, low, high = (None if each is None else float(each[0]) for each in exact)
+        deviation, low, high = (None if values is None else float(values[0]) for values in exact)
         return RangeCount(float(many.values[0]), deviation, low, high, confidence)
 
     def counts(self, queries: Sequence[str], *, confidence: float = 0.95) -> RangeCounts:
@@ -335,7 +335,7 @@ def range_sums(sums: NDArray[np.float64], reaches: Sequence[Reach]) -> NDArray[n
 class NoiseMoments:
     """Variance and fourth cumulant of the noise in range counts under a plan."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WaveletDecisions) -> None:
         multipliers = plan.class_multipliers()
         scales = [plan.scale * Fraction(int(m)) for m in multipliers.flat]
         self._variances = _shaped(map(discrete_laplace_variance, scales), multipliers, 2)

@@ -26,7 +26,7 @@ from common.wavelet.axis import Axis, AxisKind, Floats, Integers, Reach
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree:
+class ArrayTree:
     """A hierarchy as arrays: a rooted tree over the codes 0..size-1, numbered breadth first.
 
     So the children of a node are neighbours and a level is a slice. Leaves also have a depth-first
@@ -46,7 +46,7 @@ class Tree:
     leaf_codes: NDArray[np.intp]  # code of the leaf at each depth-first position
 
     @classmethod
-    def of(cls, hierarchy: Hierarchy) -> Tree:
+    def of(cls, hierarchy: Hierarchy) -> ArrayTree:
         parent, codes, level_starts = _breadth_first(hierarchy.root)
         count = len(parent)
         fan_out = np.bincount(parent[1:], minlength=count).astype(np.intp)
@@ -125,7 +125,7 @@ class NominalAxis(Axis):
 
     kind: AxisKind = "nominal"
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: ArrayTree) -> None:
         super().__init__(tree.size, tree.leaf_codes)
         self.tree = tree
         self.coefficients = tree.nodes
@@ -229,7 +229,7 @@ class NominalAxis(Axis):
             children = tree.children(node)
             second[children] = second[node] / f**2
             fourth[children] = fourth[node] / f**4
-            own = np.searchsorted(classes, 2 * (int(f) - 1))
-            second[children, own] += 4 * rest**3
-            fourth[children, own] += (2 * rest) ** 4 * (rest**4 + (f - 1) / f**4)
+            position = np.searchsorted(classes, 2 * (int(f) - 1))
+            second[children, position] += 4 * rest**3
+            fourth[children, position] += (2 * rest) ** 4 * (rest**4 + (f - 1) / f**4)
         return second, fourth

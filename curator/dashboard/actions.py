@@ -13,9 +13,9 @@ from http import HTTPStatus
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.methods.registry import run_of
-from common.service.web.exchange import Request, Response, see_other, text
+from common.service.web.exchange import Response, WebRequest, see_other, text
 from common.service.web.sessions import Session
-from common.service.web.site import Route
+from common.service.web.site import PageRoute
 from common.study.document import Study
 from common.study.dry_run import require_runnable
 from common.study.ids import StudyId, short_id, study_id
@@ -36,7 +36,7 @@ class Actions:
     def __init__(self, studies: Studies, *, manages: bool, signer: Identity | None) -> None:
         self._studies, self._manages, self._signer = studies, manages, signer
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[PageRoute]:
         managing = {"abort": self._abort, "missing": self._declare_missing}
         offering = {"renew": self._renew, "reform": self._reform}
         allowed: dict[str, _Act] = {
@@ -44,12 +44,12 @@ class Actions:
             **(offering if self._signer is not None else {}),
         }
         return [
-            Route(method="POST", path=f"/studies/{_DIGEST}/{name}", page=self._page(act))
+            PageRoute(method="POST", path=f"/studies/{_DIGEST}/{name}", page=self._page(act))
             for name, act in allowed.items()
         ]
 
-    def _page(self, act: _Act) -> Callable[[Request, Session, Mapping[str, str]], Response]:
-        def page(request: Request, session: Session, match: Mapping[str, str]) -> Response:
+    def _page(self, act: _Act) -> Callable[[WebRequest, Session, Mapping[str, str]], Response]:
+        def page(request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
             study = study_id(match["digest"])
             if not self._studies.store.members(study):
                 return text(HTTPStatus.NOT_FOUND, "There is no such study here.")

@@ -30,7 +30,7 @@ from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.credentials import CredentialFiles, Credentials, Followed
 from common.wire.pki.peers import Revocations, listed_in
-from curator.dashboard.site import Dashboard, Service
+from curator.dashboard.site import Dashboard, WatchedService
 from curator.store.reader import StoreReader
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class BrowserTls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DashboardPlace:
     """Where the dashboard is, and where its files are."""
 
     listen: str
@@ -125,7 +125,7 @@ def is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def serving_dashboard(place: Place | None, service: Service) -> Iterator[None]:
+def serving_dashboard(place: DashboardPlace | None, service: WatchedService) -> Iterator[None]:
     """Serve the dashboard for the length of a block; without a place there is none."""
     if place is None:
         yield

@@ -21,11 +21,11 @@ from common.release.contents import FolderContents
 from common.release.folder import cautions_of
 from common.report.page import Markup
 from common.service.process import Clock
-from common.service.web.exchange import Request, Response, download, text
+from common.service.web.exchange import Response, WebRequest, download, text
 from common.service.web.feed import Feed
 from common.service.web.pages import Asset, asset, page
 from common.service.web.sessions import Session
-from common.service.web.site import Route
+from common.service.web.site import PageRoute
 from common.study.document import Study
 from common.study.ids import StudyId, study_id
 from common.wire.pki.credentials import CredentialFiles
@@ -53,7 +53,7 @@ _PICTURE = "network.svg"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class WatchedService:
     """What the dashboard watches."""
 
     studies: Studies
@@ -69,7 +69,7 @@ class Service:
 class Dashboard:
     """The pages of the dashboard."""
 
-    def __init__(self, service: Service, reader: StoreReader) -> None:
+    def __init__(self, service: WatchedService, reader: StoreReader) -> None:
         self._service, self._reader = service, reader
         self._seen: tuple[object, ...] = ()
         self._document = b""
@@ -78,12 +78,12 @@ class Dashboard:
         self.feed = Feed(self.document)
         self.alive: Callable[[Session], bool] = lambda session: True
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[PageRoute]:
         routes = [
-            Route(method="GET", path="/", page=self._front),
-            Route(method="GET", path="/events", page=self._events),
-            Route(method="GET", path=f"/studies/{_DIGEST}/release.zip", page=self._release),
-            Route(method="GET", path=f"/studies/{_DIGEST}/{_PICTURE}", page=self._picture),
+            PageRoute(method="GET", path="/", page=self._front),
+            PageRoute(method="GET", path="/events", page=self._events),
+            PageRoute(method="GET", path=f"/studies/{_DIGEST}/release.zip", page=self._release),
+            PageRoute(method="GET", path=f"/studies/{_DIGEST}/{_PICTURE}", page=self._picture),
         ]
         service = self._service
         actions = Actions(service.studies, manages=service.actions, signer=service.signer)
@@ -181,7 +181,7 @@ class Dashboard:
                 self._read[place] = []  # damaged; `parley verify` says how
         return self._read[place]
 
-    def _front(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+    def _front(self, request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
         content = Markup(asset("curator.dashboard", "dashboard.html").body.decode())
         return page(
             "Parley curator",
@@ -191,10 +191,10 @@ class Dashboard:
             script="/dashboard.js",
         )
 
-    def _events(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+    def _events(self, request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
         return self.feed.response(lambda: self.alive(session))
 
-    def _release(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+    def _release(self, request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
         place = self._place(match)
         if place is None:
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study.")
@@ -210,7 +210,7 @@ class Dashboard:
         except InputError:
             return None
 
-    def _picture(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+    def _picture(self, request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
         place = self._place(match)
         if place is None or not (place / _PICTURE).is_file():
             return text(HTTPStatus.NOT_FOUND, "There is no picture of this study.")

@@ -90,7 +90,7 @@ def study_document(
         "currency": study.promise.currency,
         "budget": short(study.promise.budget),
         "rows": study.rows,
-        "attributes": len(study.schema.attributes),
+        "attributes": len(study.schema.every_name),
         "phases": _phases(view),
         "parties": [_party(view, name, online, awaited, now) for name in view.study.parties],
         "network": _network(view),

@@ -31,7 +31,7 @@ logger.addFilter(RateLimit())
 MOST_UNFINISHED_BYTES = 4 * strict.MOST_MESSAGE_BYTES  # of all parties; one may fill a quarter
 
 
-class Kind(enum.Enum):
+class CallKind(enum.Enum):
     """The kinds of calls, by what they hold a thread for."""
 
     SHORT = "short calls"
@@ -47,11 +47,11 @@ class Limit:
     of_a_party: int
 
 
-def limits(most_streams: int) -> Mapping[Kind, Limit]:
+def limits(most_streams: int) -> Mapping[CallKind, Limit]:
     return {
-        Kind.SHORT: Limit(max(200, most_streams), 16),
-        Kind.WORK: Limit(most_streams, max(16, most_streams // 4)),
-        Kind.RELEASE: Limit(8, 2),
+        CallKind.SHORT: Limit(max(200, most_streams), 16),
+        CallKind.WORK: Limit(most_streams, max(16, most_streams // 4)),
+        CallKind.RELEASE: Limit(8, 2),
     }
 
 
@@ -59,7 +59,7 @@ def limits(most_streams: int) -> Mapping[Kind, Limit]:
 class AdmittedCall:
     """One call under way."""
 
-    kind: Kind
+    kind: CallKind
     peer: Peer  # who makes it
     context: grpc.ServicerContext
     timeout_s: float  # how long the peer may take to send or to take a frame
@@ -91,7 +91,7 @@ class Admission:
     """The calls under way. Threads may share it."""
 
     def __init__(
-        self, limits: Mapping[Kind, Limit], revocations: Revocations, *, timeout_s: float
+        self, limits: Mapping[CallKind, Limit], revocations: Revocations, *, timeout_s: float
     ) -> None:
         self._limits, self._revocations, self._timeout_s = limits, revocations, timeout_s
         self._lock = threading.Lock()
@@ -99,7 +99,7 @@ class Admission:
 
     @contextlib.contextmanager
     def admitted(
-        self, kind: Kind, peer: Peer, context: grpc.ServicerContext
+        self, kind: CallKind, peer: Peer, context: grpc.ServicerContext
     ) -> Iterator[AdmittedCall]:
         """Count a call for the length of a block, and until gRPC has sent its answer.
 
@@ -120,7 +120,7 @@ class Admission:
                 call.deadline = time.monotonic() + self._timeout_s
                 self._forget_if_over(call)
 
-    def _require_room(self, kind: Kind, peer: Peer) -> None:
+    def _require_room(self, kind: CallKind, peer: Peer) -> None:
         limit, alike = self._limits[kind], [c for c in self._calls if c.kind is kind]
         if sum(c.peer.name == peer.name for c in alike) >= limit.of_a_party:
             words = f"party {peer.name!r} has {limit.of_a_party} {kind.value} already"

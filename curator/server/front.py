@@ -19,7 +19,7 @@ from common.service.process import RateLimit
 from common.wire.catalogue import ErrorCode, WireError, classify
 from common.wire.pki.peers import Peer
 from curator.metrics import CallCounter
-from curator.server.admission import Admission, AdmittedCall, Kind
+from curator.server.admission import Admission, AdmittedCall, CallKind
 from curator.server.connections import Connections
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class Front:
         method: Callable[[Any, AdmittedCall], Any],
         *,
         streams: bool,
-        kind: Kind = Kind.SHORT,
+        kind: CallKind = CallKind.SHORT,
     ) -> grpc.RpcMethodHandler[Any, Any]:
         """Make a handler of a method that answers with one message, or streams its answer."""
 
@@ -98,7 +98,7 @@ class Front:
 
     @contextlib.contextmanager
     def _under_way(
-        self, name: str, context: grpc.ServicerContext, kind: Kind
+        self, name: str, context: grpc.ServicerContext, kind: CallKind
     ) -> Iterator[AdmittedCall]:
         """Surround a call: an error in it is logged, and refused by its code."""
         party = ""

@@ -21,8 +21,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 
 from common.crypto.identities.identity import Identity
-from common.errors import InputError
-from common.extras import naming_extras
+from common.errors import InputError, naming_extras
 from common.service.process import raise_open_files
 from common.wire import strict
 from common.wire.pki.credentials import CredentialFiles
@@ -30,7 +29,7 @@ from common.wire.pki.peers import Revocations
 from common.wire.tls import most_connections, server_credentials, server_options
 from common.wire.v1.curator_pb2 import DESCRIPTOR
 from curator.metrics import CallCounter
-from curator.server.admission import Admission, AdmittedCall, Kind, limits
+from curator.server.admission import Admission, AdmittedCall, CallKind, limits
 from curator.server.connections import Connections, Room
 from curator.server.front import Front, each, one
 from curator.server.servicer import CuratorServicer
@@ -42,7 +41,7 @@ _SERVICE = DESCRIPTOR.services_by_name["CuratorService"]
 _SPARE_THREADS = 16  # for refusing what is not admitted
 _LOOK_EVERY_S = 1.0
 _SERVING, _NOT_SERVING = 1, 2  # of grpc.health.v1
-_KINDS = {"Work": Kind.WORK, "FetchRelease": Kind.RELEASE}
+_KINDS = {"Work": CallKind.WORK, "FetchRelease": CallKind.RELEASE}
 
 
 class CuratorServer:
@@ -142,7 +141,7 @@ def _curator_handler(front: Front, servicer: CuratorServicer) -> grpc.GenericRpc
             read,
             getattr(servicer, method.name),
             streams=method.server_streaming,
-            kind=_KINDS.get(method.name, Kind.SHORT),
+            kind=_KINDS.get(method.name, CallKind.SHORT),
         )
     return grpc.method_handlers_generic_handler(_SERVICE.full_name, handlers)
 

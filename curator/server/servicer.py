@@ -29,8 +29,8 @@ from common.wire.pki.peers import Peer, Revocations, identify
 from common.wire.study_states import TO_WIRE
 from common.wire.v1 import curator_pb2 as pb
 from curator.server.admission import Admission, AdmittedCall
-from curator.session import StudySession
-from curator.store.records import StudyState, Summary
+from curator.session import CuratorSession
+from curator.store.records import StudyState, StudySummary
 from curator.studies import Studies
 
 logger = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class CuratorServicer:
             yield from self._messages(session, request.received, call)
 
     def _messages(
-        self, session: StudySession, after: int, call: AdmittedCall
+        self, session: CuratorSession, after: int, call: AdmittedCall
     ) -> Iterator[pb.WorkResponse]:
         while True:
             queued = self._studies.next_message(
@@ -131,7 +131,7 @@ class CuratorServicer:
         self._acknowledge(self._session(request.study, call), call.peer.name, request.received)
         return pb.AcknowledgeResponse()
 
-    def _acknowledge(self, session: StudySession, party: str, newest: int) -> None:
+    def _acknowledge(self, session: CuratorSession, party: str, newest: int) -> None:
         store, digest = self._studies.store, session.digest
         if newest > store.outbox.newest(digest, party):
             raise WireError(
@@ -233,11 +233,11 @@ class CuratorServicer:
         self._studies.called(peer.name)
         return peer
 
-    def _session(self, study: bytes, call: AdmittedCall) -> StudySession:
+    def _session(self, study: bytes, call: AdmittedCall) -> CuratorSession:
         return self._studies.session(StudyId(study), call.peer.name)
 
 
-def _summary(study: Summary) -> pb.StudySummary:
+def _summary(study: StudySummary) -> pb.StudySummary:
     return pb.StudySummary(
         study=study.study,
         name=study.name,

@@ -26,7 +26,7 @@ from curator.store.records import (
     StepBytes,
     StepRecord,
     StudyState,
-    Summary,
+    StudySummary,
     Word,
 )
 
@@ -86,7 +86,7 @@ class StoreReader:
 
     def summaries(
         self, party: str, *, with_settled: bool, most: int, after: StudyId | None = None
-    ) -> list[Summary]:
+    ) -> list[StudySummary]:
         """List the studies of a party, newest first; or those after a study of this list.
 
         `with_settled` adds those that ended and that the party has acknowledged.
@@ -94,7 +94,7 @@ class StoreReader:
         query = _ALL_SUMMARIES if with_settled else _OPEN_SUMMARIES
         rows = self._file.rows(query, (party, self._position(party, after), most))
         return [
-            Summary(
+            StudySummary(
                 study=StudyId(study), name=name, state=StudyState(state), approved=bool(approved),
                 submitted=submitted, acknowledged=acknowledged, queued=queued,
             )

@@ -124,7 +124,7 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class StudySummary:
     """A study as one of its parties sees it."""
 
     study: StudyId

@@ -178,7 +178,7 @@ class Store(StoreReader):
             )
 
     def note_calls(self, calls: Mapping[str, str]) -> None:
-        with self._file.transaction():
+        with self._file.transaction(synced=False):
             for party, at in calls.items():
                 self._file.write("UPDATE party SET seen_at = ? WHERE name = ?", (at, party))
 
@@ -242,7 +242,7 @@ class Store(StoreReader):
         self.add_alert(study, state.value, words=cause or place, at=at)
         self.keys.wipe(study)
         self.inbox.wipe(study)
-        self._file.write("DELETE FROM paillier_key WHERE study = ?", (study,))
+        self._file.wipe("DELETE FROM paillier_key WHERE study = ?", (study,))
         self._file.write("DELETE FROM held WHERE study = ?", (study,))
         self._file.write("DELETE FROM awaited WHERE study = ?", (study,))
 
@@ -319,7 +319,7 @@ class Store(StoreReader):
         rows = self._file.rows("SELECT body FROM held WHERE study = ?", (study,))
         return bytes(rows[0][0]) if rows else None
 
-    def release_held(self, study: StudyId) -> None:
+    def send_held(self, study: StudyId) -> None:
         """Forget the held message, in the caller's transaction: it is queued."""
         self._file.write("DELETE FROM held WHERE study = ?", (study,))
 
@@ -343,8 +343,9 @@ class Store(StoreReader):
 
     def acknowledge(self, study: StudyId, party: str, newest: int) -> None:
         """Record that a party has the messages up to a number; drop what no party waits for."""
-        with self._file.transaction():
-            self.outbox.acknowledge(study, party, newest)
+        over = self.record(study).ended_at is not None
+        with self._file.transaction(synced=over):  # or the message is sent once more
+            self.outbox.acknowledge(study, party, newest, over=over)
             self._file.write(
                 "UPDATE member SET settled = 1 WHERE study = ? AND party = ? AND settled = 0 "
                 "AND EXISTS (SELECT 1 FROM study WHERE study = ? AND ended_at IS NOT NULL) "

@@ -17,8 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from common.errors import ParleyError
-from common.extras import naming_extras
+from common.errors import ParleyError, naming_extras
 from parley.cli import console, interrupts
 from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
 

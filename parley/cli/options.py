@@ -82,6 +82,14 @@ Sheet = Annotated[
     str, typer.Option(help="The sheet of an Excel file. [default: the first]", show_default=False)
 ]
 
+EventsSheet = Annotated[
+    str,
+    typer.Option(
+        help="The sheet of an Excel file that has the events. [default: the first]",
+        show_default=False,
+    ),
+]
+
 Delimiter = Annotated[
     str | None,
     typer.Option(

@@ -65,7 +65,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Listed(Result):
+class ResultList(Result):
     """Results of one kind; for scripts, a list."""
 
     items: tuple[Result, ...]

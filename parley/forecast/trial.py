@@ -22,7 +22,7 @@ of its parents. The same seed makes the same rows. No real row is looked at.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -154,6 +154,10 @@ class StandInRows:
         """Return all rows at once."""
         return self.table.take(np.repeat(np.arange(self.table.rows), self.repeated))
 
+    def chunks(self) -> Iterator[Codes]:
+        """Yield all rows at once."""
+        yield self.codes()
+
 
 class Trial:
     """Stand-in rows dealt out to the parties of a study, and runs on them.
@@ -195,7 +199,9 @@ class Trial:
     def run_floor(self, epsilon: Fraction, number: int = 0) -> Run:
         """Run a study of the same parties that publishes every column by itself."""
         clear = in_the_clear(self.study)
-        return self._run(replace(clear, method="floor", settings=(), epsilon=epsilon), number)
+        return self._run(
+            replace(clear, method="floor", settings=(), method_version=0, epsilon=epsilon), number
+        )
 
     def _run(self, study: Study, number: int) -> Run:
         source = SeededRandomSource(f"{self._seed}/{study.method}/{study.epsilon}/{number}")

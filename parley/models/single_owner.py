@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from common.bayes.network import Network
 from common.bayes.privbayes.decisions import (
@@ -47,6 +47,7 @@ from common.wavelet import plan_privelet, privelet
 from common.wavelet.decisions import METHODS
 from common.wording import Reporter, silent
 from parley.reader.fitted import FittedPrivBayes, FittedPrivelet, FittedStudy
+from parley.simulation.linked_files import OwnersTables
 from parley.simulation.study import run_in_process
 
 
@@ -81,11 +82,18 @@ class Subn(Maker):
     seed: int | None = None
     signer: str | None = None
 
-    def fit(self, table: AnyTable, schema: AnySchema, *, tell: Reporter = silent) -> FittedStudy:
+    def fit(
+        self,
+        table: AnyTable | OwnersTables,
+        schema: AnySchema,
+        *,
+        tell: Reporter = silent,
+        person: str = "",
+    ) -> FittedStudy:
         """Learn a model of the rows at a cost of exactly `epsilon`.
 
         The schema is the public domains, or the file that holds them; `tell` is told how far the
-        work is.
+        work is. With a linked schema the table is (people, events), which `person` joins.
 
         Raises:
             InputError: a table that does not fit the schema, or an option that cannot be had.
@@ -95,7 +103,8 @@ class Subn(Maker):
             "epsilon": self.epsilon, "delta": self.delta, "aggregation": "masked",
             "curator": self.signer,
         }  # fmt: skip
-        return run_in_process({OWNER: table}, schema, terms, seed=self.seed, tell=tell)
+        owners = {OWNER: cast("OwnersTables", table)}
+        return run_in_process(owners, schema, terms, seed=self.seed, tell=tell, person=person)
 
 
 @dataclass(kw_only=True)

@@ -20,7 +20,7 @@ import curator
 import parley
 import party
 from common.errors import InputError
-from common.fitted.drawing import Blocks
+from common.fitted.drawing import ReleaseBlocks
 from common.fitted.model import FittedModel
 from common.privacy.randomness import source_of
 from common.release.synthetic_table import BLOCK_ROWS, one_of_each
@@ -58,7 +58,7 @@ def write_on_spark(
 
     ship(session, common, party, curator, parley)
     fitted.draw(1, source_of(fitted.seed, "rows"))  # what is made once travels along
-    blocks = Blocks(fitted, rows)
+    blocks = ReleaseBlocks(fitted, rows)
     files = -(-blocks.count // partition_blocks)
     drawer = PartitionDrawer(blocks, _spark_schema(fitted))
     try:
@@ -74,7 +74,7 @@ def write_on_spark(
 class PartitionDrawer:
     """The rows of the blocks whose numbers a partition holds."""
 
-    blocks: Blocks
+    blocks: ReleaseBlocks
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -31,7 +31,7 @@ from common.crypto.key_files import load_identity, no_passphrase
 from common.errors import LocalError, ParleyError
 from common.exchanges.setup import with_commitments
 from common.files import read
-from common.fitted.single_owner import Table, as_arrow
+from common.fitted.single_owner import as_arrow
 from common.methods.registry import new_study
 from common.release.verify import Verified, verify
 from common.schema import Schema
@@ -44,6 +44,7 @@ from common.wording import Reporter, silent
 from curator.app import propose
 from curator.settings import CuratorSettings, curator_settings, open_store, priors
 from curator.store.records import Record, StudyState
+from parley.simulation.linked_files import OwnersTables
 from party.countersigning import countersign
 from party.settings import party_settings
 
@@ -67,6 +68,7 @@ class Consortium:
     """The files of curator and owners, and the processes that run on them.
 
     Everything is written into `folder`, which exists and is empty. `terms` are those of `Study.of`.
+    With a linked schema an owner has two tables, which the column `person` joins.
 
     Raises:
         InputError: the study contradicts itself, or a table is not of the schema.
@@ -75,14 +77,14 @@ class Consortium:
     def __init__(
         self,
         folder: Path,
-        tables: Mapping[str, Table],
+        tables: Mapping[str, OwnersTables],
         schema: Schema,
         terms: Mapping[str, object],
         *,
         file_format: str = "csv",
         prior: Path | None = None,
+        person: str = "",
     ) -> None:
-        schema.require_one_table()
         self._folder = folder.absolute()
         self._file_format = file_format
         self._children: dict[str, _Child] = {}
@@ -93,7 +95,7 @@ class Consortium:
         )
         self._curator = self._add_curator()
         self._parties: dict[str, Path] = {}
-        members = [self._add_party(name, table, ring) for name, table in tables.items()]
+        members = [self._add_party(name, table, ring, person) for name, table in tables.items()]
         signer = load_identity(ring.identity)
         known = priors(self._curator)
         digest = None if prior is None else known.add(prior).digest
@@ -114,22 +116,25 @@ class Consortium:
         )
         return curator_settings(file, {}).values
 
-    def _add_party(self, name: str, table: Table, ring: Keyring) -> Member:
+    def _add_party(self, name: str, table: OwnersTables, ring: Keyring, person: str) -> Member:
         home = self._parties[name] = self._folder / f"party-{len(self._parties) + 1}"
         own = init_party(home / "keys", name)
         _, path = ring.approve(own.read_request(), days=CERTIFICATE_DAYS, now=system_clock())
         own.trust(read(ring.files.authority), where=ring.files.authority)
         own.accept(read(path), where=path, now=system_clock())
-        rows = as_arrow(table)
-        pyarrow.parquet.write_table(rows, home / "rows.parquet")
+        parts = table if isinstance(table, tuple) else (table,)
+        source, rows = "", [as_arrow(each) for each in parts]
+        for header, content in zip(("source", "source.events"), rows, strict=False):
+            pyarrow.parquet.write_table(content, home / f"{header}.parquet")
+            source += f'[{header}]\nkind = "parquet"\npath = "{header}.parquet"\n'
+            source += f"person = {json.dumps(person, ensure_ascii=False)}\n" if person else ""
         (home / "party.toml").write_text(
             'folder = "state"\nkeys = "keys"\npolicy = "policy.toml"\n'
             "first_wait_s = 0.1\nlongest_wait_s = 1.0\nlook_again_s = 0.2\nattempts = 100\n"
-            "fetch_releases = false\n"
-            '[source]\nkind = "parquet"\npath = "rows.parquet"\n',
+            f"fetch_releases = false\n{source}",
             encoding="utf-8",
         )
-        return Member(name=name, rows=rows.num_rows, identity=load_identity(own.identity).public)
+        return Member(name=name, rows=rows[0].num_rows, identity=load_identity(own.identity).public)
 
     def __enter__(self) -> Self:
         return self
@@ -277,5 +282,6 @@ def _policy(study: Study) -> str:
         f"methods = {json.dumps([study.method])}\nprofiles = {json.dumps([study.profile])}\n"
         f"aggregations = {json.dumps([study.aggregation.value])}\n"
         f"signers = {json.dumps([study.signer])}\n"
+        f'protects = "{"people" if study.person_rows else "rows"}"\n'
         "[approval]\nautomatic = true\n"
     )

@@ -30,7 +30,7 @@ from common.wording import Reporter, silent
 from curator.role import CuratorRole
 from curator.states import Effect as CuratorEffect
 from curator.states import Fail
-from curator.states import Send as SendToParty
+from curator.states import SendToParty as SendToParty
 from party.role import PartyRole
 from party.states import ChargeBudget
 

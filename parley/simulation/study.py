@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, cast
 
 import pandas as pd
 
@@ -30,7 +30,7 @@ from common.methods.criteria import verdicts
 from common.methods.registry import method_of, new_study, run_of
 from common.privacy.randomness import source_of
 from common.release.prior import PriorRelease, read_prior
-from common.release.synthetic_table import Columns
+from common.release.synthetic_table import TableColumns
 from common.schema import Codes, Schema
 from common.schema.linked import encode_linked
 from common.study.accounting import account, statement_of
@@ -41,6 +41,7 @@ from common.study.transcript import transcript_of
 from common.wording import Reporter, silent
 from parley.reader.fitted import FittedLinkedStudy, FittedStudy
 from parley.simulation.in_process import run_study
+from parley.simulation.linked_files import OwnersTables
 
 
 def simulate(
@@ -80,7 +81,7 @@ def simulate(
 
 
 def run_in_process(
-    tables: Owners,
+    tables: Owners | Mapping[str, OwnersTables],
     schema: AnySchema,
     terms: Mapping[str, object],
     *,
@@ -96,7 +97,7 @@ def run_in_process(
     `announce` sees the study before it runs.
     """
     domains = as_schema(schema)
-    owners = owners_of(tables)
+    owners = owners_of(cast("Owners", tables))
     if domains.events is None:
         if person:
             raise InputError(
@@ -144,7 +145,7 @@ def run_in_process(
     )
 
 
-def _encode_linked(pair: object, schema: Schema, person: str) -> tuple[Codes, Columns]:
+def _encode_linked(pair: object, schema: Schema, person: str) -> tuple[Codes, TableColumns]:
     """Return people with their events as codes, and the people's columns."""
     match pair:
         case (pd.DataFrame() as people, pd.DataFrame() as events):
@@ -157,4 +158,4 @@ def _encode_linked(pair: object, schema: Schema, person: str) -> tuple[Codes, Co
     if not person:
         raise InputError('person: name the column that joins people and events, as person="id"')
     codes = encode_linked(schema, people, events, person=person)
-    return codes, Columns.of(people, schema)
+    return codes, TableColumns.of(people, schema)

@@ -47,7 +47,7 @@ class HungUpError(LocalError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class InvitingStudy:
     """A study that lists this party, as the curator knows it."""
 
     study: StudyId
@@ -65,7 +65,7 @@ class Greeting:
 
     software: str  # and its version
     time_s: float  # its clock, in seconds since 1970
-    studies: list[Summary]  # newest first
+    studies: list[InvitingStudy]  # newest first
 
 
 class Connection:
@@ -116,7 +116,7 @@ class Connection:
         strict.check(response)
         return response
 
-    def enrol(self, party: str, identity: bytes, *, with_ended: bool = True) -> list[Summary]:
+    def enrol(self, party: str, identity: bytes, *, with_ended: bool = True) -> list[InvitingStudy]:
         """Introduce ourselves; return the studies that list us, newest first."""
         return self.greet(party, identity, with_ended=with_ended).studies
 
@@ -130,7 +130,7 @@ class Connection:
             protocol=PROTOCOL, software=self._software, party=party, identity=identity,
             with_ended=with_ended,
         )  # fmt: skip
-        studies: list[Summary] = []
+        studies: list[InvitingStudy] = []
         for _ in range(_MOST_PAGES):
             response = self._call("Enrol", request)
             if response.protocol != PROTOCOL:
@@ -230,8 +230,8 @@ class Connection:
         self._call("Countersign", pb.CountersignRequest(study=study, signature=signature))
 
 
-def _summary(study: pb.StudySummary) -> Summary:
-    return Summary(
+def _summary(study: pb.StudySummary) -> InvitingStudy:
+    return InvitingStudy(
         study=StudyId(study.study), name=study.name, state=FROM_WIRE[study.state],
         approved=study.approved, submitted=study.submitted, acknowledged=study.acknowledged,
         queued=study.queued,

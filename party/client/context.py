@@ -24,7 +24,7 @@ from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.study.requests import OwnersRows
 from common.study.script import ScriptRun
-from party.client.connection import Connection, Summary
+from party.client.connection import Connection, InvitingStudy
 from party.collection import Collection
 from party.journal import Journal, Notes
 from party.ledger import Ledger
@@ -162,7 +162,7 @@ def require_open(study: Study, party: PartyContext, connection: Connection) -> N
             )
 
 
-def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[Summary]) -> None:
+def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[InvitingStudy]) -> None:
     """Refuse to go on if the curator has messages of ours that the journal does not have.
 
     A party journals before it sends. So if the curator has more, the folder was rolled back to an

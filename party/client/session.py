@@ -20,17 +20,17 @@ from common.privacy.randomness import SourceOfStep
 from common.service.process import software
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
-from common.study.progress import StudyState as CuratorState
+from common.study.progress import StudyState
 from common.study.signatures import approval_statement
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import NumberedMessage
-from party.client.connection import Connection, Summary
+from party.client.connection import Connection, InvitingStudy
 from party.client.context import PartyContext, PinnedRows
 from party.client.turn import Turn
-from party.journal import StudyState
+from party.journal import JournalState
 from party.ledger import Caps
 from party.node import PartyNode, StudyTicket
-from party.owner.decisions import Decision
+from party.owner.decisions import OwnerDecision
 from party.owner.policy import Policy, expiry
 from party.owner.review import Review
 from party.role import PartyRole
@@ -65,7 +65,7 @@ def decline(connection: Connection, study: StudyId, *, public_reason: str = _DEC
         logger.info("study %s is closed already", short_id(study))
 
 
-class StudySession:
+class PartySession:
     """One study at one party. Turns are taken one at a time.
 
     Between two turns a session keeps what the next one would have to fetch, read and replay again:
@@ -82,7 +82,7 @@ class StudySession:
         self._waits_for_owner = False
         self._unopened = 0  # how many times the rows did not fit the study
 
-    def needs(self, summary: Summary) -> Need:
+    def needs(self, summary: InvitingStudy) -> Need:
         """Say what there is to do, by the curator's summary and our own file."""
         journal = self._context.journal
         record = journal.record(self._digest)
@@ -94,7 +94,7 @@ class StudySession:
             # A policy that approves by itself since then decides about it after all.
             waits = self._waits_for_owner and not self._context.policy.automatic
             return Need.NOTHING if waits else Need.REVIEW
-        running, is_open = record.state is StudyState.RUNNING, not summary.state.over
+        running, is_open = record.state is JournalState.RUNNING, not summary.state.over
         if not running and not is_open:
             return Need.OVER
         has_more = (
@@ -105,10 +105,10 @@ class StudySession:
             return Need.WORK
         return Need.NOTHING if running else Need.OVER
 
-    def ended(self) -> StudyState | None:
+    def ended(self) -> JournalState | None:
         """Return how the study ended here; None if it did not, or never began."""
         record = self._context.journal.record(self._digest)
-        return None if record is None or record.state is StudyState.RUNNING else record.state
+        return None if record is None or record.state is JournalState.RUNNING else record.state
 
     @property
     def holds_rows(self) -> bool:
@@ -118,7 +118,9 @@ class StudySession:
         """Drop study, rows and role; the next turn fetches and replays them, as after a crash."""
         self._study = self._source = self._node = None
 
-    def take_turn(self, turn: Turn, connection: Connection, summary: Summary) -> StudyState | None:
+    def take_turn(
+        self, turn: Turn, connection: Connection, summary: InvitingStudy
+    ) -> JournalState | None:
         """Do what can be done now; return how the study ended, None if it goes on.
 
         Raises:
@@ -143,7 +145,7 @@ class StudySession:
             return None
         self._catch_up(connection, self._node, summary)
         self._work(turn, connection, self._node, summary)
-        if self._node.state is not StudyState.RUNNING:
+        if self._node.state is not JournalState.RUNNING:
             return self._told(self._node.state)
         if not turn.ceded:
             raise WireError(ErrorCode.UNAVAILABLE, "the curator ended the stream of work")
@@ -162,7 +164,7 @@ class StudySession:
                 raise
             return True
 
-    def _close(self, summary: Summary) -> StudyState:
+    def _close(self, summary: InvitingStudy) -> JournalState:
         """End a study here that ended at the curator, without its last messages.
 
         It finished for us, too, if it was done with everything that we ever sent: whatever is
@@ -170,20 +172,22 @@ class StudySession:
         """
         journal, released = self._context.journal, self._context.journal.newest_released
         sent, at = released(self._digest), self._context.now()
-        ending = StudyState.ABORTED
-        if summary.state is CuratorState.DONE and 0 < sent == summary.submitted:
+        ending = JournalState.ABORTED
+        if summary.state is StudyState.DONE and 0 < sent == summary.submitted:
             journal.acknowledge(self._digest, sent, at=at)
-            ending = StudyState.FINISHED
+            ending = JournalState.FINISHED
         reason = f"at the curator the study is {summary.state}, and its last messages are gone"
         journal.end(self._digest, ending, reason=reason, at=at)
         return self._told(ending)
 
-    def _told(self, ending: StudyState) -> StudyState:
+    def _told(self, ending: JournalState) -> JournalState:
         spent = self._context.ledger.spent(self._digest.hex())
         logger.info("study %s: %s, epsilon %s spent", short_id(self._digest), ending.value, spent)
         return ending
 
-    def _work(self, turn: Turn, connection: Connection, node: PartyNode, summary: Summary) -> None:
+    def _work(
+        self, turn: Turn, connection: Connection, node: PartyNode, summary: InvitingStudy
+    ) -> None:
         """Take in and answer, until the study, the stream or the turn is over."""
         stream = connection.work(self._digest, received=node.newest_received)
         while True:
@@ -194,7 +198,7 @@ class StudySession:
             self._take_in(connection, node, whole)
             turn.messages += 1
             self._hand_in(connection, node)
-            over = node.state is not StudyState.RUNNING
+            over = node.state is not JournalState.RUNNING
             if over or whole.sequence % _ACKNOWLEDGE_EVERY == 0:
                 connection.acknowledge(self._digest, node.newest_received)
             if turn.ceded and not over:
@@ -342,8 +346,8 @@ class StudySession:
         decline(connection, self._digest, public_reason=public_reason)
         journal = self._context.journal
         record = journal.record(self._digest)
-        if record is not None and record.state is StudyState.RUNNING:
-            journal.end(self._digest, StudyState.REFUSED, reason=reason, at=self._context.now())
+        if record is not None and record.state is JournalState.RUNNING:
+            journal.end(self._digest, JournalState.REFUSED, reason=reason, at=self._context.now())
         if public_reason == _OUTSIDE_POLICY:  # and nothing that another curator would do better
             self._note_refusal(reason)
         raise PolicyError(reason) from cause
@@ -354,20 +358,20 @@ class StudySession:
         decision = approvals.decision(self._digest)
         if decision is None or decision.approved:
             at = self._context.now()
-            no = Decision(approved=False, reason=reason, decided_by="policy", decided_at=at)
+            no = OwnerDecision(approved=False, reason=reason, decided_by="policy", decided_at=at)
             approvals.decide(self._digest, no)
 
-    def _decision(self, seen: Review, policy: Policy) -> Decision | None:
+    def _decision(self, seen: Review, policy: Policy) -> OwnerDecision | None:
         context = self._context
         decision = context.approvals.decision(self._digest)
         if decision is None and policy.automatic:
-            decision = Decision(
+            decision = OwnerDecision(
                 approved=True, epsilon=seen.cost, decided_by="policy", decided_at=context.now()
             )
             context.approvals.decide(self._digest, decision)
         return decision
 
-    def _make_node(self, study: Study, source: PinnedRows, decision: Decision) -> PartyNode:
+    def _make_node(self, study: Study, source: PinnedRows, decision: OwnerDecision) -> PartyNode:
         context = self._context
 
         def caps() -> Caps:
@@ -391,7 +395,7 @@ class StudySession:
                 name=study.name,
                 party=context.name,
                 data_digest=source.snapshot.digest,
-                rows_per_person=study.rows_per_person,
+                rows_per_person=study.person_rows,
                 owners_per_person=study.owners_per_person,
             ),
             role=make_role,
@@ -403,7 +407,7 @@ class StudySession:
             consents=lambda: not context.withdrew(study.digest),
         )
 
-    def _catch_up(self, connection: Connection, node: PartyNode, summary: Summary) -> None:
+    def _catch_up(self, connection: Connection, node: PartyNode, summary: InvitingStudy) -> None:
         """Compare what both sides have; hand in again what the curator misses."""
         node.acknowledge(summary.submitted)
         self._outbox.clear()

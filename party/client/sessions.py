@@ -19,15 +19,15 @@ from dataclasses import dataclass
 
 from common.errors import InputError, LocalError, ParleyError
 from common.study.ids import StudyId, short_id
-from common.study.progress import StudyState as CuratorState
+from common.study.progress import StudyState
 from common.wire.catalogue import ErrorCode, WireError
-from party.client.connection import Connection, HungUpError, Summary
+from party.client.connection import Connection, HungUpError, InvitingStudy
 from party.client.context import PartyContext, require_no_rollback
 from party.client.dialer import Backoff, Dialer
-from party.client.session import Need, StudySession, decline
+from party.client.session import Need, PartySession, decline
 from party.client.turn import DEFAULT_LIMITS, Limits, Turn
 from party.client.watches import ReleaseWatch, SourceWatch
-from party.journal import StudyState
+from party.journal import JournalState
 from party.releases import Collector
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ _OUT_OF_REACH = (ErrorCode.UNAVAILABLE, ErrorCode.TOO_MANY_CALLS, ErrorCode.INTE
 _SEATLESS = "waits for a seat"
 _POSTPONED = "postponed: our rows cannot be read. `parley doctor party` says why"
 
-Ending = StudyState | ParleyError | None
+Ending = JournalState | ParleyError | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,17 @@ class _Seat:
     """A worker that a study has for a turn, and what will come of it."""
 
     turn: Turn
-    outcome: Future[StudyState | None]
+    outcome: Future[JournalState | None]
 
 
 @dataclass(slots=True)
 class _Place:
     """What the loop knows of a study: its turn, its ending, or what keeps it from going on."""
 
-    session: StudySession
+    session: PartySession
     backoff: Backoff
     seat: _Seat | None = None
-    ending: StudyState | None = None
+    ending: JournalState | None = None
     error: Exception | None = None  # why it cannot go on here; it is tried again
     failed: int = 0  # errors in a row
     not_before: float = 0.0
@@ -91,7 +91,7 @@ class SessionManager:
         self._releases = ReleaseWatch(collector, changed=self._wake_up)
         self._places: dict[StudyId, _Place] = {}
         # Studies that wait for a seat; first come, first served.
-        self._waiting: dict[StudyId, tuple[Need, Summary]] = {}
+        self._waiting: dict[StudyId, tuple[Need, InvitingStudy]] = {}
         self._wake = threading.Event()
         self._look_at = 0.0
         self._reached = False
@@ -176,11 +176,11 @@ class SessionManager:
         begun = {
             each.study
             for each in self._context.journal.studies()
-            if each.state is StudyState.RUNNING
+            if each.state is JournalState.RUNNING
         }
         for each in listed:
             if each.study not in self._places and (not each.state.over or each.study in begun):
-                session = StudySession(each.study, self._context)
+                session = PartySession(each.study, self._context)
                 self._places[each.study] = _Place(session, self._backoff())
                 free.add(each.study)
             if each.study in free:
@@ -201,7 +201,7 @@ class SessionManager:
             else:
                 self._asks_for_all, self._look_at = True, 0.0
 
-    def _invited(self, backoff: Backoff) -> list[Summary] | None:
+    def _invited(self, backoff: Backoff) -> list[InvitingStudy] | None:
         """Return the studies that list us, newest first; None if the curator is out of reach."""
         identity = self._context.identity.public.encoded
         try:
@@ -226,7 +226,7 @@ class SessionManager:
         backoff.progressed()
         return invited
 
-    def _tidy(self, connection: Connection, invited: Iterable[Summary]) -> None:
+    def _tidy(self, connection: Connection, invited: Iterable[InvitingStudy]) -> None:
         """End studies that the owner withdrew from; have the queues of ended ones dropped.
 
         What was kept of ended studies for an audit is wiped when its time is over.
@@ -244,7 +244,7 @@ class SessionManager:
                 if self._context.withdrew(each.study):
                     decline(connection, each.study)
                 continue
-            if each.state is CuratorState.DONE and self._has_ended(each.study):
+            if each.state is StudyState.DONE and self._has_ended(each.study):
                 self._context.journal.leave(each.study)
             if each.acknowledged < each.queued and self._has_ended(each.study):
                 with contextlib.suppress(WireError):  # the next look tries again
@@ -255,9 +255,9 @@ class SessionManager:
         place = self._places.get(study)
         record = self._context.journal.record(study)
         seated = place is not None and place.seat is not None
-        return not seated and (record is None or record.state is not StudyState.RUNNING)
+        return not seated and (record is None or record.state is not JournalState.RUNNING)
 
-    def _consider(self, place: _Place, summary: Summary, *, once: bool) -> None:
+    def _consider(self, place: _Place, summary: InvitingStudy, *, once: bool) -> None:
         """Have a study wait for a seat if there is something to do for it."""
         if place.is_done(once=once):
             return
@@ -273,7 +273,7 @@ class SessionManager:
     def _end(self, study: StudyId, place: _Place) -> None:
         """Note that a study is over; an error here stays what the owner hears of it."""
         ended = place.session.ended()
-        place.ending = ended or StudyState.ABORTED
+        place.ending = ended or JournalState.ABORTED
         if place.error is None:
             self._note(study, "")
             if ended is None:
@@ -319,7 +319,9 @@ class SessionManager:
         for place in idle[: max(0, len(idle) - self._seats)]:
             place.session.drop()
 
-    def _take_turn(self, session: StudySession, turn: Turn, summary: Summary) -> StudyState | None:
+    def _take_turn(
+        self, session: PartySession, turn: Turn, summary: InvitingStudy
+    ) -> JournalState | None:
         with self._dialer.dial() as connection:
             return session.take_turn(turn, connection, summary)
 

@@ -14,7 +14,7 @@ from common.errors import PolicyError
 from common.service.database import Database
 from common.study.ids import StudyId, short_id, study_id
 from common.wording import moment
-from party.journal import Journal, StudyState
+from party.journal import Journal, JournalState
 from party.ledger import Ledger
 from party.owner.review import Review
 
@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS reviewed_rows (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class OwnerDecision:
     """What an owner decided about a study."""
 
     approved: bool  # yes or no; no, once it is withdrawn
@@ -60,7 +60,7 @@ class Approvals:
         self._file = database
         database.add_tables(_TABLES)
 
-    def decision(self, study: StudyId) -> Decision | None:
+    def decision(self, study: StudyId) -> OwnerDecision | None:
         """Return what was decided about a study; None if nothing was yet."""
         rows = self._file.rows(
             "SELECT approved AND withdrawn_at IS NULL, epsilon, "
@@ -71,7 +71,7 @@ class Approvals:
         if not rows:
             return None
         approved, epsilon, reason, decided_by, decided_at, withdrawn_at = rows[0]
-        return Decision(
+        return OwnerDecision(
             approved=bool(approved), epsilon=Fraction(epsilon), reason=reason,
             decided_by=decided_by, decided_at=decided_at, withdrawn_at=withdrawn_at,
         )  # fmt: skip
@@ -105,7 +105,7 @@ class Approvals:
         found = self._file.rows("SELECT changed_at FROM reviewed_rows WHERE study = ?", (study,))
         return str(found[0][0]) if found else ""
 
-    def decide(self, study: StudyId, decision: Decision) -> None:
+    def decide(self, study: StudyId, decision: OwnerDecision) -> None:
         """Decide; repeating is harmless, a no after a yes withdraws, a yes after a no raises."""
         with self._file.transaction():
             earlier = self.decision(study)
@@ -141,7 +141,7 @@ def approve(approvals: Approvals, seen: Review, *, at: str, data_digest: str = "
         listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)
         raise PolicyError(f"our policy refuses this study:\n{listed}")
     study = study_id(seen.digest)
-    approvals.decide(study, Decision(approved=True, epsilon=seen.cost, decided_at=at))
+    approvals.decide(study, OwnerDecision(approved=True, epsilon=seen.cost, decided_at=at))
     if data_digest:
         approvals.review_rows(study, data_digest)
 
@@ -149,7 +149,7 @@ def approve(approvals: Approvals, seen: Review, *, at: str, data_digest: str = "
 def require_not_over(study: StudyId, journal: Journal) -> None:
     """Refuse to decide about a study that our own records say is over."""
     record = journal.record(study)
-    if record is not None and record.state is not StudyState.RUNNING:
+    if record is not None and record.state is not JournalState.RUNNING:
         raise PolicyError(
             f"study {record.name!r}: it is over for us ({record.state.value}). Nothing was "
             "decided. Ask for a new study"
@@ -179,14 +179,14 @@ def decline(
         earlier = approvals.decision(study)
         if earlier is not None and earlier.approved:
             withdrawal_means(study, journal=journal, ledger=ledger)  # raises if it is over
-        approvals.decide(study, Decision(approved=False, reason=reason, decided_at=at))
+        approvals.decide(study, OwnerDecision(approved=False, reason=reason, decided_at=at))
 
 
 def withdrawal_means(study: StudyId, *, journal: Journal, ledger: Ledger) -> str:
     """Say what comes of withdrawing from an approved study; PolicyError if it is over."""
     charged = ledger.spending(study.hex())
     record = journal.record(study)
-    if record is not None and record.state is not StudyState.RUNNING:
+    if record is not None and record.state is not JournalState.RUNNING:
         raise PolicyError(
             f"study {record.name!r}: it is over for us ({record.state.value}), with "
             f"{charged.words()} charged. There is nothing to withdraw from, and what has left is "
@@ -215,7 +215,7 @@ def rows_in_words(changed_at: str) -> str:
     )
 
 
-def in_words(decision: Decision | None) -> str:
+def in_words(decision: OwnerDecision | None) -> str:
     if decision is None:
         return "not decided"
     withdrawn = decision.withdrawn_at

@@ -302,12 +302,13 @@ class Policy:
 
     def _against_unit(self, study: Study) -> Iterator[str]:
         """Compare whom the study protects with whom the owner wants protected."""
-        if not study.rows_per_person:
+        if not study.person_rows:
             if self.demands_people:
                 yield "it protects single rows, and people must be protected (protects)"
             return
         owners = min(self.owners_per_person or 1, len(study.members))
-        if study.rows_per_person < (self.rows_per_person or 1):
+        whole = study.schema.events is not None  # a person with everything that she has
+        if not whole and study.rows_per_person < (self.rows_per_person or 1):
             yield (
                 f"it counts at most {many(study.rows_per_person, 'row')} of a person, at least "
                 f"{self.rows_per_person} are needed (rows_per_person)"
@@ -337,7 +338,7 @@ class Policy:
             {name.casefold() for name in names}
             for names in (self.columns_allowed, self.columns_never)
         )
-        for name in study.schema.names:
+        for name in dict.fromkeys(study.schema.every_name):
             if name.casefold() in never:
                 yield f"it is about the column {name!r}, which no study may name (columns_never)"
             elif allowed and name.casefold() not in allowed:
@@ -384,7 +385,7 @@ class Policy:
 def totals_of(study: Study, cost: Spending) -> Totals:
     """Return the cost of a study, by whom it protects."""
     return Totals.of(
-        cost, rows_per_person=study.rows_per_person, owners_per_person=study.owners_per_person
+        cost, rows_per_person=study.person_rows, owners_per_person=study.owners_per_person
     )
 
 

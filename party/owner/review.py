@@ -9,7 +9,7 @@ owner's eyes only.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
@@ -141,9 +141,8 @@ def review(
     phases = by_phase(steps)
     promise, cost = study.promise, circumstances.cost
     epsilon = promise.delivered(cost.paid)
-    unit, spent = Unit.of(study.rows_per_person), circumstances.spent_in_total
+    unit, spent = Unit.of(study.person_rows), circumstances.spent_in_total
     after = spent + totals_of(study, cost)
-    reads = f"It reads {many(len(study.schema.attributes), 'column')} of ours, and no other:"
     return Review(
         study=study.name,
         digest=study.digest.hex(),
@@ -165,8 +164,8 @@ def review(
         if policy.epsilon_per_year is None
         else _left(policy.epsilon_per_year, circumstances.spent_in_year + totals_of(study, cost)),
         expected=tuple(_expected(study)),
-        about=(*_about(study), *_people(study, circumstances), *_criteria(study), reads),
-        columns=tuple(f"{each.name}: {describe(each)}" for each in study.schema.attributes),
+        about=(*_about(study), *_people(study, circumstances), *_criteria(study), _reads(study)),
+        columns=tuple(_columns(study)),
         members=tuple(_members(study, circumstances.party)),
         phases=phases,
         leaves=tuple(_leaves(study, phases)),
@@ -192,7 +191,7 @@ def _expected(study: Study) -> list[str]:
 
 def _warnings(study: Study, circumstances: Circumstances) -> list[str]:
     """Warn where a study of rows meets a source of people."""
-    if study.rows_per_person or not circumstances.source_of_people:
+    if study.person_rows or not circumstances.source_of_people:
         return []
     two_rows = study.promise.delivered(circumstances.cost.paid, rows=2)
     return [
@@ -231,7 +230,7 @@ def _about(study: Study) -> list[str]:
     )
     return [
         (
-            f"It publishes {many(rows, 'synthetic row')} and the model they are drawn from: method "
+            f"It publishes {_published(study, rows)} and the model they are drawn from: method "
             f"{study.method}, profile {study.profile}."
         ),
         *([prior] if study.prior else []),
@@ -239,12 +238,51 @@ def _about(study: Study) -> list[str]:
     ]
 
 
+def _published(study: Study, rows: int) -> str:
+    events = study.schema.events
+    if events is None:
+        return many(rows, "synthetic row")
+    return f"a table of {rows:,} synthetic people, a table of their {events.name}"
+
+
 def _people(study: Study, circumstances: Circumstances) -> list[str]:
     """Say who is protected, and what became of our rows for it: the second is for us alone."""
-    if not study.rows_per_person:
+    if not study.person_rows:
         return []
     note = f" For our eyes only: {circumstances.note}." if circumstances.note else ""
-    return [f"It protects {unit_of_privacy(study.promise)}.{note}"]
+    return [f"It protects {unit_of_privacy(study.promise)}.{_events(study)}{note}"]
+
+
+def _events(study: Study) -> str:
+    """Say what one promise to a person with all of her events means."""
+    events = study.schema.events
+    if events is None:
+        return ""
+    first = f"the first by {events.order!r}" if events.order else "the first of our table"
+    return (
+        f" One promise holds for a person and all of her {events.name}; at most {events.most} "
+        f"{events.name} of a person count, {first}."
+    )
+
+
+def _reads(study: Study) -> str:
+    events, own = study.schema.events, many(len(study.schema.attributes), "column")
+    if events is None:
+        return f"It reads {own} of ours, and no other:"
+    joins = "whose they are" + (f" and their {events.order!r}" if events.order else "")
+    return (
+        f"It reads {own} of people and {many(len(events.attributes), 'column')} of {events.name}, "
+        f"and no other but {joins}, to join the two:"
+    )
+
+
+def _columns(study: Study) -> Iterator[str]:
+    """Name the columns, and what they may contain."""
+    yield from (f"{each.name}: {describe(each)}" for each in study.schema.attributes)
+    if (events := study.schema.events) is None:
+        return
+    for each in events.attributes:
+        yield f"{events.name}: {each.name}: {describe(each)}"
 
 
 def _criteria(study: Study) -> list[str]:
@@ -292,7 +330,9 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
             "outcome is published."
         )
     lines.append("Our number of rows, which the study makes public, and the times of our answers.")
-    lines.append("Never: a row, an exact count, our budget, or the reason for a refusal.")
+    events = study.schema.events
+    number = "" if events is None else f"the number of our {events.name}, "
+    lines.append(f"Never: a row, an exact count, {number}our budget, or the reason for a refusal.")
     return lines
 
 
@@ -309,14 +349,14 @@ def _sums(study: Study, fewest: int | None) -> str:
 def _limits(study: Study, policy: Policy, circumstances: Circumstances) -> list[str]:
     """Say what else an owner has to know who signs for the people in the table."""
     cost, than = circumstances.cost, _more_than(study)
-    unit = Unit.of(study.rows_per_person)
+    unit = Unit.of(study.person_rows)
     after = (circumstances.spent_in_total + totals_of(study, cost)).paid_by(unit)
     two_rows = study.promise.delivered(cost.paid, rows=2)
     person = (
         f"A person with two rows, both ours or one of another owner, pays {than}twice: epsilon "
         f"{shown(two_rows)}. With k rows a person pays {than}k times as much."
     )
-    if study.rows_per_person:
+    if study.person_rows:
         person = (
             "A person under two identifiers, or with twice as many owners as agreed, pays "
             f"{than}twice: epsilon {shown(two_rows)}."
@@ -344,7 +384,7 @@ def _limits(study: Study, policy: Policy, circumstances: Circumstances) -> list[
 def _besides(study: Study, circumstances: Circumstances) -> str:
     """Say what a person paid besides, in studies of rows."""
     rows = circumstances.spent_in_total.of_rows
-    if not study.rows_per_person or not rows.paid:
+    if not study.person_rows or not rows.paid:
         return ""
     return f" in studies of people, and for each of its rows {rows.words()} in studies of rows"
 

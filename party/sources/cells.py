@@ -26,44 +26,13 @@ from numpy.typing import NDArray
 
 from common.errors import InputError, located
 from common.schema import query as syntax
-from common.schema.columns import arrow_column, as_text, is_number, is_text, plain
-from common.schema.words import member_of, moment, number
+from common.schema.columns import arrow_column, distinct, has_text
+from common.schema.words import moment, number
 
 Mask = NDArray[np.bool_]
 Cells = Mapping[str, pa.Array]  # columns by name
 _Test = Callable[[bytes | None], bool]
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-
-
-def distinct(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.int64], list[bytes | None]]:
-    """Return for every row the place of its cell among the texts, and the texts.
-
-    An empty cell is None, and so is a cell of a type that has no text (a list, a time with a zone).
-    """
-    array = arrow_column(column)
-    if pa.types.is_null(array.type) or not _has_text(array.type):
-        return np.zeros(len(array), dtype=np.int64), [None]
-    if not pa.types.is_dictionary(array.type):
-        array = array.dictionary_encode()
-    words = _words(arrow_column(array.dictionary))
-    places = plain(array.indices.cast(pa.int64()), len(words))
-    return places, [*words, None]
-
-
-def _has_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _has_text(kind.value_type)
-    naive = pa.types.is_timestamp(kind) and kind.tz is None
-    simple = is_text(kind) or is_number(kind) or pa.types.is_boolean(kind)
-    return bool(simple or naive or pa.types.is_date(kind) or pa.types.is_time(kind))
-
-
-def _words(values: pa.Array) -> list[bytes | None]:
-    if is_number(values.type):
-        return [member_of(value) for value in values.to_pylist()]
-    texts = as_text(values)
-    kind = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
-    return [word or None for word in texts.view(kind).to_pylist()]
 
 
 @dataclass(frozen=True)
@@ -96,7 +65,7 @@ class Recoding:
     def applied(self, column: pa.ChunkedArray) -> pa.Array:
         """Return the column with its cells replaced; a type that has no text stays unchanged."""
         array = arrow_column(column)
-        if not _has_text(array.type) and not pa.types.is_null(array.type):
+        if not has_text(array.type) and not pa.types.is_null(array.type):
             return array
         places, words = distinct(array)
         values = pa.array([self.of(word) for word in words], type=pa.binary()).view(pa.string())
@@ -104,7 +73,7 @@ class Recoding:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class CellCondition:
     """A condition that was read."""
 
     text: str
@@ -112,7 +81,7 @@ class Condition:
     _root: CellTest | syntax.Join[CellTest]
 
     @classmethod
-    def parse(cls, text: str) -> Condition:
+    def parse(cls, text: str) -> CellCondition:
         """Read a condition; InputError shows the place that is not understood."""
         with located("where"):
             expression = syntax.parse(text)

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import LocalError
-from common.schema.codes import Codes
+from common.schema.codes import CodeColumn, Codes
+from common.schema.linked import LinkedCodes
 
 _Words = NDArray[np.uint64]
 _MIXERS = (
@@ -45,11 +45,14 @@ class RowDigest:
     def add(self, codes: Codes) -> None:
         for start in range(0, codes.rows, _BLOCK_ROWS):  # blocks that stay in the cache
             block = slice(start, start + _BLOCK_ROWS)
-            words = self._row_words([column[block] for column in codes.columns])
-            for place, mixer in enumerate(_MIXERS):
-                total = int(_mixed(words, mixer).sum(dtype=np.uint64))
-                self.sums[place] = (self.sums[place] + total) % (1 << 64)
+            words = _combined(self._tables, [column[block] for column in codes.columns])
+            self._add_words(words)
         self.rows += codes.rows
+
+    def _add_words(self, words: _Words) -> None:
+        for place, mixer in enumerate(_MIXERS):
+            total = int(_mixed(words, mixer).sum(dtype=np.uint64))
+            self.sums[place] = (self.sums[place] + total) % (1 << 64)
 
     def merge(self, other: RowDigest) -> None:
         """Take in the rows of another digest of the same domains."""
@@ -63,16 +66,37 @@ class RowDigest:
         self.rows *= times
         self.sums = [total * times % (1 << 64) for total in self.sums]
 
-    def _row_words(self, columns: list[NDArray[np.unsignedinteger[Any]]]) -> _Words:
-        words = self._tables[0].take(columns[0])
-        for table, column in zip(self._tables[1:], columns[1:], strict=True):
-            words ^= table.take(column)
-        return words
-
     def hexdigest(self) -> str:
         """Return the SHA-256 of the domains, the number of rows and the sums."""
         content = f"parley rows 1 {self._sizes} {self.rows} {self.sums}"
         return hashlib.sha256(content.encode()).hexdigest()
+
+
+class LinkedDigest(RowDigest):
+    """A digest of people with their events: the same for people in any order.
+
+    A person's events are added up to one word, each with its place among them, and that word is a
+    part of the person's: events of two people cannot be exchanged.
+    """
+
+    def __init__(self, codes: LinkedCodes) -> None:
+        super().__init__((*codes.sizes, codes.most + 1, *codes.events.sizes))
+
+    def add(self, codes: Codes) -> None:
+        if not isinstance(codes, LinkedCodes):
+            raise LocalError("these are not people with their events")
+        width, most = codes.width, codes.most
+        within = np.arange(codes.events.rows) - np.repeat(codes.starts, codes.numbers)
+        places = _table(len(self._sizes), most).take(within)
+        events = _mixed(
+            places ^ _combined(self._tables[width + 1 :], codes.events.columns), _MIXERS[1]
+        )
+        sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(events, dtype=np.uint64)])
+        histories = sums[codes.starts + codes.numbers] - sums[codes.starts]  # modulo 2^64
+        people = codes.with_number
+        words = _combined(self._tables[: width + 1], people.columns) ^ _mixed(histories, _MIXERS[0])
+        self._add_words(words)
+        self.rows += codes.rows
 
 
 class SharedDigest:
@@ -105,6 +129,19 @@ class SharedDigest:
         if self._rows_only:
             raise LocalError("the rows were counted only; there is no digest of them")
         return self._whole.hexdigest()
+
+
+def row_words(codes: Codes, salts: _Words) -> _Words:
+    """Return a word for every row that looks random: of its codes and its salt."""
+    tables = [_table(position, size) for position, size in enumerate(codes.sizes)]
+    return _mixed(salts ^ _combined(tables, codes.columns), _MIXERS[0])
+
+
+def _combined(tables: Sequence[_Words], columns: Sequence[CodeColumn]) -> _Words:
+    words = tables[0].take(columns[0])
+    for table, column in zip(tables[1:], columns[1:], strict=True):
+        words ^= table.take(column)
+    return words
 
 
 def _table(position: int, size: int) -> _Words:

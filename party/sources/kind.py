@@ -19,9 +19,10 @@ from common.errors import InputError
 from common.schema import Schema
 from common.tables.reader import TableReader, check_readable
 from party.sources import kinds
+from party.sources.keyed import Hashes, KeyedReader, KeyedTable, Keys, read_people
 from party.sources.source import Source, TableSource
 
-SHAPE = frozenset({"columns", "recode", "person", "as_of"})  # keys of most kinds
+SHAPE = frozenset({"columns", "recode", "person", "as_of", "events"})  # keys of most kinds
 
 
 class TableSettings(Protocol):
@@ -51,13 +52,14 @@ class TableSettings(Protocol):
         """Return a reader of the table in its owner's shape."""
 
 
-class Kind(ABC):
+class SourceKind(ABC):
     """A kind of source."""
 
     name: str  # as in `kind = "csv"`
     keys: frozenset[str]  # that its table may have, besides `kind`
     is_file = True  # whether its address is a file of this machine
     reads_all = True  # whether its reader gives columns that a schema does not name
+    in_order = True  # whether it always gives its rows in the same order
 
     def address(
         self, table: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
@@ -79,6 +81,15 @@ class Kind(ABC):
         """Read the source once; see `SourceSettings.open`."""
         return TableSource(settings.reader(schema), schema, held_bytes=held_bytes)
 
+    def keyed(self, settings: TableSettings, schema: Schema, keys: Keys) -> KeyedTable:
+        """Return the table, whose rows are read with what joins and orders them."""
+        # A database reads the columns of a schema only, and all of them without one.
+        return KeyedReader(settings.reader(schema if self.reads_all else None), schema, keys)
+
+    def people(self, settings: TableSettings, keys: Keys) -> list[Hashes]:
+        """Read who is in the table."""
+        return read_people(settings.reader(None), keys)
+
     def check_readable(self, settings: TableSettings) -> None:
         """Read the whole source once; see `SourceSettings.check_readable`."""
         # Of people, nothing public may depend on whether there are rows.
@@ -97,13 +108,13 @@ def table_or_query(table: Mapping[str, Any], mark: str) -> str:
 
 
 @cache
-def all_kinds() -> Mapping[str, Kind]:
+def all_kinds() -> Mapping[str, SourceKind]:
     """Return every kind of source by its name."""
     modules = (
         import_module(f"{kinds.__name__}.{found.name}")
         for found in pkgutil.iter_modules(kinds.__path__)
     )
-    found: list[Kind] = [kind for module in modules for kind in module.KINDS]
+    found: list[SourceKind] = [kind for module in modules for kind in module.KINDS]
     return {
         kind.name: kind for kind in sorted(found, key=lambda kind: (not kind.is_file, kind.name))
     }

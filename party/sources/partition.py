@@ -18,8 +18,10 @@ from common.errors import LocalError
 from common.marginals.counting import Tally, checked_sets
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, CodeColumn, Groups, grouped_sizes
+from common.schema.linked import ORDER_KEY
 from common.tables.reader import CHUNK_ROWS, merged
 from party.sources.fingerprint import RowDigest
+from party.sources.keyed import NO_ORDER, KeyedRows, Keys, keyed, keyed_names
 
 CELLS = pa.schema([("cell", pa.int64()), ("count", pa.int64())])
 _ROWS = -1  # not cells, but numbers that add up like counts: the rows, and halves of the digest
@@ -101,6 +103,46 @@ class PartitionEncoder:
                 [pa.array([column.tobytes()], type=pa.binary()) for column in codes.columns],
                 names=packed_names(codes.width),
             )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKeyer:
+    """The rows of a partition as codes, each with its person and what it is sorted by.
+
+    The columns of a batch are the attributes in order, and then those of the keys. Without a
+    schema, the person of every row alone.
+    """
+
+    schema: Schema | None
+    keys: Keys
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in merged(batches, CHUNK_ROWS):
+            arrays = self._arrays(table)
+            yield pa.record_batch(
+                [pa.array([array.tobytes()], type=pa.binary()) for array in arrays],
+                names=packed_names(len(arrays)),
+            )
+
+    def _arrays(self, table: pa.Table) -> list[NDArray[np.generic]]:
+        if self.schema is None:
+            return [self.keys.hashes(table.column(0))]
+        names = keyed_names(self.schema, self.keys)
+        rows = keyed(
+            table.rename_columns(names), self.schema, self.keys, where="a partition", before=0
+        )
+        return [*rows.codes.columns, rows.people, rows.order, rows.ties]
+
+
+def unpacked_keys(row: Sequence[bytes | bytearray], schema: Schema, keys: Keys) -> KeyedRows:
+    """Return the rows of a chunk, with their keys, from the byte strings of its arrays."""
+    *codes, people, order, ties = map(bytes, row)
+    return KeyedRows(
+        unpacked(codes, schema),
+        np.frombuffer(people, dtype=np.uint64),
+        np.frombuffer(order, dtype=ORDER_KEY if keys.order else NO_ORDER),
+        np.frombuffer(ties, dtype=np.uint64),
+    )
 
 
 def packed_names(width: int) -> list[str]:

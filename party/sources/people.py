@@ -39,7 +39,7 @@ from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups, concatenate
 from common.schema.rules import Possible
 from common.schema.words import member_of
-from common.tables.reader import Chosen, Columns, Part, TableReader, with_fallback
+from common.tables.reader import Chosen, ColumnPieces, Part, TableReader, with_fallback
 from common.wording import many
 from party.sources.fingerprint import RowDigest
 from party.sources.source import Snapshot, Source
@@ -83,7 +83,7 @@ class PeopleTable:
     def _encoded(self, part: Part, schema: Schema) -> Iterator[tuple[Codes, list[bytes]]]:
         where = self.reader.where
         for rows in part.read():
-            if isinstance(rows, Columns):
+            if isinstance(rows, ColumnPieces):
                 columns = [list(pieces) for pieces in rows.pieces]
                 codes = schema.encode_pieces(columns[:-1], where=where, row_numbers=list)
                 yield codes, _words(columns[-1])

@@ -17,6 +17,11 @@
     2 = "Female"
     9 = ""                        # an empty cell
 
+    [source.events]               # of a person's events: any kind of source, with the keys above
+    kind = "csv"
+    path = "visits.csv"
+    person = "patient_id"         # whose event it is; [source] names its own column of people
+
     [source]
     kind = "postgresql"           # or sqlite, duckdb: a path in place of the uri
     uri = "postgresql://reader@db.example/health"    # without a password, see below
@@ -29,8 +34,8 @@
 
 Columns that a study does not name are not read for it. Several tables are written as several
 `[[source]]`, each with its own settings; the rows of all of them take part, and no row may stand in
-two of them. Files of Excel, SPSS, Stata and SAS need parley[formats]. A Spark source is renamed and
-recoded in its query.
+two of them. Events are those of the people of the `[source]` that they stand in. Files of Excel,
+SPSS, Stata and SAS need parley[formats]. A Spark source is renamed and recoded in its query.
 
 A condition (`where`) is written as in `parley query`, in the file's own names and codes, and is
 decided for every row by itself. The rows that it takes are the table: their number is public.
@@ -52,17 +57,21 @@ from typing import Any
 
 from common.errors import InputError
 from common.schema import Schema
+from common.schema.events import Events
 from common.schema.toml import Parser, a_table, date, read_table, text
 from common.tables.reader import TableReader
-from party.sources.cells import Condition, Recoding
+from party.sources.cells import CellCondition, Recoding
+from party.sources.keyed import KeyedTable, Keys
 from party.sources.kind import SHAPE, all_kinds
+from party.sources.linked import LinkedSource, require_one_row_each
 from party.sources.people import PeopleLimit, PeopleSource, PeopleTable
 from party.sources.shape import Shape, ShapedReader
 from party.sources.source import HELD_BYTES, JoinedSource, Source
 
 # The other keys are the options of a kind.
 _FIELDS = SHAPE | {"path", "uri", "uri_env", "uri_file", "table", "query", "where"}
-_PARSERS: Mapping[str, Parser] = {"as_of": date, "columns": a_table, "recode": a_table}
+_TABLES = ("columns", "recode", "events")
+_PARSERS: Mapping[str, Parser] = {"as_of": date, **dict.fromkeys(_TABLES, a_table)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,22 +85,32 @@ class SourceSettings:
     as_of: dt.date | None = None  # the date the data is of, if its owner gave one
     shape: Shape = field(default_factory=Shape)
     person: str = ""  # the table's column that says whose row a row is; never an attribute
+    events: SourceSettings | None = None  # of these people, for studies of linked tables
 
     def __repr__(self) -> str:
         return f"SourceSettings(kind={self.kind!r}, query={self.query!r})"
 
     @classmethod
     def from_table(
-        cls, table: Mapping[str, Any], *, folder: Path, environment: Mapping[str, str]
+        cls,
+        table: Mapping[str, Any],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        inside: str = "source",
     ) -> SourceSettings:
         """Read a `[source]` table; InputError names the key and what would do."""
         known, name = all_kinds(), table.get("kind")
         if not isinstance(name, str) or name not in known:
-            raise InputError(f"source: kind is {name!r:.100}. Choose one of: {', '.join(known)}")
+            raise InputError(f"{inside}: kind is {name!r:.100}. Choose one of: {', '.join(known)}")
         kind = known[name]
         keys = ("kind", *sorted(kind.keys))
-        table = read_table(table, {key: _PARSERS.get(key, text) for key in keys}, inside="source")
+        table = read_table(table, {key: _PARSERS.get(key, text) for key in keys}, inside=inside)
+        events = None
+        if "events" in table:
+            events = cls._of_events(table, folder=folder, environment=environment, inside=inside)
         return cls(
+            events=events,
             kind=kind.name,
             address=kind.address(table, folder, environment),
             query=kind.query(table),
@@ -100,6 +119,22 @@ class SourceSettings:
             shape=_shape(table),
             person=table.get("person", ""),
         )
+
+    @classmethod
+    def _of_events(
+        cls, table: Mapping[str, Any], *, folder: Path, environment: Mapping[str, str], inside: str
+    ) -> SourceSettings:
+        events = cls.from_table(
+            table["events"], folder=folder, environment=environment, inside=f"{inside}.events"
+        )
+        if events.events is not None:
+            raise InputError(f"{inside}.events: events have no events of their own. Leave them out")
+        if not events.person or "person" not in table:
+            raise InputError(
+                f"{inside}.events: name the column of people in both [{inside}] and "
+                f'[{inside}.events], as person = "patient_id"'
+            )
+        return events
 
     def is_table_of(self, other: SourceSettings) -> bool:
         """Tell whether both read one file (and sheet), or ask one place the same query."""
@@ -127,19 +162,52 @@ class SourceSettings:
         all. A source that passes gives codes to every study whose columns it has.
         """
         all_kinds()[self.kind].check_readable(self)
+        if self.events is not None:
+            self.events.check_readable()
+            people = all_kinds()[self.kind].people(self, self._keys())
+            require_one_row_each(people, where="source")
 
     def open(
-        self, schema: Schema, *, held_bytes: int = HELD_BYTES, people: PeopleLimit | None = None
+        self,
+        schema: Schema,
+        *,
+        held_bytes: int = HELD_BYTES,
+        people: PeopleLimit | None = None,
+        secret: bytes = b"",
     ) -> Source:
         """Read the source once; InputError if it cannot be read, or is not of the schema.
 
         Up to `held_bytes` of codes are held in memory. `people` is what a study agreed about
-        people; None if it protects rows.
+        people; None if it protects rows. By the `secret`, events without an order are chosen.
         """
+        if schema.events is not None:
+            return self._linked(schema, schema.events, held_bytes=held_bytes, secret=secret)
         self._check_person(schema)
         if people is not None:
             return PeopleSource([self.people(schema)], schema, people, as_of=self.as_of)
         return all_kinds()[self.kind].open(self, schema, held_bytes=held_bytes)
+
+    def _linked(
+        self, schema: Schema, declared: Events, *, held_bytes: int, secret: bytes
+    ) -> LinkedSource:
+        """Join the people with their events."""
+        if self.events is None:
+            raise InputError(
+                f"source: the study is about people and their {declared.name}. Say in "
+                "[source.events] where those are, with person = ... there and in [source]"
+            )
+        people = self.keyed(schema.people, secret=secret)
+        events = self.events.keyed(schema.of_events, order=declared.order, secret=secret)
+        return LinkedSource(people, events, schema, held_bytes=held_bytes)
+
+    def keyed(self, schema: Schema, *, order: str = "", secret: bytes = b"") -> KeyedTable:
+        """Return the table, whose rows are read with their people."""
+        self._check_person(schema)
+        return all_kinds()[self.kind].keyed(self, schema, self._keys(order, secret))
+
+    def _keys(self, order: str = "", secret: bytes = b"") -> Keys:
+        person, in_order = self.shape.study_name(self.person), all_kinds()[self.kind].in_order
+        return Keys(person=person, order=order, secret=secret, in_order=in_order)
 
     def people(self, schema: Schema) -> PeopleTable:
         """Return the table and its column of people; InputError if the settings name none."""
@@ -186,14 +254,21 @@ class SeveralSources:
             source.check_readable()
 
     def open(
-        self, schema: Schema, *, held_bytes: int = HELD_BYTES, people: PeopleLimit | None = None
+        self,
+        schema: Schema,
+        *,
+        held_bytes: int = HELD_BYTES,
+        people: PeopleLimit | None = None,
+        secret: bytes = b"",
     ) -> Source:
         """Read every table once; each has all columns of the schema."""
         if people is not None:
             tables = [source.people(schema) for source in self.sources]
             return PeopleSource(tables, schema, people, as_of=None)
         part = held_bytes // len(self.sources)
-        return JoinedSource([source.open(schema, held_bytes=part) for source in self.sources])
+        return JoinedSource(
+            [source.open(schema, held_bytes=part, secret=secret) for source in self.sources]
+        )
 
 
 OwnersTable = SourceSettings | SeveralSources
@@ -231,7 +306,7 @@ def _shape(table: Mapping[str, Any]) -> Shape:
     return Shape(
         columns=columns,
         recode={name: _recoding(name, codes) for name, codes in table.get("recode", {}).items()},
-        where=None if where is None else Condition.parse(where),
+        where=None if where is None else CellCondition.parse(where),
     )
 
 

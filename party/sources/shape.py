@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from common.errors import InputError
 from common.schema import Schema
-from common.tables.reader import Chosen, Columns, Part, Rows, TableReader, as_table
-from party.sources.cells import Condition, Recoding
+from common.tables.reader import Chosen, ColumnPieces, Part, Rows, TableReader, as_table
+from party.sources.cells import CellCondition, Recoding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Shape:
     columns: Mapping[str, str] = field(default_factory=dict)
     recode: Mapping[str, Recoding] = field(default_factory=dict)  # by the study's names
     # Which rows take part, in the table's own names and codes; None for all.
-    where: Condition | None = None
+    where: CellCondition | None = None
 
     def __bool__(self) -> bool:
         return bool(self.columns or self.recode or self.where)
@@ -94,7 +94,7 @@ class ShapedReader(TableReader):
         shape = self._shape
         recoded = any(name in shape.recode for name in names)
         for rows in part.read():
-            if isinstance(rows, Columns) and not recoded and shape.where is None:
+            if isinstance(rows, ColumnPieces) and not recoded and shape.where is None:
                 yield rows
                 continue
             table = as_table(rows, [*(shape.own_name(name) for name in names), *further])

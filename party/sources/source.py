@@ -26,6 +26,7 @@ from common.marginals import count, count_streams
 from common.marginals.threads import map_in_threads, worker_count
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups, concatenate
+from common.schema.linked import concatenate_linked
 from common.tables.reader import Part, TableReader, encoded, with_fallback
 from party.sources.fingerprint import SharedDigest
 
@@ -83,7 +84,7 @@ class Source(ABC):
     def codes(self) -> Codes:
         """Return all rows at once."""
         chunks = list(self.chunks())
-        return chunks[0] if len(chunks) == 1 else concatenate(chunks)
+        return chunks[0] if len(chunks) == 1 else concatenate_linked(chunks)
 
 
 def data_changed(where: str) -> PolicyError:
@@ -215,6 +216,7 @@ class JoinedSource(Source):
             digest=hashlib.sha256(content.encode()).hexdigest(),
             as_of=dates[0] if known else None,
             newest=dates[-1] if known and len(dates) > 1 else None,
+            note=". ".join(each.note for each in snapshots if each.note),
         )
 
     def chunks(self) -> Iterator[Codes]:

@@ -18,7 +18,7 @@ from common.study.ids import StudyId
 from party.client.connection import Connection
 from party.client.context import PartyContext, require_open
 from party.owner import decisions
-from party.owner.decisions import Decision
+from party.owner.decisions import OwnerDecision
 from party.owner.review import Review
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class OwnerInbox:
         self.asks = dial is not None
         self.answer = "The curator was not asked yet."
 
-    def studies(self) -> list[tuple[Study, Decision | None]]:
+    def studies(self) -> list[tuple[Study, OwnerDecision | None]]:
         """List every study in the inbox, and what was decided."""
         with self._lock:
             found = list(self._studies.values())

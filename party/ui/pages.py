@@ -13,9 +13,9 @@ from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from common.wording import many
 from party.collection import Collected
-from party.journal import Departure, StudyRecord
+from party.journal import SentMessage, StudyRecord
 from party.ledger import Entry
-from party.owner.decisions import Decision, in_words
+from party.owner.decisions import OwnerDecision, in_words
 from party.owner.dry_run import PlannedStep
 from party.owner.policy_file import PolicySource
 from party.owner.review import Review
@@ -27,7 +27,7 @@ MOST_REASON = 500
 Row = Sequence[str | int]
 
 
-def decision_badge(decision: Decision | None) -> Markup:
+def decision_badge(decision: OwnerDecision | None) -> Markup:
     if decision is None:
         return badge("to decide", "busy")
     if decision.approved:
@@ -35,7 +35,7 @@ def decision_badge(decision: Decision | None) -> Markup:
     return badge("declined" if decision.withdrawn_at is None else "withdrawn", "bad")
 
 
-def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
+def study_list(studies: Sequence[tuple[Study, OwnerDecision | None]]) -> Markup:
     """List every study in the inbox, those to decide first."""
     if not studies:
         none = "None. The curator has not invited us, or was not asked."
@@ -55,7 +55,7 @@ def study_list(studies: Sequence[tuple[Study, Decision | None]]) -> Markup:
     )
 
 
-def standing(decision: Decision | None, process: str | None) -> list[Markup]:
+def standing(decision: OwnerDecision | None, process: str | None) -> list[Markup]:
     """Show above all else what was decided, and whether our node runs to tell the curator."""
     if decision is None:
         return []
@@ -133,7 +133,7 @@ def _phases(phases: Sequence[PlannedStep], currency: str) -> Markup:
 
 def decision_section(
     seen: Review,
-    decision: Decision | None,
+    decision: OwnerDecision | None,
     csrf: str,
     *,
     withdrawal_means: str,
@@ -218,7 +218,7 @@ def ledger_section(
     )
 
 
-def transcript_section(departures: Sequence[Departure]) -> Markup:
+def sent_section(departures: Sequence[SentMessage]) -> Markup:
     total = sum(each.size for each in departures)
     rows: list[Row] = [
         (

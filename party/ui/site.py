@@ -20,18 +20,18 @@ from http import HTTPStatus
 from common.errors import InputError, LocalError, ParleyError
 from common.files import pieces_of
 from common.report.page import element
-from common.service.web.exchange import Request, Response, download, see_other, text
+from common.service.web.exchange import Response, WebRequest, download, see_other, text
 from common.service.web.pages import page, section
 from common.service.web.server import WebServer
 from common.service.web.sessions import Session, Sessions
-from common.service.web.site import LOOPBACK, Route, Site
+from common.service.web.site import LOOPBACK, PageRoute, Site
 from common.study.document import Study
 from common.study.ids import study_id
 from party.owner.decisions import rows_in_words
 from party.ui import pages
 from party.ui.inbox import OwnerInbox
 
-_OfStudy = Callable[[Study, Request, Session], Response]
+_OfStudy = Callable[[Study, WebRequest, Session], Response]
 _STUDY = r"/studies/(?P<digest>[0-9a-f]{64})"
 _BACK = element(
     "nav", element("a", "All studies, ledger and transcript", href="/"), aria_label="Back"
@@ -44,13 +44,15 @@ class OwnerPages:
     def __init__(self, inbox: OwnerInbox) -> None:
         self._inbox = inbox
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[PageRoute]:
         return [
-            Route(method="GET", path="/", page=self._front),
-            Route(method="POST", path="/ask", page=self._ask),
-            Route(method="GET", path=f"{_STUDY}/release.zip", page=self._release),
+            PageRoute(method="GET", path="/", page=self._front),
+            PageRoute(method="POST", path="/ask", page=self._ask),
+            PageRoute(method="GET", path=f"{_STUDY}/release.zip", page=self._release),
             *(
-                Route(method=method, path=_STUDY + path, page=partial(self._of_study, act, trouble))
+                PageRoute(
+                    method=method, path=_STUDY + path, page=partial(self._of_study, act, trouble)
+                )
                 for method, path, act, trouble in (
                     ("GET", "", self._study, "It cannot be reviewed."),
                     ("POST", "/approve", self._approve, "It was not approved."),
@@ -59,7 +61,7 @@ class OwnerPages:
             ),
         ]
 
-    def _front(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+    def _front(self, request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
         inbox, context = self._inbox, self._inbox.context
         try:
             context.ledger.verify()
@@ -83,23 +85,23 @@ class OwnerPages:
                 head=context.ledger.head(),
                 complaint=complaint,
             ),
-            pages.transcript_section(context.journal.sent_log()),
+            pages.sent_section(context.journal.sent_log()),
             csrf=session.csrf,
         )
 
-    def _release(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+    def _release(self, request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
         found = self._inbox.context.collection.all().get(study_id(match["digest"]))
         if found is None or found.place is None or not found.place.is_file():
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study here.")
         return download(found.place.name, pieces_of(found.place))
 
-    def _ask(self, request: Request, session: Session, match: Mapping[str, str]) -> Response:
+    def _ask(self, request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
         self._inbox.ask()
         return see_other("/")
 
     def _of_study(
         self, act: _OfStudy, trouble: str,
-        request: Request, session: Session, match: Mapping[str, str],
+        request: WebRequest, session: Session, match: Mapping[str, str],
     ) -> Response:  # fmt: skip
         """Do something about the study of an address, or say why that failed."""
         study = self._inbox.study(study_id(match["digest"]))
@@ -114,7 +116,7 @@ class OwnerPages:
             )  # fmt: skip
             return Response(status=HTTPStatus.CONFLICT, body=shown.body)
 
-    def _study(self, study: Study, request: Request, session: Session) -> Response:
+    def _study(self, study: Study, request: WebRequest, session: Session) -> Response:
         seen, _ = self._inbox.review(study)
         decision = self._inbox.context.approvals.decision(study.digest)
         return page(
@@ -136,14 +138,14 @@ class OwnerPages:
             csrf=session.csrf,
         )
 
-    def _approve(self, study: Study, request: Request, session: Session) -> Response:
+    def _approve(self, study: Study, request: WebRequest, session: Session) -> Response:
         form = request.form()
         if form.get("sure") != "yes":
             raise InputError("Tick the box to approve; nothing was decided.")
         self._inbox.approve(study, shown_cost=form.get("cost", ""))
         return see_other(request.path.rpartition("/")[0])
 
-    def _decline(self, study: Study, request: Request, session: Session) -> Response:
+    def _decline(self, study: Study, request: WebRequest, session: Session) -> Response:
         reason = request.form().get("reason", "")[: pages.MOST_REASON]
         self._inbox.decline(study, reason=reason)
         return see_other(request.path.rpartition("/")[0])

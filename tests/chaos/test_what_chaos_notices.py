@@ -13,9 +13,9 @@ from common.crypto.sums.plan import Aggregation
 from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
 from curator.settings import open_store
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from party.journal import Journal
-from party.ledger import Caps, Charge, Ledger
+from party.ledger import Caps, Ledger, LedgerCharge
 from tests.chaos import checks
 from tests.chaos.files import CuratorFile, PartyFile, read_curator, read_party
 from tests.chaos.observer import Observer
@@ -112,7 +112,7 @@ def written(world, offer):
         journal.step_key(digest, 0)
         with journal.transaction():
             journal.add_outgoing(digest, b"body", kind="Answer", recipient="curator", at=AT)
-        charge = Charge(
+        charge = LedgerCharge(
             study=offer.digest, study_name="s", step="first", mechanism="m", epsilon=Fraction(1)
         )
         ledger.charge(charge, Caps(per_study=Fraction(8), in_total=Fraction(8)), AT)
@@ -122,7 +122,7 @@ def written(world, offer):
     (release / "synthetic.csv").write_text("a\n")
     with open_store(world.settings) as store, store.transaction():
         store.inbox.add(digest, "north", sequence=1, body=b"body", effects=[], at=AT)
-        store.end(digest, CuratorState.DONE, cause="", place=str(release), at=AT)
+        store.end(digest, StudyState.DONE, cause="", place=str(release), at=AT)
 
 
 def test_what_the_services_write_is_read(world, offer, written):

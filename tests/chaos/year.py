@@ -26,7 +26,7 @@ from unittest import mock
 from common.crypto.sums.plan import Aggregation
 from common.service import database
 from common.service.alerts import Hook
-from common.service.migrations import MIGRATIONS, Migration, Service, newest
+from common.service.migrations import MIGRATIONS, Migration, StateOwner, newest
 from common.service.process import system_clock
 from common.study.messages import StudyFinished
 from common.wire.catalogue import WireError
@@ -328,7 +328,7 @@ class Year:
         added = tuple(
             Migration(number=number, service=service, table="study",
                       statements=("UPDATE study SET name = TRIM(name)",))
-            for service in Service
+            for service in StateOwner
         )  # fmt: skip
         self._patched.enter_context(
             mock.patch.object(database, "MIGRATIONS", (*database.MIGRATIONS, *added))

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -96,17 +97,18 @@ values = ["Female", "Male"]
 SMALL_ROWS = "".join(f"{17 + 7 * i % 60},{'Female' if i % 3 else 'Male'}\n" for i in range(40))
 
 
+def write_small(folder, data=f"age,sex\n{SMALL_ROWS}", schema=SMALL_SCHEMA):
+    """Write data.csv and schema.toml of two attributes; either text can be replaced."""
+    raw = data if isinstance(data, bytes) else data.encode()
+    (folder / "data.csv").write_bytes(raw)
+    (folder / "schema.toml").write_text(schema)
+    return folder
+
+
 @pytest.fixture
 def small(tmp_path):
-    """Writes data.csv and schema.toml of two attributes; either text can be replaced."""
-
-    def write(data=f"age,sex\n{SMALL_ROWS}", schema=SMALL_SCHEMA):
-        raw = data if isinstance(data, bytes) else data.encode()
-        (tmp_path / "data.csv").write_bytes(raw)
-        (tmp_path / "schema.toml").write_text(schema)
-        return tmp_path
-
-    return write
+    """Write small tables into the folder of a test."""
+    return partial(write_small, tmp_path)
 
 
 @pytest.fixture(autouse=True)

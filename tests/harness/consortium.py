@@ -20,7 +20,7 @@ from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki.keyring import init_curator, init_party
 from curator.server.service import CuratorServer
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from curator.store.store import Store
 from curator.studies import Studies
 from parley.simulation.in_process import RowsInMemory
@@ -28,11 +28,11 @@ from party import app as party_app
 from party.client.connection import HungUpError
 from party.client.context import PartyContext
 from party.client.dialer import Address, Backoff, Dialer
-from party.client.session import Need, StudySession
+from party.client.session import Need, PartySession
 from party.client.sessions import SessionManager
 from party.client.turn import Turn
 from party.collection import Collection
-from party.journal import Journal, Notes, StudyState
+from party.journal import Journal, JournalState, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
 from party.owner.dry_run import PlannedStep
@@ -105,7 +105,7 @@ class Curator:
         return Path("release")
 
     def start(self):
-        self.database = Database(self.folder / "curator.db")
+        self.database = Database(self.folder / "curator.db", logged=True)
         self.store = Store(self.database, self.keys_on(self.database))
         self.background = ThreadPoolExecutor(1)
         self.studies = Studies(
@@ -168,7 +168,7 @@ class Party:
 
     @contextlib.contextmanager
     def context(self):
-        database = Database(self.path)
+        database = Database(self.path, logged=True)
         try:
             yield PartyContext(
                 name=self.name,
@@ -213,7 +213,7 @@ class Party:
         """Attend one study, turn by turn; return how it ended, None if told to stop before."""
         backoff = self.backoff()
         with self.context() as context:
-            session = StudySession(study.digest, context)
+            session = PartySession(study.digest, context)
             while True:
                 wait, turn = 0.02, Turn()
                 try:
@@ -239,7 +239,7 @@ def take_turn(session, turn, connection, context, study):
         raise WireError(ErrorCode.STUDY_UNKNOWN)
     need = session.needs(summary)
     if need is Need.OVER:
-        return session.ended() or StudyState.ABORTED
+        return session.ended() or JournalState.ABORTED
     return None if need is Need.NOTHING else session.take_turn(turn, connection, summary)
 
 
@@ -298,7 +298,7 @@ def in_process(consortium, key, *, drop=None):
 def check_release(consortium):
     """Expect one release, that of the in-process run, and one charge of every party."""
     record = consortium.curator.store.record(consortium.study.digest)
-    assert (record.state, record.place, record.cause) == (CuratorState.DONE, "release", "")
+    assert (record.state, record.place, record.cause) == (StudyState.DONE, "release", "")
     outcome = consortium.curator.outcomes[-1]
     assert same_results(outcome.model.results, in_process(consortium, consortium.key).model.results)
     assert len({step.name for step in outcome.steps}) == len(outcome.steps) == record.step
@@ -312,14 +312,14 @@ def check_release(consortium):
 def wait_until_finished(context, study):
     """Give a party that attends in another thread its time."""
     for _ in range(1500):
-        if context.journal.state(study.digest) is StudyState.FINISHED:
+        if context.journal.state(study.digest) is JournalState.FINISHED:
             return
         time.sleep(0.02)
     raise AssertionError(f"the study is {context.journal.state(study.digest)} after 30 seconds")
 
 
 def finish(consortium):
-    assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+    assert set(consortium.attend_all().values()) == {JournalState.FINISHED}
     check_release(consortium)
 
 

@@ -17,10 +17,10 @@ from common.study.results import encode_cells
 from common.study.script import drive
 from common.study.transcript import SETTING_UP, PhaseTraffic
 from curator.app import serve
-from curator.context import Outcome
+from curator.context import FinishedStudy
 from curator.publisher import curator_signer, publish
 from party.journal import Journal
-from party.ledger import Caps, Charge, Ledger
+from party.ledger import Caps, Ledger, LedgerCharge
 from tests.harness.consortium import authority, enrolled
 
 POLICY = """
@@ -77,7 +77,7 @@ def begun_study(folder, study, *, charges=THIRD):
         ledger, journal = Ledger(database), Journal(database, OsRandomSource())
         journal.begin(study, name="regional", data_digest="d", at=AT)
         for step, epsilon in charges.items():
-            charge = Charge(
+            charge = LedgerCharge(
                 study=study.hex(), study_name="regional", step=step, mechanism="laplace",
                 epsilon=epsilon,
             )  # fmt: skip
@@ -103,7 +103,7 @@ def outcome_of(study, identities=None):
     traffic = {SETTING_UP: PhaseTraffic()}
     for step in steps:
         traffic.setdefault(step.phase, PhaseTraffic()).rounds += 1
-    return Outcome(
+    return FinishedStudy(
         study=study, model=plan.model(), steps=steps, results=results, private=True,
         traffic=traffic, commitments=_commitments(study, steps, identities or {}),
     )  # fmt: skip

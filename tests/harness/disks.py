@@ -1,4 +1,4 @@
-"""A small file system that a test can fill."""
+"""A small file system that a test can fill, and a state that it can lose."""
 
 import contextlib
 import subprocess
@@ -23,6 +23,18 @@ def mounted(place, *, size="1m"):
         yield place
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def remove_state(path):
+    """Remove a state file with what SQLite keeps beside it."""
+    for file in path.parent.glob(f"{path.name}*"):
+        file.unlink()
+
+
+def state_bytes(path):
+    """Return all that a state file and the log beside it hold."""
+    log = path.with_name(f"{path.name}-wal")
+    return path.read_bytes() + (log.read_bytes() if log.exists() else b"")
 
 
 def fill(place):

@@ -1,13 +1,13 @@
 """Kills everybody of a study, one after the other, at every point where something is written.
 
-`python -m tests.harness.kill_everywhere FOLDER STRIDE [without | delta | criteria]` runs a study of
-a curator and two parties, real processes over real gRPC, again and again: once for every STRIDEth
-write to a disk and every call that hands in answers, of everybody. With `without`, a third party
-vanishes for good in the second step, and the others finish. With `delta`, the steps are sums under
-(epsilon, delta); with `criteria`, the last one compares rows with the fitted model. The victim dies
-by kill -9 right there, comes back, and the study must end in the release of the in-process run,
-with every step charged once and every answer as it was drawn first. Prints how many points there
-were for everybody.
+`python -m tests.harness.kill_everywhere FOLDER STRIDE [without | delta | criteria | linked]` runs a
+study of a curator and two parties, real processes over real gRPC, again and again: once for every
+STRIDEth write to a disk and every call that hands in answers, of everybody. With `without`, a third
+party vanishes for good in the second step, and the others finish. With `delta`, the steps are sums
+under (epsilon, delta); with `criteria`, the last one compares rows with the fitted model; with
+`linked`, they are of people and their events. The victim dies by kill -9 right there, comes back,
+and the study must end in the release of the in-process run, with every step charged once and every
+answer as it was drawn first. Prints how many points there were for everybody.
 
 It is a process of its own because it forks, and gRPC bears that only before it was used.
 """
@@ -28,20 +28,23 @@ from common.methods.registry import run_of
 from common.privacy.randomness import KEY_BYTES, SeededRandomSource
 from common.service.database import Database
 from common.study.criteria import read_criteria
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from curator.store.store import Store
-from party.journal import Journal, StudyState
+from party.journal import Journal, JournalState
 from party.ledger import Ledger
 from party.owner.dry_run import PlannedStep, dry_run
 from tests.harness import consortium as stage
 from tests.harness.consortium import Wrapped, wrapping
+from tests.harness.linked import SCHEMA as LINKED_SCHEMA
+from tests.harness.linked import linked_codes
+from tests.harness.linked_runs import dealt_out
 from tests.harness.small_study import Sums
 
 PARTIES = stage.NAMES[:2]
 DELTA = Fraction(1, 10**6)
 LOST = stage.NAMES[2]
 LAST_OF_LOST = 6  # keys, words, signature and shares of the first step, keys of the second
-WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
+WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "PRAGMA wal_checkpoint")
 SECONDS = 120  # for one study, on a machine that is busy with other things
 
 
@@ -74,8 +77,8 @@ class Fate:
         if text.lstrip().startswith(WRITES):
             self.point()
 
-    def database(self, path):
-        made = Database(path)
+    def database(self, path, *, logged):
+        made = Database(path, logged=logged)
         made._connection.set_trace_callback(self.statement)
         return made
 
@@ -110,6 +113,13 @@ class Everybody(stage.Consortium):
             super().__init__(
                 folder, PARTIES, method="floor", criteria=wanted, criteria_epsilon=part
             )
+            self._run_the_method()
+        elif kind == "linked":
+            tables = dict(zip(PARTIES, dealt_out(linked_codes(200)).values(), strict=True))
+            super().__init__(
+                folder, PARTIES, tables=tables, schema=LINKED_SCHEMA, method="subn+", delta=DELTA,
+                encoding="own", commitments=True,
+            )  # fmt: skip
             self._run_the_method()
         elif kind == "two-party":
             settings = (("divisions", 2), ("target", "a"))
@@ -181,7 +191,7 @@ class Everybody(stage.Consortium):
                 os._exit(0)
 
         party.dial = wrapping(party, Watched)
-        if party.attend(self.study) is not StudyState.FINISHED:
+        if party.attend(self.study) is not JournalState.FINISHED:
             raise AssertionError(f"the study did not finish for {name}")
 
     def fork(self, who, kill_at=0):
@@ -246,7 +256,7 @@ class Everybody(stage.Consortium):
         assert json.loads(self.release.read_text()) == plain(expected)
         database = Database(self.folder / "curator.db")
         store = Store(database, SeededRandomSource(0))
-        assert store.record(digest).state is CuratorState.DONE
+        assert store.record(digest).state is StudyState.DONE
         arrived = {
             name: [each.hex() for each in store.inbox.digests(digest, name)]
             for name in self.parties
@@ -262,7 +272,7 @@ class Everybody(stage.Consortium):
             ]
             assert ledger.spending(digest.hex()).within(self.study.epsilon, self.study.delta)
             assert [each.digest for each in journal.sent_log()] == arrived[name]
-            ended = StudyState.RUNNING if name == LOST else StudyState.FINISHED
+            ended = JournalState.RUNNING if name == LOST else JournalState.FINISHED
             assert journal.state(digest) is ended
             database.close()
 

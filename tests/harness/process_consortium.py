@@ -32,9 +32,9 @@ from common.study.members import Member
 from curator import app as curator_app
 from curator.app import propose
 from curator.settings import CuratorSettings, curator_settings, open_store
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from party import app as party_app
-from party.journal import Journal, StudyState
+from party.journal import Journal, JournalState
 from party.ledger import Ledger
 from party.settings import party_settings, source_settings
 from tests.harness.consortium import authority, enrolled
@@ -187,11 +187,11 @@ class ProcessConsortium:
         for name in self.names:
             codes = {0}
             if restarted:  # started again after its study was over, it waits for another
-                self.wait_for(lambda name=name: self.state_of(name) is StudyState.FINISHED)
+                self.wait_for(lambda name=name: self.state_of(name) is JournalState.FINISHED)
                 self.processes[name].terminate()
                 codes.add(-signal.SIGTERM)  # it may be on its way out, and heed no signal any more
             assert self.processes.pop(name).wait(timeout=120) in codes, self.log(name)
-        assert self.record().state is CuratorState.DONE
+        assert self.record().state is StudyState.DONE
         released = json.loads(Path(self.record().place).read_text())
         if not restarted:
             expected = replayed(self.study, run_of, self.identities, self.tables).model.as_json()
@@ -213,7 +213,7 @@ class ProcessConsortium:
         charged = {entry.charge.step: str(entry.charge.epsilon) for entry in ledger.entries()}
         assert charged == {step: costs[name] for step, costs in steps if name in costs}
         assert ledger.spent() <= self.study.epsilon
-        assert journal.state(self.study.digest) is StudyState.FINISHED
+        assert journal.state(self.study.digest) is JournalState.FINISHED
         left = {each.sequence: each.digest for each in journal.sent_log()}
         database.close()
         assert left == self.arrived(name), "the curator has what left, and left once"

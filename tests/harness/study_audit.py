@@ -30,6 +30,7 @@ from common.privacy.randomness import OsRandomSource
 from common.schema.codes import Codes, concatenate
 from common.study.requests import RowsInMemory
 from common.study.results import read_cells
+from curator.role import CuratorRole
 from parley.simulation.in_process import run_study
 from tests.harness.run_script import identities_of, study_of
 
@@ -177,7 +178,11 @@ class ProductAudit:
     """Runs of real roles: masks, recovery, an owner that goes missing, a colluder's share known."""
 
     def __init__(self, case, monkeypatch):
-        """Take a case; noise is noted where the parties add it."""
+        """Take a case; noise is noted where the parties add it.
+
+        The model is a function of what was published: it is not fitted.
+        """
+        monkeypatch.setattr(CuratorRole, "model", lambda role: None)
         self.case, self.study = case, case.study
         self._noise = {}
         make = WordContributor.__init__

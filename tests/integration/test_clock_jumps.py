@@ -11,8 +11,8 @@ import pytest
 from common.service.process import system_clock
 from common.study.signatures import approval_statement
 from common.wire.catalogue import ErrorCode, WireError
-from curator.store.records import StudyState as CuratorState
-from party.journal import StudyState
+from curator.store.records import StudyState
+from party.journal import JournalState
 from tests.harness.consortium import Wrapped, check_release, finish, wrapping
 
 DAY = timedelta(days=1)
@@ -82,7 +82,7 @@ def check_refused(consortium, party):
         party.attend(consortium.study)
     assert refusal.value.code is ErrorCode.CERTIFICATE_EXPIRED
     assert "clock" in str(refusal.value), "it says what to look at"
-    assert consortium.curator.store.record(consortium.study.digest).state is CuratorState.RUNNING
+    assert consortium.curator.store.record(consortium.study.digest).state is StudyState.RUNNING
 
 
 @pytest.mark.parametrize("who", ["curator", "north"])
@@ -141,12 +141,12 @@ def test_a_party_that_comes_back_at_another_time_is_not_charged_again(consortium
         context.ledger.verify()
         times = [entry.charged_at for entry in context.ledger.entries()]
         assert (times == sorted(times)) is (by > timedelta())
-        assert context.journal.state(consortium.study.digest) is StudyState.FINISHED
+        assert context.journal.state(consortium.study.digest) is JournalState.FINISHED
 
 
 def test_every_clock_wrong_in_its_own_way(consortium):
     wrong = [10 * DAY, timedelta(minutes=-50), 20 * DAY]
     for each, by in zip((consortium.curator, *consortium.parties.values()), wrong, strict=True):
         each.clock.wrong_by = by
-    assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+    assert set(consortium.attend_all().values()) == {JournalState.FINISHED}
     check_release(consortium)

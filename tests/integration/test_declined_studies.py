@@ -11,12 +11,12 @@ import pytest
 from common.errors import PolicyError
 from common.study.signatures import approval_statement
 from common.wire import codec
-from curator.store.records import StudyState as CuratorState
-from party.journal import StudyState
-from party.owner.decisions import Decision
+from curator.store.records import StudyState
+from party.journal import JournalState
+from party.owner.decisions import OwnerDecision
 from tests.harness.consortium import Wrapped, wrapping
 
-NO = Decision(
+NO = OwnerDecision(
     approved=False, epsilon=Fraction(0), reason="our rows are of 12 people", decided_by="owner",
     decided_at="now",
 )  # fmt: skip
@@ -49,7 +49,7 @@ def test_a_declined_study_is_over_for_the_party_when_it_is_closed_already(consor
     with north.context() as context:
         context.approvals.decide(consortium.study.digest, NO)
     consortium.session.abort("given up")
-    assert north.attend(consortium.study) is StudyState.ABORTED
+    assert north.attend(consortium.study) is JournalState.ABORTED
 
 
 def test_the_curator_is_told_one_sentence_whatever_the_owner_wrote(consortium):
@@ -59,7 +59,7 @@ def test_the_curator_is_told_one_sentence_whatever_the_owner_wrote(consortium):
     with pytest.raises(PolicyError):
         north.attend(consortium.study)
     record = consortium.session.record
-    assert record.state is CuratorState.REFUSED
+    assert record.state is StudyState.REFUSED
     assert record.cause == "party 'north' declined: the owner does not take part in this study"
 
 
@@ -116,9 +116,9 @@ def test_an_owner_withdraws_before_the_study_begins_and_nothing_was_charged(cons
     with joined(north) as endings:
         wait_for(lambda: "north" in consortium.curator.store.approvals(digest))
         withdraw(north, consortium.study)
-    assert endings == {digest: StudyState.ABORTED}
+    assert endings == {digest: JournalState.ABORTED}
     record = consortium.session.record
-    assert record.state is CuratorState.REFUSED
+    assert record.state is StudyState.REFUSED
     assert record.cause == "party 'north' withdrew: the owner does not take part in this study"
     with north.context() as context:
         assert context.ledger.entries() == []
@@ -134,7 +134,7 @@ def test_an_owner_withdraws_while_others_are_waited_for_and_the_charge_stays(con
     with joined(north) as endings:
         wait_for(lambda: store.inbox.newest(digest, "north") > 0)
         withdraw(north, consortium.study)
-    assert endings == {digest: StudyState.ABORTED}
+    assert endings == {digest: JournalState.ABORTED}
     assert "party 'north' withdrew" in consortium.session.record.cause
     last = store.outbox.next(digest, "east", after=store.outbox.newest(digest, "east") - 1)
     assert "party 'north' withdrew" in codec.TO_PARTY.decode(last.body).reason
@@ -159,9 +159,9 @@ def test_a_node_that_starts_after_its_owner_withdrew_ends_the_study_and_wipes_it
     with joined(north) as endings:
         pass
     assert isinstance(endings[digest], PolicyError)
-    assert consortium.session.record.state is CuratorState.REFUSED
+    assert consortium.session.record.state is StudyState.REFUSED
     with north.context() as context:
-        assert context.journal.state(digest) is StudyState.REFUSED
+        assert context.journal.state(digest) is JournalState.REFUSED
         assert context.ledger.spent(digest.hex()) == 1
         assert context.journal._file.rows("SELECT * FROM step_key") == []
 

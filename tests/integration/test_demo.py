@@ -22,7 +22,7 @@ from parley.reader.fitted import load
 from parley.simulation.consortium import Consortium
 from parley.simulation.population import demo_schema_toml, make_population
 from party.countersigning import countersign
-from party.ledger import Charge, Ledger
+from party.ledger import Ledger, LedgerCharge
 from party.state import STATE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,7 +100,7 @@ def test_a_simulation_over_grpc_is_a_release_like_any_other(tmp_path, monkeypatc
 
 def charge_more(settings, study):
     """Let an owner's ledger have more for a study than its steps cost."""
-    charge = Charge(
+    charge = LedgerCharge(
         study=study.hex(), study_name="s", step="extra", mechanism="m", epsilon=Fraction(1, 7)
     )
     with Database(settings.folder / STATE) as file:

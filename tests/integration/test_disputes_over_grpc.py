@@ -11,9 +11,9 @@ from common.crypto.sums.recovery import RecoverableParty
 from common.errors import NotCountersignedError
 from common.release.verify import verify
 from curator.operations import declared
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from party.countersigning import vouch
-from party.journal import StudyState
+from party.journal import JournalState
 from tests.harness.consortium import Crash, Mortal, wrapping
 from tests.integration.test_owners_that_left_sign import begun, changed, countersign, only_release
 from tests.study.test_disputes import flipped
@@ -73,7 +73,7 @@ def attend(party, study, kind):
 def check(consortium, tmp_path, *, left, words):
     """Expect the study to be done without the party at fault, which is told everywhere."""
     store, study = consortium.curator.store, consortium.study.digest
-    assert store.record(study).state is CuratorState.DONE
+    assert store.record(study).state is StudyState.DONE
     release = only_release(tmp_path)
     statement = json.loads((release / "privacy.json").read_text())
     assert statement["missing"] == {left: 0}
@@ -106,8 +106,8 @@ def test_an_owner_that_deals_a_bad_box_leaves_and_everyone_is_told(
 ):
     consortium = started(agreement="hybrid")
     ended = attend_all(consortium)
-    assert ended.pop("west") in (StudyState.ABORTED, StudyState.LEFT)
-    assert set(ended.values()) == {StudyState.FINISHED}
+    assert ended.pop("west") in (JournalState.ABORTED, JournalState.LEFT)
+    assert set(ended.values()) == {JournalState.FINISHED}
     release = check(consortium, tmp_path, left="west", words=BAD)
     assert "east cannot open the key shares of west in step 1; west is asked" in caplog.text
     (dispute,) = verify(release).consistency.privacy["disputes"]
@@ -123,8 +123,8 @@ def test_an_owner_that_accuses_falsely_leaves_and_everyone_is_told(
 ):
     consortium = started()
     ended = attend_all(consortium)
-    assert ended.pop("east") in (StudyState.ABORTED, StudyState.LEFT)
-    assert set(ended.values()) == {StudyState.FINISHED}
+    assert ended.pop("east") in (JournalState.ABORTED, JournalState.LEFT)
+    assert set(ended.values()) == {JournalState.FINISHED}
     check(consortium, tmp_path, left="east", words=FALSE)
 
 
@@ -152,6 +152,6 @@ def test_a_dispute_goes_on_after_every_message_kills_a_party_and_the_curator_res
     while not consortium.curator.store.record(consortium.study.digest).state.over:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert ended.pop("west") in (StudyState.ABORTED, StudyState.LEFT)
-    assert set(ended.values()) == {StudyState.FINISHED}
+    assert ended.pop("west") in (JournalState.ABORTED, JournalState.LEFT)
+    assert set(ended.values()) == {JournalState.FINISHED}
     check(consortium, tmp_path, left="west", words=BAD)

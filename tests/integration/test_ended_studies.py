@@ -15,11 +15,10 @@ from common.study.document import Study
 from common.study.signatures import approval_statement
 from common.study.transcript import SETTING_UP
 from curator.context import ONLINE_FOR_S
-from curator.store.records import StudyState as CuratorState
-from curator.store.records import Word
+from curator.store.records import StudyState, Word
 from curator.store.store import KEEP_QUEUES_H, Store
-from party.journal import StudyState
-from party.owner.decisions import Decision
+from party.journal import JournalState
+from party.owner.decisions import OwnerDecision
 from tests.harness.consortium import (
     Consortium,
     Crash,
@@ -60,9 +59,9 @@ def test_an_aborted_study_ends_for_a_party_at_work_and_its_charge_stays(consorti
     ask_to_abort(consortium, "the schema was wrong")
     consortium.curator.studies.open()  # as a running curator does every second
     attending.join(timeout=30)
-    assert ends == [StudyState.ABORTED]
+    assert ends == [JournalState.ABORTED]
     record = consortium.session.record
-    assert record.state is CuratorState.FAILED
+    assert record.state is StudyState.FAILED
     assert record.cause == "ended by the curator's operator: the schema was wrong"
     with north.context() as context:
         assert "the schema was wrong" in context.journal.studies()[0].reason
@@ -75,7 +74,7 @@ def test_an_abort_asked_of_a_stopped_curator_happens_when_it_starts(consortium):
     ask_to_abort(consortium, "nobody came")
     consortium.curator.start()
     record = consortium.curator.store.record(consortium.study.digest)
-    assert (record.state, record.abort_asked) == (CuratorState.FAILED, "nobody came")
+    assert (record.state, record.abort_asked) == (StudyState.FAILED, "nobody came")
 
 
 def test_an_owner_who_is_still_thinking_is_not_waited_for_when_the_study_ends(consortium):
@@ -87,7 +86,7 @@ def test_an_owner_who_is_still_thinking_is_not_waited_for_when_the_study_ends(co
         return False
 
     north.stopping.wait = meanwhile
-    assert north.attend(consortium.study) is StudyState.ABORTED
+    assert north.attend(consortium.study) is JournalState.ABORTED
     with north.context() as context:
         assert context.ledger.spent() == 0
 
@@ -100,7 +99,7 @@ def test_an_owner_that_is_gone_costs_the_others_nothing_until_it_calls(gathering
     others = {name: consortium.parties[name] for name in ("north", "east")}
     with ThreadPoolExecutor(3) as threads:
         attending = [threads.submit(party.attend, study) for party in others.values()]
-        wait_for(lambda: curator.store.record(study.digest).state is CuratorState.RUNNING)
+        wait_for(lambda: curator.store.record(study.digest).state is StudyState.RUNNING)
         wait_for(lambda: {"north", "east"} <= curator.studies.presence.online())
         (waits,) = curator.store.awaited(study.digest)
         assert (waits.party, waits.word) == ("south", Word.CALL)
@@ -108,7 +107,7 @@ def test_an_owner_that_is_gone_costs_the_others_nothing_until_it_calls(gathering
             with party.context() as context:
                 assert context.ledger.spent() == 0
         attending.append(threads.submit(consortium.parties["south"].attend, study))
-        assert {each.result(timeout=60) for each in attending} == {StudyState.FINISHED}
+        assert {each.result(timeout=60) for each in attending} == {JournalState.FINISHED}
     check_release(consortium)
 
 
@@ -131,7 +130,7 @@ def test_a_party_that_comes_back_when_its_queue_is_gone_hears_that_the_study_end
     assert store.outbox.next(digest, "north", after=0) is None
     with north.dial() as connection:
         assert connection.enrol("north", b"", with_ended=False) == []
-    assert north.attend(consortium.study) is StudyState.ABORTED
+    assert north.attend(consortium.study) is JournalState.ABORTED
 
 
 class Lying(Wrapped):
@@ -153,17 +152,17 @@ def test_a_party_that_is_told_nonsense_ends_the_study_for_everybody(consortium):
     with pytest.raises(RemoteProtocolError):
         north.attend(consortium.study, dial=wrapping(north, Lying))
     other.join(timeout=30)
-    assert ends == [StudyState.ABORTED]
+    assert ends == [JournalState.ABORTED]
     record = consortium.session.record
-    assert record.state is CuratorState.REFUSED
+    assert record.state is StudyState.REFUSED
     assert "party 'north' refused" in record.cause
     assert "not one that the approved study allows" in record.cause
     with north.context() as context:
-        assert context.journal.state(consortium.study.digest) is StudyState.REFUSED
+        assert context.journal.state(consortium.study.digest) is JournalState.REFUSED
 
 
 def test_both_sides_count_the_same_bytes_and_rounds_phase_by_phase(consortium):
-    assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+    assert set(consortium.attend_all().values()) == {JournalState.FINISHED}
     (outcome,) = consortium.curator.outcomes
     phases = outcome.traffic
     assert list(phases) == [SETTING_UP, "counting", "choosing", "replacing"]
@@ -211,15 +210,15 @@ def test_the_log_tells_a_quiet_study_from_beginning_to_end(consortium, caplog):
         attending.start()
         wait_for(lambda: "waits for its owner" in caplog.text)
         time.sleep(0.2)  # it looks again, and says nothing of it
-        decision = Decision(
+        decision = OwnerDecision(
             approved=True, epsilon=consortium.study.epsilon, reason="", decided_by="owner",
             decided_at=context.now(),
         )  # fmt: skip
         context.approvals.decide(consortium.study.digest, decision)
-        assert east.attend(consortium.study) is StudyState.FINISHED
+        assert east.attend(consortium.study) is JournalState.FINISHED
         attending.join(timeout=60)
         spent = context.ledger.spent()
-    assert ends == [{consortium.study.digest: StudyState.FINISHED}]
+    assert ends == [{consortium.study.digest: JournalState.FINISHED}]
     name = f"study {consortium.study.digest.hex()[:16]}"
     said = [record.message for record in caplog.records]
     told = [
@@ -245,6 +244,6 @@ def test_a_signature_travels_with_the_invitation_and_is_checked_before_anything_
         with north.dial() as connection:
             text = connection.fetch_study(made.study.digest)
         assert Study.from_toml(text).signer == signer.public.fingerprint
-        assert north.attend(made.study) is StudyState.FINISHED
+        assert north.attend(made.study) is JournalState.FINISHED
     finally:
         made.curator.stop()

@@ -34,7 +34,7 @@ from common.study.dry_run import steps_without_rows
 from curator.publisher import publish
 from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
-from party.journal import StudyState
+from party.journal import JournalState
 from party.owner.dry_run import dry_run
 from party.releases import Collector
 from tests.harness.consortium import NAMES, Consortium
@@ -131,13 +131,13 @@ def covering(cells, chosen):
 USUAL = covering(OFFERED, [PAPERS_OWN])
 
 
-def gather(folder, cell, key):
+def gather(folder, cell, key, *, tables=None, schema=None):
     """Start a curator that publishes and signs, with a study of this cell."""
     rows = [ROWS // cell.parties + i for i in range(cell.parties)]
-    tables = dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
+    tables = tables or dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
     consortium = Consortium(
-        folder, NAMES[: cell.parties], tables=tables, schema=schema_of([2] * ATTRIBUTES),
-        commitments=True, **cell.terms,
+        folder, NAMES[: cell.parties], tables=tables,
+        schema=schema or schema_of([2] * ATTRIBUTES), commitments=True, **cell.terms,
     )  # fmt: skip
     curator = consortium.curator
     identity = load_identity(curator.ring.identity)
@@ -161,7 +161,7 @@ def gather(folder, cell, key):
 
 def run_and_sign(consortium):
     """Run the study; let every node fetch and countersign its release. Return where it is."""
-    assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+    assert set(consortium.attend_all().values()) == {JournalState.FINISHED}
     for name, party in consortium.parties.items():
         with party.context() as context:
             folder = party.folder / f"releases of {name}"
@@ -176,7 +176,11 @@ def run_and_sign(consortium):
 
 
 def check_cell(folder, cell, key):
-    consortium = gather(folder, cell, key)
+    check_signed(gather(folder, cell, key))
+
+
+def check_signed(consortium):
+    """Run a study, and have its release verified with the signatures of all parties."""
     try:
         place = run_and_sign(consortium)
     finally:
@@ -188,6 +192,7 @@ def check_cell(folder, cell, key):
     signers = {(each.role, each.name) for each in found.checked.signatures}
     parties = {(SignerRole.PARTY, name) for name in consortium.study.parties}
     assert signers == {(SignerRole.CURATOR, "hub"), *parties}
+    return place
 
 
 @pytest.mark.parametrize("cell", USUAL, ids=str)

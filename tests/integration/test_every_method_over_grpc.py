@@ -14,10 +14,10 @@ from common.methods.registry import methods, run_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.criteria import read_criteria
 from common.study.document import PROFILES
-from curator.context import Outcome
+from curator.context import FinishedStudy
 from curator.publisher import fitted_study
-from curator.store.records import StudyState as CuratorState
-from party.journal import StudyState
+from curator.store.records import StudyState
+from party.journal import JournalState
 from party.owner.dry_run import dry_run
 from tests.harness.consortium import NAMES, Consortium, in_process
 from tests.harness.run_script import chain_tables, schema_of, study_of
@@ -99,7 +99,7 @@ def gather(folder, key, method, profile, parties, mode, **changes):
 
 def release_of(study, run):
     """Return all that is published: the model, the statement, and rows drawn from it."""
-    outcome = Outcome(
+    outcome = FinishedStudy(
         study=study, model=run.model, steps=run.steps, results=run.results, private=False,
         traffic={},
     )  # fmt: skip
@@ -111,7 +111,7 @@ def release_of(study, run):
 def check_same_release(consortium, key):
     study, expected = consortium.study, in_process(consortium, key)
     record = consortium.curator.store.record(study.digest)
-    assert (record.state, record.cause) == (CuratorState.DONE, "")
+    assert (record.state, record.cause) == (StudyState.DONE, "")
     (outcome,) = consortium.curator.outcomes
     assert [step.canonical for step in outcome.steps] == [s.canonical for s in expected.steps]
     assert release_of(study, outcome) == release_of(study, expected)
@@ -131,7 +131,7 @@ def check_same_release(consortium, key):
 def run_and_compare(folder, key, *cell, **changes):
     consortium = gather(folder, key, *cell, **changes)
     try:
-        assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+        assert set(consortium.attend_all().values()) == {JournalState.FINISHED}
         check_same_release(consortium, key)
     finally:
         consortium.curator.stop()

@@ -15,7 +15,7 @@ from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
 from common.wire.strict import MOST_FRAME_BYTES
 from curator.publisher import curator_signer, publish
-from curator.server.admission import Kind, limits
+from curator.server.admission import CallKind, limits
 from curator.settings import curator_settings, open_store
 from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
@@ -152,7 +152,7 @@ def test_a_stranger_gets_no_release_and_one_that_is_gone_is_said_to_be(hub):
 def test_a_large_release_comes_in_pieces_and_only_a_few_at_a_time(hub):
     made = hub.finish()
     (made / "large.gz").write_bytes(bytes(range(256)) * (MOST_FRAME_BYTES // 8))
-    sent, most = [], limits(1)[Kind.RELEASE].of_a_party
+    sent, most = [], limits(1)[CallKind.RELEASE].of_a_party
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(hub.dialer("north").dial())
         for _ in range(most):  # begun, and not read on: gRPC holds the rest back
@@ -175,7 +175,7 @@ def test_a_party_that_does_not_read_on_gives_its_place_up(hub):
     with hub.dialer("north").dial() as connection:
         begun = [connection.fetch_release(hub.study.digest) for _ in range(2)]
         assert all(next(each) for each in begun)
-        assert limits(1)[Kind.RELEASE].of_a_party == len(begun)
+        assert limits(1)[CallKind.RELEASE].of_a_party == len(begun)
         deadline = time.monotonic() + 20
         while not _first_pieces(connection, hub.study, len(begun)):
             assert time.monotonic() < deadline

@@ -7,7 +7,7 @@ import pytest
 
 from common.errors import LocalError
 from common.wire.catalogue import WireError
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from tests.harness.consortium import Crash, Wrapped, check_release, finish, wrapping
 from tests.harness.disks import NoMountError, fill, mounted
 from tests.integration.test_ended_studies import approve
@@ -84,7 +84,7 @@ def test_a_full_disk_under_the_store_takes_nothing_in_until_there_is_room(gather
     with pytest.raises(Crash):
         north.attend(consortium.study)
     record = curator.store.record(consortium.study.digest)
-    assert (record.state, record.step) == (CuratorState.RUNNING, 0)
+    assert (record.state, record.step) == (StudyState.RUNNING, 0)
     ballast[0].unlink()
     finish(consortium)
 
@@ -109,12 +109,12 @@ def test_a_full_disk_at_the_last_approval_only_delays_the_study(gathering, small
     with pytest.raises(WireError, match="INTERNAL"):
         approve(north, consortium.study)
     curator.studies.open()  # as a running curator does every second
-    assert node.record.state is CuratorState.WAITING
+    assert node.record.state is StudyState.WAITING
     assert node.waiting_for == ()
     ballast[0].unlink()
     for _ in range(10):
         curator.studies.open()
-    assert node.record.state is CuratorState.RUNNING
+    assert node.record.state is StudyState.RUNNING
     finish(consortium)
 
 
@@ -137,7 +137,7 @@ def test_a_full_disk_under_the_releases_only_delays_the_release(gathering, small
     while not record.cause and time.monotonic() < deadline:
         time.sleep(0.02)
         record = curator.store.record(consortium.study.digest)
-    assert record.state is CuratorState.PUBLISHING
+    assert record.state is StudyState.PUBLISHING
     assert "No space left on device. The curator tries again by itself" in record.cause
     ballast[0].unlink()
     for _ in range(10):

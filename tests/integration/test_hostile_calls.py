@@ -20,7 +20,7 @@ from common.wire.pki.certificates import Role
 from common.wire.pki.credentials import CredentialFiles
 from common.wire.v1 import curator_pb2 as pb
 from curator.server import admission
-from curator.server.admission import Kind
+from curator.server.admission import CallKind
 from curator.server.service import CuratorServer
 from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
@@ -176,7 +176,7 @@ def test_silent_calls_of_a_party_keep_no_other_party_out(gathering, silent):
                     silent.open(channel, SERVICE + call)
         assert is_answered(consortium)
         limits = admission.limits(200)
-        kept = limits[Kind.SHORT].of_a_party + limits[Kind.WORK].of_a_party
+        kept = limits[CallKind.SHORT].of_a_party + limits[CallKind.WORK].of_a_party
         refused = in_order_of_their_end(silent.calls, SILENT_CALLS - kept)[: SILENT_CALLS - kept]
         assert {code_of(call.exception()) for call in refused} == {ErrorCode.TOO_MANY_CALLS}
         assert sum(not call.done() for call in silent.calls) == kept

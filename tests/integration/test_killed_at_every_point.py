@@ -62,3 +62,10 @@ def test_points_of_everybody_in_a_study_with_a_delta(tmp_path, stride):
     points = kill_everybody(tmp_path, stride, "delta")
     assert set(points) == {"curator", "north", "east"}
     assert min(points.values()) > 50, points
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stride", [60, 1])
+def test_points_of_everybody_in_a_study_of_people_and_events(tmp_path, stride):
+    points = kill_everybody(tmp_path, stride, "linked")
+    assert set(points) == {"curator", "north", "east"}

@@ -17,11 +17,11 @@ from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.app import propose
 from curator.settings import curator_settings, open_store
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from curator.store.store import KEEP_QUEUES_H
 from party import app as party_app
 from party.client.dialer import Dialer
-from party.journal import Journal, StudyState
+from party.journal import Journal, JournalState
 from party.owner import decisions
 from party.settings import party_settings, source_settings
 from tests.harness.consortium import Crash, Wrapped, dialing_by, dying_at
@@ -63,9 +63,9 @@ def run_without_the_end(place, written, *kinds):
         east = threads.submit(join, place, "east", port, written)
         with pytest.raises(Crash):
             join(place, "north", port, written, dialer=dying_at(*kinds))
-        assert east.result(timeout=120) == {written.digest: StudyState.FINISHED}
+        assert east.result(timeout=120) == {written.digest: JournalState.FINISHED}
     with open_store(hub) as store:
-        assert store.record(written.digest).state is CuratorState.DONE
+        assert store.record(written.digest).state is StudyState.DONE
     return hub
 
 
@@ -104,7 +104,7 @@ def test_an_owner_that_is_back_after_the_queue_has_gone_finishes_and_countersign
     table = place.folder / "data.csv"
     table.write_text(table.read_text() + table.read_text().splitlines()[-1] + "\n")
     with serving(hub) as port, manager_of(place, "north", port) as (_, manager):
-        assert manager.run(once=True) == {written.digest: StudyState.FINISHED}
+        assert manager.run(once=True) == {written.digest: JournalState.FINISHED}
     assert secrets_of(place, "north") == [0, 0, 0]
     assert "its last messages are gone" in record_of(place, "north", written).reason
     assert signers(hub) == {"hub", *OWNERS}
@@ -142,7 +142,7 @@ def test_a_node_that_runs_when_its_queue_goes_hears_of_it(place, written):
         threads.submit(manager.run, once=False)
         try:
             time.sleep(1)
-            assert record_of(place, "north", written).state is StudyState.RUNNING
+            assert record_of(place, "north", written).state is JournalState.RUNNING
             drop_queues(hub, written)
             # The curator lists studies anew; a poll names only those that are not settled.
             another = replace(written, name="another", signature=None)
@@ -150,12 +150,12 @@ def test_a_node_that_runs_when_its_queue_goes_hears_of_it(place, written):
             time.sleep(2)
             mended.set()
             for _ in range(100):
-                if record_of(place, "north", written).state is not StudyState.RUNNING:
+                if record_of(place, "north", written).state is not JournalState.RUNNING:
                     break
                 time.sleep(0.1)
         finally:
             manager.stopping.set()
-    assert record_of(place, "north", written).state is StudyState.FINISHED
+    assert record_of(place, "north", written).state is JournalState.FINISHED
 
 
 def test_results_that_contradict_those_we_saw_are_not_countersigned(place, written):
@@ -166,7 +166,7 @@ def test_results_that_contradict_those_we_saw_are_not_countersigned(place, writt
     with Database(file) as database, database.transaction():
         database.write("UPDATE received SET digest = x'00' WHERE number > 1")
     with serving(hub) as port, manager_of(place, "north", port) as (context, manager):
-        assert manager.run(once=True) == {written.digest: StudyState.FINISHED}
+        assert manager.run(once=True) == {written.digest: JournalState.FINISHED}
         (found,) = context.collection.all().values()
     assert not found.countersigned
     assert "not those that were published to us" in found.problem
@@ -181,5 +181,5 @@ def test_an_owner_whose_last_answer_never_arrived_did_not_finish(place, written)
         with journal.transaction():
             journal.add_outgoing(written.digest, b"late", kind="x", recipient="curator", at="now")
     with serving(hub) as port, manager_of(place, "north", port) as (_, manager):
-        assert manager.run(once=True) == {written.digest: StudyState.ABORTED}
+        assert manager.run(once=True) == {written.digest: JournalState.ABORTED}
     assert secrets_of(place, "north") == [0, 0, 0]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.extras import EXTRA_OF
+from common.errors import EXTRA_OF
 from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
 from tests.harness.people import SMOKERS, smokers

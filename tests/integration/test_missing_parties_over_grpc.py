@@ -15,10 +15,10 @@ from common.service.process import system_clock
 from common.study.signatures import approval_statement
 from curator.live_role import DECLARED, declaration
 from curator.publisher import fitted_study
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from curator.upkeep import Upkeep, WaitingLimits
 from party.client.connection import HungUpError
-from party.journal import StudyState
+from party.journal import JournalState
 from party.owner import decisions
 from tests.harness.consortium import Consortium, Wrapped, wrapping
 from tests.harness.process_consortium import ProcessConsortium
@@ -99,7 +99,7 @@ def spent(party):
 )
 def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_sums, paid):
     ended = run_without_south(consortium, after)
-    assert set(ended.values()) == {StudyState.FINISHED}
+    assert set(ended.values()) == {JournalState.FINISHED}
     outcome = consortium.curator.outcomes[-1]
     assert [("south" in step.parties) for step in outcome.steps] == [
         number < in_sums for number in range(3)
@@ -121,7 +121,7 @@ def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_
     assert len(spent(consortium.parties["south"])) in (in_sums, paid)
     south = consortium.parties["south"]
     south.stopping.clear()
-    assert south.attend(consortium.study) is StudyState.LEFT  # aborted here, finished by others
+    assert south.attend(consortium.study) is JournalState.LEFT  # aborted here, finished by others
     with south.context() as context:
         record = context.journal.record(consortium.study.digest)
         assert "declared missing" in record.reason
@@ -133,7 +133,7 @@ def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_
 def test_the_others_finish_under_a_hybrid_agreement(consortium, after, in_sums):
     """South vanishes after its seeds, its keys or its words."""
     ended = run_without_south(consortium, after)
-    assert set(ended.values()) == {StudyState.FINISHED}
+    assert set(ended.values()) == {JournalState.FINISHED}
     steps = consortium.curator.outcomes[-1].steps
     assert [("south" in step.parties) for step in steps] == [n < in_sums for n in range(3)]
     for name in LEFT:
@@ -157,7 +157,7 @@ def test_the_others_finish_without_an_owner_that_offered_no_seeds(consortium):
             threading.Event().wait(0.05)
         consortium.curator.restart()
         declare_south_missing(consortium)
-        assert {each.result(timeout=60) for each in others.values()} == {StudyState.FINISHED}
+        assert {each.result(timeout=60) for each in others.values()} == {JournalState.FINISHED}
     steps = consortium.curator.outcomes[-1].steps
     assert {step.parties for step in steps} == {LEFT}
     south.stopping.clear()
@@ -191,7 +191,7 @@ def test_the_curator_remembers_who_is_missing_after_a_restart(consortium):
         consortium.curator.restart()
         node = consortium.curator.studies.known(consortium.study.digest)
         assert not node.can_miss(1)
-        assert {each.result(timeout=60) for each in others.values()} == {StudyState.FINISHED}
+        assert {each.result(timeout=60) for each in others.values()} == {JournalState.FINISHED}
     assert consortium.curator.outcomes[-1].steps[2].parties == LEFT
 
 
@@ -219,7 +219,7 @@ def test_an_owner_is_not_missed_for_the_curators_own_outage_or_clock(consortium)
         assert curator.studies.known(consortium.study.digest).can_miss(1)
         south.stopping.clear()
         everybody = [*others.values(), threads.submit(south.attend, consortium.study)]
-        assert {each.result(timeout=60) for each in everybody} == {StudyState.FINISHED}
+        assert {each.result(timeout=60) for each in everybody} == {JournalState.FINISHED}
     assert [step.parties for step in curator.outcomes[-1].steps] == [NAMES] * 3
 
 
@@ -246,10 +246,10 @@ def test_an_owner_that_withdraws_is_missing_and_the_others_finish(consortium, ca
         withdraw(south, consortium.study)
         said = store.inbox.bodies(consortium.study.digest, DECLARED)
         told = [declaration(body) for body in said]
-        assert {each.result(timeout=60) for each in others.values()} == {StudyState.FINISHED}
+        assert {each.result(timeout=60) for each in others.values()} == {JournalState.FINISHED}
     assert told in ([], [("south", "withdrew: the owner does not take part in this study")])
     assert "south withdrew: the owner does not take part" in caplog.text
-    assert store.record(consortium.study.digest).state is CuratorState.DONE
+    assert store.record(consortium.study.digest).state is StudyState.DONE
     steps = consortium.curator.outcomes[-1].steps
     assert ["south" in step.parties for step in steps] == [True, False, False]
     assert spent(south) == paid == ["tables 0"]  # nothing more was charged, or left
@@ -268,11 +268,11 @@ def test_one_owner_too_many_that_withdraws_ends_the_study_by_name(consortium):
             approval_statement(study=consortium.study.digest, party=name)
         )
         node.approve(name, signature)
-    assert node.decline("south", reason="no") is CuratorState.RUNNING
-    assert node.decline("south", reason="no") is CuratorState.RUNNING  # said again
+    assert node.decline("south", reason="no") is StudyState.RUNNING
+    assert node.decline("south", reason="no") is StudyState.RUNNING  # said again
     consortium.curator.restart()  # it is in the store, with why
     node = consortium.curator.studies.known(consortium.study.digest)
-    assert node.decline("west", reason="no") is CuratorState.REFUSED
+    assert node.decline("west", reason="no") is StudyState.REFUSED
     assert node.record.cause == (
         "party 'west' withdrew: no; south went missing before. The study can do without 1 "
         "(may_miss)"
@@ -291,7 +291,7 @@ def test_a_process_that_is_killed_for_good_does_not_end_the_study(tmp_path):
         consortium.wait_for(lambda: "is approved" in (tmp_path / "south.log").read_text())
         consortium.kill("south")
         consortium.wait_for(lambda: consortium.record().state.over)
-        assert consortium.record().state is CuratorState.DONE, consortium.record().cause
+        assert consortium.record().state is StudyState.DONE, consortium.record().cause
         released = json.loads(Path(consortium.record().place).read_text())
         assert [set(costs) for _, costs in released["steps"]] in (
             [set(LEFT)],

@@ -14,14 +14,14 @@ from common.errors import NotCountersignedError
 from common.methods.registry import run_of
 from common.release.verify import verify
 from common.study.criteria import read_criteria
-from common.study.standing import State
+from common.study.standing import StandingState
 from curator.operations import declared
 from curator.publisher import publish
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from curator.upkeep import Upkeep, WaitingLimits
 from party.client.connection import HungUpError
 from party.countersigning import vouch
-from party.journal import StudyState
+from party.journal import JournalState
 from party.owner.dry_run import dry_run
 from party.releases import Collector
 from tests.harness.consortium import Consortium, Wrapped, wrapping
@@ -102,8 +102,8 @@ def run_without_west(consortium, *, message, sent):
             if set(studies.known(study.digest).waiting_for) == {"west"}:
                 upkeep.look()
             threading.Event().wait(0.05)
-        assert {each.result(timeout=30) for each in others} == {StudyState.FINISHED}
-    assert consortium.curator.store.record(study.digest).state is CuratorState.DONE
+        assert {each.result(timeout=30) for each in others} == {JournalState.FINISHED}
+    assert consortium.curator.store.record(study.digest).state is StudyState.DONE
 
 
 def come_back(consortium, **collecting):
@@ -159,7 +159,9 @@ def test_whenever_an_owner_vanishes_the_release_is_verified_for_all_parties(
     found = verify(release, all_parties=True)
     assert found.verified, found.problems
     west = next(each for each in found.owners if each.party == "west")
-    assert west.state is (State.WHOLE if stayed else State.LEFT if counted else State.MISSING)
+    assert west.state is (
+        StandingState.WHOLE if stayed else StandingState.LEFT if counted else StandingState.MISSING
+    )
     assert west.sums == int(counted)
     assert ("west" in " ".join(found.remarks)) == (not stayed)
     told = declared(consortium.curator.store, consortium.study.digest)
@@ -193,7 +195,7 @@ def test_an_owner_that_left_is_excused_and_named_and_the_others_are_not(begun, t
 def test_an_owner_that_left_in_any_sum_vouches_for_what_it_saw(begun, tmp_path, message, sums):
     consortium = begun(**TWO_SUMS)
     run_without_west(consortium, message=message, sent=True)
-    assert come_back(consortium) is StudyState.LEFT
+    assert come_back(consortium) is JournalState.LEFT
     release = only_release(tmp_path)
     statement = json.loads((release / "privacy.json").read_text())
     assert statement["left"] == {"west": sums}
@@ -205,7 +207,9 @@ def test_an_owner_that_left_in_any_sum_vouches_for_what_it_saw(begun, tmp_path, 
 def test_a_node_that_left_fetches_the_release_and_countersigns_by_itself(begun, tmp_path):
     consortium = begun()
     run_without_west(consortium, message=3, sent=False)
-    assert come_back(consortium, folder=tmp_path / "fetched", countersigns=True) is StudyState.LEFT
+    assert (
+        come_back(consortium, folder=tmp_path / "fetched", countersigns=True) is JournalState.LEFT
+    )
     with consortium.parties["west"].context() as context:
         (collected,) = context.collection.all().values()
     assert (collected.countersigned, collected.problem) == (True, "")
@@ -246,7 +250,7 @@ def test_an_owner_vouches_for_no_statement_that_tells_its_leaving_otherwise(begu
 def test_the_others_vouch_only_for_leaving_that_they_were_told_of(begun, tmp_path):
     """An owner that is there to the end cannot be excused by a curator's word."""
     consortium = begun()
-    assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+    assert set(consortium.attend_all().values()) == {JournalState.FINISHED}
     release = only_release(tmp_path)
     for name, words in (("north", "the parties that left"), ("west", "it says that we left")):
         with (

@@ -7,7 +7,7 @@ import pytest
 from common.crypto.sums.plan import Aggregation
 from common.service.process import system_clock
 from curator.app import propose
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from tests.harness.process_consortium import NAMES, ProcessConsortium
 
 
@@ -46,5 +46,5 @@ def test_a_lowered_cap_counts_without_a_restart(consortium):
     consortium.write_policy(per_study=8, in_total=9)
     consortium.write_policy(per_study=8, in_total=7)
     offer(consortium)
-    consortium.wait_for(lambda: consortium.record().state is CuratorState.REFUSED)
+    consortium.wait_for(lambda: consortium.record().state is StudyState.REFUSED)
     assert "the owner's policy does not allow this study" in consortium.record().cause

@@ -8,9 +8,9 @@ from common.crypto.sums.plan import Aggregation
 from common.errors import PolicyError
 from common.privacy.randomness import SeededRandomSource
 from common.release.prior import Priors
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from parley.simulation.study import simulate
-from party.journal import StudyState
+from party.journal import JournalState
 from party.owner.dry_run import dry_run
 from tests.harness.consortium import NAMES, Consortium, in_process
 from tests.harness.run_script import chain_tables, schema_of
@@ -53,7 +53,7 @@ def gather(folder, prior, offered):
 def test_parties_fetch_the_prior_and_all_come_to_the_same_steps(releases, tmp_path):
     consortium = gather(tmp_path, releases / "last", releases / "last")
     try:
-        assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+        assert set(consortium.attend_all().values()) == {JournalState.FINISHED}
         expected = in_process(consortium, None)
         (outcome,) = consortium.curator.outcomes
         assert [s.canonical for s in outcome.steps] == [s.canonical for s in expected.steps]
@@ -72,7 +72,7 @@ def test_another_release_than_the_one_named_is_refused_before_a_row_is_read(rele
         with pytest.raises(PolicyError, match="prior: this is release"):
             party.attend(consortium.study)
         record = consortium.curator.store.record(consortium.study.digest)
-        assert record.state is CuratorState.REFUSED
+        assert record.state is StudyState.REFUSED
         assert "the prior is not the release that the study names" in record.cause
         with party.context() as context:
             assert context.ledger.spent() == 0

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from tests.harness.process_consortium import NAMES, ROOT, ProcessConsortium
 
 
@@ -57,7 +57,7 @@ def check_that_nothing_is_started_twice(consortium):
     assert f"{folder / 'north'}: another node of this party runs on this folder" in told
     elsewhere = {"PARLEY_CURATOR_LISTEN": listen, "PARLEY_CURATOR_FOLDER": str(folder / "another")}
     assert "cannot listen" in another(consortium, "curator", **elsewhere)
-    assert consortium.record().state is CuratorState.WAITING, "commands on the folder still read it"
+    assert consortium.record().state is StudyState.WAITING, "commands on the folder still read it"
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_processes_killed_again_and_again_end_in_the_same_kind_of_release(consor
     for _ in range(3):
         for who in ("curator", *NAMES):
             before = consortium.record()
-            if before.state is CuratorState.DONE or consortium.processes[who].poll() is not None:
+            if before.state is StudyState.DONE or consortium.processes[who].poll() is not None:
                 break
             consortium.kill(who)
             killed += 1

@@ -17,10 +17,10 @@ from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import NumberedMessage
 from common.wire.pki import certificates
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from party.client.dialer import Address, Dialer
-from party.journal import StudyState
-from party.owner.decisions import Decision
+from party.journal import JournalState
+from party.owner.decisions import OwnerDecision
 from tests.harness.consortium import (
     Party,
     Wrapped,
@@ -60,7 +60,7 @@ def test_another_study_of_the_same_name_is_not_answered(gathering):
     north.dial = wrapping(north, Swapping)
     with pytest.raises(RemoteProtocolError, match="and this node asked for study"):
         north.attend(consortium.study)
-    assert consortium.session.record.state is CuratorState.WAITING
+    assert consortium.session.record.state is StudyState.WAITING
 
 
 def test_a_curator_proves_its_identity_and_no_other(gathering):
@@ -235,9 +235,9 @@ def test_a_curator_that_asks_for_something_else_gets_no_answer_and_no_budget(gat
         assert charged == (["tables"] if plan is SamePhaseAgain else [])
         left = [departure.kind for departure in context.journal.sent_log()]
         assert left == [*["ShareSubmitted"] * len(charged), "PartyRefused"]
-        assert context.journal.state(consortium.study.digest) is StudyState.REFUSED
+        assert context.journal.state(consortium.study.digest) is JournalState.REFUSED
     record = consortium.curator.store.record(consortium.study.digest)
-    assert record.state is CuratorState.REFUSED
+    assert record.state is StudyState.REFUSED
     assert record.cause.endswith("not one that the approved study allows")
 
 
@@ -259,7 +259,7 @@ def test_a_policy_that_refuses_ends_the_study_for_everybody_without_a_charge(gat
     north.policy = dataclasses.replace(north.policy, min_parties=4)
     with pytest.raises(PolicyError, match="min_parties"):
         north.attend(consortium.study)
-    assert consortium.session.record.state is CuratorState.REFUSED
+    assert consortium.session.record.state is StudyState.REFUSED
     assert "north" in consortium.session.record.cause
     assert "min_parties" not in consortium.session.record.cause, "the owner's reasons stay at home"
     with north.context() as context:
@@ -269,13 +269,13 @@ def test_a_policy_that_refuses_ends_the_study_for_everybody_without_a_charge(gat
         with pytest.raises(PolicyError, match="declined by the policy"):
             context.approvals.decide(consortium.study.digest, yes)
     for party in others:
-        assert party.attend(consortium.study) is StudyState.ABORTED
+        assert party.attend(consortium.study) is JournalState.ABORTED
         with party.context() as context:
             assert context.ledger.spent() == 0
 
 
 def owner_approves(epsilon):
-    return Decision(
+    return OwnerDecision(
         approved=True, epsilon=epsilon, reason="", decided_by="owner", decided_at="today"
     )
 
@@ -287,8 +287,8 @@ def test_a_study_that_would_cost_more_than_was_approved_ends_for_everybody(gathe
     with north.context() as context:
         context.approvals.decide(consortium.study.digest, owner_approves(epsilon=first))
     ends = consortium.attend_all()
-    assert ends == {"north": StudyState.REFUSED, "east": StudyState.ABORTED}
-    assert consortium.session.record.state is CuratorState.REFUSED
+    assert ends == {"north": JournalState.REFUSED, "east": JournalState.ABORTED}
+    assert consortium.session.record.state is StudyState.REFUSED
     with north.context() as context:
         assert context.ledger.spent() == first
 
@@ -308,8 +308,8 @@ def test_a_party_that_refuses_with_more_work_in_its_queue_ends_with_its_refusal(
         while consortium.curator.store.outbox.newest(digest, "east") < 3:
             assert time.monotonic() < deadline, "the key, the step, and what north sealed for east"
             time.sleep(0.02)
-        assert east.attend(consortium.study) is StudyState.REFUSED
-        assert other.result(timeout=60) is StudyState.ABORTED
+        assert east.attend(consortium.study) is JournalState.REFUSED
+        assert other.result(timeout=60) is JournalState.ABORTED
     assert "party 'east' refused" in consortium.session.record.cause
     with east.context() as context:
         assert "cap of 1/100" in context.journal.studies()[0].reason
@@ -330,5 +330,5 @@ def test_an_owner_is_waited_for_when_the_policy_does_not_approve_by_itself(gathe
         return False
 
     north.stopping.wait = wait_and_approve
-    assert north.attend(consortium.study) is StudyState.FINISHED
+    assert north.attend(consortium.study) is JournalState.FINISHED
     assert len(waits) == 2

@@ -19,9 +19,13 @@ from common.schema.codes import concatenate
 from parley import PrivBayes
 from parley.models.spark_output import write_on_spark
 from party.sources import SourceSettings
-from party.sources.fingerprint import RowDigest
+from party.sources.fingerprint import LinkedDigest, RowDigest
 from party.sources.kinds.spark import SparkSource, check_table, start_session, table_of
+from party.sources.settings import owners_table
 from tests.harness.cells import TEXTS, every_kind
+from tests.harness.linked import SCHEMA as LINKED_SCHEMA
+from tests.harness.linked import frames as linked_frames
+from tests.harness.linked import linked_codes
 from tests.harness.people import people as everybody
 from tests.harness.people import schema_of
 
@@ -202,3 +206,25 @@ def test_rows_drawn_on_spark_are_those_drawn_here(spark):
     here = pd.read_parquet(spark.folder / "drawn.parquet")
     assert len(files) == 3
     pd.testing.assert_frame_equal(there, here, check_dtype=False)
+
+
+def test_people_and_their_events_are_encoded_where_they_are(spark):
+    everyone, events = linked_frames(500)
+    write(everyone, spark.folder / "linked people")
+    write(events, spark.folder / "linked visits")
+    table = {"kind": "spark", "person": "id"}
+    source = owners_table(
+        {**table, "path": "linked people", "events": {**table, "path": "linked visits"}},
+        folder=spark.folder,
+        environment={},
+    )
+    source.check_readable()
+    opened = source.open(LINKED_SCHEMA)
+    expected = linked_codes(500)
+    digest = LinkedDigest(expected)
+    digest.add(expected)
+    assert (opened.rows, opened.digest) == (500, digest.hexdigest())
+    assert len(list(opened.chunks())) > 1
+    write(pd.concat([everyone, everyone.iloc[:1]]), spark.folder / "linked people")
+    with pytest.raises(InputError, match="one row"):
+        source.check_readable()

@@ -13,7 +13,7 @@ from common.service.database import Database
 from common.study.messages import StudyFinished
 from common.wire import codec
 from party.client.connection import HungUpError
-from party.journal import StudyState
+from party.journal import JournalState
 from tests.harness.consortium import (
     Crash,
     Wrapped,
@@ -89,7 +89,7 @@ def test_connections_cut_again_and_again(consortium):
     try:
         for party in consortium.parties.values():
             party.dial = partial(party.dial, port=relay.own_port)
-        assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+        assert set(consortium.attend_all().values()) == {JournalState.FINISHED}
     finally:
         relay.close()
     assert relay.cuts > 2
@@ -101,7 +101,7 @@ def test_a_slow_link(consortium):
     try:
         slow = consortium.parties["east"]
         slow.dial = partial(slow.dial, port=relay.own_port)
-        assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+        assert set(consortium.attend_all().values()) == {JournalState.FINISHED}
     finally:
         relay.close()
     check_release(consortium)
@@ -111,7 +111,7 @@ def test_a_proxy_on_the_way(consortium):
     with proxy() as (address, asked):
         party = consortium.parties["east"]
         party.dial = partial(party.dial, proxy=address)
-        assert set(consortium.attend_all().values()) == {StudyState.FINISHED}
+        assert set(consortium.attend_all().values()) == {JournalState.FINISHED}
     assert set(asked) == {f"127.0.0.1:{consortium.curator.port}"}
     check_release(consortium)
 
@@ -122,7 +122,7 @@ def test_a_node_attends_every_study_it_is_invited_to_until_it_is_stopped(consort
         manager = north.manager(context, look_again_s=0.02)
         attending = threading.Thread(target=manager.run, kwargs={"once": False})
         attending.start()
-        assert consortium.parties["east"].attend(consortium.study) is StudyState.FINISHED
+        assert consortium.parties["east"].attend(consortium.study) is JournalState.FINISHED
         wait_until_finished(context, consortium.study)
         north.stopping.set()
         attending.join(timeout=60)
@@ -146,11 +146,11 @@ def test_a_party_that_was_away_when_the_study_ended_hears_of_it_and_wipes_its_ke
         others = threads.submit(consortium.parties["east"].attend, consortium.study)
         with pytest.raises(Crash):
             north.attend(consortium.study, dial=wrapping(north, DyingLast))
-        assert others.result(timeout=60) is StudyState.FINISHED
+        assert others.result(timeout=60) is JournalState.FINISHED
     with north.context() as context:
-        assert context.journal.state(consortium.study.digest) is StudyState.RUNNING
+        assert context.journal.state(consortium.study.digest) is JournalState.RUNNING
         assert north.manager(context).run(once=True) == {
-            consortium.study.digest: StudyState.FINISHED
+            consortium.study.digest: JournalState.FINISHED
         }
     database = Database(north.path)
     assert database.rows("SELECT COUNT(*) FROM step_key") == [(0,)]

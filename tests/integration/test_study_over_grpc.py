@@ -12,8 +12,8 @@ from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 
 from common.crypto.sums.plan import Aggregation, Noise
 from common.wire import tls
-from curator.store.records import StudyState as CuratorState
-from party.journal import StudyState
+from curator.store.records import StudyState
+from party.journal import JournalState
 from tests.harness.consortium import (
     Crash,
     Doubling,
@@ -87,7 +87,7 @@ def test_a_curator_that_restarts_again_and_again_changes_nothing(gathering):
     finally:
         stopped.set()
         restarting.join()
-    assert set(ends.values()) == {StudyState.FINISHED}
+    assert set(ends.values()) == {JournalState.FINISHED}
     assert restarts
     check_release(consortium)
 
@@ -105,8 +105,8 @@ def test_two_studies_run_side_by_side(gathering):
             for study in (consortium.study, other)
             for party in consortium.parties.values()
         ]
-        assert {each.result(timeout=60) for each in attending} == {StudyState.FINISHED}
-    assert consortium.session.record.state is second.record.state is CuratorState.DONE
+        assert {each.result(timeout=60) for each in attending} == {JournalState.FINISHED}
+    assert consortium.session.record.state is second.record.state is StudyState.DONE
     assert len(consortium.curator.outcomes) == 2
 
 
@@ -116,7 +116,7 @@ def test_a_stopped_node_leaves_and_comes_back(gathering):
     north.policy = dataclasses.replace(north.policy, automatic=False)
     north.stopping.set()
     assert north.attend(consortium.study) is None
-    assert consortium.session.record.state is CuratorState.WAITING
+    assert consortium.session.record.state is StudyState.WAITING
 
 
 def test_a_release_that_cannot_be_made_is_made_after_a_restart(gathering):
@@ -133,7 +133,7 @@ def test_a_release_that_cannot_be_made_is_made_after_a_restart(gathering):
         if record.cause:
             break
         north.stopping.wait(0.02)
-    assert record.state is CuratorState.PUBLISHING
+    assert record.state is StudyState.PUBLISHING
     assert "the disk is full" in record.cause
     curator.publish = working
     curator.restart()

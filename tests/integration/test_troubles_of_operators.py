@@ -13,7 +13,7 @@ from common.errors import InputError, LocalError
 from common.service.database import Database
 from common.wire.catalogue import ErrorCode, WireError
 from party import app as party_app
-from party.journal import StudyState
+from party.journal import JournalState
 from party.settings import PartySettings
 from tests.harness.consortium import (
     Crash,
@@ -39,7 +39,7 @@ def test_a_study_that_cannot_go_on_here_is_said_and_tried_again(consortium, capl
         manager = north.manager(dataclasses.replace(context, open_source=open_source))
         attending = threading.Thread(target=manager.run, kwargs={"once": False})
         attending.start()
-        assert consortium.parties["east"].attend(consortium.study) is StudyState.FINISHED
+        assert consortium.parties["east"].attend(consortium.study) is JournalState.FINISHED
         wait_until_finished(context, consortium.study)
         north.stopping.set()
         attending.join(timeout=60)
@@ -101,9 +101,9 @@ def test_a_study_that_a_restored_curator_gave_up_ends_here_too_and_keys_go(conso
         with pytest.raises(Crash):
             north.attend(consortium.study, dial=wrapping(north, DyingSecond))
         consortium.curator.studies.known(consortium.study.digest).abort("an old copy")
-        assert others.result(timeout=60) is StudyState.ABORTED
+        assert others.result(timeout=60) is JournalState.ABORTED
     ended = north.attend(consortium.study, dial=wrapping(north, Restored))
-    assert ended is StudyState.ABORTED
+    assert ended is JournalState.ABORTED
     with north.context() as context:
         reason = context.journal.record(consortium.study.digest).reason
     assert reason.startswith("at the curator the study is failed")

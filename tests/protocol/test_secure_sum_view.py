@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gmpy2 import mpz
 
-from common.crypto.identities.envelope import EnvelopeError, Mailbox, Route, unseal
+from common.crypto.identities.envelope import EnvelopeError, EnvelopeRoute, Mailbox, unseal
 from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.sums.masks import PairwiseMasks
 from common.crypto.sums.plan import (
@@ -111,7 +111,7 @@ def test_no_key_but_the_recipients_opens_what_the_curator_relays(private_key, bl
     _, view, _ = record(plan, private_key, blinder, identities)
     curator = Identity.generate(SeededRandomSource("curator"))
     message = next(message for message in view if isinstance(message, PartialForwarded))
-    route = Route(
+    route = EnvelopeRoute(
         study=plan.study,
         step=plan.step,
         topic=ring_topic(plan, None),

@@ -12,7 +12,7 @@ from common.bayes.privbayes.mechanism import (
     ExpandedRows,
     PrivateSelect,
     fit_privbayes,
-    release_tables,
+    measure_tables,
 )
 from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score, Scoring, scores
@@ -39,7 +39,7 @@ def neighbours(width=WIDTH, rows=20):
 def released_scale(codes, epsilon):
     """The noise scale that a release of the network's tables really uses."""
     accountant = Accountant({"owner": None})
-    release_tables(
+    measure_tables(
         ExpandedRows(Domain.flat(codes.sizes), codes),
         NETWORK,
         epsilon=epsilon,

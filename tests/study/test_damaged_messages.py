@@ -19,10 +19,10 @@ from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
 from common.study.messages import name_of
 from curator.role import CuratorRole
-from curator.states import Send as SendToParty
+from curator.states import SendToParty
 from parley.simulation.in_process import RowsInMemory
 from party.role import PartyRole
-from party.states import Send
+from party.states import SendToCurator
 from tests.harness.roles import make_roles
 from tests.harness.run_script import chain_tables, study_of
 from tests.harness.small_study import EveryKindOfStep, Sums, make_study
@@ -100,7 +100,7 @@ def deliveries_of(study, identities, tables, key):
         party = parties[effect.to]
         found.append(Delivery(party, None, effect.message, secrets))
         for answer in party.receive(effect.message):
-            if isinstance(answer, Send):
+            if isinstance(answer, SendToCurator):
                 found.append(Delivery(curator, effect.to, answer.message, secrets))
                 waiting.extend(curator.receive(effect.to, answer.message))
     return found

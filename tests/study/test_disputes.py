@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.agreement import seed_statement
-from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, Dispute, Route, route_of
+from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, BoxRoute, Dispute, route_of
 from common.crypto.sums.shamir import SHARE_BYTES, split
 from common.errors import RemoteProtocolError
 from common.exchanges.recoverable import At, RecoveringParty, Round
@@ -20,8 +20,8 @@ from common.study.messages import (
 )
 from common.study.results import read_cells
 from common.study.sides import Post
-from common.study.states import State
-from party.states import ChargeBudget, Send
+from common.study.states import RoleState
+from party.states import ChargeBudget, SendToCurator
 from tests.harness.roles import party_role
 from tests.harness.rounds import of_round, say
 from tests.harness.small_study import Sums
@@ -51,7 +51,7 @@ class Dishonest(World):
             self.vanished.add(name)
             return
         party = self.parties[name]
-        keys = of_round(message, Round.SHARE_KEYS) and party.state is State.IN_STEP
+        keys = of_round(message, Round.SHARE_KEYS) and party.state is RoleState.IN_STEP
         if keys and name in self.lies and message.step == 0:
             effects = self.lie(name, message)
         elif of_round(message, Round.OPEN_BOX) and (name, message.payload[0]) in self.bad:
@@ -104,7 +104,7 @@ def said(party, name, *payload):
 def answer_of(recoverable, receiver):
     """Return what opens a party's box, as if the receiver had said that the box does not open."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Route, "require_accused", lambda *_, **__: None)
+        patch.setattr(BoxRoute, "require_accused", lambda *_, **__: None)
         return recoverable.open_box(receiver, bytes(64))
 
 
@@ -119,13 +119,13 @@ def flipped(recoverable, to, box):
 def check_sums(world, inside, names=NAMES):
     """Expect every sum to be over these parties, and each of them to pay for each sum once."""
     assert world.failed is None
-    assert world.curator.state is State.FINISHED
+    assert world.curator.state is RoleState.FINISHED
     for step, result in zip(world.curator.steps, world.curator.results, strict=True):
         assert step.parties == inside
         assert np.array_equal(read_cells(result, step.cells), world.truth(inside))
     for name in inside:
         assert [charge.step for charge in world.charges[name]] == [f"tables {n}" for n in range(3)]
-        assert world.parties[name].state is State.FINISHED
+        assert world.parties[name].state is RoleState.FINISHED
 
 
 def test_whoever_deals_a_bad_box_to_whomever_leaves_and_the_other_stays(people):
@@ -391,7 +391,7 @@ def test_a_party_that_was_killed_comes_back_to_the_same_accusation(people):
             effect.message
             for message in party_of.told[name]
             for effect in again.receive(message)
-            if isinstance(effect, Send)
+            if isinstance(effect, SendToCurator)
         ]
         seeds = bool(party_of.study.agreement)  # are in envelopes, which differ
         assert answers[seeds:] == party_of.sent[name][seeds:]

@@ -11,8 +11,8 @@ from common.errors import RemoteProtocolError
 from common.exchanges.recoverable import Round
 from common.privacy.randomness import SeededRandomSource
 from common.study.messages import StepOpened, StudyOpened, message_bytes
-from common.study.states import State
-from curator.states import Send
+from common.study.states import RoleState
+from curator.states import SendToParty
 from parley.simulation.in_process import run_study
 from tests.harness import roles
 from tests.harness.rounds import moment, say
@@ -45,7 +45,7 @@ def relays(curator, sent):
     ]
     found = {name: [] for name in sent}
     for effect in effects:
-        assert isinstance(effect, Send)
+        assert isinstance(effect, SendToParty)
         found[effect.to].append(effect.message)
     return found
 
@@ -111,7 +111,7 @@ def test_the_curator_takes_each_party_s_seeds_once_and_nothing_else(begun, study
     assert curator.receive("north", sent["north"]) == [], "a repeated message changes nothing"
     with pytest.raises(RemoteProtocolError, match="'north' dealt the seeds of this study before"):
         curator.receive("north", dealt(frame([b"one", b"two"])))
-    assert curator.state is State.SETTING_UP
+    assert curator.state is RoleState.SETTING_UP
     assert set(curator.waiting_for) == {"east", "south"}
 
 

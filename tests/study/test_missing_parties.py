@@ -24,8 +24,8 @@ from common.study.messages import (
     StudyOpened,
 )
 from common.study.results import read_cells
-from common.study.states import TRANSITIONS, If, State
-from curator.states import Fail, Send
+from common.study.states import TRANSITIONS, If, RoleState
+from curator.states import Fail, SendToParty
 from party.states import ChargeBudget
 from tests.harness.roles import make_roles
 from tests.harness.rounds import moment, of_round, say
@@ -88,7 +88,7 @@ class World:
         for effect in effects:
             if isinstance(effect, Fail):
                 self.failed = effect.reason
-            elif isinstance(effect, Send):
+            elif isinstance(effect, SendToParty):
                 self.waiting.append((effect.to, effect.message))
 
     def vanishes(self, name, message):
@@ -100,12 +100,12 @@ class World:
     def sets_up(self, name, message):
         """Say whether a message belongs to what precedes the first step."""
         return isinstance(message, StudyOpened) or (
-            of_round(message, Round.SHARE_KEYS) and self.parties[name].state is State.SETTING_UP
+            of_round(message, Round.SHARE_KEYS) and self.parties[name].state is RoleState.SETTING_UP
         )
 
     def run(self, until=lambda name, message: False):
         """Until nothing moves; the curator gives up whoever it waits for in vain."""
-        if self.curator.state is State.NOT_OPEN:
+        if self.curator.state is RoleState.NOT_OPEN:
             self.take(self.curator.start())
         while self.waiting or set(self.curator.waiting_for) & self.vanished:
             if not self.waiting:
@@ -140,7 +140,7 @@ def in_sum(gone, names, step):
 
 def check(world, gone, names):
     assert world.failed is None, gone
-    assert world.curator.state is State.FINISHED, gone
+    assert world.curator.state is RoleState.FINISHED, gone
     made = world.curator.steps
     assert [step.parties for step in made] == [in_sum(gone, names, n) for n in range(3)], gone
     for number, result in enumerate(world.curator.results):
@@ -151,7 +151,7 @@ def check(world, gone, names):
         assert [f"tables {n}" for n in sorted(words)] == [c.step for c in world.charges[name]]
         assert words == {n for n in range(3) if name in in_sum(gone, names, n)}, gone
         if name not in gone:
-            assert world.parties[name].state is State.FINISHED
+            assert world.parties[name].state is RoleState.FINISHED
 
 
 def test_every_party_at_every_moment_can_go_missing(people):
@@ -223,7 +223,7 @@ def test_one_more_ends_the_study_and_says_who(people):
         "party 'west' is missing in step 1; north went missing before. "
         "The study can do without 1 (may_miss)"
     )
-    assert world.curator.state is State.ABORTED
+    assert world.curator.state is RoleState.ABORTED
 
 
 def test_a_study_that_can_do_without_no_party_ends(people):
@@ -250,7 +250,7 @@ def test_who_was_declared_missing_is_told_and_stays_out(people):
     with pytest.raises(RemoteProtocolError, match="'east' was declared missing and is out"):
         world.curator.receive("east", late)
     world.parties["east"].receive(told[0])
-    assert world.parties["east"].state is State.ABORTED
+    assert world.parties["east"].state is RoleState.ABORTED
     world.vanished.add("east")
     world.run()
     # Its words were in before, and count; it paid for them and for nothing else.
@@ -369,14 +369,14 @@ def test_every_message_in_every_round_of_a_sum_that_may_miss_parties(people):
             if not taken(north, message):
                 with pytest.raises(RemoteProtocolError, match="is not expected"):
                     north.receive(message)
-                assert (north.state, north.side.awaits) == (State.IN_STEP, before)
+                assert (north.state, north.side.awaits) == (RoleState.IN_STEP, before)
         north.receive(honest)
         assert north.side.awaits != before
     for awaited in rounds:
         world = World(people)
         at(world, awaited)
         world.parties["north"].receive(StudyAborted(study=world.study.digest, reason="x"))
-        assert world.parties["north"].state is State.ABORTED
+        assert world.parties["north"].state is RoleState.ABORTED
 
 
 def taken(party, message):
@@ -412,7 +412,7 @@ def test_words_of_the_wrong_round_or_party_are_refused_by_the_curator(people):
     with pytest.raises(RemoteProtocolError, match="signature of 'north' is not under this list"):
         world.curator.receive("north", say(Round.CONSISTENCY_CHECK, bytes(64), study=study))
     world.run()
-    assert world.curator.state is State.FINISHED
+    assert world.curator.state is RoleState.FINISHED
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from common.study.messages import (
     StudyOpened,
 )
 from common.study.results import encode_cells
-from common.study.states import TRANSITIONS, If, State
+from common.study.states import TRANSITIONS, If, RoleState
 from common.study.steps import step_digest
-from curator.states import Fail, Send
+from curator.states import Fail, SendToParty
 from parley.simulation.in_process import run_study
 from party.states import ChargeBudget
 from tests.harness import roles
@@ -120,13 +120,13 @@ def party_in(state, study, identities, tables, key=b"", name="north"):
     """A party that came to this state by messages an honest curator sends."""
     party = new_party(study, identities, tables, name)
     plan = EveryKindOfStep(study)
-    if state is not State.NOT_OPEN:
+    if state is not RoleState.NOT_OPEN:
         party.receive(StudyOpened(study=study.digest, public_key=key))
-    if state in (State.IN_STEP, State.BETWEEN_STEPS):
+    if state in (RoleState.IN_STEP, RoleState.BETWEEN_STEPS):
         party.receive(opened(study, plan))
-    if state is State.BETWEEN_STEPS:
+    if state is RoleState.BETWEEN_STEPS:
         party.receive(ResultPublished(study=study.digest, step=0, result=bytes(8)))
-    if state in (State.FINISHED, State.ABORTED):
+    if state in (RoleState.FINISHED, RoleState.ABORTED):
         party.receive(StudyAborted(study=study.digest, reason="x"))
         party.state = state
     assert party.state is state
@@ -145,19 +145,19 @@ def message_of(kind, study, key=b""):
 
 
 @pytest.mark.parametrize("kind", TO_PARTY)
-@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("state", RoleState)
 def test_every_message_in_every_state_of_a_party(state, kind, masked_study, identities, tables):
     party = party_in(state, masked_study, identities, tables)
     message = message_of(kind, masked_study)
     seen_before = {
-        State.NOT_OPEN: (),
-        State.IN_STEP: (StudyOpened, StepOpened),
-        State.BETWEEN_STEPS: (StudyOpened, StepOpened, ResultPublished),
+        RoleState.NOT_OPEN: (),
+        RoleState.IN_STEP: (StudyOpened, StepOpened),
+        RoleState.BETWEEN_STEPS: (StudyOpened, StepOpened, ResultPublished),
     }.get(state, (StudyOpened,))
     transition = TRANSITIONS[state].get(type(message))
     # Allowed by the table, yet refused for what they say here: no ring in a masked study, no step
     # that is begun again, and no end before the last step.
-    refused = ("envelope", StudyFinished, *([StepOpened] if state is State.IN_STEP else []))
+    refused = ("envelope", StudyFinished, *([StepOpened] if state is RoleState.IN_STEP else []))
     if kind in seen_before:
         assert party.receive(message) == []
         assert party.state is state
@@ -174,30 +174,30 @@ def test_a_party_without_its_seed_takes_no_step_and_no_end(
     one_share_study, identities, tables, paillier_key
 ):
     key = paillier_key.public_key.to_bytes()
-    south = party_in(State.SETTING_UP, one_share_study, identities, tables, key, "south")
+    south = party_in(RoleState.SETTING_UP, one_share_study, identities, tables, key, "south")
     for kind in (StepOpened, ResultPublished, StudyFinished):
         with pytest.raises(RemoteProtocolError, match="not expected: this party is waiting"):
             south.receive(message_of(kind, one_share_study, key))
-    assert south.state is State.SETTING_UP
-    north = party_in(State.SETTING_UP, one_share_study, identities, tables, key, "north")
+    assert south.state is RoleState.SETTING_UP
+    north = party_in(RoleState.SETTING_UP, one_share_study, identities, tables, key, "north")
     assert north.side.done, "the first party proposes the seed"
 
 
 def test_every_state_is_in_the_table_and_every_transition_leads_to_one():
-    assert set(TRANSITIONS) == set(State)
+    assert set(TRANSITIONS) == set(RoleState)
     led_to = {each.to for moves in TRANSITIONS.values() for each in moves.values()}
-    assert led_to == set(State) - {State.NOT_OPEN}
+    assert led_to == set(RoleState) - {RoleState.NOT_OPEN}
     conditions = {each.condition for moves in TRANSITIONS.values() for each in moves.values()}
     assert conditions == set(If)
-    assert not TRANSITIONS[State.FINISHED]
-    assert not TRANSITIONS[State.ABORTED]
+    assert not TRANSITIONS[RoleState.FINISHED]
+    assert not TRANSITIONS[RoleState.ABORTED]
 
 
 @pytest.mark.parametrize("name", ["envelope", "masked input", "choice", "refusal"])
-@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("state", RoleState)
 def test_every_message_in_every_state_of_the_curator(state, name, masked_study):
     curator = new_curator(masked_study)
-    if state is not State.NOT_OPEN:
+    if state is not RoleState.NOT_OPEN:
         curator.start()
         curator.state = state
     digest = masked_study.digest
@@ -210,7 +210,7 @@ def test_every_message_in_every_state_of_the_curator(state, name, masked_study):
     if name == "refusal" and PartyRefused in TRANSITIONS[state]:
         effects = curator.receive("east", message)
         assert isinstance(effects[-1], Fail)
-        assert curator.state is State.ABORTED
+        assert curator.state is RoleState.ABORTED
     else:
         with pytest.raises(RemoteProtocolError):
             curator.receive("east", message)
@@ -228,13 +228,13 @@ def test_the_curator_relays_along_the_ring_and_nowhere_else(identities, rows, pa
     with pytest.raises(RemoteProtocolError, match="message to unknown party 'mallory'"):
         curator.receive("north", say("envelope", b"e", study=study.digest, peer="mallory"))
     (effect,) = curator.receive("north", say("envelope", b"e", study=study.digest, peer="east"))
-    assert isinstance(effect, Send)
+    assert isinstance(effect, SendToParty)
     assert (effect.to, effect.message.peer) == ("east", "north")
     assert curator.waiting_for == ("east",)
 
 
 def test_a_step_is_answered_once(masked_study, identities, tables):
-    party = party_in(State.SETTING_UP, masked_study, identities, tables)
+    party = party_in(RoleState.SETTING_UP, masked_study, identities, tables)
     request = opened(masked_study, EveryKindOfStep(masked_study))
     assert any(isinstance(e, ChargeBudget) for e in party.receive(request))
     assert party.receive(request) == []
@@ -245,7 +245,7 @@ def test_a_step_is_answered_once(masked_study, identities, tables):
 
 
 def test_charges_come_before_answers(masked_study, identities, tables):
-    party = party_in(State.SETTING_UP, masked_study, identities, tables)
+    party = party_in(RoleState.SETTING_UP, masked_study, identities, tables)
     effects = party.receive(opened(masked_study, EveryKindOfStep(masked_study)))
     assert isinstance(effects[0], ChargeBudget)
     assert not any(isinstance(e, ChargeBudget) for e in effects[1:])
@@ -273,10 +273,10 @@ class SmallerNoise(EveryKindOfStep):
 
 
 def test_a_smaller_noise_scale_is_refused(masked_study, identities, tables):
-    party = party_in(State.SETTING_UP, masked_study, identities, tables)
+    party = party_in(RoleState.SETTING_UP, masked_study, identities, tables)
     with pytest.raises(RemoteProtocolError, match="not what the approved study"):
         party.receive(opened(masked_study, SmallerNoise(masked_study)))
-    assert party.state is State.SETTING_UP
+    assert party.state is RoleState.SETTING_UP
 
 
 def test_another_study_with_the_same_name_is_refused(masked_study, identities, rows, tables):
@@ -288,7 +288,7 @@ def test_another_study_with_the_same_name_is_refused(masked_study, identities, r
 
 
 def test_a_later_step_out_of_turn_is_refused(masked_study, identities, tables):
-    party = party_in(State.SETTING_UP, masked_study, identities, tables)
+    party = party_in(RoleState.SETTING_UP, masked_study, identities, tables)
     plan = EveryKindOfStep(masked_study)
     with pytest.raises(RemoteProtocolError, match="step 0 is next"):
         party.receive(opened(masked_study, plan, number=1))
@@ -308,11 +308,11 @@ def test_a_result_before_the_party_contributed_is_refused(identities, rows, tabl
 def test_a_result_that_nobodys_rows_can_add_up_to_is_refused(
     masked_study, identities, tables, value
 ):
-    party = party_in(State.IN_STEP, masked_study, identities, tables)
+    party = party_in(RoleState.IN_STEP, masked_study, identities, tables)
     result = encode_cells(np.full(8, value))
     with pytest.raises(RemoteProtocolError, match="no sum of honest contributions"):
         party.receive(ResultPublished(study=masked_study.digest, step=0, result=result))
-    assert party.state is State.IN_STEP
+    assert party.state is RoleState.IN_STEP
 
 
 def test_a_weaker_key_than_the_study_says_is_refused(identities, rows, tables, paillier_key):
@@ -327,12 +327,12 @@ def test_a_seed_from_somebody_else_is_refused(one_share_study, identities, table
     study = one_share_study
     party = new_party(study, identities, tables, name="south")
     party.receive(StudyOpened(study=study.digest, public_key=paillier_key.public_key.to_bytes()))
-    assert party.state is State.SETTING_UP
+    assert party.state is RoleState.SETTING_UP
     with pytest.raises(RemoteProtocolError, match="comes from 'north'"):
         party.receive(say("envelope", b"seed", study=study.digest, peer="east"))
     with pytest.raises(RemoteProtocolError, match="envelope refused"):
         party.receive(say("envelope", b"seed", study=study.digest, peer="north"))
-    assert party.state is State.SETTING_UP
+    assert party.state is RoleState.SETTING_UP
 
 
 def test_a_stranger_is_refused(masked_study):

@@ -183,6 +183,19 @@ def test_imports_of_functions_and_of_types_count(tmp_path):
     assert needs_of(tmp_path, ["a.py", "b.py", "c.py"]) == {"a": {"b"}, "b": {"a", "c"}, "c": set()}
 
 
+def test_a_class_name_stands_for_one_class():
+    classes = [
+        (node.name, path)
+        for path in own_sources("common", "curator", "party", "parley")
+        for node in parsed(ROOT / path).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    places = {}
+    for name, path in classes:
+        places.setdefault(name, []).append(path)
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
 # Imports inside functions, each to save start-up time. This list gets shorter, and never longer.
 DEFERRED = """
 common.schema.schema: common.schema.decoder

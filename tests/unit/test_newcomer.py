@@ -273,7 +273,7 @@ SOURCE = """
     import pyarrow as pa
 
     from common.tables.files import FileReader
-    from party.sources.kind import SHAPE, Kind
+    from party.sources.kind import SHAPE, SourceKind
     from common.tables.reader import parts_of_stream
 
 
@@ -294,7 +294,7 @@ SOURCE = """
             return positions
 
 
-    class Lines(Kind):
+    class Lines(SourceKind):
         name = "lines"
         keys = SHAPE | {"path"}
 

@@ -1,6 +1,7 @@
 """docs/reference is what `make docs` would write; a change of the code that forgot it fails."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,18 @@ def test_a_stale_page_is_noticed_and_made_again(generator, tmp_path, monkeypatch
     assert "make docs" in capsys.readouterr().err
 
 
-def test_help_is_as_wide_whatever_the_terminal(generator, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    assert max(map(len, generator.help_text(["simulate"]).splitlines())) > 60
+def test_every_option_of_a_command_is_on_the_page(generator):
+    """In its own lines, among the shared ones, or among the terms of a study."""
+    page = generator.cli_page() + generator.configuration_page()
+    for name in ("demo", "simulate", "keys", "curator", "estimate"):
+        for words, command in generator.commands_below([name], generator.cli.load_command(name)):
+            assert f"### {' '.join(['parley', *words])}" in page
+            for line in generator.parameter_lines(command, "option"):
+                assert re.split("[ ,=]", line.split("`")[1])[0] in page, line
+
+
+def test_an_option_that_commands_share_is_described_once(generator):
+    assert generator.cli_page().count("The sheet of an Excel file.") == 1
 
 
 def test_a_setting_without_a_description_is_refused(generator):

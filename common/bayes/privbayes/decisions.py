@@ -1,7 +1,8 @@
 """Everything PrivBayes decides before it looks at a row.
 
-A `Plan` is a function of public quantities only: the number of rows, the domains, the budget and
-the options. Two tables of one shape have one plan, so the plan costs nothing and may be published.
+`PrivBayesDecisions` are a function of public quantities only: the number of rows, the domains, the
+budget and the options. Two tables of one shape have the same decisions, so these cost nothing and
+may be published.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ DEFAULTS = PrivBayesOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PrivBayesDecisions:
     """The public decisions of one run.
 
     Args:
@@ -124,7 +125,7 @@ class Plan:
 
 def make_plan(
     domain: Domain, *, rows: int, epsilon: Fraction, options: PrivBayesOptions = DEFAULTS
-) -> Plan:
+) -> PrivBayesDecisions:
     """Choose encoding, score, degree or table size, and the split of the budget.
 
     The degree is chosen with the tables' part of the budget. If that leaves a single possible
@@ -154,7 +155,7 @@ def make_plan(
     if network is not None:
         network.check(variables)
     learning = Fraction(0) if network is not None else epsilon - for_tables
-    return Plan(
+    return PrivBayesDecisions(
         encoding=encoding,
         sizes=domain.sizes,
         domain=variables,

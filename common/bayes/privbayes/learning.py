@@ -146,13 +146,13 @@ class _Frontier:
             values = scores(self._score, self._count(families).reshape(len(families), 2, 2**width))
             ends = np.cumsum([0, *(len(fresh[child]) for child in children)])
             for child, (start, end) in zip(children, pairwise(ends), strict=True):
-                own = values[start:end]
+                fresh_scores = values[start:end]
                 if child in self._candidates:
                     before, known = self._candidates[child]
-                    both: Scores = np.concatenate([known, own])
+                    both: Scores = np.concatenate([known, fresh_scores])
                     self._candidates[child] = np.concatenate([before, fresh[child]]), both
                 else:
-                    self._candidates[child] = fresh[child], own
+                    self._candidates[child] = fresh[child], fresh_scores
 
 
 @lru_cache(maxsize=4)  # in a round, most children have the same possible parents

@@ -23,7 +23,7 @@ from common.bayes.network import Family, Network, needed_families
 from common.bayes.privbayes.decisions import (
     DEFAULTS,
     Encoding,
-    Plan,
+    PrivBayesDecisions,
     PrivBayesOptions,
     make_plan,
 )
@@ -75,7 +75,7 @@ def fit_privbayes(
 
 def fit_planned(
     codes: Codes,
-    plan: Plan,
+    plan: PrivBayesDecisions,
     *,
     source: RandomSource,
     accountant: Accountant,
@@ -89,7 +89,7 @@ def fit_planned(
         draws = plan.domain.width - 1
         select = PrivateSelect(accountant, epsilon=plan.network_epsilon, draws=draws, source=source)
         network = _learn(plan, rows, select, source)
-    tables = release_tables(
+    tables = measure_tables(
         rows, network, epsilon=plan.table_epsilon, source=source, accountant=accountant
     )
     return PrivBayesModel(plan, network, tables, consistency, source.private)
@@ -141,7 +141,9 @@ class PrivateSelect:
         )
 
 
-def _learn(plan: Plan, rows: ExpandedRows, select: PrivateSelect, source: RandomSource) -> Network:
+def _learn(
+    plan: PrivBayesDecisions, rows: ExpandedRows, select: PrivateSelect, source: RandomSource
+) -> Network:
     """Learn the network by the binary or the general path."""
     width = plan.domain.width
     root = draw_root(plan.constraints, width, source)
@@ -169,7 +171,7 @@ def _learn(plan: Plan, rows: ExpandedRows, select: PrivateSelect, source: Random
     )
 
 
-def release_tables(
+def measure_tables(
     rows: ExpandedRows,
     network: Network,
     *,

@@ -20,7 +20,7 @@ from common.bayes.form import NetworkForm, of_attributes, of_bits
 from common.bayes.model import Model
 from common.bayes.network import Conditional, Family, Network, conditionals_from_marginals
 from common.bayes.postprocessing import consistent_tables
-from common.bayes.privbayes.decisions import Encoding, Plan
+from common.bayes.privbayes.decisions import Encoding, PrivBayesDecisions
 from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score
 from common.bayes.sampling import Sampler
@@ -62,7 +62,7 @@ class PrivBayesModel(Model):
         private: false if any random bit came from a seeded source.
     """
 
-    plan: Plan
+    plan: PrivBayesDecisions
     network: Network
     tables: Mapping[Family, NDArray[np.int64]]
     consistency: bool
@@ -164,8 +164,8 @@ class PrivBayesModel(Model):
         decided: dict[str, Any] = {key: read(document[key]) for key, (_, read) in _PLAN.items()}
         if decided["rows"] < 1:
             raise ValueError("a model of no rows")
-        given = network if decided["network_epsilon"] == 0 else None
-        plan = Plan(**decided, domain=domain, network=given)
+        public = network if decided["network_epsilon"] == 0 else None
+        plan = PrivBayesDecisions(**decided, domain=domain, network=public)
         tables = {}
         for entry in document["tables"]:
             family = tuple(View(int(a), int(level)) for a, level in entry["family"])

@@ -111,10 +111,10 @@ def choose_degree(
     """
 
     def useful(degree: int) -> bool:
-        found = usefulness(
+        ratio = usefulness(
             rows=rows, attributes=attributes, degree=degree, epsilon=epsilon, tables=tables
         )
-        return found >= theta
+        return ratio >= theta
 
     degree = 0
     while degree + 1 < attributes and useful(degree + 1):
@@ -174,19 +174,19 @@ def maximal_parent_sets(
         key = (count, room, slots)
         if key in memo:
             return memo[key]
-        found: list[ParentSet] = []
+        parent_sets: list[ParentSet] = []
         extended: set[ParentSet] = set()
         last = order[count - 1]
         for level, size in enumerate(domain.level_sizes[last]):  # finest first: a finer level wins
             for rest in search(count - 1, room // size, slots - 1):
                 if rest not in extended:
                     extended.add(rest)
-                    found.append((*rest, View(last, level)))
-        found.extend(r for r in search(count - 1, room, slots) if r not in extended)
-        if max_sets is not None and len(found) > max_sets:
+                    parent_sets.append((*rest, View(last, level)))
+        parent_sets.extend(r for r in search(count - 1, room, slots) if r not in extended)
+        if max_sets is not None and len(parent_sets) > max_sets:
             raise TooManyParentSetsError(f"more than {max_sets:,} parent sets fit {cells:,} cells")
-        memo[key] = found
-        return found
+        memo[key] = parent_sets
+        return parent_sets
 
     return search(len(order), cells, len(order) if max_parents is None else max_parents)
 

@@ -65,12 +65,12 @@ def scored_by_shape(
     places: dict[tuple[int, int], list[int]] = {}
     for place, table in enumerate(tables):
         places.setdefault((len(table), table.size // len(table)), []).append(place)
-    found: list[int | float] = [0] * len(tables)
-    for shape, own in places.items():
-        values = score(np.stack([tables[place].reshape(shape) for place in own]))
-        for place, value in zip(own, values.tolist(), strict=True):
-            found[place] = value
-    return found
+    scores: list[int | float] = [0] * len(tables)
+    for shape, positions in places.items():
+        values = score(np.stack([tables[place].reshape(shape) for place in positions]))
+        for place, value in zip(positions, values.tolist(), strict=True):
+            scores[place] = value
+    return scores
 
 
 def mutual_information(tables: CountTables) -> NDArray[np.float64]:
@@ -148,12 +148,12 @@ def doubled_maximum_joint_scores(tables: NDArray[np.int64]) -> NDArray[np.int64]
     for side in range(2):
         mine, other = tables[:, side], tables[:, 1 - side]
         majority = mine >= other  # a tie may stand on either side
-        own = np.where(majority, mine, 0).sum(axis=1)
-        over = 2 * own > rows
+        ahead = np.where(majority, mine, 0).sum(axis=1)
+        over = 2 * ahead > rows
         gains = _doubled_gains(
             np.where(majority, mine, 0)[over].astype(np.int32),
             np.where(majority, other, 0)[over].astype(np.int32),
-            (2 * own - rows)[over],
+            (2 * ahead - rows)[over],
         )
         rest = np.where(majority, 0, other).sum(axis=1)
         covered[over] = (rows + 2 * rest)[over] + gains

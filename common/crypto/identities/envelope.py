@@ -2,9 +2,9 @@
 
 Parties only dial out, so their messages travel through the curator. An envelope is sealed to the
 recipient (HPKE base mode, RFC 9180, with the hybrid KEM ML-KEM-768 + X25519, HKDF-SHA256 and
-AES-256-GCM) and signed by the sender (Ed25519). Both are bound to one `Route`: the study's digest,
-the step, the topic, the place in the sequence, and the full public identities of sender and
-recipient. So an envelope means exactly one thing at exactly one place:
+AES-256-GCM) and signed by the sender (Ed25519). Both are bound to one `EnvelopeRoute`: the
+study's digest, the step, the topic, the place in the sequence, and the full public identities of
+sender and recipient. So an envelope means exactly one thing at exactly one place:
 
 - the route is in HPKE's `info`: moved to another place, it does not open;
 - the signature covers route and ciphertext: no other party can write one, and none can take
@@ -57,7 +57,7 @@ class EnvelopeError(RemoteProtocolError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class EnvelopeRoute:
     """The one place an envelope belongs to."""
 
     study: bytes
@@ -82,7 +82,7 @@ class Route:
         )
 
     @classmethod
-    def from_header(cls, header: bytes) -> Route:
+    def from_header(cls, header: bytes) -> EnvelopeRoute:
         """Read a route; ValueError or LocalError if the bytes spell none."""
         match unframe(header):
             case [bytes(study), int(step), str(topic), int(sequence), str(sender), str(recipient)]:
@@ -97,7 +97,9 @@ class Route:
         raise ValueError("a route has six fields")
 
 
-def seal(plaintext: bytes, route: Route, *, sender: Identity, recipient: PublicIdentity) -> bytes:
+def seal(
+    plaintext: bytes, route: EnvelopeRoute, *, sender: Identity, recipient: PublicIdentity
+) -> bytes:
     """Return an envelope that only `recipient` can open, only from `sender`, only at `route`."""
     header = route.header()
     context = _context(header, sender.public, recipient)
@@ -106,7 +108,9 @@ def seal(plaintext: bytes, route: Route, *, sender: Identity, recipient: PublicI
     return _VERSION + len(header).to_bytes(2, "big") + header + signature + sealed
 
 
-def unseal(envelope: bytes, route: Route, *, sender: PublicIdentity, recipient: Identity) -> bytes:
+def unseal(
+    envelope: bytes, route: EnvelopeRoute, *, sender: PublicIdentity, recipient: Identity
+) -> bytes:
     """Return what `sender` sealed for `route`, or raise EnvelopeError with the cause."""
     header, signature, sealed = _split(envelope)
     if header != route.header():
@@ -153,8 +157,8 @@ class Mailbox:
         self._received[sender, topic] = sequence + 1
         return plaintext
 
-    def _route(self, topic: str, sequence: int, *, sender: str, recipient: str) -> Route:
-        return Route(
+    def _route(self, topic: str, sequence: int, *, sender: str, recipient: str) -> EnvelopeRoute:
+        return EnvelopeRoute(
             study=self._study, step=self._step, topic=topic, sequence=sequence, sender=sender,
             recipient=recipient,
         )  # fmt: skip
@@ -178,25 +182,25 @@ def _split(envelope: bytes) -> tuple[bytes, bytes, bytes]:
     )
 
 
-def _difference(header: bytes, expected: Route) -> EnvelopeError:
+def _difference(header: bytes, expected: EnvelopeRoute) -> EnvelopeError:
     """Name the cause when the header is not the one expected here; it is not yet believed."""
     try:
-        found = Route.from_header(header)
+        route = EnvelopeRoute.from_header(header)
     except (ValueError, LocalError):
         return EnvelopeError(Refusal.MALFORMED, "its header is not a route")
-    if found.study != expected.study:
-        return EnvelopeError(Refusal.FOREIGN_STUDY, f"digest {found.study.hex()[:16]}...")
-    if (found.sender, found.recipient) != (expected.sender, expected.recipient):
+    if route.study != expected.study:
+        return EnvelopeError(Refusal.FOREIGN_STUDY, f"digest {route.study.hex()[:16]}...")
+    if (route.sender, route.recipient) != (expected.sender, expected.recipient):
         return EnvelopeError(
             Refusal.MISDIRECTED,
-            f"from {found.sender!r} to {found.recipient!r}, expected here: "
+            f"from {route.sender!r} to {route.recipient!r}, expected here: "
             f"from {expected.sender!r} to {expected.recipient!r}",
         )
-    if (found.step, found.topic) != (expected.step, expected.topic):
+    if (route.step, route.topic) != (expected.step, expected.topic):
         return EnvelopeError(
             Refusal.WRONG_STEP,
-            f"step {found.step} topic {found.topic!r}, expected here: "
+            f"step {route.step} topic {route.topic!r}, expected here: "
             f"step {expected.step} topic {expected.topic!r}",
         )
-    refusal = Refusal.REPLAYED if found.sequence < expected.sequence else Refusal.REORDERED
-    return EnvelopeError(refusal, f"number {found.sequence}, expected {expected.sequence}")
+    refusal = Refusal.REPLAYED if route.sequence < expected.sequence else Refusal.REORDERED
+    return EnvelopeError(refusal, f"number {route.sequence}, expected {expected.sequence}")

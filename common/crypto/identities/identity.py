@@ -84,8 +84,8 @@ class PublicIdentity:
     def fingerprint(self) -> str:
         """160 bits of SHA-256 over every public key, in eight groups of four characters."""
         digest = hashlib.sha256(b"parley identity\0" + self.encoded).digest()
-        letters = base64.b32encode(digest[: 5 * _FINGERPRINT_CHARACTERS // 8]).decode()
-        return _grouped(letters.translate(_TO_CROCKFORD))
+        characters = base64.b32encode(digest[: 5 * _FINGERPRINT_CHARACTERS // 8]).decode()
+        return _grouped(characters.translate(_TO_CROCKFORD))
 
     def verify(self, signature: bytes, *, message: bytes) -> None:
         """Raise `InvalidSignature` unless this identity signed the message."""
@@ -223,15 +223,15 @@ class LocalParty:
 
 def normal_fingerprint(text: str) -> str:
     """Return a typed fingerprint in its normal form; raise InputError if it is none."""
-    letters = text.upper().translate(str.maketrans("OIL", "011", "- \t"))
-    if len(letters) != _FINGERPRINT_CHARACTERS or set(letters) - set(_CROCKFORD):
+    characters = text.upper().translate(str.maketrans("OIL", "011", "- \t"))
+    if len(characters) != _FINGERPRINT_CHARACTERS or set(characters) - set(_CROCKFORD):
         raise InputError(
             f"not a fingerprint: {text!r}; expected {_FINGERPRINT_CHARACTERS} digits and letters "
             "without I, L, O, U, in groups of four"
         )
-    return _grouped(letters)
+    return _grouped(characters)
 
 
-def _grouped(letters: str) -> str:
-    starts = range(0, len(letters), _GROUP)
-    return "-".join(letters[start : start + _GROUP] for start in starts)
+def _grouped(characters: str) -> str:
+    starts = range(0, len(characters), _GROUP)
+    return "-".join(characters[start : start + _GROUP] for start in starts)

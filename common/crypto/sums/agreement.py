@@ -75,8 +75,8 @@ class SeedExchange:
     def _signature(self, partner: str, seed: bytes) -> bytes:
         if not self._mutual:
             return b""
-        own, peer = self._party.identity.public, self._party.peer(partner)
-        return self._party.identity.sign(seed_statement(self._study, own, peer, seed))
+        sender, peer = self._party.identity.public, self._party.peer(partner)
+        return self._party.identity.sign(seed_statement(self._study, sender, peer, seed))
 
     def secrets(self, relayed: bytes, absent: Collection[str] = ()) -> LocalParty:
         """Return the party with the secrets that it shares with its partners.

@@ -66,7 +66,7 @@ _NONCE = bytes(12)  # a box key seals one box
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class BoxRoute:
     """From which dealer to which receiver a box goes, and in which sum."""
 
     plan: SumPlan
@@ -84,10 +84,10 @@ class Route:
         seeds: BoxSeeds | None = None,
     ) -> bytes:
         """Return the box with these two shares; `secret` is of the box's own key."""
-        own = X25519PrivateKey.from_private_bytes(secret)
-        key = own.public_key().public_bytes_raw()
+        ephemeral = X25519PrivateKey.from_private_bytes(secret)
+        key = ephemeral.public_key().public_bytes_raw()
         seed = b"" if seeds is None else seeds.sealing
-        cipher = self._cipher(key, _agreed(own, self.ends[1].agreement_key), seed)
+        cipher = self._cipher(key, _agreed(ephemeral, self.ends[1].agreement_key), seed)
         sealed = key + cipher.encrypt(_NONCE, b"".join(shares), self.public)
         return sealed + signer.sign(self._statement("share box", sealed))
 
@@ -125,8 +125,8 @@ class Route:
         """Return who is at fault, if the dealer answers a dispute about a box with this secret."""
         if len(secret) != (HYBRID_ANSWER_BYTES if self.plan.hybrid else KEY_BYTES):
             return self.dealer
-        own = X25519PrivateKey.from_private_bytes(secret[:KEY_BYTES])
-        if own.public_key().public_bytes_raw() != box[:KEY_BYTES]:
+        ephemeral = X25519PrivateKey.from_private_bytes(secret[:KEY_BYTES])
+        if ephemeral.public_key().public_bytes_raw() != box[:KEY_BYTES]:
             return self.dealer
         seed, signature = secret[KEY_BYTES:-SIGNATURE_BYTES], secret[-SIGNATURE_BYTES:]
         dealer, receiver = self.ends
@@ -134,7 +134,7 @@ class Route:
             self.plan.study, receiver, dealer, seed=seed, signature=signature
         ):
             return self.dealer
-        agreed = _agreed(own, receiver.agreement_key)
+        agreed = _agreed(ephemeral, receiver.agreement_key)
         opens = self._shares(box, agreed, seed if self.plan.hybrid else b"") is not None
         return self.receiver if opens else self.dealer
 
@@ -164,10 +164,10 @@ def route_of(
     *,
     dealer: str,
     receiver: str,
-) -> Route:
+) -> BoxRoute:
     """Return the route of a box between two parties of a sum."""
     ends = (identities[dealer], identities[receiver])
-    return Route(plan=plan, dealer=dealer, receiver=receiver, ends=ends, public=public)
+    return BoxRoute(plan=plan, dealer=dealer, receiver=receiver, ends=ends, public=public)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,9 +209,9 @@ def check_begun_again(plan: SumPlan, *, may_miss: int) -> None:
         raise RemoteProtocolError(f"the sum of step {plan.step} cannot be begun again safely")
 
 
-def _agreed(own: X25519PrivateKey, peer: X25519PublicKey) -> bytes:
+def _agreed(private: X25519PrivateKey, peer: X25519PublicKey) -> bytes:
     try:
-        return own.exchange(peer)
+        return private.exchange(peer)
     except ValueError:  # a point of low order: the secret would be known to all
         raise RemoteProtocolError("a party's identity has an X25519 key of low order") from None
 

@@ -101,13 +101,13 @@ class PairwiseMasks:
         """
         if party.name not in order:
             raise LocalError(f"{party.name!r} takes no part in a sum of {', '.join(order)}")
-        own = order.index(party.name)
+        position = order.index(party.name)
         before, after = list[bytes](), list[bytes]()
-        for place in partners(own, parties=len(order), colluders=colluders):
-            ends = [party.peer(order[end]).encoded for end in sorted((own, place))]
+        for place in partners(position, parties=len(order), colluders=colluders):
+            ends = [party.peer(order[end]).encoded for end in sorted((position, place))]
             info = frame(("parley pairwise mask 1", *ends))
             key = derived_key(party.agree(order[place]), salt=plan_digest, info=info)
-            (before if place < own else after).append(key)
+            (before if place < position else after).append(key)
         return cls(before=before, after=after)
 
     def ring_masks(self, modulus: int, *, first: int, count: int) -> list[int]:

@@ -64,7 +64,7 @@ from common.crypto.identities.identity import (
     LocalParty,
     PublicIdentity,
 )
-from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, Route, route_of
+from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, BoxRoute, route_of
 from common.crypto.sums.masks import PairwiseMasks, partners
 from common.crypto.sums.missing_lists import (
     check_missing,
@@ -91,11 +91,11 @@ _NO_SIGNATURE = bytes(SIGNATURE_BYTES)
 
 def holders_of(plan: SumPlan, name: str) -> tuple[str, ...]:
     """Return the holders of a party's secrets: its partners and itself, in order."""
-    own = plan.place_of(name)
+    position = plan.place_of(name)
     places = partners(
-        own, parties=len(plan.parties), colluders=plan.colluders, may_miss=plan.may_miss
+        position, parties=len(plan.parties), colluders=plan.colluders, may_miss=plan.may_miss
     )
-    return tuple(plan.parties[place] for place in sorted([own, *places]))
+    return tuple(plan.parties[place] for place in sorted([position, *places]))
 
 
 def threshold_of(plan: SumPlan, name: str) -> int:
@@ -283,11 +283,11 @@ class RecoverableParty:
             seeds=self._box_seeds(receiver),
         )
 
-    def _from(self, dealer: str, public: bytes) -> Route:
+    def _from(self, dealer: str, public: bytes) -> BoxRoute:
         roster = self._party.roster
         return route_of(self._plan, roster, public, dealer=dealer, receiver=self._name)
 
-    def _to(self, receiver: str) -> Route:
+    def _to(self, receiver: str) -> BoxRoute:
         roster = self._party.roster
         return route_of(self._plan, roster, self._key.public, dealer=self._name, receiver=receiver)
 
@@ -349,7 +349,7 @@ class RecoverableCurator:
         for receiver, box, seed in zip(others, parts, wrapped, strict=True):
             self._boxes[sender, receiver], self._wrapped[sender, receiver] = box, seed
 
-    def _route(self, public: bytes, *, dealer: str, receiver: str) -> Route:
+    def _route(self, public: bytes, *, dealer: str, receiver: str) -> BoxRoute:
         return route_of(self._plan, self._identities, public, dealer=dealer, receiver=receiver)
 
     def require_accused(self, *, dealer: str, receiver: str, signature: bytes) -> None:
@@ -386,8 +386,8 @@ class RecoverableCurator:
             )
         chunks[message.chunk] = words
         if len(chunks) == self._plan.chunks:  # words of a party count together or not at all
-            for chunk, own in self._chunks.pop(message.sender).items():
-                self._sum[self._plan.cells_of(chunk)] += own
+            for chunk, contribution in self._chunks.pop(message.sender).items():
+                self._sum[self._plan.cells_of(chunk)] += contribution
             self._complete.add(message.sender)
 
     def close(self) -> tuple[str, ...]:

@@ -87,12 +87,12 @@ class RingContributor:
         prepared = self._prepared or {}
         if chunk not in prepared:
             raise LocalError(f"chunk {chunk} was contributed already")
-        own = prepared.pop(chunk)
+        ciphertexts = prepared.pop(chunk)
         if received:
-            own = [self._key.add(a, b) for a, b in zip(own, received, strict=True)]
+            ciphertexts = [self._key.add(a, b) for a, b in zip(ciphertexts, received, strict=True)]
         if self._is_last and self._selector is not None:
-            own = self._key.rerandomise(own, PowerBlinder(self._key, self._source))
-        return self._key.ciphertexts_to_bytes(own)
+            ciphertexts = self._key.rerandomise(ciphertexts, PowerBlinder(self._key, self._source))
+        return self._key.ciphertexts_to_bytes(ciphertexts)
 
     def _encrypt(self, chunk: int, powers: Sequence[mpz] | None) -> list[mpz]:
         """Return E(values + noise + mask), freshly blinded; one-share noise is a factor."""

@@ -68,11 +68,11 @@ def _value(coefficients: list[mpz], place: int) -> mpz:
 def _weights(places: tuple[int, ...]) -> tuple[mpz, ...]:
     """Lagrange's weights at 0 of the values at these places."""
     weights = []
-    for own in places:
+    for point in places:
         above = below_ = mpz(1)
         for other in places:
-            if other != own:
+            if other != point:
                 above = above * other % PRIME
-                below_ = below_ * (other - own) % PRIME
+                below_ = below_ * (other - point) % PRIME
         weights.append(above * invert(below_, PRIME) % PRIME)
     return tuple(weights)

@@ -96,8 +96,8 @@ def own_mask_key(plan: SumPlan, name: str, seed: bytes) -> bytes:
     return derived_key(seed, salt=plan.digest, info=frame(("parley own mask 1", name)))
 
 
-def _exchange(own: X25519PrivateKey, peer: bytes) -> bytes:
+def _exchange(private: X25519PrivateKey, peer: bytes) -> bytes:
     try:
-        return own.exchange(X25519PublicKey.from_public_bytes(peer))
+        return private.exchange(X25519PublicKey.from_public_bytes(peer))
     except ValueError:  # a point of low order: the secret would be known to all
         raise RemoteProtocolError("a party offers an X25519 key of low order") from None

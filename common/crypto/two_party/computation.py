@@ -131,18 +131,18 @@ class TwoPartyComputation:
         if self._labels is None:
             reply, self._labels = answer(self._bits, content, self._source)
             return self._sealed(reply)
-        found = self._evaluated(self._labels, content)
+        bits = self._evaluated(self._labels, content)
         self.finished = True
-        return found
+        return bits
 
     def _garbled(self, transfer: TransferSender, content: bytes) -> bytes:
         """Return labels of the own input, the gates, and what the last bits of the outputs mean."""
         theirs = transfer.finish(content, self._circuit.input_bits[1])
         mine = draw_labels(len(self._bits), self._source)
         gates = Garbler(self._offset)
-        found = self._circuit.outputs(gates, mine, theirs)
-        own = np.where(self._bits[:, None], mine ^ self._offset, mine)
-        return to_bytes(own) + np.packbits(last_bits(found)).tobytes() + gates.rows()
+        outputs = self._circuit.outputs(gates, mine, theirs)
+        inputs = np.where(self._bits[:, None], mine ^ self._offset, mine)
+        return to_bytes(inputs) + np.packbits(last_bits(outputs)).tobytes() + gates.rows()
 
     def _evaluated(self, labels: Labels, content: bytes) -> Bits:
         inputs = self._circuit.input_bits[0] * LABEL_BYTES
@@ -151,10 +151,10 @@ class TwoPartyComputation:
         if len(content) < end:
             raise RemoteProtocolError("the gates of a two-party computation are cut short")
         gates = Evaluator(content[end:])
-        found = self._circuit.outputs(gates, to_labels(content[:inputs]), labels)
+        labels_out = self._circuit.outputs(gates, to_labels(content[:inputs]), labels)
         gates.finish()
         meaning = np.unpackbits(np.frombuffer(content[inputs:end], np.uint8), count=outputs)
-        return np.asarray(last_bits(found) ^ meaning.astype(np.bool_))
+        return np.asarray(last_bits(labels_out) ^ meaning.astype(np.bool_))
 
     def _sealed(self, content: bytes) -> PartialForwarded:
         envelope = self._mailbox.seal(self._other, topic=self._topic, plaintext=content)

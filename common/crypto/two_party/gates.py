@@ -122,8 +122,8 @@ def folded(number: Number, groups: Groups, combine: Callable[[Number, Number], N
         second = [place for group in groups for place in group[1::2]]
         alone = [group[-1] for group in groups if len(group) % 2]
         left, right, rest = ([wire[places] for wire in number] for places in (first, second, alone))
-        made = combine(left, right)
-        number = [np.concatenate(pair) for pair in zip(made, rest, strict=True)]
+        winners = combine(left, right)
+        number = [np.concatenate(pair) for pair in zip(winners, rest, strict=True)]
         pairs, odd, groups_now = 0, len(first), []
         for group in groups:
             halves = len(group) // 2

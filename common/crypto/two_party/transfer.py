@@ -99,7 +99,7 @@ def answer(bits: Bits, request: bytes, source: RandomSource) -> tuple[bytes, Lab
     others = [whole * gmpy2.invert(power, _PRIME) % _PRIME for power in powers]
     packed = np.packbits(bits, bitorder="little")
     zeros, ones = (
-        _streams([_seed(column, each) for column, each in enumerate(keys)], len(packed))
+        _streams([_seed(column, secret) for column, secret in enumerate(keys)], len(packed))
         for keys in (powers, others)
     )
     sent = _to_bytes(gmpy2.powmod(_GENERATOR, k, _PRIME)) + (zeros ^ ones ^ packed).tobytes()
@@ -122,10 +122,10 @@ def _to_bytes(element: mpz) -> bytes:
 def _elements(data: bytes) -> list[mpz]:
     """Read group elements; 0, 1 and -1 hide nothing."""
     starts = range(0, len(data), _ELEMENT_BYTES)
-    found = [mpz(int.from_bytes(data[at : at + _ELEMENT_BYTES], "big")) for at in starts]
-    if any(not 1 < element < _PRIME - 1 for element in found):
+    elements = [mpz(int.from_bytes(data[at : at + _ELEMENT_BYTES], "big")) for at in starts]
+    if any(not 1 < element < _PRIME - 1 for element in elements):
         raise RemoteProtocolError("a transfer has a number that is no element of its group")
-    return found
+    return elements
 
 
 def _seed(column: int, element: mpz) -> bytes:

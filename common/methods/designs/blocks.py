@@ -49,20 +49,31 @@ def margin_sums(
     calibrated to the L1 norm, and to sqrt(V / x) if to the L2 norm. Of all cuts into small and
     large tables, and of all fractions, those of the least error over all margins.
     """
+    return _cut(tuple(sizes), tuple(blocks), norm)
+
+
+@lru_cache(maxsize=64)  # every role of a simulation asks for the same few
+def _cut(
+    sizes: tuple[int, ...], blocks: tuple[Block, ...], norm: int
+) -> tuple[tuple[tuple[Block, ...], Fraction], ...]:
     ranked = sorted(blocks, key=lambda block: (_block_error(sizes, block), block))
     errors = [_block_error(sizes, block) / _UNIT for block in ranked]
+    cuts = range(1, len(ranked))
+    of_small = {cut: sum(errors[:cut]) for cut in cuts}
+    of_large = {cut: sum(errors[cut:]) for cut in cuts}
 
-    def error(cut: int, share: Fraction) -> float:
-        spread = (len(ranked[:cut]) / share, len(ranked[cut:]) / (1 - share))
-        small, large = map(float, spread) if norm == 1 else map(sqrt, spread)
-        return small * sum(errors[:cut]) + large * sum(errors[cut:])
+    def error(cut: int, part: int) -> float:
+        small, large = cut * _SHARES / part, (len(ranked) - cut) * _SHARES / (_SHARES - part)
+        if norm != 1:
+            small, large = sqrt(small), sqrt(large)
+        return small * of_small[cut] + large * of_large[cut]
 
-    shares = [Fraction(part, _SHARES) for part in range(1, _SHARES)]
     alone = len(ranked) if norm == 1 else sqrt(len(ranked))
-    choices = ((error(cut, share), cut, share) for cut in range(1, len(ranked)) for share in shares)
-    least, cut, share = min(choices, default=(inf, 0, Fraction(0)))
+    choices = ((error(cut, part), cut, part) for cut in cuts for part in range(1, _SHARES))
+    least, cut, part = min(choices, default=(inf, 0, 0))
     if least > _WORTH_A_SUM * alone * sum(errors):
-        return ((tuple(blocks), Fraction(1)),)
+        return ((blocks, Fraction(1)),)
+    share = Fraction(part, _SHARES)
     return (tuple(sorted(ranked[:cut])), share), (tuple(sorted(ranked[cut:])), 1 - share)
 
 

@@ -221,14 +221,14 @@ class _Search:
         direct_outside: int,
     ) -> _Front[_Tree]:
         """Return the undominated entries that can still be part of the best design."""
-        kept = _undominated(views, costs)
+        entries = _undominated(views, costs)
         # In floating point, with room for its rounding: the products may pass 64 bits.
-        errors = views[kept].astype(np.float64) ** 2 * (costs[kept] + direct_outside)
-        kept = kept[errors <= self._bound * _ROUNDING]
-        if self._limit is not None and len(kept) > self._limit:
+        errors = views[entries].astype(np.float64) ** 2 * (costs[entries] + direct_outside)
+        entries = entries[errors <= self._bound * _ROUNDING]
+        if self._limit is not None and len(entries) > self._limit:
             steps = np.arange(self._limit)
-            kept = kept[steps * steps * (len(kept) - 1) // (self._limit - 1) ** 2]
-        return _Front(views[kept], costs[kept], [tree_of(int(entry)) for entry in kept])
+            entries = entries[steps * steps * (len(entries) - 1) // (self._limit - 1) ** 2]
+        return _Front(views[entries], costs[entries], [tree_of(int(entry)) for entry in entries])
 
     def _crossing(self, sizes: tuple[int, ...], n: int) -> tuple[int, int] | None:
         """Return number and cost of the lines across a matrix; None above the cell limit."""
@@ -273,8 +273,8 @@ def _undominated(views: Counts, costs: Counts) -> NDArray[np.intp]:
     order = np.lexsort((costs, views))
     least = np.minimum.accumulate(costs[order])
     better = np.concatenate([[True], least[1:] < least[:-1]])
-    kept: NDArray[np.intp] = order[better]
-    return kept
+    entries: NDArray[np.intp] = order[better]
+    return entries
 
 
 def optimal_design(

@@ -92,7 +92,7 @@ def affine_lines(points: Sequence[int], columns: int) -> list[tuple[int, ...]]:
     if rows > columns:
         raise LocalError(f"{rows} rows need at least as many columns, not {columns}")
     arithmetic = field(columns)
-    found = []
+    lines = []
     for slope, start in product(range(columns), repeat=2):
         cells = (
             row * columns + int(arithmetic.add[start, arithmetic.multiply[row, slope]])
@@ -100,8 +100,8 @@ def affine_lines(points: Sequence[int], columns: int) -> list[tuple[int, ...]]:
         )
         line = tuple(points[cell] for cell in cells if cell < len(points))
         if len(line) > 1:
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
 @lru_cache(maxsize=16)

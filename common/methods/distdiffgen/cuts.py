@@ -65,13 +65,13 @@ class Cuts:
 
     def maps(self, sizes: Sequence[int]) -> list[NDArray[np.intp]]:
         """Return, for every attribute, the group of each code."""
-        found = []
+        groupings = []
         for cut, size in zip(self.groups, sizes, strict=True):
             groups = np.zeros(size, np.intp)
             for place, node in enumerate(cut):
                 groups[node.codes()] = place
-            found.append(groups)
-        return found
+            groupings.append(groups)
+        return groupings
 
     @property
     def canonical(self) -> bytes:
@@ -81,7 +81,9 @@ class Cuts:
 def leaf_request(cuts: Cuts, sizes: Sequence[int]) -> GroupedTables:
     """Ask for the rows in every combination of groups of the divided attributes."""
     divided = tuple(a for a, groups in enumerate(cuts.shape) if groups > 1)
-    return GroupedTables((divided,), tuple(tuple(own.tolist()) for own in cuts.maps(sizes)))
+    return GroupedTables(
+        (divided,), tuple(tuple(grouping.tolist()) for grouping in cuts.maps(sizes))
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -86,7 +86,7 @@ class DivisionChoice:
         """The places of each candidate's children among those of all candidates."""
         numbers = [len(self.cuts.groups[a][place].children) for a, place in self.candidates]
         ends = np.cumsum(numbers).tolist()
-        return [list(range(end - own, end)) for end, own in zip(ends, numbers, strict=True)]
+        return [list(range(end - size, end)) for end, size in zip(ends, numbers, strict=True)]
 
     def by_class(self, data: PartyRows) -> Counts:
         """Count the rows of every class in all candidates' children; shape (children, classes)."""
@@ -102,9 +102,9 @@ class DivisionChoice:
         )
 
     def scores(self, by_class: Counts) -> NDArray[np.int64]:
-        own = by_class.max(axis=1) if self.score == "max" else -impurities(by_class)
+        by_leaf = by_class.max(axis=1) if self.score == "max" else -impurities(by_class)
         starts = [places[0] for places in self.children]
-        return np.asarray(np.add.reduceat(own, starts), dtype=np.int64)
+        return np.asarray(np.add.reduceat(by_leaf, starts), dtype=np.int64)
 
     def run(self, data: PartyRows, source: RandomSource) -> bytes:
         """Choose by the exponential mechanism; the division is published."""
@@ -213,13 +213,13 @@ class JointDivision(DivisionChoice):
             most = np.full(len(self.candidates), sum(self.rows) << _FRACTION_BITS)
             whole = constants(gates, most, wide)
             score, _ = taken(gates, whole, folded(impure, self.children, plus))
-        for each in (noise, more):
-            score = plus(score, widened(gates, each, wide))
+        for share in (noise, more):
+            score = plus(score, widened(gates, share, wide))
         numbers = constants(gates, np.arange(len(self.candidates)), self.output_bits)
         larger = partial(_larger, gates, width=wide)
         every = [range(len(self.candidates))]
-        found = folded([*score, *numbers], every, larger)
-        return np.concatenate(found[wide:])
+        winner = folded([*score, *numbers], every, larger)
+        return np.concatenate(winner[wide:])
 
     def _impurity(self, gates: Gates, counts: Number) -> Number:
         plus = partial(_sum, gates)

@@ -17,7 +17,7 @@ from common.privacy.budget import split
 from common.privacy.noise_law import DiscreteLaplace
 from common.schema.toml import one_of, text
 from common.study.document import Study
-from common.study.method import Decision, Method, Setting, between, parts, read_settings
+from common.study.method import Method, PublicDecision, Setting, between, parts, read_settings
 from common.study.script import Fit, Script, chosen, summed
 from common.study.steps import Step
 
@@ -35,7 +35,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class DistDiffGenSettings:
     """What a study chooses about DistDiffGen; docs/papers.md has an example."""
 
     target: int
@@ -46,18 +46,18 @@ class Settings:
     most_cells: int = 1 << 20
 
     @classmethod
-    def of(cls, study: Study) -> Settings:
+    def of(cls, study: Study) -> DistDiffGenSettings:
         """Read the settings of a study; InputError if one is missing or not allowed."""
-        found = read_settings(study, SETTINGS, required=["target"])
-        name = found.pop("target")
+        values = read_settings(study, SETTINGS, required=["target"])
+        name = values.pop("target")
         if name not in study.schema.names:
             raise InputError(f"distdiffgen.target: there is no attribute {name!r}")
-        return cls(target=study.schema.position(name), **found)
+        return cls(target=study.schema.position(name), **values)
 
 
 def distdiffgen(study: Study) -> Script[Fit]:
     """Divide, one group after the other, then count every combination."""
-    settings, sizes = Settings.of(study), tuple(study.schema.sizes)
+    settings, sizes = DistDiffGenSettings.of(study), tuple(study.schema.sizes)
     epsilon = study.method_promise.budget
     cuts = Cuts.start(study.schema, settings.target)
     spent = dict.fromkeys(study.parties, Fraction(0))
@@ -83,7 +83,7 @@ def distdiffgen(study: Study) -> Script[Fit]:
 
 
 def _division(
-    study: Study, settings: Settings, number: int, cuts: Cuts
+    study: Study, settings: DistDiffGenSettings, number: int, cuts: Cuts
 ) -> tuple[DivisionChoice, Step]:
     """Return one choice: of both parties, or of the party whose turn it is."""
     part, _ = split(study.method_promise.budget, settings.budget)
@@ -121,19 +121,19 @@ def _division(
     )
 
 
-def decisions(study: Study) -> list[Decision]:
-    settings = Settings.of(study)
+def decisions(study: Study) -> list[PublicDecision]:
+    settings = DistDiffGenSettings.of(study)
     how = f"at most {settings.divisions}, by {settings.score}, chosen {settings.choices}"
     return [
-        Decision("target", study.schema.names[settings.target]),
-        Decision("divisions", how),
-        Decision("counted cells", f"at most {settings.most_cells:,}"),
+        PublicDecision("target", study.schema.names[settings.target]),
+        PublicDecision("divisions", how),
+        PublicDecision("counted cells", f"at most {settings.most_cells:,}"),
     ]
 
 
 def assumes(study: Study) -> str:
     """Say what protection from the other party rests on, besides the sums."""
-    if Settings.of(study).choices == IN_TURN:
+    if DistDiffGenSettings.of(study).choices == IN_TURN:
         return ""
     return (
         "both parties follow the protocol of the two-party computation that chooses divisions; "

@@ -100,7 +100,7 @@ def search_frontier(
     attributes = len(network)
     if information.shape != (attributes, attributes):
         raise LocalError(f"{attributes} attributes, but information of {information.shape}")
-    parents = [list(own) for own in network]
+    parents = [list(family) for family in network]
     order = _Order(network)
     pairs = sorted(combinations(range(attributes), 2), key=lambda p: (-information[p], p))
     for x, y in pairs:
@@ -123,4 +123,4 @@ def search_frontier(
             parent = x + y - child
             parents[child].append(parent)
             order.add(parent, child)
-    return tuple(tuple(own) for own in parents)
+    return tuple(tuple(family) for family in parents)

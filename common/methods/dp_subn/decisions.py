@@ -33,7 +33,7 @@ from common.methods.network_model import Variables
 from common.privacy.budget import split
 from common.schema.toml import one_of
 from common.study.document import Study
-from common.study.method import Decision, Setting, above_zero, between, parts, read_settings
+from common.study.method import PublicDecision, Setting, above_zero, between, parts, read_settings
 from common.study.requests import Attributes
 from common.wording import many
 
@@ -77,7 +77,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SubnSettings:
     """What a study may choose about DP-SUBN; the defaults are the paper's, errata applied.
 
     Attributes:
@@ -103,25 +103,25 @@ class Settings:
     most_candidate_cells: int = 1 << 23
 
     @classmethod
-    def of(cls, study: Study) -> Settings:
+    def of(cls, study: Study) -> SubnSettings:
         """Read the settings; profile `paper` has the views of Algorithm 2 on binary data."""
         binary = study.encoding == "binary" or max(study.schema.sizes) <= 2
         values = read_settings(study, SETTINGS)
         if binary and study.profile == "paper":
             values.setdefault("views", "printed")
-        found = cls(**values)
-        if not binary and (found.degree or found.frontier_degree is not None):
+        settings = cls(**values)
+        if not binary and (settings.degree or settings.frontier_degree is not None):
             raise InputError(
                 "dp-subn.degree: on attributes with domains of their own the cells decide, not a "
                 'degree. Use encoding = "binary", or theta_tables and most_cells'
             )
-        if not binary and found.views == "printed":
+        if not binary and settings.views == "printed":
             raise InputError(
                 'dp-subn.views: Algorithm 2 is for binary attributes. Use encoding = "binary"'
             )
-        if found.views == HALVES:
+        if settings.views == HALVES:
             _check_halves(study)
-        return found
+        return settings
 
 
 def _check_halves(study: Study) -> None:
@@ -133,7 +133,7 @@ def _check_halves(study: Study) -> None:
         )
 
 
-_DEFAULTS = Settings()
+_DEFAULTS = SubnSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class FamilyLimit:
 
 
 def network_limit(
-    sizes: Sequence[int], rows: int, epsilon: Fraction, settings: Settings = _DEFAULTS
+    sizes: Sequence[int], rows: int, epsilon: Fraction, settings: SubnSettings = _DEFAULTS
 ) -> FamilyLimit:
     """Limit the network, whose d tables (d-k on binary data) are published at `epsilon`."""
     width, theta = len(sizes), settings.theta_tables
@@ -189,7 +189,7 @@ def frontier_limit(
     rows: int,
     epsilon: Fraction,
     network: FamilyLimit,
-    settings: Settings = _DEFAULTS,
+    settings: SubnSettings = _DEFAULTS,
 ) -> FamilyLimit:
     """Limit the search frontier's d-1 tables, never below the network that it extends."""
     width, tables, theta = len(sizes), max(len(sizes) - 1, 1), settings.theta_frontier
@@ -219,7 +219,7 @@ def is_binary(sizes: Sequence[int]) -> bool:
     return all(size <= 2 for size in sizes)
 
 
-def _by_cells(sizes: Sequence[int], useful: int, settings: Settings) -> FamilyLimit:
+def _by_cells(sizes: Sequence[int], useful: int, settings: SubnSettings) -> FamilyLimit:
     cells = affordable_cells(
         Domain.flat(sizes), min(useful, settings.most_cells), UNCONSTRAINED, _MOST_PARENT_SETS
     )
@@ -231,7 +231,7 @@ def _by_cells(sizes: Sequence[int], useful: int, settings: Settings) -> FamilyLi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SubnDecisions:
     """The public decisions of one study.
 
     Attributes:
@@ -239,7 +239,7 @@ class Plan:
         epsilons: of the first four phases.
     """
 
-    settings: Settings
+    settings: SubnSettings
     variables: Variables
     parties: Sequence[Party]
     epsilons: tuple[Fraction, ...]
@@ -247,8 +247,8 @@ class Plan:
     frontier: FamilyLimit
 
     @classmethod
-    def of(cls, study: Study) -> Plan:
-        settings, variables = Settings.of(study), Variables.of(study)
+    def of(cls, study: Study) -> SubnDecisions:
+        settings, variables = SubnSettings.of(study), Variables.of(study)
         epsilon = study.method_promise.budget
         epsilons = tuple(split(epsilon, settings.budget))
         total = settings.usefulness == "total"
@@ -265,8 +265,8 @@ class Plan:
         )
 
 
-def decisions(study: Study) -> list[Decision]:
-    plan = Plan.of(study)
+def decisions(study: Study) -> list[PublicDecision]:
+    plan = SubnDecisions.of(study)
     settings = plan.settings
     budget = ", ".join(
         f"{name} {float(part):g}" for name, part in zip(PHASES, plan.epsilons, strict=True)
@@ -277,47 +277,49 @@ def decisions(study: Study) -> list[Decision]:
     if study.profile == "paper":
         updates = "noise replacement, party by party"
     return [
-        Decision("budget", budget),
-        Decision("views of the correlations", _views(settings)),
+        PublicDecision("budget", budget),
+        PublicDecision("views of the correlations", _views(settings)),
         _limit("k, for the network", plan, plan.network, settings.theta_tables),
         _limit("k', for the frontier", plan, plan.frontier, settings.theta_frontier),
-        Decision("structure update", updates),
+        PublicDecision("structure update", updates),
         *_estimates(settings),
     ]
 
 
-def no_network(method: str, *, projected: bool) -> Decision:
+def no_network(method: str, *, projected: bool) -> PublicDecision:
     """Say that the network has no edges; a caution where the columns are projected instead."""
     words = "0: the budget carries no table of two attributes, all of it buys single columns"
     caution = (
         f"{method}: a network is forecast to be noise at this epsilon, with so many rows and such "
         "columns. All of the budget buys single columns, drawn independently of each other."
     )
-    return Decision("parents of an attribute (k)", words, caution if projected else None)
+    return PublicDecision("parents of an attribute (k)", words, caution if projected else None)
 
 
-def _views(settings: Settings) -> str:
+def _views(settings: SubnSettings) -> str:
     if settings.views != HALVES:
         return settings.views
     return "the agreement of halves; if it shows no dependence, all that is left buys margins"
 
 
-def _estimates(settings: Settings) -> list[Decision]:
+def _estimates(settings: SubnSettings) -> list[PublicDecision]:
     """Tell how tables are estimated, where it is not as printed."""
     switched = {
         "tables": (settings.consistency, "made consistent"),
         "sums of the other phases": (settings.reuse, "combined with the tables"),
     }
-    return [Decision(name, words) for name, (switch, words) in switched.items() if switch == "on"]
+    return [
+        PublicDecision(name, words) for name, (switch, words) in switched.items() if switch == "on"
+    ]
 
 
-def _limit(name: str, plan: Plan, limit: FamilyLimit, theta: Fraction) -> Decision:
+def _limit(name: str, plan: SubnDecisions, limit: FamilyLimit, theta: Fraction) -> PublicDecision:
     binary = is_binary(plan.variables.sizes)
     got = limit.parents if binary else limit.cells
     unit = "parents" if binary else "cells a table"
     words = f"{got:,} {unit} (theta {float(theta):g}, usefulness by {plan.settings.usefulness})"
     most = min(limit.useful, len(plan.variables.sizes) - 1) if binary else limit.useful
-    return Decision(
+    return PublicDecision(
         f"largest family ({name})", words, lowered(name, useful=most, got=got, unit=unit)
     )
 

@@ -25,7 +25,7 @@ MOST_TABLES = 256  # beyond, earlier sums are left alone: the time grows with th
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Measured:
+class NoisyTable:
     """A noisy table that covers all rows."""
 
     variables: Attributes  # in the order of the axes
@@ -34,26 +34,28 @@ class Measured:
 
 
 def reused(
-    parameters: Sequence[Measured], earlier: Sequence[Measured], domain: Domain, *, rows: int
+    parameters: Sequence[NoisyTable], earlier: Sequence[NoisyTable], domain: Domain, *, rows: int
 ) -> list[Floats]:
     """Return the tables of the parameters, combined with what earlier sums say about them."""
     if len(parameters) + len(earlier) > MOST_TABLES:
-        return [own.table.astype(np.float64) for own in parameters]
+        return [measured.table.astype(np.float64) for measured in parameters]
     tables, variances = _pooled([*parameters, *earlier])
     agreed = reconcile(tables, domain, rows=rows, variances=variances)
     return [
-        marginal_table(agreed[_family(own)], np.argsort(np.argsort(own.variables)).tolist())
-        for own in parameters
+        marginal_table(
+            agreed[_family(measured)], np.argsort(np.argsort(measured.variables)).tolist()
+        )
+        for measured in parameters
     ]
 
 
-def _pooled(sums: Sequence[Measured]) -> tuple[dict[Family, Floats], dict[Family, float]]:
+def _pooled(sums: Sequence[NoisyTable]) -> tuple[dict[Family, Floats], dict[Family, float]]:
     """Return the inverse-variance mean of the tables of every set of variables, axes ascending."""
     totals: dict[Family, Floats] = {}
     precisions: dict[Family, float] = {}
-    for each in sums:
-        family, precision = _family(each), float(1 / each.variance)
-        ascending = marginal_table(each.table, np.argsort(each.variables).tolist())
+    for measured in sums:
+        family, precision = _family(measured), float(1 / measured.variance)
+        ascending = marginal_table(measured.table, np.argsort(measured.variables).tolist())
         weighted = ascending.astype(np.float64) * precision
         totals[family] = totals[family] + weighted if family in totals else weighted
         precisions[family] = precisions.get(family, 0.0) + precision
@@ -61,5 +63,5 @@ def _pooled(sums: Sequence[Measured]) -> tuple[dict[Family, Floats], dict[Family
     return means, {family: 1.0 / precision for family, precision in precisions.items()}
 
 
-def _family(measured: Measured) -> Family:
+def _family(measured: NoisyTable) -> Family:
     return tuple(View(a) for a in sorted(measured.variables))

@@ -43,7 +43,7 @@ from math import comb, lcm, sqrt
 from statistics import median_high
 
 from common.methods.designs.blocks import margin_error
-from common.methods.dp_subn.decisions import HALVES, FamilyLimit, Settings, network_limit
+from common.methods.dp_subn.decisions import HALVES, FamilyLimit, SubnSettings, network_limit
 from common.methods.dp_subn.look import FIRST_MARGINS, facts_of
 from common.methods.network_model import Variables
 from common.methods.subn_plus.descent import has_many_values
@@ -90,7 +90,7 @@ def consistent(study: Study) -> Mapping[str, str | int]:
 def look_part(study: Study) -> Fraction | None:
     """Return the look's part of the budget: 0 if it would show nothing, None if there is none."""
     facts = facts_of(study)
-    many = any(has_many_values(own, facts) for own in study.schema.attributes)
+    many = any(has_many_values(attribute, facts) for attribute in study.schema.attributes)
     other = dict(study.settings).get("views", HALVES) != HALVES
     if study.encoding == "binary" or many or other:
         return None
@@ -152,7 +152,7 @@ def _holds_pairs(study: Study) -> bool:
 
 def _limit(study: Study, part: Fraction) -> FamilyLimit:
     """Return the limit of the network's tables if they get this part of the budget."""
-    settings = replace(Settings.of(study), degree=None)
+    settings = replace(SubnSettings.of(study), degree=None)
     budget = study.method_promise.budget
     by = budget if settings.usefulness == "total" else budget * part
     return network_limit(Variables.of(study).sizes, study.rows, by, settings)

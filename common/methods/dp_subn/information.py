@@ -31,9 +31,9 @@ def pair_tables(
         if table.ndim != len(view):
             raise LocalError(f"view {view} came with a table of {table.ndim} dimensions")
         for pair, axes in pairs_of(view):
-            own = marginal_table(table, axes)
-            weight = own.size / table.size
-            sums[pair] = sums[pair] + weight * own if pair in sums else weight * own
+            pair_table = marginal_table(table, axes)
+            weight = pair_table.size / table.size
+            sums[pair] = sums[pair] + weight * pair_table if pair in sums else weight * pair_table
             weights[pair] = weights.get(pair, 0.0) + weight
     return {pair: table / weights[pair] for pair, table in sums.items()}
 
@@ -47,8 +47,8 @@ def mutual_informations(tables: NDArray[np.float64], rows: int) -> NDArray[np.fl
     descending = -np.sort(-flat, axis=1)
     excess = (np.cumsum(descending, axis=1) - rows) / np.arange(1, flat.shape[1] + 1)
     # The cells that stay positive are the first in descending order, and one at least.
-    kept = np.maximum(np.count_nonzero(descending > excess, axis=1), 1)
-    shift = np.take_along_axis(excess, kept[:, None] - 1, axis=1)
+    support = np.maximum(np.count_nonzero(descending > excess, axis=1), 1)
+    shift = np.take_along_axis(excess, support[:, None] - 1, axis=1)
     joint = np.maximum(tables - shift[:, :, None], 0.0) / rows
     independent = joint.sum(axis=2, keepdims=True) * joint.sum(axis=1, keepdims=True)
     positive = joint > 0

@@ -42,8 +42,8 @@ def shares_of_attributes(*, attributes: int, parties: int) -> list[int]:
     choices = attributes - 1
     if parties > choices:
         return [1] * choices + [0] * (parties - choices)
-    each = choices // parties
-    return [each] * (parties - 1) + [choices - each * (parties - 1)]
+    even = choices // parties
+    return [even] * (parties - 1) + [choices - even * (parties - 1)]
 
 
 def printed_shares(*, attributes: int, parties: int) -> list[int]:
@@ -51,8 +51,8 @@ def printed_shares(*, attributes: int, parties: int) -> list[int]:
 
     Every party takes floor(d/K), the last what is left: with K > d that is all of them.
     """
-    each = attributes // parties
-    return [each] * (parties - 1) + [attributes - each * (parties - 1)]
+    even = attributes // parties
+    return [even] * (parties - 1) + [attributes - even * (parties - 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +88,8 @@ class PairChoice:
             placed.append(families[0][0])
         for _ in range(self.take):
             candidates = candidate_families(sizes, placed, self.limit)
-            each = self.epsilon / (self.parts or self.take)
-            families.append(scorer.choose(candidates, each, source))
+            part = self.epsilon / (self.parts or self.take)
+            families.append(scorer.choose(candidates, part, source))
             placed.append(families[-1][0])
         return _encode(families)
 

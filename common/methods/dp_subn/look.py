@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from common.methods import floor
 from common.methods.designs.nocd import Pair
-from common.methods.dp_subn.estimation import Measured
+from common.methods.dp_subn.estimation import NoisyTable
 from common.methods.dp_subn.information import on_grid
 from common.methods.subn_plus.dependence import Departure, depends
 from common.methods.subn_plus.facts import PublicFacts, margin_blocks
@@ -43,7 +43,7 @@ FIRST_MARGINS = Fraction(3, 11)  # of the look: they say where its halves are cu
 
 def as_floor(study: Study) -> Study:
     """Return a study with the settings of single columns, which are none."""
-    return replace(study, method=floor.METHOD.name, settings=(), signature=None)
+    return replace(study, method=floor.METHOD.name, settings=(), method_version=0, signature=None)
 
 
 def facts_of(study: Study) -> PublicFacts:
@@ -81,11 +81,11 @@ class Look:
         return on_grid(matrix)
 
     @property
-    def measured(self) -> list[Measured]:
+    def measured(self) -> list[NoisyTable]:
         """The margins, to be combined with the network's tables."""
         tables = self.margins
         return [
-            Measured(variables=block, table=table, variance=self.facts.variance(law))
+            NoisyTable(variables=block, table=table, variance=self.facts.variance(law))
             for block, table, law in zip(
                 tables.request.sets, tables.tables, tables.laws, strict=True
             )

@@ -28,8 +28,8 @@ from common.bayes.network import Tables
 from common.bayes.postprocessing import consistent_tables
 from common.methods import floor
 from common.methods.designs.nocd import View, optimal_design, printed_design
-from common.methods.dp_subn.decisions import HALVES, Party, Plan
-from common.methods.dp_subn.estimation import Measured, reused
+from common.methods.dp_subn.decisions import HALVES, Party, SubnDecisions
+from common.methods.dp_subn.estimation import NoisyTable, reused
 from common.methods.dp_subn.information import correlations, on_grid, pair_tables
 from common.methods.dp_subn.initialisation import initial_structure
 from common.methods.dp_subn.look import as_floor, facts_of, look
@@ -49,7 +49,7 @@ def dp_subn(study: Study) -> Script[Fit]:
     If the budget does not carry a single parent, there is no structure to learn: all of it then
     buys the parameters of independent columns. Which of the two it is depends on public values.
     """
-    plan = Plan.of(study)
+    plan = SubnDecisions.of(study)
     settings, variables, parties = plan.settings, plan.variables, plan.parties
     consistent = settings.consistency == "on"
     if plan.network.parents == 0:
@@ -83,9 +83,10 @@ def dp_subn(study: Study) -> Script[Fit]:
         cohorts = in_cohorts(parties, study.cohorts)
         structure, statistics = yield from update_in_cohorts(search, structure, cohorts)
     measured += [
-        Measured(variables=family, table=own.table, variance=own.variance)
-        for family, own in statistics.items()
-        if own.rows == study.rows  # a table of some owners' rows says little about the others'
+        NoisyTable(variables=family, table=statistic.table, variance=statistic.variance)
+        for family, statistic in statistics.items()
+        if statistic.rows
+        == study.rows  # a table of some owners' rows says little about the others'
     ]
     earlier = measured if settings.reuse == "on" else []
     return (
@@ -107,7 +108,7 @@ def in_cohorts(parties: Sequence[Party], cohorts: int) -> list[Sequence[Party]]:
     return [parties[start:end] for start, end in pairwise(bounds)]
 
 
-def _kept(plan: Plan) -> Fraction:
+def _kept(plan: SubnDecisions) -> Fraction:
     """Return what the margins leave of the budget, where owners are more than choices of phase 2.
 
     An owner without a choice does not pay for that phase. What it pays in all is settled before it
@@ -139,7 +140,7 @@ def learn_parameters(
     cost: Fraction,
     *,
     consistent: bool = False,
-    earlier: Sequence[Measured] = (),
+    earlier: Sequence[NoisyTable] = (),
 ) -> Script[Fit]:
     """Run phases 4 and 5: noisy tables of the families, and the model that samples from them.
 
@@ -151,7 +152,7 @@ def learn_parameters(
 
     def fit() -> NetworkModel:
         domain, rows = Domain.flat(variables.sizes), study.rows
-        tables: Tables = dict(zip(families, (own.table for own in sums), strict=True))
+        tables: Tables = dict(zip(families, (noisy.table for noisy in sums), strict=True))
         if earlier:
             together = reused(sums, earlier, domain, rows=rows)
             tables = dict(zip(families, together, strict=True))
@@ -164,7 +165,7 @@ def learn_parameters(
 
 def _measure(
     study: Study, variables: Variables, sets: Sequence[Attributes], cost: Fraction, phase: str
-) -> Script[list[Measured]]:
+) -> Script[list[NoisyTable]]:
     """Sum tables of all rows."""
     tables = yield from variables.sum_tables(
         sets,
@@ -177,15 +178,15 @@ def _measure(
     law = study.method_promise.law(cost, sensitivity.histograms(len(sets)))
     variance = law.nominal_variance * study.noise_shares(len(study.parties))
     return [
-        Measured(variables=own, table=table, variance=variance)
-        for own, table in zip(sets, tables, strict=True)
+        NoisyTable(variables=family, table=table, variance=variance)
+        for family, table in zip(sets, tables, strict=True)
     ]
 
 
 def _correlations(
-    study: Study, variables: Variables, measured: Sequence[Measured]
+    study: Study, variables: Variables, measured: Sequence[NoisyTable]
 ) -> NDArray[np.float64]:
     """Return every pair's mutual information, read off the views of phase 1."""
-    views = [own.variables for own in measured]
-    pairs = pair_tables(views, [own.table.astype(np.float64) for own in measured])
+    views = [noisy.variables for noisy in measured]
+    pairs = pair_tables(views, [noisy.table.astype(np.float64) for noisy in measured])
     return on_grid(correlations(len(variables.sizes), pairs, study.rows))

@@ -38,7 +38,7 @@ PHASE = "structure update"
 
 
 @dataclass(frozen=True, slots=True)
-class Statistic:
+class PartialTable:
     """A noisy table over some rows, axes in ascending order of the variables."""
 
     table: Counts
@@ -46,7 +46,7 @@ class Statistic:
     variance: Fraction  # of the noise in a cell
 
 
-Statistics = Mapping[Attributes, Statistic]
+Statistics = Mapping[Attributes, PartialTable]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Search:
         return allowed[int(np.argmax(on_grid(np.array(scores))))]
 
 
-def _information(statistic: Statistic, axes: Sequence[int]) -> float:
+def _information(statistic: PartialTable, axes: Sequence[int]) -> float:
     """Return the information that the first axis shares with the others."""
     if len(axes) == 1:
         return 0.0
@@ -119,7 +119,7 @@ def families_of(frontier: Structure) -> list[Attributes]:
 
     In a DAG no two attributes have the same family.
     """
-    return [tuple(sorted((child, *own))) for child, own in enumerate(frontier) if own]
+    return [tuple(sorted((child, *parents))) for child, parents in enumerate(frontier) if parents]
 
 
 def update_in_cohorts(
@@ -130,7 +130,7 @@ def update_in_cohorts(
     A table that is new with a cohort covers the rows from that cohort on. Return the network, and
     all tables with the rows that they cover.
     """
-    statistics: dict[Attributes, Statistic] = {}
+    statistics: dict[Attributes, PartialTable] = {}
     for number, cohort in enumerate(cohorts, start=1):
         frontier = search.frontier(network)
         families = families_of(frontier)
@@ -146,8 +146,8 @@ def update_in_cohorts(
             rows = sum(count for _, count in cohort)
             variance = search.law(families).nominal_variance * search.noise_shares(len(cohort))
             for family, table in zip(families, tables, strict=True):
-                before = statistics.get(family, Statistic(np.zeros_like(table), 0, Fraction(0)))
-                statistics[family] = Statistic(
+                before = statistics.get(family, PartialTable(np.zeros_like(table), 0, Fraction(0)))
+                statistics[family] = PartialTable(
                     before.table + table, before.rows + rows, before.variance + variance
                 )
         network = search.updated(frontier, statistics)
@@ -163,7 +163,7 @@ def update_by_replacement(
     """
     sizes = search.variables.sizes
     coverages, running = Coverages(), Running()
-    current: dict[Attributes, Statistic] = {}
+    current: dict[Attributes, PartialTable] = {}
     turns: list[str] = []
     for name, rows in parties:
         turns.append(name)
@@ -190,7 +190,7 @@ def update_by_replacement(
             running.apply(release, totals)
             coverages = release.coverages
         current = {
-            family: Statistic(
+            family: PartialTable(
                 running[family].reshape([sizes[a] for a in family]),
                 coverages.by_marginal[family].rows,
                 search.law(families).nominal_variance,

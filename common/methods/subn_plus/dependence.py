@@ -97,6 +97,8 @@ class Departure:
         `sampled` rows that are a sample of independent attributes (times the square of a row's
         unit) have squares of that times (1 - 1/q) (1 - 1/r) in q by r cells, or less.
         """
+        if self.squares <= 0:
+            return False
         chance = _NOT_BY_CHANCE + Fraction(7, 10) * (pairs - 1).bit_length()
         above = self.above(sampled) - 2 * chance
         return above > 0 and above**2 > 4 * self.freedom * chance
@@ -262,5 +264,6 @@ def candidates(
     for _ in range(_FORESTS):
         forest = spanning_forest(left)
         chosen += forest
-        left = {pair: own for pair, own in left.items() if pair not in set(forest)}
+        taken = set(forest)
+        left = {pair: own for pair, own in left.items() if pair not in taken}
     return tuple(chosen)

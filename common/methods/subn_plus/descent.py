@@ -17,7 +17,7 @@ schema; what they leave is the method's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -56,7 +56,7 @@ def descending(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Sc
     """Run the script of a method that sees attributes of many values in cells."""
     facts = PublicFacts.of(study)
     trees = {
-        a: Tree.of(attribute.hierarchy)
+        a: HierarchyTree.of(attribute.hierarchy)
         for a, attribute in enumerate(study.schema.attributes)
         if has_many_values(attribute, facts)
     }
@@ -80,7 +80,7 @@ def has_many_values(attribute: Attribute, facts: PublicFacts) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class HierarchyTree:
     """A hierarchy as lists, a node before its children; the root is node 0.
 
     Attributes:
@@ -94,7 +94,7 @@ class Tree:
     codes: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, hierarchy: Hierarchy) -> Tree:
+    def of(cls, hierarchy: Hierarchy) -> HierarchyTree:
         """Return the tree of a hierarchy, without unary nodes."""
         children: list[tuple[int, ...]] = []
         codes: list[tuple[int, ...]] = []
@@ -141,14 +141,14 @@ class _Descent:
         noisy: the count of every node that was asked for, and the variance of its noise.
     """
 
-    tree: Tree
+    tree: HierarchyTree
     asked: tuple[int, ...]
     first: frozenset[int]
     heavy: set[int] = field(default_factory=set)
     noisy: dict[int, tuple[int, Fraction]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tree: Tree, first: tuple[int, ...]) -> _Descent:
+    def of(cls, tree: HierarchyTree, first: tuple[int, ...]) -> _Descent:
         return cls(tree, first, frozenset(first))
 
     def groups(self) -> Cells:
@@ -213,7 +213,7 @@ def numbered(parts: Sequence[Sequence[int]], size: int) -> Cells:
 
 
 def descend(
-    facts: PublicFacts, trees: Mapping[int, Tree]
+    facts: PublicFacts, trees: Mapping[int, HierarchyTree]
 ) -> Script[tuple[dict[int, Cells], Fraction]]:
     """Ask for the children of heavy nodes, round by round.
 
@@ -271,6 +271,9 @@ class RowsInCells:
 
     def codes(self) -> Codes:
         return self.data.codes().in_groups(self.parts)
+
+    def chunks(self) -> Iterator[Codes]:
+        return (chunk.in_groups(self.parts) for chunk in self.data.chunks())
 
 
 @dataclass(frozen=True)

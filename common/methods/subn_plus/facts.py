@@ -24,7 +24,7 @@ from common.privacy.sensitivity import Sensitivity
 from common.schema.attribute import Attribute
 from common.schema.toml import one_of
 from common.study.document import Study
-from common.study.method import Decision, Setting, read_settings
+from common.study.method import PublicDecision, Setting, read_settings
 from common.study.requests import Attributes, Request
 from common.study.steps import Step
 
@@ -163,9 +163,9 @@ def expects_dependence(study: Study) -> bool:
     return bool(found.get("dependence") == EXPECTED)
 
 
-def decisions(study: Study) -> list[Decision]:
+def decisions(study: Study) -> list[PublicDecision]:
     how = "expected: no sum is spent on finding out" if expects_dependence(study) else UNKNOWN
-    return [Decision("dependence", how)]
+    return [PublicDecision("dependence", how)]
 
 
 def margin_blocks(facts: PublicFacts) -> tuple[Attributes, ...]:

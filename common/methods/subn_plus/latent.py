@@ -262,11 +262,11 @@ class _Atoms:
         log_margins = np.log(np.maximum(self.margins(), 0.1 / rows))
         return np.asarray(log_margins[:, None] + _SPREAD * start.reshape(-1, components))
 
-    def logits(self, model: LatentModel) -> Floats:
+    def logits(self, columns: Sequence[Floats]) -> Floats:
         """Return the logarithms of a mixture's columns, as distributions over atoms."""
         columns = [
             np.eye(len(first))[atoms].T @ column.T
-            for first, atoms, column in zip(self.first, self.of, model.columns, strict=True)
+            for first, atoms, column in zip(self.first, self.of, columns, strict=True)
         ]
         return np.log(np.maximum(np.concatenate(columns), _TINY))
 
@@ -427,12 +427,16 @@ def fit(
     several = [table for table in measurements if len(table.attributes) > 1]
     atoms = _Atoms(margins, several, moments, edges)
     loss = _Loss(atoms, rows, measurements, moments, edges, penalty)
-    if start is not None and not edges and start.fits(components, margins):
-        logits, weight_logits = atoms.logits(start), np.log(np.maximum(start.weights, _TINY))
+    if start is not None and start.fits(components, margins):
+        known = loss.trees.known(start.links)
+        hanging = {link.child: link.potentials for link in known if link is not None}
+        logits = atoms.logits([hanging.get(u, own) for u, own in enumerate(start.columns)])
+        weight_logits = np.log(np.maximum(start.weights, _TINY))
+        tables = loss.trees.start(known, logits)
         iterations = max(iterations // _NEARER, 1)
     else:
         logits, weight_logits = atoms.first_logits(components, rows), np.zeros(components)
-    tables = loss.trees.first_tables()
+        tables = loss.trees.first_tables()
     optimisers = [_Adam(own, iterations) for own in (logits, weight_logits, *tables)]
     for _ in range(iterations):
         gradients = loss.gradients(_softmax(weight_logits), logits, tables)

@@ -186,6 +186,33 @@ class Trees:
             for edge in self.edges
         ]
 
+    def known(self, links: Sequence[Link]) -> list[Link | None]:
+        """Return of each edge the link of another model, if that has the same groups."""
+        by_pair = {(link.parent, link.child): link for link in links}
+        found = [by_pair.get((edge.parent, edge.child)) for edge in self.edges]
+        return [
+            link
+            if link is not None and all(map(np.array_equal, link.groups, edge.groups))
+            else None
+            for link, edge in zip(found, self.edges, strict=True)
+        ]
+
+    def start(self, links: Sequence[Link | None], logits: Floats) -> list[Floats]:
+        """Return logarithms of tables: those of known links, and the first ones of other edges.
+
+        `logits` are of roots' laws, and of potentials times all that hangs on an attribute: what
+        hangs on it is taken off.
+        """
+        tables = [
+            first if link is None else np.log(np.maximum(link.table, _TINY))
+            for link, first in zip(links, self.first_tables(), strict=True)
+        ]
+        below = {edge.child: np.exp(logits[self._spans[edge.child]]) for edge in self.edges}
+        for k, edge in enumerate(self.edges):
+            sent = np.exp(tables[k]) @ (self._members[k][1] @ below[edge.child])
+            logits[self._spans[edge.parent]] -= np.log(np.maximum(sent, _TINY))[self._groups[k][0]]
+        return tables
+
     def laws(self, logits: Floats, tables: Sequence[Floats]) -> dict[int, Floats]:
         """Return the law of every attribute of a tree (atoms, classes), from its potentials."""
         self._tables = [np.exp(own) for own in tables]

@@ -41,7 +41,7 @@ _SMALL = 1 << 12
 _LARGEST_DRAW = 1 << 62
 
 
-class Blocks:
+class PolyaBlocks:
     """Draws from NB(1 / parties, exp(-1 / scale))."""
 
     def __init__(self, scale: Fraction, parties: int) -> None:

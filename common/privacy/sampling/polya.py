@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.privacy.randomness import RandomSource
-from common.privacy.sampling.blocks import Blocks
+from common.privacy.sampling.blocks import PolyaBlocks
 from common.privacy.sampling.discrete_laplace import check_scale
 from common.privacy.sampling.enclosure import exponential_bounds
 from common.privacy.sampling.inversion import Inversion
@@ -74,9 +74,9 @@ def _table(scale: Fraction, parties: int) -> Inversion:
 
 
 @lru_cache(maxsize=32)
-def _blocks(scale: Fraction, parties: int) -> Blocks:
+def _blocks(scale: Fraction, parties: int) -> PolyaBlocks:
     """Return the blocks of NB(1/m, q), for rejection."""
-    return Blocks(scale, parties)
+    return PolyaBlocks(scale, parties)
 
 
 def _cumulative(scale: Fraction, parties: int, bits: int) -> Iterator[tuple[int, int]]:

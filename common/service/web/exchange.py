@@ -35,7 +35,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class WebRequest:
     """A request of a browser."""
 
     method: str  # GET or POST

@@ -34,7 +34,7 @@ from typing import Any, cast
 
 from common.errors import InputError
 from common.service.process import RateLimit
-from common.service.web.exchange import SECURITY_HEADERS, Request, Response, text
+from common.service.web.exchange import SECURITY_HEADERS, Response, WebRequest, text
 
 logger = logging.getLogger(__name__)
 logger.addFilter(RateLimit(per_second=1))  # callers can provoke every line of this module
@@ -47,7 +47,7 @@ ARRIVE_WITHIN_S = 15.0
 WRITE_WITHIN_S = 30.0
 _ONCE = ("host", "content-length", "origin", "cookie", "content-type")
 
-Application = Callable[[Request], Response]
+Application = Callable[[WebRequest], Response]
 
 
 class WebServer:
@@ -92,7 +92,7 @@ class WebServer:
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class ConnectionPlace:
     """A connection's place."""
 
     connection: socket.socket  # what is closed when the place is taken away
@@ -112,12 +112,12 @@ class Places:
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._arriving: dict[Place, None] = {}  # oldest first
-        self._answered: set[Place] = set()
+        self._arriving: dict[ConnectionPlace, None] = {}  # oldest first
+        self._answered: set[ConnectionPlace] = set()
 
-    def enter(self, connection: socket.socket, address: str) -> Place | None:
+    def enter(self, connection: socket.socket, address: str) -> ConnectionPlace | None:
         """Return a place for a new connection; None if each place is of a request in progress."""
-        place = Place(connection, address)
+        place = ConnectionPlace(connection, address)
         with self._lock:
             if len(self._arriving) + len(self._answered) >= self._most:
                 if not self._arriving:
@@ -126,13 +126,13 @@ class Places:
             self._arriving[place] = None
         return place
 
-    def wrap(self, place: Place, connection: socket.socket) -> bool:
+    def wrap(self, place: ConnectionPlace, connection: socket.socket) -> bool:
         """Replace a connection by its TLS form; return False if its place was taken away."""
         with self._lock:
             place.connection = connection
             return place in self._arriving
 
-    def arrived(self, place: Place) -> bool:
+    def arrived(self, place: ConnectionPlace) -> bool:
         """Keep a place until `leave`; return False if it was taken away before."""
         with self._lock:
             if place not in self._arriving:
@@ -141,17 +141,17 @@ class Places:
             self._answered.add(place)
             return True
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: ConnectionPlace) -> None:
         """Give a place back; to repeat this is harmless."""
         with self._lock:
             self._arriving.pop(place, None)
             self._answered.discard(place)
 
-    def _slowest(self) -> Place:
+    def _slowest(self) -> ConnectionPlace:
         held = Counter(place.address for place in self._arriving)
         return max(self._arriving, key=lambda place: held[place.address])  # the first of equals
 
-    def _take_away(self, place: Place) -> None:
+    def _take_away(self, place: ConnectionPlace) -> None:
         logger.warning("a slow connection of %s was closed: every place was taken", place.address)
         del self._arriving[place]
         with contextlib.suppress(OSError):  # it ended, or TLS is just being put around it
@@ -186,7 +186,7 @@ class _Server(ThreadingHTTPServer):
             self._places.leave(place)
             raise
 
-    def _serve(self, place: Place, client_address: Any) -> None:  # noqa: ANN401  # inherited
+    def _serve(self, place: ConnectionPlace, client_address: Any) -> None:  # noqa: ANN401  # inherited
         """Shake hands, answer one request and close; in a thread, because it may be slow."""
         try:
             self._exchange(place, client_address)
@@ -198,7 +198,7 @@ class _Server(ThreadingHTTPServer):
             self._places.leave(place)
             self.shutdown_request(place.connection)
 
-    def _exchange(self, place: Place, client_address: Any) -> None:  # noqa: ANN401  # inherited
+    def _exchange(self, place: ConnectionPlace, client_address: Any) -> None:  # noqa: ANN401  # inherited
         place.connection.settimeout(ARRIVE_WITHIN_S)
         if self._tls is not None:
             secured = self._tls().wrap_socket(
@@ -266,7 +266,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(length)
         if len(body) != length or not self._arrived():
             return
-        request = Request(
+        request = WebRequest(
             method=self.command,
             path=self.path.partition("?")[0],
             headers={name.lower(): value for name, value in self.headers.items()},

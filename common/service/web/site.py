@@ -22,19 +22,19 @@ from http import HTTPStatus
 from common.errors import InputError, ParleyError, PolicyError
 from common.report.page import element
 from common.service.process import RateLimit
-from common.service.web.exchange import Request, Response, see_other, text
+from common.service.web.exchange import Response, WebRequest, see_other, text
 from common.service.web.pages import Asset, filled, shared_assets
 from common.service.web.sessions import LIFE_S, Session, Sessions
 
 logger = logging.getLogger(__name__)
 logger.addFilter(RateLimit(per_second=1))  # callers can provoke every line of this module
 
-Page = Callable[[Request, Session, Mapping[str, str]], Response]
+Page = Callable[[WebRequest, Session, Mapping[str, str]], Response]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class PageRoute:
     """A page: its method, its path as a regular expression with named groups, and its maker."""
 
     method: str
@@ -55,7 +55,7 @@ class Site:
         title: str,
         hosts: Sequence[str],
         sessions: Sessions,
-        routes: Sequence[Route],
+        routes: Sequence[PageRoute],
         assets: Mapping[str, Asset],
         secure: bool = False,
         holder_of: Callable[[bytes], str | None] = lambda certificate: None,
@@ -78,7 +78,7 @@ class Site:
         found = self._sessions.find(session.key)
         return found is not None and (not found.certificate or self._admits(found.certificate))
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: WebRequest) -> Response:
         try:
             return self._answer(request)
         except InputError as error:
@@ -86,7 +86,7 @@ class Site:
         except ParleyError as error:
             return text(HTTPStatus.CONFLICT, str(error))
 
-    def _answer(self, request: Request) -> Response:
+    def _answer(self, request: WebRequest) -> Response:
         if _name_in(request.headers.get("host", "")) not in self._hosts:
             logger.warning("a request for another host was refused")
             return text(HTTPStatus.MISDIRECTED_REQUEST, "This site has another name.")
@@ -110,7 +110,7 @@ class Site:
             return see_other("/login", self._set_cookie("", life_s=0))
         return self._page(request, session)
 
-    def _page(self, request: Request, session: Session) -> Response:
+    def _page(self, request: WebRequest, session: Session) -> Response:
         known = False
         for route, pattern in self._routes:
             match = pattern.fullmatch(request.path)
@@ -121,11 +121,11 @@ class Site:
             return text(HTTPStatus.METHOD_NOT_ALLOWED, "Not in this way.")
         return text(HTTPStatus.NOT_FOUND, "There is nothing here.")
 
-    def _session(self, request: Request) -> Session | None:
+    def _session(self, request: WebRequest) -> Session | None:
         session = self._sessions.find(request.cookie(self._cookie))
         return session if session is not None and self.alive(session) else None
 
-    def _turn_away(self, request: Request) -> Response:
+    def _turn_away(self, request: WebRequest) -> Response:
         if request.method != "GET" or request.path != "/":
             return text(HTTPStatus.UNAUTHORIZED, "Log in first.")
         holder = None if request.certificate is None else self._holder_of(request.certificate)
@@ -139,7 +139,7 @@ class Site:
         page = filled("login.html", title=self._title, complaint=shown)
         return Response(status=status, body=page)
 
-    def _log_in(self, request: Request) -> Response:
+    def _log_in(self, request: WebRequest) -> Response:
         try:
             offered = request.form().get("token", "").strip()
             session = self._sessions.login(offered, address=request.address)
@@ -154,7 +154,7 @@ class Site:
         manners = "Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if self._secure else "")
         return "Set-Cookie", f"{self._cookie}={value}; Max-Age={life_s:.0f}; {manners}"
 
-    def _from_here(self, request: Request) -> bool:
+    def _from_here(self, request: WebRequest) -> bool:
         scheme = "https" if self._secure else "http"
         origin = request.headers.get("origin", "").lower()
         fetched = request.headers.get("sec-fetch-site", "same-origin")

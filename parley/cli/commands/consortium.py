@@ -39,7 +39,7 @@ from parley.cli.commands.keys import (
     warn_of_earlier,
 )
 from parley.cli.options import Config, new_passphrase, passphrase_in
-from parley.cli.result import Listed, Result, command
+from parley.cli.result import Result, ResultList, command
 
 app = new_app("How owners join a consortium: one file and one command each.")
 
@@ -139,7 +139,7 @@ def invite(
         ),
     ] = "",
     out: Annotated[Path, typer.Option(help="The folder for the invitations.")] = Path(),
-) -> Listed:
+) -> ResultList:
     """Write an invitation for every owner: address, authority, name. Nothing in it is secret.
 
     Send every owner its file, and read out its fingerprint by telephone: it stands for all that the
@@ -167,7 +167,7 @@ def invite(
     for each, file in zip(invitations, files, strict=True):
         write_new(file, each.to_toml().encode())
         console.note(f"send {file} to {each.party!r}, and read out its fingerprint by telephone:")
-    return Listed(tuple(
+    return ResultList(tuple(
         Invited(each.party, each.fingerprint, file)
         for each, file in zip(invitations, files, strict=True)
     ))  # fmt: skip

@@ -34,7 +34,7 @@ from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.commands.curator_proposal import add, new, reform, renew
 from parley.cli.options import Config, KnownStudy
-from parley.cli.result import Listed, Result, command
+from parley.cli.result import Result, ResultList, command
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
 
@@ -44,7 +44,7 @@ for function in (new, add, reform, renew):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing(Result):
+class StudyStanding(Result):
     """Where a study stands."""
 
     study: StudyId
@@ -77,7 +77,7 @@ class Standing(Result):
         yield f"state    {self.words}"
 
 
-class ListedStudy(Standing):
+class ListedStudy(StudyStanding):
     """A study in a list."""
 
     def lines(self) -> Iterator[str]:
@@ -85,7 +85,7 @@ class ListedStudy(Standing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithoutOwner(Standing):
+class WithoutOwner(StudyStanding):
     """A study that goes on without an owner, or will."""
 
     missing: str
@@ -97,7 +97,7 @@ class WithoutOwner(Standing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress(Standing):
+class Progress(StudyStanding):
     """How a study is getting on, and whom it waits for."""
 
     not_approved_by: tuple[str, ...]
@@ -144,10 +144,10 @@ class Progress(Standing):
 
 
 @command(app, "list")
-def list_studies(*, config: Config = None) -> Listed:
+def list_studies(*, config: Config = None) -> ResultList:
     """List every study of this curator, oldest first, with its state."""
     with open_store(curator_settings(config, os.environ).values) as store:
-        return Listed(tuple(map(ListedStudy.of, store.records())))
+        return ResultList(tuple(map(ListedStudy.of, store.records())))
 
 
 @command(app)
@@ -176,7 +176,7 @@ def abort(
     *,
     reason: Annotated[str, typer.Option(help="Why; the parties read it.")],
     config: Config = None,
-) -> Standing:
+) -> StudyStanding:
     """End a study without a release. What it has cost the owners' rows so far stays charged.
 
     A running curator ends it as soon as it does not compute for it, and tells the parties; one that
@@ -187,7 +187,7 @@ def abort(
         record = ask_to_abort(store, record, reason, at=at, wait_s=_ABORT_S, sleep=time.sleep)
     if not record.state.over:
         console.warn("no curator runs on this state now, or it is busy: the study ends when it can")
-    return Standing.of(record)
+    return StudyStanding.of(record)
 
 
 @command(app)

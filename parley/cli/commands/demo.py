@@ -109,7 +109,7 @@ def demo(
     """
     if linked and tables is None:
         raise InputError(
-            "--linked: a study of linked tables is run in Python. Add --tables FOLDER, and follow "
+            "--linked: the demonstration is of single tables. Add --tables FOLDER, and follow "
             "docs/linked-tables.md"
         )
     if tables is not None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from common.analysis.conclusions import Conclusions, conclude
-from common.analysis.diagnostics import Diagnostics, PairFacts, Verdict
+from common.analysis.diagnostics import Diagnostics, PairFacts, PairVerdict
 from common.release.folder import verdict_lines
 from common.release.registry_entry import registry_entry
 from common.wording import many
@@ -53,7 +53,7 @@ class Description(Result):
         yield from self._pairs() if self.every_pair else ()
 
     def _pairs(self) -> Iterator[str]:
-        for verdict in Verdict:
+        for verdict in PairVerdict:
             pairs = self.diagnostics.listed(verdict)
             yield f"{verdict}: {many(len(pairs), 'pair')}"
             yield from _by_reason(pairs)

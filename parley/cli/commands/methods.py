@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from common.methods.registry import methods
 from parley.cli.commands import new_app
-from parley.cli.result import Listed, Result, command
+from parley.cli.result import Result, ResultList, command
 
 app = new_app()
 
@@ -28,7 +28,7 @@ class KnownMethod(Result):
 
 
 @command(app, "methods")
-def list_methods() -> Listed:
+def list_methods() -> ResultList:
     """List the methods of studies with every setting, its default and what it means.
 
     A setting is given as `--set KEY=VALUE` to `parley simulate` and `parley curator study new`, or
@@ -45,4 +45,4 @@ def list_methods() -> Listed:
         )
         for method in methods().values()
     )
-    return Listed(tuple(known))
+    return ResultList(tuple(known))

@@ -22,7 +22,7 @@ from common.service.process import log_to, running_in, software, stopping_on_sig
 from common.service.reloading import reloading
 from common.study.document import Study
 from common.study.ids import StudyId
-from common.study.progress import StudyState as CuratorState
+from common.study.progress import StudyState
 from common.study.transcript import Phases
 from common.wire.catalogue import WireError
 from common.wording import one_line
@@ -47,12 +47,12 @@ from parley.cli.options import (
     Offline,
     StopWithStdin,
 )
-from parley.cli.result import Listed, Result, command
+from parley.cli.result import Result, ResultList, command
 from party import app as party_app
-from party.client.connection import Connection, Summary
+from party.client.connection import Connection, InvitingStudy
 from party.client.context import PartyContext
 from party.client.sessions import Ending
-from party.journal import StudyRecord, StudyState
+from party.journal import JournalState, StudyRecord
 from party.owner import decisions
 from party.settings import PartySettings, party_settings, source_settings
 from party.sources.settings import OwnersTable
@@ -124,7 +124,7 @@ def join(
     for digest, ending in endings.items():
         if isinstance(ending, ParleyError):
             raise ending
-        if ending not in (StudyState.FINISHED, None):
+        if ending not in (JournalState.FINISHED, None):
             raise PolicyError(f"study {digest.hex()[:16]} ended without a release: {ending}")
 
 
@@ -195,7 +195,7 @@ class KnownHere(Result):
 
 
 @command(app)
-def status(*, config: Config = None, offline: Offline = False) -> Listed:
+def status(*, config: Config = None, offline: Offline = False) -> ResultList:
     """List every study we know of: our decision, how it went, and new invitations."""
     settings = party_settings(config, os.environ).values
     with owner_context(config, only_read=True) as context:
@@ -203,7 +203,7 @@ def status(*, config: Config = None, offline: Offline = False) -> Listed:
         invited = {} if offline else _invited(settings, context)
         notes = context.notes.all()
         studies = dict.fromkeys([*own, *invited, *notes])
-        return Listed(
+        return ResultList(
             tuple(_known(context, study, own, invited, notes) for study in studies),
             empty="no studies",
         )
@@ -213,7 +213,7 @@ def _known(
     context: PartyContext,
     study: StudyId,
     own: Mapping[StudyId, StudyRecord],
-    invited: Mapping[StudyId, Summary],
+    invited: Mapping[StudyId, InvitingStudy],
     notes: Mapping[StudyId, str],
 ) -> KnownHere:
     known = own.get(study) or invited.get(study)
@@ -291,7 +291,7 @@ def fetch(
 
 def _fetch_release(
     connection: Connection,
-    study: Summary,
+    study: InvitingStudy,
     out: Path,
     *,
     most_gb: float,
@@ -299,7 +299,7 @@ def _fetch_release(
     from parley.cli.commands.verify import CheckedRelease  # slow to load: it derives a release
     from party.releases import keep_release
 
-    if study.state is not CuratorState.DONE:
+    if study.state is not StudyState.DONE:
         raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")
     with console.progress("fetching and verifying") as tell:
         pieces = connection.fetch_release(study.study)
@@ -310,7 +310,7 @@ def _fetch_release(
     return CheckedRelease(kept)
 
 
-def _invited(settings: PartySettings, context: PartyContext) -> dict[StudyId, Summary]:
+def _invited(settings: PartySettings, context: PartyContext) -> dict[StudyId, InvitingStudy]:
     try:
         with dialer_of(settings).dial() as connection:
             summaries = connection.enrol(context.name, context.identity.public.encoded)

@@ -37,8 +37,8 @@ from parley.cli.result import FOR_PEOPLE, Result
 from party.app import address_of, party_context
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
-from party.journal import Departure, Journal
-from party.ledger import Charge, Entry, Ledger
+from party.journal import Journal, SentMessage
+from party.ledger import Entry, Ledger, LedgerCharge
 from party.owner.policy import Policy
 from party.settings import PartySettings, open_file, open_ledger, party_settings, source_settings
 from party.sources.settings import OwnersTable
@@ -161,7 +161,7 @@ def _left(spending: Spending, cap: Fraction) -> Fraction:
     return max(Fraction(0), cap - spending.epsilon)
 
 
-def _of_people(charge: Charge) -> str:
+def _of_people(charge: LedgerCharge) -> str:
     """Say whom a step's study protects, if that is not a row."""
     if not charge.rows_per_person:
         return ""
@@ -171,7 +171,7 @@ def _of_people(charge: Charge) -> str:
     )
 
 
-def _price(charge: Charge) -> str:
+def _price(charge: LedgerCharge) -> str:
     return f"rho {float(charge.rho):.4g}" if charge.delta else f"{float(charge.epsilon):.4g}"
 
 
@@ -179,7 +179,7 @@ def _price(charge: Charge) -> str:
 class SentLog(Result):
     """Every message that left the building, and what the phases of each study took."""
 
-    departures: Sequence[Departure]
+    departures: Sequence[SentMessage]
     phases: Mapping[str, Phases]  # by the study's name
 
     def as_json(self) -> object:

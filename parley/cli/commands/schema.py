@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +12,7 @@ import typer
 from common.errors import InputError
 from common.release import folder as release
 from common.schema import Schema
+from common.schema.attribute import Attribute
 from common.schema.dictionary import read_dictionary, with_drafted, with_frequencies
 from common.schema.encoder import describe
 from common.schema.schema import Proposal
@@ -20,6 +21,7 @@ from common.tables import TableFile
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
+from parley.cli.linked_tables import EventsFile
 from parley.cli.result import FOR_PEOPLE, Result, command
 
 LOUD = """\
@@ -86,17 +88,17 @@ class CheckedSchema(Result):
     rules: tuple[str, ...]
     rows: int | None
     rows_that_break_each_rule: tuple[int, ...]
+    events: tuple[CheckedAttribute, ...]
+    joined: str  # what became of the events in their table
     schema: Schema = field(metadata=FOR_PEOPLE)
     table: Path | None = field(metadata=FOR_PEOPLE)
 
     def lines(self) -> Iterator[str]:
-        for attribute in self.schema.attributes:
-            extras = {"other": attribute.other, "missing": attribute.missing}
-            tail = "".join(f" + {word}" for word, there in extras.items() if there)
-            yield (
-                f"{attribute.name}: {attribute.kind}, {attribute.size:,} codes, "
-                f"{describe(attribute)}{tail}"
-            )
+        yield from map(_line, self.schema.attributes)
+        if (events := self.schema.events) is not None:
+            order = f", in the order of {events.order!r}" if events.order else ""
+            yield f"{events.name}: of a person, at most {events.most} count{order}"
+            yield from (f"{events.name}: {_line(each)}" for each in events.attributes)
         for number, rule in enumerate(self.rules, start=1):
             yield f"rule {number}: {rule}"
         yield f"digest {self.digest}"
@@ -107,6 +109,16 @@ class CheckedSchema(Result):
             if breaking:
                 broke = f"{many(breaking, 'row')} broke rule {number}"
                 yield f"{self.table}: {broke}, counted as the nearest possible row"
+        if self.joined:
+            yield self.joined
+
+
+def _line(attribute: Attribute) -> str:
+    extras = {"other": attribute.other, "missing": attribute.missing}
+    tail = "".join(f" + {word}" for word, there in extras.items() if there)
+    return (
+        f"{attribute.name}: {attribute.kind}, {attribute.size:,} codes, {describe(attribute)}{tail}"
+    )
 
 
 @command(app)
@@ -137,23 +149,25 @@ def infer(
         ),
     ] = None,
     reading: options.Reading,
+    second: EventsFile,
     overwrite: options.Overwrite = False,
 ) -> Proposed:
     """Propose a schema for a table, for its owner to review.
 
     The proposal is NOT private: its values and ranges were read off the data. Names, identifiers,
     addresses and free text are left out, and so are values that few rows have. From a data
-    dictionary it takes values, ranges and rules; a table adds what the dictionary lacks.
+    dictionary it takes values, ranges and rules; a table adds what the dictionary lacks. With
+    --events and --person it proposes people and their events.
     """
     if out is not None:
         release.check_file(out, overwrite=overwrite)
     if data is None and dictionary is None:
         raise InputError("schema infer: name a table, a --dictionary, or both")
     if data is not None:
-        table = reading.table(data)
-        proposal = _of_table(
-            table, dictionary, missing=missing or (), public=dict(map(_public_list, public or ()))
-        )
+        proposal = _of_tables(
+            data, second, reading, dictionary,
+            missing=missing or (), public=dict(map(_public_list, public or ())),
+        )  # fmt: skip
     elif dictionary is not None:
         proposal = read_dictionary(dictionary)
     text = proposal.to_toml()
@@ -162,15 +176,46 @@ def infer(
     return Proposed(proposal.public, proposal.notes, text, out, data)
 
 
+def _of_tables(
+    data: Path,
+    second: EventsFile,
+    reading: options.Reading,
+    dictionary: Path | None,
+    *,
+    missing: Sequence[str],
+    public: Mapping[str, Sequence[str]],
+) -> Proposal:
+    """Propose the schema of a table, or of people and their events."""
+    table = reading.table(data)
+    if second.events is None:
+        second.check(linked=False)
+        return _of_table(table, dictionary, missing=missing, public=public)
+    events = replace(reading, sheet=second.events_sheet).table(second.events)
+    drafts = []
+    for each in (table, events):
+        names = each.data.column_names
+        if second.person not in names:
+            raise InputError(
+                f"{each.path}: there is no column {second.person!r}. Name the column that says, in "
+                "both tables, whose row it is with --person"
+            )
+        own = {name: values for name, values in public.items() if name in names}
+        drafts.append(
+            _of_table(each, dictionary, missing=missing, public=own, person=second.person)
+        )
+    return drafts[0].with_events(drafts[1], called=second.events_sheet or second.events.stem)
+
+
 def _of_table(
     table: TableFile,
     dictionary: Path | None,
     *,
     missing: Sequence[str],
     public: Mapping[str, Sequence[str]],
+    person: str = "",
 ) -> Proposal:
     """Propose a table's schema, of columns in a dictionary by the dictionary."""
-    names = table.data.column_names
+    names = [name for name in table.data.column_names if name != person]
     unknown = sorted(set(public) - set(names))
     if unknown:
         raise InputError(f"--public {unknown[0]}: the table has no such column")
@@ -179,8 +224,9 @@ def _of_table(
     if described is not None and not left:
         return described
     drafted = Schema.infer(
-        table.data.select(left), missing=missing, labels=table.labels, public=public
-    )
+        table.data.select([*left, person] if person else left),
+        missing=missing, labels=table.labels, public=public, person=person,
+    )  # fmt: skip
     return drafted if described is None else with_drafted(described, drafted)
 
 
@@ -220,26 +266,35 @@ def check(
     data: Annotated[Path | None, typer.Argument(help="A table that should fit it.")] = None,
     *,
     reading: options.Reading,
+    second: EventsFile,
 ) -> CheckedSchema:
     """Check a schema, and that a table fits it. Nothing is released; no budget is spent."""
     domains = Schema.load(schema)
-    rows, broken = None, list[int]()
+    rows, broken, joined = None, list[int](), ""
     if data is not None:
         with console.progress("checking") as report:
             report(0.1, f"reading {data.name}")
-            table = reading.table(data, domains)
+            linked = second.linked(data, domains, reading)
+            table = reading.table(data, domains.people) if linked is None else linked.people
             report(0.6, "encoding")
-            codes = table.encode(domains.without_rules())
+            codes = table.encode(domains.people.without_rules())
             rows, broken = codes.rows, domains.possible.broken(codes)
+            joined = "" if linked is None else linked.joined(domains)
+    events = () if domains.events is None else _checked(domains.events.attributes)
     return CheckedSchema(
         digest=domains.digest(),
-        attributes=tuple(
-            CheckedAttribute(each.name, each.kind, each.size, tuple(each.labels))
-            for each in domains.attributes
-        ),
+        attributes=_checked(domains.attributes),
         rules=tuple(map(str, domains.rules)),
         rows=rows,
         rows_that_break_each_rule=tuple(broken),
+        events=events,
+        joined=joined,
         schema=domains,
         table=data,
+    )
+
+
+def _checked(attributes: Sequence[Attribute]) -> tuple[CheckedAttribute, ...]:
+    return tuple(
+        CheckedAttribute(each.name, each.kind, each.size, tuple(each.labels)) for each in attributes
     )

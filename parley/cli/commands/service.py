@@ -14,9 +14,9 @@ import typer
 from common.errors import InputError
 from common.schema import Schema
 from common.service.backup import About, read_about
-from common.service.checks import Finding
+from common.service.checks import CheckResult
 from common.service.process import software, stamp, system_clock
-from common.service.settings import Settings
+from common.service.settings import LoadedSettings
 from common.study.document import Study
 from common.wire.pki.certificates import Role
 from curator import operations
@@ -51,9 +51,9 @@ _FORGOTTEN = {
 class Findings(Result):
     """What was found; a line at a time, as the last checks may wait for a network."""
 
-    source: Iterator[Finding]
+    source: Iterator[CheckResult]
     monitored: bool
-    seen: list[Finding] = field(default_factory=list)
+    seen: list[CheckResult] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
         for finding in self.source:
@@ -89,7 +89,7 @@ class Findings(Result):
 class ShownSettings(Result):
     """Settings, and where each came from."""
 
-    found: Settings[CuratorSettings] | Settings[PartySettings]
+    found: LoadedSettings[CuratorSettings] | LoadedSettings[PartySettings]
 
     def as_json(self) -> object:
         return {

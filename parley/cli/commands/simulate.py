@@ -32,7 +32,13 @@ from parley.cli.study_options import option_of, taking_terms, tell_decisions
 from parley.reader.fitted import FittedStudy
 from parley.simulation.consortium import Consortium
 from parley.simulation.in_process import FITTING
-from parley.simulation.partition import PeopleRows, at_random, by_column, tables_of_people
+from parley.simulation.linked_files import LinkedFiles, OwnersTables, two_files
+from parley.simulation.partition import (
+    PeopleRows,
+    at_random,
+    by_column,
+    tables_of_people,
+)
 from parley.simulation.study import run_in_process
 
 app = new_app()
@@ -46,7 +52,7 @@ _TIMEOUT_S = 24 * 3600.0  # of a study over grpc, so that nothing hangs for ever
 
 
 @dataclass(frozen=True)
-class OwnersRows:
+class OwnersOptions:
     """Options that say which owners there are, and which rows each has."""
 
     parties: Annotated[
@@ -64,12 +70,16 @@ class OwnersRows:
     ] = None
     delimiter: options.Delimiter = None
     sheet: options.Sheet = ""
+    events_sheet: options.EventsSheet = ""
 
-    def check(self, files: Sequence[Path], terms: Terms) -> None:
+    def check(self, files: Sequence[Path], schema: Schema, terms: Terms) -> None:
         """Refuse options that contradict each other."""
-        if (self.person is None) != (not terms.get("rows_per_person")):
+        linked = schema.events is not None
+        if not linked and (self.person is None) != (not terms.get("rows_per_person")):
             raise InputError("--person and --rows-per-person: give both, or none of them")
-        if self.person is not None and self.partition_by is not None:
+        if self.events_sheet and not linked:
+            raise InputError("--events-sheet: the schema has no [events]. Leave it out")
+        if not linked and self.person is not None and self.partition_by is not None:
             raise InputError("--person: leave out --transport grpc and --partition-by")
         if self.parties is not None and self.parties < 1:
             raise InputError(f"--parties {self.parties}: ask for at least one owner")
@@ -82,8 +92,10 @@ class OwnersRows:
 
     def tables(
         self, files: Sequence[Path], schema: Schema, terms: Terms, seed: int | None
-    ) -> dict[str, Table]:
-        """Read the owners' tables."""
+    ) -> Mapping[str, OwnersTables]:
+        """Read the owners' tables; with a linked schema, two of each owner."""
+        if schema.events is not None:
+            return self._linked(files, schema, seed)
         reading = options.Reading(self.delimiter, self.sheet)
         with console.progress("reading") as tell:
             tell(0.0, files[0].name)
@@ -101,6 +113,28 @@ class OwnersRows:
         if len(files) > 1:
             return dict(zip(_names(files), read, strict=True))
         return _dealt_out(read[0], number, self.partition_by, seed)
+
+    def _linked(
+        self, files: Sequence[Path], schema: Schema, seed: int | None
+    ) -> Mapping[str, OwnersTables]:
+        """Read people and their events; of one pair of files, people are dealt out."""
+        character = options.Reading(self.delimiter).character
+        pairs = [two_files(path, same_file=bool(self.events_sheet)) for path in files]
+        with console.progress("reading") as tell:
+            tell(0.0, pairs[0][0].name)
+            read = [
+                LinkedFiles.read(
+                    pair, schema,
+                    person=self.person or "", delimiter=character,
+                    sheets=(self.sheet, self.events_sheet),
+                )
+                for pair in pairs
+            ]  # fmt: skip
+        if len(read) > 1:
+            owners = _names([people for people, _ in pairs])
+            return {name: own.frames for name, own in zip(owners, read, strict=True)}
+        number = _DEFAULT_PARTIES if self.parties is None else self.parties
+        return read[0].dealt_out(lambda people: _deal(people, number, self.partition_by, seed))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +183,10 @@ class Simulated(Result):
 @taking_terms
 def simulate_study(
     data: Annotated[
-        list[Path], typer.Argument(help="One table to be dealt out, or one table per owner.")
+        list[Path],
+        typer.Argument(
+            help="One table to be dealt out, or one per owner; PEOPLE:EVENTS with linked tables."
+        ),
     ],
     *,
     schema: options.SchemaFile,
@@ -158,7 +195,7 @@ def simulate_study(
     name: Annotated[str, option_of("name")] = "simulation",
     prior: options.PriorFile = None,
     drop: options.Drops = None,
-    rows: OwnersRows,
+    rows: OwnersOptions,
     format: options.OutputFormat = "csv",  # noqa: A002
     seed: options.Seed = None,
     transport: Annotated[
@@ -180,32 +217,34 @@ def simulate_study(
     same, the command says who did not and why, and its exit code is 8.
     """
     release.check_target(out, overwrite=overwrite)
+    domains = options.load_schema(schema)
     if transport == "grpc":
-        _check_grpc(seed=seed, sign_with=sign_with, drop=drop, person=rows.person)
-    rows.check(data, terms)
+        of_people = rows.person is not None and domains.events is None
+        _check_grpc(seed=seed, sign_with=sign_with, drop=drop, of_people=of_people)
+    rows.check(data, domains, terms)
     gone = _drops(drop or [])
     earlier = None if prior is None else read_prior(prior)
     signer = options.signer_of(sign_with, sign_as, SignerRole.CURATOR)
-    domains = options.load_schema(schema)
     watch = _Stopwatch()
     tables = rows.tables(data, domains, terms, seed)
     watch.stop("reading")
     chosen: dict[str, object] = {"name": name, **terms}
     if signer is not None:  # who signs the release is its curator, and stands for the study, too
         chosen["curator"] = signer.identity.public.fingerprint
+    person = "" if domains.events is None else rows.person or ""
     refusals: Mapping[str, str] = {}
     with release.new_folder(out, overwrite=overwrite) as folder:
         if transport == "grpc":
             traffic, refusals = run_in_processes(
                 tables, domains, chosen, folder,
-                timeout_s=_TIMEOUT_S, file_format=format, prior=prior,
+                timeout_s=_TIMEOUT_S, file_format=format, prior=prior, person=person,
             )  # fmt: skip
             watch.stop("study")
         else:
             with console.progress("study") as tell:
                 fitted = run_in_process(
                     tables, domains, chosen, seed=seed, prior=earlier, drop=gone,
-                    tell=watch.listening(tell), announce=tell_decisions,
+                    tell=watch.listening(tell), announce=tell_decisions, person=person,
                 )  # fmt: skip
             _warn_of_idle_drops(gone, fitted)
             watch.stop("fitting")
@@ -216,11 +255,17 @@ def simulate_study(
     release.write_file(_times(out), dumps({**traffic, "command": watch.seconds()}, indent=2) + "\n")
     privacy = release.read_json(out, release.STATEMENT)
     options.tell_of_release(out, privacy)
-    counts = (t.data.num_rows if isinstance(t, TableFile) else len(t) for t in tables.values())
+    counted = terms.get("output_rows") or sum(map(_rows_of, tables.values()))
     return Simulated(
-        out=out, files=tuple(files), rows=terms.get("output_rows") or sum(counts),
+        out=out, files=tuple(files), rows=counted,
         refusals=refusals, owners=len(tables), privacy=privacy, traffic=traffic,
     )  # fmt: skip
+
+
+def _rows_of(table: OwnersTables) -> int:
+    """Return the number of an owner's rows, or people."""
+    first = table[0] if isinstance(table, tuple) else table
+    return first.data.num_rows if isinstance(first, TableFile) else len(first)
 
 
 def _times(out: Path) -> Path:
@@ -229,7 +274,7 @@ def _times(out: Path) -> Path:
 
 
 def _check_grpc(
-    *, seed: int | None, sign_with: Path | None, drop: list[str] | None, person: str | None
+    *, seed: int | None, sign_with: Path | None, drop: list[str] | None, of_people: bool
 ) -> None:
     """Refuse options that only a study in one process has."""
     if seed is not None:
@@ -242,7 +287,7 @@ def _check_grpc(
         raise InputError(
             "--drop: owners vanish in one process only. Leave out --drop or --transport grpc"
         )
-    if person is not None:
+    if of_people:
         raise InputError("--person: leave out --transport grpc and --partition-by")
 
 
@@ -306,7 +351,7 @@ def _drops(written: list[str]) -> dict[str, int]:
 
 
 def run_in_processes(
-    tables: Mapping[str, Table],
+    tables: Mapping[str, OwnersTables],
     schema: Schema,
     terms: Mapping[str, object],
     folder: Path,
@@ -314,6 +359,7 @@ def run_in_processes(
     timeout_s: float,
     file_format: options.Format = "csv",
     prior: Path | None = None,
+    person: str = "",
 ) -> tuple[Mapping[str, object], Mapping[str, str]]:
     """Run a study in a process per owner, and put its release into a folder.
 
@@ -323,7 +369,13 @@ def run_in_processes(
         tempfile.TemporaryDirectory(prefix="parley-") as scratch,
         console.progress("study") as tell,
         Consortium(
-            Path(scratch), tables, schema, terms, file_format=file_format, prior=prior
+            Path(scratch),
+            tables,
+            schema,
+            terms,
+            file_format=file_format,
+            prior=prior,
+            person=person,
         ) as consortium,
     ):
         tell_decisions(consortium.study)
@@ -347,16 +399,21 @@ def _dealt_out(
     table: TableFile, parties: int, partition_by: str | None, seed: int | None
 ) -> dict[str, Table]:
     """Deal the rows of one table out to owners: by a column, or at random."""
-    whole: pd.DataFrame = table.data.to_pandas()
+    return dict(_deal(table.data.to_pandas(), parties, partition_by, seed))
+
+
+def _deal(
+    whole: pd.DataFrame, parties: int, partition_by: str | None, seed: int | None
+) -> dict[str, pd.DataFrame]:
     if partition_by is None:
-        return dict(at_random(whole, parties, source_of(seed, "partition")))
+        return at_random(whole, parties, source_of(seed, "partition"))
     parts = by_column(whole, partition_by)
     console.warn(
         f"the owners of this release are the values of {partition_by!r}: which there are, and "
         "how many rows each has, is in it without noise, as are owners' names and row counts "
         "in every study"
     )
-    return dict(parts)
+    return parts
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -11,18 +11,22 @@ from typing import Annotated, Literal
 import typer
 
 from common.bayes.privbayes.decisions import MOST_CANDIDATE_CELLS, MOST_PARENT_SETS
-from common.errors import InputError, PrivacyWarning
+from common.errors import InputError, LocalError, PrivacyWarning
 from common.fitted.model import FittedModel
 from common.release import folder as release
 from common.release.manifest import Signer, SignerRole
 from common.report.writing import write_release
-from common.wording import many
+from common.schema import Schema
+from common.tables import TableFile
+from common.wording import Reporter, many
 from parley.cli import console, options
 from parley.cli.commands import new_app
+from parley.cli.linked_tables import EventsFile
 from parley.cli.result import Result, command
 from parley.cli.study_options import one_of, option_of
 from parley.models.single_owner import PrivBayes, Privelet, Subn
 from parley.reader.fitted import FittedStudy
+from parley.simulation.linked_files import LinkedFiles
 
 app = new_app()
 
@@ -165,6 +169,7 @@ def synthesize(
     sign_with: options.SignWith = None,
     sign_as: options.SignAs = "owner",
     reading: options.Reading,
+    second: EventsFile,
     overwrite: options.Overwrite = False,
 ) -> Synthesized:
     """Publish a synthetic table of one owner's rows under differential privacy.
@@ -187,14 +192,18 @@ def synthesize(
     else:
         maker = (privelet if method == "privelet" else privbayes).maker(epsilon, seed)
     domains = options.load_schema(schema)
+    if domains.events is not None and method != "subn+":
+        raise InputError(
+            f"--method {method}: it is for single tables, and the schema has [events]. Use subn+"
+        )
     with console.progress("reading") as tell:
         tell(0.0, data.name)
-        table = reading.table(data, domains)
+        read = second.linked(data, domains, reading) or reading.table(data, domains)
     # The folder is opened before the budget is spent: a disk that refuses it costs nothing.
     with release.new_folder(out, overwrite=overwrite) as folder:
         with console.progress("learning") as tell, warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)  # said where the option was typed
-            fitted: FittedModel = maker.fit(table, domains, tell=tell)
+            fitted = _learnt(maker, read, domains, tell)
         fitted = _vouched(fitted, signer)
         with console.progress("writing") as tell:
             written = write_release(
@@ -206,6 +215,20 @@ def synthesize(
 
 
 _PROMISE = ("epsilon_requested", "epsilon_delivered", "private")
+
+
+def _learnt(
+    maker: Subn | PrivBayes | Privelet,
+    read: TableFile | LinkedFiles,
+    schema: Schema,
+    tell: Reporter,
+) -> FittedModel:
+    """Learn a model of a table, or of people and their events."""
+    if isinstance(read, TableFile):
+        return maker.fit(read, schema, tell=tell)
+    if not isinstance(maker, Subn):
+        raise LocalError(f"{type(maker).__name__}: it is for single tables")
+    return maker.fit(read.frames, schema, tell=tell, person=read.person)
 
 
 def _vouched(fitted: FittedModel, signer: Signer | None) -> FittedModel:

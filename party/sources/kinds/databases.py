@@ -26,13 +26,12 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
-from common.errors import InputError
-from common.extras import naming_extras
+from common.errors import InputError, naming_extras
 from common.files import read_private
 from common.schema import Schema
 from common.schema.columns import is_number
 from common.tables.reader import Part, TableReader, parts_of_stream
-from party.sources.kind import SHAPE, Kind, TableSettings, table_or_query
+from party.sources.kind import SHAPE, SourceKind, TableSettings, table_or_query
 
 if TYPE_CHECKING:
     import adbc_driver_manager.dbapi
@@ -183,10 +182,10 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-class Database(Kind):
+class SqlDatabase(SourceKind):
     """A database in a file."""
 
-    reads_all = False
+    reads_all = in_order = False
     keys = SHAPE | {"path", "table", "query"}
 
     def __init__(self, name: str) -> None:
@@ -205,7 +204,7 @@ class Database(Kind):
         )
 
 
-class Server(Database):
+class Server(SqlDatabase):
     """A database behind an address, which may hold a password."""
 
     is_file = False
@@ -232,4 +231,4 @@ class Server(Database):
         return str(value)
 
 
-KINDS = (Database("sqlite"), Database("duckdb"), Server("postgresql"))
+KINDS = (SqlDatabase("sqlite"), SqlDatabase("duckdb"), Server("postgresql"))

@@ -9,10 +9,10 @@ from pathlib import Path
 from common.schema import Schema
 from common.tables.files import CsvReader, FormatReader, ParquetReader
 from common.tables.reader import TableReader
-from party.sources.kind import SHAPE, Kind, TableSettings
+from party.sources.kind import SHAPE, SourceKind, TableSettings
 
 
-class File(Kind):
+class File(SourceKind):
     """A kind of file, with the reader of such files and the options that it takes."""
 
     def __init__(self, name: str, reader: Callable[..., TableReader], *options: str) -> None:

@@ -20,10 +20,10 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +35,16 @@ from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups
 from common.tables.reader import TableReader
 from party.sources.fingerprint import RowDigest
-from party.sources.kind import Kind, TableSettings, table_or_query
+from party.sources.keyed import Hashes, KeyedRows, KeyedTable, Keys, keyed_names
+from party.sources.kind import SourceKind, TableSettings, table_or_query
 from party.sources.partition import (
     PartitionCounter,
     PartitionEncoder,
+    PartitionKeyer,
     gathered,
     packed_names,
     unpacked,
+    unpacked_keys,
 )
 from party.sources.source import Snapshot, Source, data_changed
 
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
 
 _SHIPPED = "spark.parley.shipped"  # the packages that a session has already
 _CODE = (".py", ".toml")
+_Read = TypeVar("_Read")
 _RAISED = re.compile(r"^(?:common\.errors\.InputError: |(?=[\w.]+: ))(.+)$", re.MULTILINE)
 
 
@@ -147,12 +151,62 @@ class SparkSource(Source):
 
     def _columns(self) -> DataFrame:
         """Select the attributes in order, by names that Spark cannot misread."""
-        names = ["`" + name.replace("`", "``") + "`" for name in self._schema.names]
-        return self._table(self._session).select(*names).toDF(*packed_names(len(names)))
+        return _selected(self._table(self._session), self._schema.names)
 
     def _check(self, digest: RowDigest) -> None:
         if digest.hexdigest() != self._snapshot.digest:
             raise data_changed(self._where)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRows:
+    """A `KeyedTable` of Spark: rows are encoded where they are, and codes come back."""
+
+    session: SparkSession
+    table: Callable[[SparkSession], DataFrame]
+    schema: Schema
+    keys: Keys
+    where: str
+    as_of: dt.date | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a table that lacks a column."""
+        ship(self.session, common, party)
+        with _reading(self.where), quiet():
+            columns = self.table(self.session).columns
+        self.schema.check_columns(columns, where=self.where)
+        self.keys.check(columns, where=self.where)
+
+    def mark(self) -> str | None:
+        return None
+
+    def attempt(self, read: Callable[[], _Read]) -> _Read:
+        return read()
+
+    def rows(self) -> Iterator[KeyedRows]:
+        names = keyed_names(self.schema, self.keys)
+        request = PartitionKeyer(replace(self.schema, ignore=()), self.keys)
+        frame = self.table(self.session)
+        width = len(self.schema.names) + 3
+        for row in _mapped(frame, names, request, width=width, where=self.where):
+            yield unpacked_keys(row, self.schema, self.keys)
+
+
+def _mapped(
+    frame: DataFrame, names: Sequence[str], request: PartitionKeyer, *, width: int, where: str
+) -> Iterator[Sequence[bytes]]:
+    """Yield what a request makes of every partition."""
+    packed = ", ".join(f"{name} binary" for name in packed_names(width))
+    with _reading(where):
+        with quiet():
+            mapped = _selected(frame, names).mapInArrow(request, packed)
+        yield from mapped.toLocalIterator(prefetchPartitions=True)
+
+
+def _selected(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Select columns by names that Spark cannot misread."""
+    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
+    return frame.select(*quoted).toDF(*packed_names(len(quoted)))
 
 
 @contextmanager
@@ -167,13 +221,17 @@ def _reading(where: str) -> Iterator[None]:
 
 
 def check_table(
-    session: SparkSession, table: Callable[[SparkSession], DataFrame], where: str
+    session: SparkSession,
+    table: Callable[[SparkSession], DataFrame],
+    where: str,
+    *,
+    may_be_empty: bool = False,
 ) -> None:
     """Read every column of a table once, and look at nothing; refuse an empty table."""
     with _reading(where), quiet():
         frame = table(session)
         frame.write.format("noop").mode("overwrite").save()
-        if frame.isEmpty():
+        if not may_be_empty and frame.isEmpty():
             raise InputError(f"{where}: the table has no rows")
 
 
@@ -229,12 +287,12 @@ def _first_line(error: BaseException) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), repr(error))
 
 
-class Spark(Kind):
+class Spark(SourceKind):
     """Parquet files, a table or a query of Spark; it needs parley[spark] and Java 17."""
 
     name = "spark"
-    keys = frozenset({"path", "table", "query", "master", "as_of"})
-    is_file = False
+    keys = frozenset({"path", "table", "query", "master", "as_of", "person", "events"})
+    is_file = in_order = False
 
     def address(
         self, table: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
@@ -256,8 +314,21 @@ class Spark(Kind):
         session, table, where = _table(settings)
         return SparkSource(session, table, schema, where=where, as_of=settings.as_of)
 
+    def keyed(self, settings: TableSettings, schema: Schema, keys: Keys) -> KeyedTable:
+        session, table, where = _table(settings)
+        return SparkRows(session, table, schema, keys, where, settings.as_of)
+
+    def people(self, settings: TableSettings, keys: Keys) -> list[Hashes]:
+        session, table, where = _table(settings)
+        ship(session, common, party)
+        with _reading(where), quiet():
+            frame = table(session)
+            keys.check(frame.columns, where=where)
+        rows = _mapped(frame, [keys.person], PartitionKeyer(None, keys), width=1, where=where)
+        return [np.frombuffer(bytes(row[0]), dtype=np.uint64) for row in rows]
+
     def check_readable(self, settings: TableSettings) -> None:
-        check_table(*_table(settings))
+        check_table(*_table(settings), may_be_empty=bool(settings.person))
 
 
 def _table(

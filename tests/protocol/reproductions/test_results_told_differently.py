@@ -16,7 +16,7 @@ from common.study.history import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
 from common.study.requests import TableRequest
 from common.study.steps import StepContext, step_digest
-from curator.states import Send
+from curator.states import SendToParty
 from party.states import ChargeBudget
 from tests.harness.roles import make_roles
 from tests.harness.small_study import SIZES, EveryKindOfStep, make_study
@@ -68,7 +68,7 @@ class Storyteller:
         waiting = self.curator.start()
         while waiting:
             sent = waiting.pop(0)
-            if not isinstance(sent, Send):
+            if not isinstance(sent, SendToParty):
                 continue
             for effect in self.roles[sent.to].receive(tell(sent.to, sent.message)):
                 if not isinstance(effect, ChargeBudget):

@@ -11,13 +11,13 @@ import pytest
 
 from common.errors import InputError, LocalError, PolicyError
 from common.wire.catalogue import ErrorCode, WireError
-from curator.store.records import StudyState as CuratorState
+from curator.store.records import StudyState
 from party.client.turn import Limits
-from party.journal import StudyState
-from party.owner.decisions import Decision
+from party.journal import JournalState
+from party.owner.decisions import OwnerDecision
 from tests.harness.consortium import Crash, Rows, Wrapped, wrapping
 
-YES = Decision(
+YES = OwnerDecision(
     approved=True, epsilon=Fraction(100), reason="", decided_by="owner", decided_at="now"
 )
 QUICK = Limits(idle_s=0.05, turn_s=0.2, listening_s=60.0)
@@ -80,7 +80,7 @@ def test_more_studies_than_seats_met_in_opposite_orders_all_end_in_releases(cons
     nodes = [consortium.session, *propose(consortium, 8)]
     reversing = WrappingDialer(east.dialer(), NewestFirst)
     with joined(north, seats=2), joined(east, seats=2, dialer=reversing):
-        wait_for(lambda: all(node.record.state is CuratorState.DONE for node in nodes))
+        wait_for(lambda: all(node.record.state is StudyState.DONE for node in nodes))
         wait_for(lambda: all(ended(party) == len(nodes) for party in (north, east)))
     digests = {node.study.digest for node in nodes}
     assert len(consortium.curator.outcomes) == len(nodes)
@@ -92,7 +92,7 @@ def test_more_studies_than_seats_met_in_opposite_orders_all_end_in_releases(cons
 
 def ended(party):
     with party.context() as context:
-        return sum(each.state is StudyState.FINISHED for each in context.journal.studies())
+        return sum(each.state is JournalState.FINISHED for each in context.journal.studies())
 
 
 def test_studies_that_their_owner_has_not_decided_about_keep_no_seat_from_an_approved_one(
@@ -111,8 +111,8 @@ def test_studies_that_their_owner_has_not_decided_about_keep_no_seat_from_an_app
         for party in (north, east):
             with party.context() as context:  # as another process would
                 context.approvals.decide(last.study.digest, YES)
-        wait_for(lambda: last.record.state is CuratorState.DONE)
-    assert {node.record.state for node in nodes} == {CuratorState.WAITING}
+        wait_for(lambda: last.record.state is StudyState.DONE)
+    assert {node.record.state for node in nodes} == {StudyState.WAITING}
 
 
 def test_a_party_that_never_comes_keeps_no_seat_of_the_others(gathering):
@@ -125,14 +125,14 @@ def test_a_party_that_never_comes_keeps_no_seat_of_the_others(gathering):
         last = consortium.curator.studies.propose(
             dataclasses.replace(consortium.study, name="of two", members=members)
         )
-        wait_for(lambda: last.record.state is CuratorState.DONE)
+        wait_for(lambda: last.record.state is StudyState.DONE)
 
 
 def test_messages_are_delivered_at_once_while_there_are_seats(consortium):
     """Not when the nodes look again, which is tomorrow."""
     north, east = consortium.parties.values()
     with joined(north, look_again_s=86400.0), joined(east, look_again_s=86400.0):
-        wait_for(lambda: consortium.session.record.state is CuratorState.DONE)
+        wait_for(lambda: consortium.session.record.state is StudyState.DONE)
 
 
 def test_no_seat_left_is_said_once_and_the_owner_sees_which_study_waits(consortium, caplog):
@@ -198,7 +198,7 @@ def test_an_acknowledgement_lost_at_the_very_end_is_made_up_for(consortium):
         """Dies when the study is over, before the curator hears that all of it arrived."""
 
         def acknowledge(self, study, received):
-            if store.record(study).state is CuratorState.DONE:
+            if store.record(study).state is StudyState.DONE:
                 raise Crash
             self.connection.acknowledge(study, received)
 
@@ -207,7 +207,7 @@ def test_an_acknowledgement_lost_at_the_very_end_is_made_up_for(consortium):
         with pytest.raises(Crash):
             north.attend(consortium.study)
         with north.context() as context:
-            assert context.journal.state(digest) is StudyState.FINISHED
+            assert context.journal.state(digest) is JournalState.FINISHED
         assert store.outbox.acknowledged(digest, "north") < store.outbox.newest(digest, "north")
         with joined(north):
             wait_for(
@@ -247,7 +247,7 @@ def test_while_rows_cannot_be_read_every_study_waits_alike_and_then_goes_on(cons
         assert all("rows cannot be read" in words for words in context.notes.all().values())
         assert set(calls) == {"enrol"}, "nothing that depends on a study"
         broken.clear()
-        wait_for(lambda: refused.record.state is CuratorState.REFUSED)
+        wait_for(lambda: refused.record.state is StudyState.REFUSED)
         wait_for(lambda: "cannot go on here" in caplog.text)  # the node knows it, too
         wait_for(lambda: "north" in consortium.curator.store.approvals(consortium.study.digest))
     said = [each.message for each in caplog.records if "our rows" in each.message]
@@ -307,4 +307,4 @@ def test_rows_may_change_before_the_approval_left(consortium):
         north.attend(consortium.study, dial=wrapping(north, DyingBeforeApproval))
     north.rows = OtherRows
     with joined(consortium.parties["east"]):
-        assert north.attend(consortium.study) is StudyState.FINISHED
+        assert north.attend(consortium.study) is JournalState.FINISHED

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from party.client.session import StudySession
+from party.client.session import PartySession
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def defect(monkeypatch):
         met.set()
         raise TypeError("unhashable type: 'list'")
 
-    monkeypatch.setattr(StudySession, "take_turn", take_turn)
+    monkeypatch.setattr(PartySession, "take_turn", take_turn)
     return met
 
 

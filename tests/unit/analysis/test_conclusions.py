@@ -3,7 +3,7 @@
 import numpy as np
 
 import parley
-from common.analysis.conclusions import Conclusions, Known, conclude
+from common.analysis.conclusions import Conclusions, Precision, conclude
 from tests.unit.analysis.estimated import SCHEMA, people
 
 
@@ -33,7 +33,7 @@ def test_pairs_that_were_counted_have_a_width_and_others_are_named():
 
 
 def test_ten_lines_are_enough_for_any_number_of_pairs():
-    known = tuple(Known(f"pair {place}", place / 100) for place in range(100))
+    known = tuple(Precision(f"pair {place}", place / 100) for place in range(100))
     names = tuple(map(str, range(50)))
     lines = list(Conclusions(known, names, known, names).lines())
     assert len(lines) <= 10

@@ -4,8 +4,8 @@ from itertools import combinations
 
 import numpy as np
 
-from common.analysis.diagnostics import Diagnostics, Verdict
-from common.release.measured import Measured
+from common.analysis.diagnostics import Diagnostics, PairVerdict
+from common.release.measured import MeasuredTable
 
 
 def tables_of(*measured, unrelated=None):
@@ -15,7 +15,7 @@ def tables_of(*measured, unrelated=None):
 
 def measured(attributes, shape, *, deviation=1.0, exact=True, residuals=None, summable=True):
     scores = None if residuals is None else np.asarray(residuals, dtype=float)
-    return Measured(
+    return MeasuredTable(
         name="step", attributes=attributes, shape=shape, deviation=deviation, rows=1_000,
         grouped=(not exact,) * len(attributes), residuals=scores, summable=summable,
         deviations=None if scores is None else np.ones(scores.size),
@@ -32,13 +32,13 @@ def test_pairs_are_safe_or_to_be_used_with_care_or_absent():
         measured((2, 3), (2, 2), residuals=[9, -9, -9, 9]),
     ).pairs
     assert {pair: facts.verdict for pair, facts in found.items()} == {
-        (0, 1): Verdict.SAFE, (0, 2): Verdict.CARE, (1, 2): Verdict.CARE, (1, 3): Verdict.SAFE,
-        (2, 3): Verdict.CARE, (0, 3): Verdict.ABSENT,
+        (0, 1): PairVerdict.SAFE, (0, 2): PairVerdict.CARE, (1, 2): PairVerdict.CARE,
+        (1, 3): PairVerdict.SAFE, (2, 3): PairVerdict.CARE, (0, 3): PairVerdict.ABSENT,
     }  # fmt: skip
     assert "do not follow" in found[2, 3].reason
     assert "in few groups" in found[1, 2].reason
     weak = tables_of(measured((0, 1), (2, 2)), unrelated=(0, 1)).pairs[0, 1]
-    assert weak.verdict is Verdict.CARE
+    assert weak.verdict is PairVerdict.CARE
     assert "no relation" in weak.reason
 
 

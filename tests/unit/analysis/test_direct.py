@@ -21,7 +21,7 @@ from common.analysis.estimates import estimate
 from common.analysis.replicates import Replicates
 from common.analysis.statistics import CodedTable, Statistic
 from common.privacy.noise_law import DiscreteLaplace
-from common.release.measured import Measured
+from common.release.measured import MeasuredTable
 from common.schema import Codes
 
 VALUES = 6
@@ -132,7 +132,7 @@ def repeated(seed=0, replicates=12, slope=0.0):
 
 def margins():
     return [
-        Measured(
+        MeasuredTable(
             name="margins", attributes=(a,), shape=(size,), deviation=1.0, rows=400,
             grouped=(False,), law=LAW, residuals=np.zeros(size), deviations=np.ones(size),
         )
@@ -173,7 +173,7 @@ def table_of(rows, noise):
     drawn = np.histogram2d(*rows[0].columns[:2], bins=VALUES, range=[(0, VALUES)] * 2)[0]
     real = np.histogram2d(*rows[1].columns[:2], bins=VALUES, range=[(0, VALUES)] * 2)[0]
     residuals = (real * 4_000 / rows[1].rows + noise - drawn * 4_000 / rows[0].rows).ravel()
-    return Measured(
+    return MeasuredTable(
         name="pairs", attributes=(0, 1), shape=(VALUES, VALUES),
         deviation=math.sqrt(LAW.variance()), rows=4_000, grouped=(False, False), law=LAW,
         residuals=residuals, deviations=np.ones(residuals.size),

@@ -13,13 +13,13 @@ from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
 from common.study.signatures import approval_statement
 from common.wire import codec
-from curator.dashboard.serving import Place, serving_dashboard
-from curator.dashboard.site import Service
+from curator.dashboard.serving import DashboardPlace, serving_dashboard
+from curator.dashboard.site import WatchedService
 from curator.metrics import CallCounter
 from curator.store.records import StudyState
 from curator.store.store import Store
 from curator.studies import Studies
-from party.states import Send
+from party.states import SendToCurator
 from tests.harness.consortium import authority
 from tests.harness.roles import party_role
 from tests.harness.rounds import say
@@ -55,7 +55,7 @@ def stage(quick_folder, identities, rows):
         return Path("release")
 
     def studies(*, publish=publish, later=lambda task: task(), source=None, begin=EveryKindOfStep):
-        database = Database(result.path)
+        database = Database(result.path, logged=True)
         result.opened.append(database)
         result.database = database
         result.store = Store(database, source or SeededRandomSource("curator"))
@@ -104,7 +104,7 @@ class Parties:
                 continue
             self.taken[name] = queued.sequence
             for effect in role.receive(codec.TO_PARTY.decode(queued.body)):
-                if isinstance(effect, Send):
+                if isinstance(effect, SendToCurator):
                     self.said[name] += 1
                     body = codec.TO_CURATOR.encode(effect.message)
                     answers.append((name, self.said[name], body))
@@ -131,12 +131,12 @@ def shown(stage, ring, tmp_path, caplog):
 
     def start(*, actions=False, signer=None, listen="127.0.0.1:0", operators=None, **changes):
         studies = stage.studies(**changes)
-        service = Service(
+        service = WatchedService(
             studies=studies, calls=CallCounter(), files=ring.files,
             clock=lambda: dt.datetime.now(dt.UTC), software="parley test", actions=actions,
             signer=signer,
         )  # fmt: skip
-        place = Place(
+        place = DashboardPlace(
             listen=listen, token=tmp_path / "token", store=stage.path, operators=operators,
             revoked=ring.revoked,
         )  # fmt: skip

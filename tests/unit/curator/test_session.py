@@ -17,11 +17,12 @@ from common.study.messages import MOST_TEXT, PartyRefused
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.store.records import StudyState
+from tests.harness.disks import remove_state
 from tests.harness.forked import exit_code, fork
 from tests.harness.small_study import make_study
 from tests.unit.curator.conftest import HOUR, Parties, queues, share, start
 
-WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
+WRITES = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "PRAGMA wal_checkpoint")
 
 
 def run_through(stage, tables):
@@ -60,7 +61,7 @@ def in_child(stage, said, kill_at=0):
         nonlocal events
         if statement.lstrip().startswith(WRITES) or not statement:
             events += 1
-        if events == kill_at:
+        if kill_at and events == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def publish(outcome):
@@ -82,12 +83,12 @@ def in_child(stage, said, kill_at=0):
 def test_killed_at_a_write_it_comes_back_to_the_same_messages_and_release(stage, tables, stride):
     said = run_through(stage, tables)
     steady, expected = queues(stage), results(stage.outcomes.pop())
-    stage.path.unlink()
+    remove_state(stage.path)
     code, points = in_child(stage, said)
     assert code == 0
     assert points > 100
     for kill_at in range(1, points + 1, stride):
-        stage.path.unlink()
+        remove_state(stage.path)
         code, _ = in_child(stage, said, kill_at)
         assert code == -signal.SIGKILL, f"write {kill_at}"
         session = play(stage, stage.studies(), said)

@@ -17,7 +17,7 @@ from common.study.commitments import (
     require_tables,
 )
 from common.study.messages import ResultPublished, StepMessage, StudyOpened
-from curator.states import Send
+from curator.states import SendToParty
 from parley.simulation.in_process import RowsInMemory, run_roles
 from tests.harness.roles import curator_role, make_roles, party_role, stream_per_step
 from tests.harness.small_study import Sums, make_study
@@ -38,7 +38,7 @@ def hold(study, identities, tables, *, change=lambda message, to: message, key=N
         if not waiting:
             break
         effect = waiting.popleft()
-        if isinstance(effect, Send):
+        if isinstance(effect, SendToParty):
             for answer in parties[effect.to].receive(change(effect.message, effect.to)):
                 if hasattr(answer, "message"):
                     waiting.extend(curator.receive(effect.to, answer.message))
@@ -187,7 +187,7 @@ def test_a_party_that_is_gone_before_it_commits_is_left_out(identities, rows, ta
             waiting.extend(curator.declare_missing("east"))
             continue
         effect = waiting.popleft()
-        if isinstance(effect, Send) and effect.to != "east":
+        if isinstance(effect, SendToParty) and effect.to != "east":
             for answer in parties[effect.to].receive(effect.message):
                 if hasattr(answer, "message"):
                     waiting.extend(curator.receive(effect.to, answer.message))

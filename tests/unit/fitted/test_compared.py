@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 import parley
-from common.analysis.diagnostics import Verdict, diagnose
+from common.analysis.diagnostics import PairVerdict, diagnose
 from common.fitted.compared import _residuals
 from common.methods.subn_plus.requests import Contrasts
 from common.schema import Codes
@@ -20,10 +20,10 @@ def test_residuals_show_a_model_that_does_not_follow_what_was_measured():
         '[[attribute]]\nname = "x"\nkind = "boolean"\n[[attribute]]\nname = "y"\nkind = "boolean"\n'
     )
     made = parley.PrivBayes(epsilon=1, seed=1).fit(frame, schema)
-    assert diagnose(made, made.sample_codes()).pairs[0, 1].verdict is Verdict.SAFE
+    assert diagnose(made, made.sample_codes()).pairs[0, 1].verdict is PairVerdict.SAFE
     apart = Codes.from_columns([first, rng.permutation(first)], schema.sizes)
     facts = diagnose(made, apart).pairs[0, 1]
-    assert facts.verdict is Verdict.CARE
+    assert facts.verdict is PairVerdict.CARE
     assert "do not follow" in facts.reason
 
 

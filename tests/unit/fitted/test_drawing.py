@@ -10,7 +10,7 @@ from common.errors import InputError
 from common.fitted import drawing as drawn_blocks
 from common.fitted.drawing import write_stream
 from common.privacy.randomness import OsRandomSource, SeededRandomSource
-from common.release.synthetic_table import Columns, one_of_each
+from common.release.synthetic_table import TableColumns, one_of_each
 from common.report import writing as synthesis
 from common.schema import Codes, Schema
 from common.schema.decoder import decode_to_arrow
@@ -19,8 +19,8 @@ from parley import PrivBayes
 from tests.harness.schemas import STREAMED as SCHEMA
 
 NAMES = ["seen", *SCHEMA.names[:-1]]
-PLAIN = Columns(dict.fromkeys([*NAMES, "id"], "by schema"))
-CATEGORIES = Columns(
+PLAIN = TableColumns(dict.fromkeys([*NAMES, "id"], "by schema"))
+CATEGORIES = TableColumns(
     {**PLAIN.kinds, "word": "category", "grade": "category, ordered", "age": "category"}
 )
 

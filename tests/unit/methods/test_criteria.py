@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import parley
 from common.errors import InputError
 from common.methods import criteria
-from common.methods.criteria import UNIT, CriteriaRequest, Outcome, noise_bound
+from common.methods.criteria import UNIT, CriteriaRequest, CriterionOutcome, noise_bound
 from common.methods.registry import run_of
 from common.privacy import sensitivity
 from common.privacy.randomness import SeededRandomSource
@@ -125,9 +125,9 @@ def test_a_verdict_is_what_holds_everywhere_in_the_interval(middle, width, model
     found = criteria._judged(criterion, *ends, model).outcome
     grid = np.linspace(*ends, 400)
     over = np.abs(model - grid) - float(exact) * (np.abs(grid) if relative else 1)
-    if found is Outcome.MET:
+    if found is CriterionOutcome.MET:
         assert over.max() <= 1e-9
-    elif found is Outcome.NOT_MET:
+    elif found is CriterionOutcome.NOT_MET:
         assert over.min() > -1e-9
     else:
         assert over.max() > -0.2 * (1 + width)
@@ -197,7 +197,7 @@ def test_a_release_says_which_criteria_were_met_and_is_verified(tmp_path, change
     assert not verify(tmp_path / "release", unsigned=True).problems
     told = fitted.privacy["criteria"]
     assert len(told) == len(EVERY_KIND)
-    assert {each["outcome"] for each in told} <= {outcome.value for outcome in Outcome}
+    assert {each["outcome"] for each in told} <= {outcome.value for outcome in CriterionOutcome}
     shown = CliRunner().invoke(app, ["describe", str(tmp_path / "release")])
     report = (tmp_path / "release" / "report.html").read_text("utf-8")
     for each in told:

@@ -9,6 +9,8 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
 from common.study.accounting import account
+from tests.harness.linked import linked_codes
+from tests.harness.linked_runs import fitted
 from tests.harness.run_script import chain_tables, drive, random_tables, study_of
 
 MIXED = (2, 3, 4, 2, 5)
@@ -56,3 +58,18 @@ def test_a_setting_of_subn_plus_is_refused_by_name():
     study = study_of(random_tables(MIXED, [10]), method="floor", settings=settings)
     with pytest.raises(InputError, match=r"\[floor\]: .* no settings, .* gives dependence\. Leave"):
         run_of(study)
+
+
+def test_people_and_events_keep_their_columns_and_the_number_of_events():
+    linked = linked_codes(3000)
+    outcome = fitted(linked, method="floor", epsilon=Fraction(10**6))
+    assert [step.name for step in outcome.steps] == ["margins", "margins of events"]
+    people = outcome.model.people.sample(20_000, SeededRandomSource("rows"))
+    drawn = outcome.model.with_events(people, SeededRandomSource("events"))
+    for one, other in ((linked.with_number, drawn.with_number), (linked.events, drawn.events)):
+        for column, synthetic, size in zip(one.columns, other.columns, one.sizes, strict=True):
+            shares = [np.bincount(c, minlength=size) / len(c) for c in (column, synthetic)]
+            assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.05
+    with_ward = count(drawn.events, [(0, 1)])[0] / drawn.events.rows
+    independent = np.outer(with_ward.sum(axis=1), with_ward.sum(axis=0))
+    assert np.abs(with_ward - independent).max() < 0.02

@@ -1,5 +1,6 @@
 """Plans by name, run by the roles; what is charged, and what the statement says."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,10 +8,11 @@ import pytest
 
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import InputError, PolicyError
-from common.methods.registry import method_of, methods, run_of
+from common.methods.registry import method_of, methods, run_of, with_version
 from common.privacy.randomness import SeededRandomSource
 from common.study import script
 from common.study.accounting import account, statement_of
+from common.study.document import Study
 from common.study.dry_run import costs_without_rows
 from parley.simulation.in_process import run_study
 from party.owner.dry_run import dry_run
@@ -186,6 +188,18 @@ def test_an_unknown_method_is_refused_by_name():
     study = study_of(random_tables(MIXED, [10]), method="magic")
     with pytest.raises(InputError, match=r"method: 'magic' is not one of subn\+, dp-subn"):
         run_of(study)
+
+
+def test_a_study_of_another_version_of_its_method_is_refused_by_name():
+    study = with_version(study_of(random_tables(MIXED, [100] * 3), method="subn+"))
+    assert study.method_version == method_of(study).version
+    assert run_of(study).step() is not None
+    assert Study.from_toml(study.to_toml()).digest == study.digest
+    with pytest.raises(InputError, match=r"method_version: .*version 99 of subn\+"):
+        run_of(replace(study, method_version=99))
+    unstated = replace(study, method_version=0)  # as parley 0.2 wrote it
+    assert "method_version" not in unstated.to_toml()
+    assert run_of(unstated).step() is not None
 
 
 def test_every_method_says_what_it_is():

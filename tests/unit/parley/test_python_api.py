@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import parley
 from common.errors import InputError
-from common.release.synthetic_table import Columns
+from common.release.synthetic_table import TableColumns
 from common.tables import read_table
 from parley.simulation.population import demo_schema_toml
 from tests.harness.people import SMOKERS as SCHEMA
@@ -220,7 +220,7 @@ def test_saving_into_a_folder_that_is_not_there_is_an_input_error(fitted, tmp_pa
 def test_categories_of_the_data_are_not_kept():
     """The categories of a categorical often are the values that occur: they would be a leak."""
     table = table_of(20).assign(sex=pd.Categorical(["M"] * 20))
-    types = Columns.of(table, SCHEMA)
+    types = TableColumns.of(table, SCHEMA)
     decoded = pd.DataFrame({"sex": pd.Series(["F", "M"], dtype="str")})
     shaped = types.shape(decoded, SCHEMA)["sex"]
     assert list(shaped.dtype.categories) == ["F", "M"]

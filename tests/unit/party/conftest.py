@@ -21,7 +21,7 @@ from common.wire import codec
 from party.journal import Journal
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket
-from party.states import ChargeBudget, Send
+from party.states import ChargeBudget, SendToCurator
 from tests.harness.rounds import say
 
 STUDY = hashlib.sha256(b"a study").digest()
@@ -56,8 +56,8 @@ class FakeRole:
         sealed = os.urandom(16)  # differs on replay, as a sealed envelope does
         return [
             ChargeBudget(step=f"step {step}", mechanism="Laplace", epsilon=self.epsilon),
-            Send(message=say("masked input", 0, before + noise, study=STUDY, step=step)),
-            Send(message=say("envelope", sealed, study=STUDY, step=step, peer="b")),
+            SendToCurator(message=say("masked input", 0, before + noise, study=STUDY, step=step)),
+            SendToCurator(message=say("envelope", sealed, study=STUDY, step=step, peer="b")),
         ]
 
 
@@ -85,7 +85,7 @@ def stage(quick_folder):
     )
 
     def node(*, send=None, role=FakeRole, source=None, consents=lambda: True):
-        database = Database(result.path)
+        database = Database(result.path, logged=True)
         result.opened.append(database)
         result.database = database
         result.journal = Journal(database, source or OsRandomSource())

@@ -17,9 +17,9 @@ from common.schema.codes import Codes
 from common.service.database import Database
 from common.study.commitments import Commitments
 from common.wire import codec
-from curator.states import Send
+from curator.states import SendToParty
 from parley.simulation.in_process import RowsInMemory
-from party.auditing import Finding, audit
+from party.auditing import ReplayFinding, audit
 from party.journal import Journal
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket
@@ -92,7 +92,7 @@ def held(tmp_path, identities, rows, tables, paillier_key):
         waiting = deque(curator.start())
         while waiting:
             effect = waiting.popleft()
-            if isinstance(effect, Send):
+            if isinstance(effect, SendToParty):
                 owner = owners[effect.to]
                 owner.deliver(effect.message)
                 while owner.sent:
@@ -141,12 +141,12 @@ def test_an_honest_owner_passes(held, options):
     for owner in owners.values():
         report = audit(study, owner.context())
         assert report.passed
-        assert not findings(report, Finding.DIFFERS)
+        assert not findings(report, ReplayFinding.DIFFERS)
         assert report.received_agree is None
         assert report.commitments_agree is (True if "commitments" in options else None)
         assert "our own word" in report.sentences()[-1]
         if "aggregation" not in options:
-            assert len(findings(report, Finding.FOLLOWS)) >= 3  # a word for every sum
+            assert len(findings(report, ReplayFinding.FOLLOWS)) >= 3  # a word for every sum
     assert len(report.messages) == len(owner.journal.sent_log())
 
 
@@ -155,7 +155,7 @@ def test_an_owner_that_counted_other_rows_than_it_shows_is_convicted(held, table
     study, owners = held(lies={"east": lie})
     report = audit(study, owners["east"].context())
     assert not report.passed
-    assert len(findings(report, Finding.DIFFERS)) == 3  # every sum
+    assert len(findings(report, ReplayFinding.DIFFERS)) == 3  # every sum
     assert "does NOT follow" in " ".join(report.sentences())
     assert audit(study, owners["north"].context()).passed
     assert audit(study, owners["east"].context(table=lie)).passed  # it did count these
@@ -204,7 +204,7 @@ def test_a_sent_log_that_was_changed_to_fit_other_rows_does_not_fit_the_curators
     owner = owners["east"]
     received = [each.digest for each in owner.journal.sent_log()]
     report = audit(study, owner.context())
-    forged = [each for each in report.messages if each.finding is Finding.DIFFERS]
+    forged = [each for each in report.messages if each.finding is ReplayFinding.DIFFERS]
     assert forged
     assert audit(study, owner.context(table=lie), received=received).passed
     assert not audit(study, owner.context(), received=received).passed

@@ -13,9 +13,9 @@ from common.study.commitments import Commitments, TableCommitment, framed_tables
 from common.study.messages import ResultPublished, StepMessage, StudyFinished
 from common.wire import codec
 from party.countersigning import Records, reasons_against
-from party.journal import Journal, StudyState
-from party.ledger import Caps, Charge, Ledger
-from party.owner.decisions import Approvals, Decision
+from party.journal import Journal, JournalState
+from party.ledger import Caps, Ledger, LedgerCharge
+from party.owner.decisions import Approvals, OwnerDecision
 from tests.harness.run_script import random_tables, study_of
 
 STUDY = study_of(random_tables((2, 3), (40, 50)))
@@ -37,13 +37,13 @@ class Books:
     def approve(self, *, approved=True):
         self.approvals.decide(
             STUDY.digest,
-            Decision(
+            OwnerDecision(
                 approved=approved, epsilon=Fraction(1), reason="", decided_by="owner",
                 decided_at=NOW,
             ),
         )  # fmt: skip
 
-    def attend(self, *, results=RESULTS, ending=StudyState.FINISHED):
+    def attend(self, *, results=RESULTS, ending=JournalState.FINISHED):
         digest = STUDY.digest
         self.journal.begin(digest, name=STUDY.name, data_digest="x", at=NOW)
         messages = [
@@ -58,7 +58,7 @@ class Books:
         self.journal.end(digest, ending, reason="", at=NOW)
 
     def pay(self, epsilon):
-        charge = Charge(
+        charge = LedgerCharge(
             study=STUDY.digest.hex(), study_name=STUDY.name, step="margins", mechanism="m",
             epsilon=epsilon,
         )  # fmt: skip
@@ -119,7 +119,7 @@ def test_a_study_that_we_withdrew_from_is_not(books):
 def test_a_study_that_did_not_end_well_for_us_is_not(books):
     books.approve()
     assert books.reasons() == ["we did not take part in this study to its end"]
-    books.attend(ending=StudyState.ABORTED)
+    books.attend(ending=JournalState.ABORTED)
     assert books.reasons() == ["we did not take part in this study to its end"]
 
 
@@ -148,7 +148,7 @@ def test_other_commitments_than_were_published_to_us_are_not_vouched_for(
         body = codec.TO_PARTY.encode(message)
         with books.journal.transaction():
             books.journal.add_received(study.digest, sequence=number, body=body, effects=[], at=NOW)
-    books.journal.end(study.digest, StudyState.FINISHED, reason="", at=NOW)
+    books.journal.end(study.digest, JournalState.FINISHED, reason="", at=NOW)
     books.pay(Fraction(3, 4))
     if change == "table":
         tables = {**tables, "p0": TableCommitment(b"x" * 32, bytes(64))}

@@ -7,7 +7,8 @@ import pytest
 from common.errors import LocalError, RemoteProtocolError
 from common.service.database import Database
 from common.study.messages import StudyAborted
-from party.journal import Notes, StudyState
+from party.journal import JournalState, Notes
+from tests.harness.disks import state_bytes
 
 ONE, OTHER = bytes(32), bytes(31) + b"\1"
 
@@ -43,10 +44,10 @@ def test_secrets_are_gone_from_the_file_when_the_study_ends(stage):
     node = run(stage, stage.script[:-1])
     keys = [key for (key,) in stage.database.rows("SELECT key FROM step_key")]
     assert len(keys) == 3
-    assert all(key in stage.path.read_bytes() for key in keys)
+    assert all(key in state_bytes(stage.path) for key in keys)
     node.receive(len(stage.script), stage.script[-1])
     node.acknowledge(6)
-    content = stage.path.read_bytes()
+    content = state_bytes(stage.path)
     assert not any(key in content for key in keys)
     assert not any(out.body in content for out in stage.sent)
     assert not any(message in content for message in stage.script)
@@ -72,7 +73,7 @@ def test_a_study_that_ended_gives_no_key_and_no_message(stage):
     with pytest.raises(LocalError, match=r"message 1 of study .* was wiped"):
         list(stage.journal.received(stage.study))
     (record,) = stage.journal.studies()
-    assert (record.state, record.reason) == (StudyState.ABORTED, "enough")
+    assert (record.state, record.reason) == (JournalState.ABORTED, "enough")
     assert record.ended_at is not None
 
 

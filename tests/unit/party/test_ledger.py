@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from common.errors import LocalError, PolicyError
 from common.privacy.spending import rho_of
 from common.service.database import Database
-from party.ledger import Caps, Charge, Ledger
+from party.ledger import Caps, Ledger, LedgerCharge
 from party.totals import Unit
 
 CAPS = Caps(per_study=Fraction(1), in_total=Fraction(3, 2))
 
 
 def charge(step="one-way", epsilon="1/4", study="s1", **unit):
-    return Charge(
+    return LedgerCharge(
         study=study,
         study_name=f"study {study}",
         step=step,
@@ -149,7 +149,7 @@ BOTH = Caps(per_study=Fraction(1), in_total=Fraction(2), delta=DELTA)
 def with_delta(step="a", study="s1", part=Fraction(1), delta=DELTA):
     """A part of what epsilon 1 buys at delta."""
     rho = rho_of(Fraction(1), delta) * part
-    return Charge(
+    return LedgerCharge(
         study=study, study_name=f"study {study}", step=step, mechanism="Skellam", rho=rho,
         delta=delta,
     )  # fmt: skip
@@ -208,7 +208,7 @@ def test_the_total_is_capped_whatever_the_currency(ledger):
 
 
 def test_rho_without_a_delta_is_no_charge(ledger):
-    wrong = Charge(study="s", study_name="s", step="x", mechanism="m", rho=Fraction(1))
+    wrong = LedgerCharge(study="s", study_name="s", step="x", mechanism="m", rho=Fraction(1))
     with pytest.raises(LocalError, match="rho has a delta"):
         ledger.charge(wrong, BOTH, "t")
 
@@ -218,7 +218,7 @@ def test_a_year_has_a_cap_of_its_own_and_a_clock_set_back_finds_no_room_in_an_ea
     caps = Caps(per_study=Fraction(9), in_total=Fraction(9), in_year=Fraction(1))
 
     def charge(step, epsilon, at):
-        made = Charge(study="s", study_name="s", step=step, mechanism="m", epsilon=epsilon)
+        made = LedgerCharge(study="s", study_name="s", step=step, mechanism="m", epsilon=epsilon)
         return ledger.charge(made, caps, at)
 
     assert charge("1", Fraction(1), "2026-12-31T23:59:59+00:00")

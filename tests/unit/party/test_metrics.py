@@ -5,8 +5,8 @@ from fractions import Fraction
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
 from party.app import party_samples
-from party.journal import Journal, StudyState
-from party.ledger import Caps, Charge, Ledger
+from party.journal import Journal, JournalState
+from party.ledger import Caps, Ledger, LedgerCharge
 from tests.harness.consortium import authority
 
 NOW = "2026-01-01T00:00:00+00:00"
@@ -23,11 +23,11 @@ def test_studies_budget_and_bytes_are_measured_as_they_are(tmp_path):
             return {(own.name, *own.labels.values()): own.value for own in samples}
 
         before = read()
-        assert {before["parley_party_studies", state.value] for state in StudyState} == {0}
-        for number, ending in enumerate((None, StudyState.FINISHED, StudyState.FINISHED)):
+        assert {before["parley_party_studies", state.value] for state in JournalState} == {0}
+        for number, ending in enumerate((None, JournalState.FINISHED, JournalState.FINISHED)):
             study = bytes([number]) * 32
             journal.begin(study, name=str(number), data_digest="x", at=NOW)
-            charge = Charge(
+            charge = LedgerCharge(
                 study=study.hex(), study_name="s", step="m", mechanism="m", epsilon=Fraction(1, 4)
             )
             ledger.charge(charge, CAPS, NOW)

@@ -16,9 +16,10 @@ from common.privacy.randomness import SeededRandomSource
 from common.study.ids import StudyId
 from common.study.messages import PartyRefused, StepOpened, StudyAborted
 from common.wire import codec
-from party.journal import StudyState
+from party.journal import JournalState
 from party.ledger import Caps
-from party.states import Send
+from party.states import SendToCurator
+from tests.harness.disks import remove_state
 from tests.harness.forked import exit_code, fork
 from tests.harness.rounds import say
 
@@ -66,7 +67,7 @@ def check_books(stage):
     assert [e.charge.step for e in stage.ledger.entries()] == ["step 0", "step 1", "step 2"]
     assert stage.ledger.spent() == Fraction(3, 4)
     stage.ledger.verify()
-    assert stage.journal.state(stage.study) is StudyState.FINISHED
+    assert stage.journal.state(stage.study) is JournalState.FINISHED
 
 
 def test_a_whole_study_is_answered_charged_and_closed(stage):
@@ -111,7 +112,7 @@ def count_events(stage, wire):
     stage.database._connection.set_trace_callback(events.append)
     play(stage, node)
     stage.database.close()
-    stage.path.unlink()
+    remove_state(stage.path)
     return len(events)
 
 
@@ -121,7 +122,7 @@ def test_kill_9_at_a_point_ends_in_the_same_answers_charged_once(stage, tmp_path
     total = count_events(stage, wire)
     assert total > 100
     for kill_at in range(1, total + 1, stride):
-        stage.path.unlink(missing_ok=True)
+        remove_state(stage.path)
         wire.write_text("")
         assert in_child(stage, wire, kill_at) == -signal.SIGKILL
         assert in_child(stage, wire) == 0
@@ -155,7 +156,7 @@ def test_a_full_disk_charges_and_sends_nothing_and_the_study_goes_on_when_there_
         assert stage.sent == []
         assert stage.ledger.entries() == []
         assert stage.journal.sent_log() == []
-        assert node.state is StudyState.RUNNING
+        assert node.state is JournalState.RUNNING
     stage.database.rows("PRAGMA max_page_count=100000")
     stage.script[1] = body
     node.receive(2, body)
@@ -243,7 +244,7 @@ def test_a_step_beyond_the_cap_is_refused_and_only_the_refusal_leaves(stage):
     for number in range(1, 7):
         node.receive(number, stage.script[number - 1])
     assert stage.ledger.spent() == Fraction(1, 2)
-    assert node.state is StudyState.REFUSED
+    assert node.state is JournalState.REFUSED
     assert [type(said(out)) for out in stage.sent[4:]] == [PartyRefused]
     assert b"1/4" not in stage.sent[-1].body, "what the owner spent is nobody's business"
     assert "cap of 1/2" in stage.journal.studies()[0].reason
@@ -258,7 +259,7 @@ def test_a_cap_that_the_owner_lowers_holds_for_the_next_step(stage):
     stage.caps = Caps(per_study=spent, in_total=Fraction(2))
     for number in range(5, 7):
         node.receive(number, stage.script[number - 1])
-    assert node.state is StudyState.REFUSED
+    assert node.state is JournalState.REFUSED
     assert stage.ledger.spent() == spent
 
 
@@ -274,12 +275,12 @@ def test_a_role_that_refuses_ends_the_study(stage):
 
     node = stage.node(role=Refusing)
     node.receive(1, stage.script[0])
-    assert node.state is StudyState.REFUSED
+    assert node.state is JournalState.REFUSED
     assert len(stage.sent) == 1
     assert b"secret" not in stage.sent[0].body
     node.receive(2, stage.codec.encode(StudyAborted(study=stage.study, reason="one refused")))
     assert node.newest_received == 2
-    assert node.state is StudyState.REFUSED
+    assert node.state is JournalState.REFUSED
 
 
 def test_what_was_under_way_when_we_refused_is_not_answered_and_nothing_is_wrong_with_it(stage):
@@ -287,11 +288,11 @@ def test_what_was_under_way_when_we_refused_is_not_answered_and_nothing_is_wrong
     node = stage.node()
     for number in (1, 2):
         node.receive(number, stage.script[number - 1])
-    assert node.state is StudyState.REFUSED
+    assert node.state is JournalState.REFUSED
     for number in (3, 4):  # sent by a curator that has not heard of it yet
         node.receive(number, stage.script[number - 1])
     node.receive(5, stage.codec.encode(StudyAborted(study=stage.study, reason="one refused")))
-    assert (node.state, node.newest_received) == (StudyState.REFUSED, 5)
+    assert (node.state, node.newest_received) == (JournalState.REFUSED, 5)
     assert "cap of 1/8" in stage.journal.studies()[0].reason
     assert [type(said(out)) for out in stage.sent] == [PartyRefused]
     assert stage.ledger.entries() == []
@@ -307,7 +308,7 @@ def test_an_owner_who_withdrew_answers_nothing_more_and_is_charged_nothing_more(
     left = len(stage.sent)
     consents[0] = False
     node.receive(4, stage.script[3])
-    assert node.state is StudyState.REFUSED
+    assert node.state is JournalState.REFUSED
     assert stage.ledger.spent() == Fraction(1, 4), "what was charged stays, and nothing is added"
     (told,) = map(said, stage.sent[left:])
     assert isinstance(told, PartyRefused)
@@ -323,7 +324,7 @@ def test_an_owner_who_withdrew_too_late_hears_how_the_study_ended(stage):
         node.receive(number, stage.script[number - 1])
     consents[0] = False
     node.receive(len(stage.script), stage.script[-1])
-    assert node.state is StudyState.FINISHED
+    assert node.state is JournalState.FINISHED
 
 
 def test_a_curator_that_ended_the_study_does_not_go_on_with_it(stage):
@@ -402,7 +403,7 @@ def test_what_a_refused_message_made_the_role_draw_is_not_drawn_again_for_anothe
                     raise RemoteProtocolError("no")
                 case StepOpened():
                     share = say("masked input", 0, drawn, study=STUDY)
-                    return [Send(message=share)]
+                    return [SendToCurator(message=share)]
             return []
 
     bad = StepOpened(study=STUDY, step=0, digest=b"\1" * 32, opening=b"")

@@ -11,8 +11,8 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
 from common.wire import codec
-from curator.states import Send
-from party.journal import Journal, StudyState
+from curator.states import SendToParty
+from party.journal import Journal, JournalState
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket
 from tests.harness.roles import curator_role, party_role
@@ -36,7 +36,7 @@ class Party:
     def start(self):
         if self.database is not None:
             self.database.close()
-        self.database = Database(self.path)
+        self.database = Database(self.path, logged=True)
         self.ledger = Ledger(self.database)
         self.journal = Journal(self.database, self.keys)
         self.node = PartyNode(
@@ -71,7 +71,7 @@ def run(folder, study, people, data, key, *, mortal=()):
     waiting = deque(curator.start())
     while waiting:
         effect = waiting.popleft()
-        if not isinstance(effect, Send):
+        if not isinstance(effect, SendToParty):
             continue
         party = parties[effect.to]
         if party.name in mortal:
@@ -103,7 +103,7 @@ def test_a_party_that_dies_before_every_message_comes_to_the_same_release(
     for first, second in zip(steady, shaken, strict=True):
         assert np.array_equal(first, second)
     for name, party in after.items():
-        assert party.node.state is StudyState.FINISHED
+        assert party.node.state is JournalState.FINISHED
         assert party.ledger.spent() == before[name].ledger.spent() > 0
         party.database.close()
         before[name].database.close()

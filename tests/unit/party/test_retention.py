@@ -8,7 +8,7 @@ from common.crypto.identities.envelope import EnvelopeError
 from common.crypto.identities.identity import Identity
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
-from party.journal import Journal, StudyState
+from party.journal import Journal, JournalState
 from party.retention import Retention
 
 STUDY = bytes(32)
@@ -29,7 +29,7 @@ def ended(file, *, days, identity=OURS):
     keys = {step: journal.step_key(STUDY, step).reveal() for step in (-1, 0)}
     with journal.transaction():
         journal.add_received(STUDY, sequence=1, body=b"a message", effects=(), at=BEGAN)
-        journal.end(STUDY, StudyState.FINISHED, reason="", at=ENDED)
+        journal.end(STUDY, JournalState.FINISHED, reason="", at=ENDED)
     return journal, keys
 
 
@@ -92,5 +92,5 @@ def test_more_days_than_a_calendar_has_are_a_hundred_years(file):
 def test_a_study_without_answers_leaves_nothing_to_keep(file):
     journal = Journal(file, SeededRandomSource("keys"), Retention(file, OURS, lambda: 30))
     journal.begin(STUDY, name="s", data_digest="d", at=BEGAN)
-    journal.end(STUDY, StudyState.REFUSED, reason="", at=ENDED)
+    journal.end(STUDY, JournalState.REFUSED, reason="", at=ENDED)
     assert journal.kept_until(STUDY) is None

@@ -26,9 +26,9 @@ from common.study.progress import StudyState
 from common.study.steps import step_digest
 from common.wire import codec
 from common.wire.frames import NumberedMessage
-from party.client.connection import HungUpError, Summary
+from party.client.connection import HungUpError, InvitingStudy
 from party.client.context import PartyContext
-from party.client.session import Need, StudySession
+from party.client.session import Need, PartySession
 from party.client.turn import Turn
 from party.collection import Collection
 from party.journal import Journal, Notes
@@ -92,7 +92,7 @@ class Watching:
     def enrol(self, party, identity, **options):
         self.seen.append("enrol")
         return [
-            Summary(
+            InvitingStudy(
                 study=self.study.digest, name="ages", state=StudyState.WAITING, approved=False,
                 submitted=0, acknowledged=0, queued=0,
             )
@@ -170,7 +170,7 @@ def seen_of(folder, study, *, table=TABLE, **changes):
     folder.mkdir()
     database = Database(folder / "party.db")
     curator = Watching(study)
-    session = StudySession(study.digest, context_of(folder, database, table=table, **changes))
+    session = PartySession(study.digest, context_of(folder, database, table=table, **changes))
     with contextlib.suppress(PolicyError, HungUpError):
         for _ in range(4):  # as often as the node looks
             with contextlib.suppress(InputError), curator.dial() as connection:
@@ -317,7 +317,7 @@ def approved_then(folder, table):
     seen = context.review(study, source)
     decisions.approve(context.approvals, seen, at="then", data_digest=source.snapshot.digest)
     curator = Watching(study)
-    session = StudySession(study.digest, context_of(folder, database, table=table))
+    session = PartySession(study.digest, context_of(folder, database, table=table))
     with contextlib.suppress(HungUpError), curator.dial() as connection:
         (summary,) = connection.enrol("north", b"")
         session.take_turn(Turn(), connection, summary)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from common.errors import InputError
 from common.release.archive import add_signature, finish, zip_pieces
 from common.release.contents import FileError, FolderContents, open_release, read_json
-from common.release.integrity import Kind, check_bytes
+from common.release.integrity import Fault, check_bytes
 from common.release.manifest import MANIFEST
 from tests.unit.release.conftest import CURATOR, METHOD, NORTH, STUDY, problems
 
@@ -66,7 +66,7 @@ def test_whatever_is_changed_is_named(folder, change, file, kind, packed):
     change(folder)
     path = zipped(folder) if packed else folder
     found = problems(path)
-    assert [each[1] for each in found] == [Kind(kind)]
+    assert [each[1] for each in found] == [Fault(kind)]
     ((name, _),) = found
     assert name == file if file else name.startswith("signatures/")
 
@@ -147,7 +147,7 @@ def test_a_file_that_unpacks_to_more_than_it_says_is_refused(folder):
     start = data.rindex(b"PK\x01\x02", 0, data.rindex(b"synthetic.csv"))
     struct.pack_into("<I", data, start + 24, 10)  # the size in the central directory
     path.write_bytes(bytes(data))
-    assert ("synthetic.csv", Kind.CHANGED) in problems(path)
+    assert ("synthetic.csv", Fault.CHANGED) in problems(path)
 
 
 def test_a_zip_whose_entries_overlap_is_refused(tmp_path):

@@ -9,7 +9,7 @@ from common.crypto.identities.identity import Identity
 from common.errors import InputError, OtherVersionError
 from common.privacy.randomness import SeededRandomSource
 from common.release.archive import add_signature
-from common.release.integrity import Kind
+from common.release.integrity import Fault
 from common.release.manifest import (
     MANIFEST,
     PAGES,
@@ -65,27 +65,27 @@ def test_the_maker_signs_the_pages_and_a_party_does_not(folder):
     add_signature(folder, NORTH.sign((folder / MANIFEST).read_bytes()))
     page = folder / "report.html"
     page.write_text("<script>")
-    assert problems(folder) == {("report.html", Kind.CHANGED)}
+    assert problems(folder) == {("report.html", Fault.CHANGED)}
     with page.open("rb") as stream:
         (folder / PAGES).write_bytes(pages_bytes({page.name: sha256_of(stream)}))
-    assert problems(folder) == {(PAGES, Kind.SIGNATURE)}
+    assert problems(folder) == {(PAGES, Fault.SIGNATURE)}
     (folder / CURATOR.sign(b"").file).unlink()
     assert problems(folder) == set(), "a party's signature is not of the pages"
     (folder / PAGES).write_text("{}")
-    assert problems(folder) == {(PAGES, Kind.CHANGED), ("report.html", Kind.EXTRA)}
+    assert problems(folder) == {(PAGES, Fault.CHANGED), ("report.html", Fault.EXTRA)}
     (folder / PAGES).unlink()
-    assert (PAGES, Kind.MISSING) in problems(folder)
+    assert (PAGES, Fault.MISSING) in problems(folder)
 
 
 def test_a_maker_that_signs_the_manifest_alone_has_not_signed_the_pages(folder):
     add_signature(folder, CURATOR.sign((folder / MANIFEST).read_bytes()))
-    assert problems(folder) == {(PAGES, Kind.SIGNATURE)}
+    assert problems(folder) == {(PAGES, Fault.SIGNATURE)}
 
 
 def test_a_partys_signature_of_pages_is_refused(folder):
     signature = NORTH.sign((folder / MANIFEST).read_bytes(), (folder / PAGES).read_bytes())
     add_signature(folder, signature)
-    assert problems(folder) == {(signature.file, Kind.SIGNATURE)}
+    assert problems(folder) == {(signature.file, Fault.SIGNATURE)}
 
 
 def test_hashing_stops_where_the_manifest_says_a_file_ends():
@@ -100,7 +100,7 @@ def test_a_second_maker_is_refused_and_parties_are_welcome(folder):
         role=SignerRole.OWNER, name="me", identity=Identity.generate(SeededRandomSource("o"))
     )
     add_signature(folder, other.sign(manifest, (folder / PAGES).read_bytes()))
-    assert {kind for _, kind in problems(folder)} == {Kind.SIGNATURE}
+    assert {kind for _, kind in problems(folder)} == {Fault.SIGNATURE}
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,14 @@ def test_a_signature_file_that_was_edited_is_wrong(folder, change):
     add_signature(folder, signature)
     path = folder / signature.file
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    assert problems(folder) == {(signature.file, Kind.SIGNATURE)}
+    assert problems(folder) == {(signature.file, Fault.SIGNATURE)}
 
 
 def test_a_signature_under_another_file_name_is_wrong(folder):
     signature = NORTH.sign((folder / MANIFEST).read_bytes())
     add_signature(folder, signature)
     (folder / signature.file).rename(folder / "signatures" / "north.json")
-    assert problems(folder) == {("signatures/north.json", Kind.SIGNATURE)}
+    assert problems(folder) == {("signatures/north.json", Fault.SIGNATURE)}
 
 
 def test_a_signature_file_reads_back():

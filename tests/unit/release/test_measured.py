@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import parley
-from common.analysis.diagnostics import Verdict, noise_caution
+from common.analysis.diagnostics import PairVerdict, noise_caution
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Noise
 from common.exchanges.sums import sum_step
@@ -148,7 +148,7 @@ def test_contrasts_tell_the_tables_of_their_pairs():
     )  # fmt: skip
     assert any(isinstance(step.request, Contrasts) for step in made.steps)
     pairs = made.diagnostics.pairs
-    assert pairs[0, 2].verdict is Verdict.SAFE
+    assert pairs[0, 2].verdict is PairVerdict.SAFE
     tables = study_tables(made.study, made.steps)
     told = {error.attributes: error for error in expected_errors(tables, 2)}
     assert told.keys() == pairs.keys()

@@ -8,7 +8,7 @@ from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.release import synthetic_table
 from common.release.contents import FolderContents
-from common.release.synthetic_table import Columns, count_rows, read_codes
+from common.release.synthetic_table import TableColumns, count_rows, read_codes
 from common.schema import Codes, Schema
 
 SHAPED = Schema.from_toml("""
@@ -22,7 +22,7 @@ attribute = [
 def shaped(real, words=(0, 1, 2, 3)):
     codes = Codes.from_columns([np.array(words), np.arange(4)], SHAPED.sizes)
     decoded = SHAPED.decode(codes, SeededRandomSource(1))
-    return Columns.of(real, SHAPED).shape(decoded, SHAPED)
+    return TableColumns.of(real, SHAPED).shape(decoded, SHAPED)
 
 
 def test_a_categorical_has_the_categories_of_the_schema_and_what_else_occurs():

@@ -4,14 +4,14 @@ from itertools import combinations
 
 import numpy as np
 
-from common.analysis.diagnostics import Diagnostics, Verdict
-from common.release.measured import Measured
+from common.analysis.diagnostics import Diagnostics, PairVerdict
+from common.release.measured import MeasuredTable
 from common.report.usable_pairs import usable_pairs
 
 
 def measured(pair, residuals=None):
     scores = None if residuals is None else np.asarray(residuals, dtype=float)
-    return Measured(
+    return MeasuredTable(
         name="step", attributes=pair, shape=(2, 2), deviation=1.0, rows=1000,
         grouped=(False, False), residuals=scores,
         deviations=None if scores is None else np.ones(scores.size),
@@ -25,7 +25,7 @@ def section(names, *tables):
 
 def test_every_pair_stands_under_its_verdict_with_its_reason():
     (made,) = section("abc", measured((0, 1)), measured((1, 2), [9, -9, -9, 9]))
-    safe, care, absent = (made.html.index(f"<h3>{v.capitalize()}") for v in Verdict)
+    safe, care, absent = (made.html.index(f"<h3>{v.capitalize()}") for v in PairVerdict)
     assert safe < made.html.index("a and b") < care
     assert care < made.html.index("b and c") < absent
     assert absent < made.html.index("a and c")

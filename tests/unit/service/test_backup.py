@@ -11,7 +11,7 @@ import pytest
 from common.errors import InputError
 from common.service import backup
 from common.service.database import Database
-from party.ledger import Caps, Charge, Ledger
+from party.ledger import Caps, Ledger, LedgerCharge
 
 
 def test_a_backup_beside_a_writer_is_of_one_moment(tmp_path):
@@ -25,7 +25,7 @@ def test_a_backup_beside_a_writer_is_of_one_moment(tmp_path):
         ledger = Ledger(database)
         while not stopping.is_set() and number < 5000:
             number += 1
-            step = Charge(
+            step = LedgerCharge(
                 study="s", study_name="s", step=str(number), mechanism="m", epsilon=Fraction(1)
             )
             ledger.charge(step, caps, "now")
@@ -69,3 +69,45 @@ def test_the_state_of_a_later_version_is_not_taken_for_a_damaged_one(tmp_path):
     ):
         pass
     assert database.path.read_bytes() == before
+
+
+def add_row(database, number):
+    database.add_tables("CREATE TABLE IF NOT EXISTS entry (x);")
+    with database.transaction():
+        database.write("INSERT INTO entry VALUES (?)", (number,))
+
+
+def test_a_backup_of_a_running_service_is_one_plain_file_with_what_is_in_its_log(tmp_path):
+    with Database(tmp_path / "party.db", logged=True) as database:
+        add_row(database, 1)
+        with backup.snapshot(database.path) as copy:
+            assert [file.name for file in copy.parent.iterdir()] == ["party.db"]
+            with Database(copy, read_only=True) as read:
+                assert read.rows("PRAGMA journal_mode") == [("delete",)]
+                assert read.rows("SELECT x FROM entry") == [(1,)]
+            assert [file.name for file in copy.parent.iterdir()] == ["party.db"]
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_backup_is_restored_without_the_log_of_the_state_in_its_place(tmp_path, lost):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    place = folder / "party.db"
+    with Database(place, logged=True) as database:
+        add_row(database, 1)
+        with backup.snapshot(place) as copy:
+            out = tmp_path / "copy"
+            about = backup.write(copy, out=out, role="party", at="now", software="parley")
+        with database.transaction():
+            database.wipe("DELETE FROM entry WHERE x = 0")  # what came first is in the file alone
+        add_row(database, 2)
+        log = place.with_name("party.db-wal").read_bytes()
+    # A service that was killed, and whose file is lost or damaged: its log is still there.
+    place.with_name("party.db-wal").write_bytes(log)
+    place.unlink() if lost else place.write_bytes(b"damaged" * 1000)
+    with backup.restored(tmp_path / "copy", about, folder):
+        pass
+    with Database(place) as restored:
+        assert restored.rows("SELECT x FROM entry") == [(1,)]
+    assert (folder / "party.db.damaged-1-wal").read_bytes() == log
+    assert (folder / "party.db.damaged-1").exists() is not lost

@@ -1,12 +1,17 @@
 """A state file of another version, a damaged one, or none at all: said, and left as it was."""
 
+import os
+import shutil
+import signal
 import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 
 from common.errors import InputError, LocalError
 from common.service.database import Database
+from tests.harness.forked import exit_code, fork
 
 
 @pytest.fixture
@@ -101,3 +106,128 @@ def test_a_file_that_several_open_at_once_is_of_this_version(tmp_path):
         for thread in threads:
             thread.join(timeout=60)
     assert failed == []
+
+
+SECRET = b"a key that must not stay"
+
+
+def files_with(needle, folder):
+    # To close the index that processes share would let go of its locks.
+    files = [file for file in folder.iterdir() if not file.name.endswith("-shm")]
+    return {file.name for file in files if needle in file.read_bytes()}
+
+
+def keep_secret(database):
+    database.add_tables("CREATE TABLE IF NOT EXISTS secret (key BLOB NOT NULL) STRICT;")
+    with database.transaction():
+        database.write("INSERT INTO secret VALUES (?)", (SECRET,))
+
+
+def test_a_service_writes_ahead_and_leaves_one_plain_file(tmp_path):
+    database = Database(tmp_path / "state.db", logged=True)
+    keep_secret(database)
+    assert files_with(SECRET, tmp_path) == {"state.db-wal"}
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "state.db", "state.db-shm", "state.db-wal"
+    }  # fmt: skip
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+    for read_only in (True, False):
+        with Database(database.path, read_only=read_only) as other:
+            assert other.rows("SELECT key FROM secret") == [(SECRET,)]
+    database.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["state.db"]
+    with Database(database.path) as other:
+        assert other.rows("PRAGMA journal_mode") == [("delete",)]
+        assert other.rows("SELECT key FROM secret") == [(SECRET,)]
+
+
+@pytest.mark.parametrize("logged", [True, False])
+def test_what_is_wiped_is_in_no_file(tmp_path, logged):
+    with Database(tmp_path / "state.db", logged=logged) as database:
+        keep_secret(database)
+        assert files_with(SECRET, tmp_path)
+        with database.transaction():
+            database.wipe("DELETE FROM secret")
+        assert files_with(SECRET, tmp_path) == set()
+
+
+def test_what_a_command_wipes_beside_a_service_is_in_no_file(tmp_path):
+    with Database(tmp_path / "state.db", logged=True) as service:
+        keep_secret(service)
+        with Database(service.path) as command, command.transaction():
+            command.wipe("DELETE FROM secret")
+        assert files_with(SECRET, tmp_path) == set()
+        assert service.rows("SELECT * FROM secret") == []
+
+
+def test_what_is_wiped_beside_a_reader_goes_when_the_reader_is_done(tmp_path, caplog):
+    with Database(tmp_path / "state.db", logged=True) as database:
+        keep_secret(database)
+        reader = sqlite3.connect(database.path, isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM secret").fetchall()
+        with database.transaction():
+            database.wipe("DELETE FROM secret")
+        assert files_with(SECRET, tmp_path), "the reader may still look at it"
+        assert "state.db-wal: it could not be emptied" in caplog.text
+        reader.close()
+        with database.transaction():
+            pass
+        assert files_with(SECRET, tmp_path) == set()
+
+
+def test_what_was_wiped_before_a_kill_goes_at_the_next_start(tmp_path):
+    path = tmp_path / "state.db"
+    child = fork()
+    if not child:
+        database = Database(path, logged=True)
+        keep_secret(database)
+        database._connection.set_trace_callback(
+            lambda statement: "wal_checkpoint" in statement and os.kill(os.getpid(), signal.SIGKILL)
+        )
+        with database.transaction():
+            database.wipe("DELETE FROM secret")
+        os._exit(1)
+    assert exit_code(child) == -signal.SIGKILL
+    assert files_with(SECRET, tmp_path) == {"state.db-wal"}
+    with Database(path, logged=True) as database:
+        assert database.rows("SELECT * FROM secret") == []
+        database.add_tables("")
+        assert files_with(SECRET, tmp_path) == set()
+
+
+def test_a_log_without_its_last_syncs_has_an_earlier_state_in_order(tmp_path):
+    """Cut the log anywhere, as a power failure may: transactions are there up to one of them."""
+    with Database(tmp_path / "state.db", logged=True) as database:
+        database.add_tables("CREATE TABLE IF NOT EXISTS word (text TEXT NOT NULL) STRICT;")
+        for number in range(8):
+            with database.transaction(synced=number % 2 == 0):
+                database.write("INSERT INTO word VALUES (?)", (str(number),))
+        log = (tmp_path / "state.db-wal").read_bytes()
+        seen = set()
+        for size in (*range(0, len(log), 1000), len(log)):
+            copy = tmp_path / str(size) / "state.db"
+            copy.parent.mkdir()
+            shutil.copy(database.path, copy)
+            copy.with_name("state.db-wal").write_bytes(log[:size])
+            with closing(sqlite3.connect(copy)) as file:
+                if not file.execute("SELECT * FROM sqlite_schema").fetchall():
+                    continue
+                words = [word for (word,) in file.execute("SELECT text FROM word")]
+            assert words == [str(number) for number in range(len(words))]
+            seen.add(len(words))
+    assert seen == set(range(9))
+
+
+def test_a_synced_transaction_is_not_part_of_one_that_is_not(tmp_path):
+    with Database(tmp_path / "state.db", logged=True) as database:
+        database.add_tables("CREATE TABLE IF NOT EXISTS word (text TEXT NOT NULL) STRICT;")
+        with (
+            pytest.raises(LocalError, match="only if the one around it"),
+            database.transaction(synced=False),
+            database.transaction(),
+        ):
+            pass
+        with database.transaction(), database.transaction(synced=False):
+            database.write("INSERT INTO word VALUES ('x')")
+        assert database.rows("SELECT text FROM word") == [("x",)]

@@ -88,7 +88,7 @@ def test_what_is_kept_is_what_is_due(tmp_path_factory, actions):
                 assert outbox.add(STUDY, name, body).sequence == len(sent[name]) + 1
                 sent[name].append(body)
             else:
-                outbox.acknowledge(STUDY, name, value)
+                outbox.acknowledge(STUDY, name, value, over=False)
                 acknowledged[name] = max(acknowledged[name], min(value, len(sent[name])))
     due = {name: sent[name][acknowledged[name] :] for name in sent}
     for name, expected in due.items():

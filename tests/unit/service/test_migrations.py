@@ -12,21 +12,21 @@ from common.errors import InputError, LocalError
 from common.service import database as module
 from common.service import migrations
 from common.service.database import Database
-from common.service.migrations import FIRST, MIGRATIONS, Migration, Service
+from common.service.migrations import FIRST, MIGRATIONS, Migration, StateOwner
 from common.service.process import alone_in
 from tests.harness.forked import exit_code, fork
 
 WORD = "CREATE TABLE IF NOT EXISTS word (text TEXT NOT NULL{}) STRICT;"
 TWO = (
     Migration(
-        number=FIRST + 1, service=Service.PARTY, table="word",
+        number=FIRST + 1, service=StateOwner.PARTY, table="word",
         statements=(
             "ALTER TABLE word ADD COLUMN length INTEGER NOT NULL DEFAULT 0",
             "UPDATE word SET length = LENGTH(text)",
         ),
     ),
     Migration(
-        number=FIRST + 2, service=Service.PARTY, table="word",
+        number=FIRST + 2, service=StateOwner.PARTY, table="word",
         statements=("DELETE FROM word WHERE length > 6",),
     ),
 )  # fmt: skip
@@ -90,7 +90,7 @@ def test_a_table_that_is_not_there_yet_and_one_of_the_other_service_are_left_alo
 def test_a_failed_migration_changes_nothing(file, monkeypatch):
     bad = Migration(
         number=FIRST + 3,
-        service=Service.PARTY,
+        service=StateOwner.PARTY,
         table="word",
         statements=("UPDATE absent SET x=1",),
     )

@@ -8,7 +8,7 @@ import pytest
 from common.errors import InputError
 from common.methods.floor import METHOD as FLOOR
 from common.study.method import (
-    Decision,
+    PublicDecision,
     Setting,
     above_zero,
     between,
@@ -44,7 +44,7 @@ def test_a_run_begins_anew_each_time_and_a_method_for_as_many_parties_takes_them
 
 def test_a_method_that_says_nothing_decides_nothing():
     assert tuple(no_decisions(STUDY)) == ()
-    assert Decision("k", "3").caution is None
+    assert PublicDecision("k", "3").caution is None
     assert FLOOR.assumes(STUDY) == ""
     with pytest.raises(InputError):
         no_decisions(replace(STUDY, epsilon=Fraction(2), settings=(("a", "b"),)))

@@ -10,7 +10,7 @@ from common.study.terms import DOCUMENT_TERMS, PARSERS, TERMS, Terms
 WRITTEN = (
     "name method epsilon delta profile noise aggregation colluders may_miss cohorts key_bits "
     "encoding output_rows rows_per_person owners_per_person criteria_epsilon purpose recipient "
-    "contact ethics expires prior curator agreement seeded commitments"
+    "contact ethics expires prior curator agreement method_version seeded commitments"
 )
 
 

@@ -12,7 +12,7 @@ from common.errors import InputError
 from common.schema import Schema
 from common.schema.codes import concatenate
 from common.tables import reader
-from common.tables.reader import Chosen, Columns, Part, encoded
+from common.tables.reader import Chosen, ColumnPieces, Part, encoded
 from tests.harness.people import people
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "x"\nkind = "integer"\nmin = 0\nmax = 9\n')
@@ -57,7 +57,7 @@ def test_every_form_of_rows_is_encoded_in_order():
             table(1, 2),
             Chosen(table(3), np.array([4]), read=6),
             Chosen(table(), np.array([], np.int64), read=5),
-            Columns(2, [[pa.array([4]), pa.array([5])]]),
+            ColumnPieces(2, [[pa.array([4]), pa.array([5])]]),
         ],
     )
     codes = list(encoded(part, SCHEMA, place()))
@@ -70,7 +70,7 @@ def test_every_form_of_rows_is_encoded_in_order():
         ([table(1), table(2, 77)], 100 + 1 + 1),
         ([table(1), Chosen(table(2, 77), np.array([3, 8]), read=20)], 100 + 1 + 8),
         ([Chosen(table(), np.array([], np.int64), read=20), table(77)], 100 + 20),
-        ([Columns(3, [[pa.array([1, 2, 3])]]), Columns(1, [[pa.array([77])]])], 100 + 3),
+        ([ColumnPieces(3, [[pa.array([1, 2, 3])]]), ColumnPieces(1, [[pa.array([77])]])], 100 + 3),
     ],
 )
 def test_a_refused_cell_is_named_by_its_row_of_the_file(rows, number):

@@ -16,7 +16,7 @@ from common.wavelet.axis import Axis, HaarAxis
 from common.wavelet.decisions import make_plan
 from common.wavelet.mechanism import noisy_cells, transform
 from common.wavelet.noisy_matrix import NoiseMoments
-from common.wavelet.nominal import NominalAxis, Tree
+from common.wavelet.nominal import ArrayTree, NominalAxis
 
 FIG3 = ((0, 1, 2), (3, 4, 5))
 MIXED = ((0, (1, 2)), 3, (4, 5, (6, 7, 8)))  # leaves at three depths
@@ -34,7 +34,7 @@ def _node(nested):
 
 
 def nominal(nested):
-    return NominalAxis(Tree.of(hierarchy(nested)))
+    return NominalAxis(ArrayTree.of(hierarchy(nested)))
 
 
 def haar(size):

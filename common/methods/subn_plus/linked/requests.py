@@ -13,7 +13,7 @@ fit. A larger unit would only make the numbers longer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import lcm, prod
@@ -43,12 +43,12 @@ def weight(number: int, *, unit: int) -> float:
     return number * (unit // number) / unit if number else 0.0
 
 
-def linked(data: PartyRows) -> LinkedCodes:
-    """Return a party's people with their events; LocalError if the rows have none."""
-    codes = data.codes()
-    if not isinstance(codes, LinkedCodes):
-        raise LocalError("this step is about people and their events, and the rows have no events")
-    return codes
+def linked(data: PartyRows) -> Iterator[LinkedCodes]:
+    """Yield a party's people with their events, in parts; LocalError if the rows have none."""
+    for codes in data.chunks():
+        if not isinstance(codes, LinkedCodes):
+            raise LocalError("this step is about people and their events, and there are no events")
+        yield codes
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,9 @@ class AveragedTables:
 
     def answer(self, data: PartyRows) -> Counts:
         """Count people, and events by their weights."""
-        codes = linked(data)
+        return _added(self.cells, map(self._counted, linked(data)))
+
+    def _counted(self, codes: LinkedCodes) -> Counts:
         groups = dict(enumerate(self.groups))
         of_people = [own for own in self.sets if max(own) < self.people]
         of_events = [own for own in self.sets if max(own) >= self.people]
@@ -179,7 +181,9 @@ class NextTables:
 
     def answer(self, data: PartyRows) -> Counts:
         """Count consecutive events by their weights."""
-        codes = linked(data)
+        return _added(self.cells, map(self._counted, linked(data)))
+
+    def _counted(self, codes: LinkedCodes) -> Counts:
         pairs, of_person = codes.consecutive
         width = len(self.groups)
         groups = dict(enumerate(self.groups * 2))
@@ -196,6 +200,13 @@ class NextTables:
 def _weights(numbers: Positions, unit: int) -> Positions:
     """Return the weight of each of a person's events, for every person."""
     return np.where(numbers > 0, unit // np.maximum(numbers, 1), 0)
+
+
+def _added(cells: int, parts: Iterable[Counts]) -> Counts:
+    total = np.zeros(cells, dtype=np.int64)
+    for part in parts:
+        total += part
+    return total
 
 
 def _split(

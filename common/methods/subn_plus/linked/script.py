@@ -17,7 +17,7 @@ to T, so that all tables of a phase have the same noise, whichever step they are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -119,7 +119,7 @@ def decide_budget(facts: LinkedFacts) -> Budget:
         next_cost = Fraction(0)
     pair_cost = (1 - MARGINS) * whole - next_cost
     if _worthless(facts, pair_cost, pairs):
-        return Budget(whole, Fraction(0), Fraction(0))
+        return margins_only(facts)
     return Budget(
         MARGINS * whole,
         pair_cost,
@@ -143,10 +143,17 @@ class Shares:
     variance: float
 
 
-def measure_linked(study: Study) -> Script[Fit]:
+def margins_only(facts: LinkedFacts) -> Budget:
+    """Leave all of the budget to the margins: columns that have nothing to do with each other."""
+    return Budget(facts.people.budget, Fraction(0), Fraction(0))
+
+
+def measure_linked(
+    study: Study, decide: Callable[[LinkedFacts], Budget] = decide_budget
+) -> Script[Fit]:
     """Run the phases: margins, pairs, and consecutive events, as far as the budget goes."""
     facts = LinkedFacts.of(study)
-    budget = decide_budget(facts)
+    budget = decide(facts)
     histograms, margins = yield from _margins(facts, budget.margins)
     if not budget.pairs:
         return partial(_model, facts, budget, margins, histograms, None, None)

@@ -8,7 +8,7 @@ import pytest
 from common.bayes.domain import Domain, View
 from common.bayes.network import Network, Pair, needed_families
 from common.bayes.privbayes import mechanism as privbayes
-from common.bayes.privbayes.mechanism import ExpandedRows, release_tables
+from common.bayes.privbayes.mechanism import ExpandedRows, measure_tables
 from common.errors import PolicyError
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource
@@ -42,7 +42,7 @@ def opposite_neighbours(domain, rows=30):
 
 def release(codes, domain, network, epsilon=Fraction(1), caps=None):
     accountant = Accountant(caps or {"owner": None})
-    tables = release_tables(
+    tables = measure_tables(
         ExpandedRows(domain, codes),
         network,
         epsilon=epsilon,
@@ -90,7 +90,7 @@ def test_noise_meant_for_probabilities_is_not_added_to_counts():
     codes = Codes.from_columns([np.zeros(rows, dtype=int)] * 5, [2] * 5)
     drawn = []
     for seed in range(300):
-        released = release_tables(
+        released = measure_tables(
             ExpandedRows(domain, codes),
             network,
             epsilon=epsilon,

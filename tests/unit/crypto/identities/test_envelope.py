@@ -1,7 +1,14 @@
 import pytest
 
 from common.crypto.framing import frame
-from common.crypto.identities.envelope import EnvelopeError, Mailbox, Refusal, Route, seal, unseal
+from common.crypto.identities.envelope import (
+    EnvelopeError,
+    EnvelopeRoute,
+    Mailbox,
+    Refusal,
+    seal,
+    unseal,
+)
 from common.crypto.identities.identity import Identity, LocalParty
 from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import SeededRandomSource
@@ -87,7 +94,7 @@ def test_an_envelope_of_another_study_step_or_topic_is_refused():
 
 def route(**changes):
     fields = {"study": STUDY, "step": 1, "topic": "ring", "sequence": 0}
-    return Route(**{**fields, "sender": "ada", "recipient": "ben", **changes})
+    return EnvelopeRoute(**{**fields, "sender": "ada", "recipient": "ben", **changes})
 
 
 def test_words_signed_by_somebody_else_are_refused():

@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import InputError
 from common.wire.pki import certificates
-from curator.dashboard.serving import Operators, Place, is_loopback
+from curator.dashboard.serving import DashboardPlace, Operators, is_loopback
 from tests.harness.consortium import enrolled
 from tests.unit.curator.conftest import NOW
 from tests.unit.service.web.conftest import Client
@@ -22,8 +22,8 @@ def test_plain_http_is_for_loopback_only(host, local):
     assert is_loopback(host) is local
     listen = f"[{host}]:1" if ":" in host else f"{host}:1"
     common = {"token": Path(), "store": Path(), "revoked": Path()}
-    assert Place(listen=listen, operators=None, **common).secure is not local
-    assert Place(listen=listen, operators=Path("o"), **common).secure
+    assert DashboardPlace(listen=listen, operators=None, **common).secure is not local
+    assert DashboardPlace(listen=listen, operators=Path("o"), **common).secure
 
 
 @pytest.fixture

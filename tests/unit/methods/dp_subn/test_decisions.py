@@ -11,8 +11,8 @@ from common.errors import InputError
 from common.methods.designs.nocd import printed_design
 from common.methods.dp_subn.decisions import (
     FamilyLimit,
-    Plan,
-    Settings,
+    SubnDecisions,
+    SubnSettings,
     candidate_families,
     decisions,
     frontier_limit,
@@ -87,7 +87,7 @@ def test_the_budget_is_divided_as_the_study_says():
 
 def test_profile_paper_has_the_views_that_are_printed():
     study = study_of(random_tables(BITS, [3000]), epsilon=EPSILON, profile="paper")
-    assert Settings.of(study).views == "printed"
+    assert SubnSettings.of(study).views == "printed"
     assert views_of(BITS, "printed") == printed_design(16).views
     step = run_of(study).step()
     assert step.counts_all
@@ -161,10 +161,10 @@ def test_limits_stay_enumerable_at_any_budget():
 
 
 def test_degrees_that_are_given_are_taken_and_a_cap_that_lowers_them_is_told():
-    plan = Plan.of(with_settings(bits_study(), degree=2, frontier_degree=3))
+    plan = SubnDecisions.of(with_settings(bits_study(), degree=2, frontier_degree=3))
     assert (plan.network.parents, plan.frontier.parents) == (2, 3)
     capped = with_settings(bits_study(), degree=4, most_parents=2)
-    assert Plan.of(capped).network.parents == 2
+    assert SubnDecisions.of(capped).network.parents == 2
     (words, *_) = cautions_of(capped)
     assert "2 parents, lowered from 4" in words
     assert "most_parents" in words
@@ -180,10 +180,13 @@ def test_on_own_domains_a_cap_of_cells_is_told_too():
 
 def test_the_literal_reading_of_usefulness_takes_all_of_epsilon():
     study = study_of(random_tables(BITS, [3000] * 3), epsilon=Fraction(1, 5))
-    phase, total = Plan.of(study), Plan.of(with_settings(study, usefulness="total"))
+    phase, total = (
+        SubnDecisions.of(study),
+        SubnDecisions.of(with_settings(study, usefulness="total")),
+    )
     assert total.network.parents > phase.network.parents
     quarter = with_settings(replace(study, epsilon=Fraction(4, 5)), usefulness="phase")
-    assert Plan.of(quarter).network == total.network
+    assert SubnDecisions.of(quarter).network == total.network
 
 
 @pytest.mark.parametrize("parties", [1, 2, 5, 9])
@@ -192,7 +195,7 @@ def test_what_is_charged_is_the_papers_formula_repaired_and_what_is_delivered(pa
     """eps_1 + eps_2 + (K - j + 1) eps_3 + eps_4 for party j; a turn without a draw has no eps_2."""
     tables = chain_tables(6, [300] * parties)
     study = with_settings(study_of(tables, epsilon=EPSILON, profile="paper"), **settings)
-    e1, e2, e3, e4 = Plan.of(study).epsilons
+    e1, e2, e3, e4 = SubnDecisions.of(study).epsilons
     takes = printed_shares(attributes=6, parties=parties)
     draws = [take - (take > 0 and not any(takes[:turn])) for turn, take in enumerate(takes)]
     expected = {

@@ -8,7 +8,7 @@ import pytest
 from common.bayes.domain import Domain
 from common.marginals import count
 from common.methods.dp_subn import estimation
-from common.methods.dp_subn.estimation import Measured, reused
+from common.methods.dp_subn.estimation import NoisyTable, reused
 from tests.harness.run_script import random_tables
 
 SIZES = (2, 3, 4, 2)
@@ -21,7 +21,7 @@ ROWS = 3000
 def measured(sets, noise, variance):
     (codes,) = random_tables(SIZES, [ROWS], seed=3).values()
     return [
-        Measured(variables=own, table=table + noise(table.shape), variance=Fraction(variance))
+        NoisyTable(variables=own, table=table + noise(table.shape), variance=Fraction(variance))
         for own, table in zip(sets, count(codes, sets), strict=True)
     ]
 

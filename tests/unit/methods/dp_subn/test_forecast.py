@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.marginals import count
-from common.methods.dp_subn.decisions import Plan
+from common.methods.dp_subn.decisions import SubnDecisions
 from common.methods.dp_subn.forecast import forecast, look_part, saved, tables_part
 from common.methods.dp_subn.look import facts_of
 from common.methods.registry import cautions_of, run_of, with_forecast
@@ -55,7 +55,7 @@ def test_no_row_has_a_say():
 @settings(max_examples=30, deadline=None)
 def test_the_phases_cost_the_budget_exactly(epsilon, sizes, encoding):
     new = with_forecast(study(sizes, epsilon=epsilon, encoding=encoding))
-    assert sum(Plan.of(new).epsilons) == epsilon
+    assert sum(SubnDecisions.of(new).epsilons) == epsilon
 
 
 @pytest.mark.parametrize("sizes", [MIXED, (2,) * 6, (9, 9, 9, 9)])
@@ -67,7 +67,7 @@ def test_owners_pay_the_printed_epsilon_to_the_last_fraction(sizes, epsilon):
     accountant = account(new, driven.steps)
     choosers = {step.exchange.chooser for step in driven.steps if step.choices}
     for name in tables:
-        kept = 0 if name in choosers or not choosers else Plan.of(new).epsilons[1]
+        kept = 0 if name in choosers or not choosers else SubnDecisions.of(new).epsilons[1]
         assert accountant.spent(name) == new.epsilon - kept
 
 
@@ -149,13 +149,13 @@ def test_the_look_gets_what_it_takes_to_see_and_no_more_than_blocks_save(
     assert look_part(new) == Fraction(part)
     assert look_part(new) <= max(Fraction(1, 12), Fraction(saved(facts_of(new))))
     if look_part(new):
-        assert Plan.of(with_forecast(new)).epsilons[0] == new.epsilon * Fraction(part)
+        assert SubnDecisions.of(with_forecast(new)).epsilons[0] == new.epsilon * Fraction(part)
 
 
 @pytest.mark.parametrize(("parties", "least"), [(2, Fraction(1, 20)), (7, Fraction(0))])
 def test_few_choices_among_many_owners_get_little(parties, least):
     new = study((2,) * 6, rows=(2000,) * parties, epsilon=Fraction(8))
-    choice = Plan.of(with_forecast(new)).epsilons[1] / new.epsilon
+    choice = SubnDecisions.of(with_forecast(new)).epsilons[1] / new.epsilon
     assert least < choice
     assert (choice <= Fraction(1, 40)) is (parties == 7)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from common.errors import InputError
 from common.marginals import count
-from common.methods.dp_subn.decisions import HALVES, Plan
+from common.methods.dp_subn.decisions import HALVES, SubnDecisions
 from common.methods.dp_subn.forecast import look_part, shown
 from common.methods.dp_subn.look import facts_of, look
 from common.methods.registry import run_of, with_forecast
@@ -120,7 +120,7 @@ def test_either_way_costs_the_budget_to_the_last_fraction(parties, epsilon, budg
     study = by_halves(tables, budget=":".join(map(str, budget)), epsilon=epsilon)
     driven = drive(run_of(study), study, tables)
     spent, told = account(study, driven.steps), costs_without_rows(study, run_of(study))
-    choice = Plan.of(study).epsilons[1] if Plan.of(study).network.parents else 0
+    choice = SubnDecisions.of(study).epsilons[1] if SubnDecisions.of(study).network.parents else 0
     choices = len(tables["p0"].sizes) - 1
     choosers = {step.exchange.chooser for step in driven.steps if step.choices}
     network = bool(choosers)

@@ -8,8 +8,8 @@ from common.marginals import count
 from common.methods.dp_subn.decisions import FamilyLimit
 from common.methods.dp_subn.information import on_grid
 from common.methods.dp_subn.updates import (
+    PartialTable,
     Search,
-    Statistic,
     families_of,
     update_by_replacement,
     update_in_cohorts,
@@ -42,7 +42,7 @@ def search_over(sizes, information=None, network=ONE_PARENT, frontier=TWO_PARENT
 def all_tables(codes, frontier):
     families = families_of(frontier)
     return {
-        family: Statistic(table, codes.rows, Fraction(0))
+        family: PartialTable(table, codes.rows, Fraction(0))
         for family, table in zip(families, count(codes, families), strict=True)
     }
 

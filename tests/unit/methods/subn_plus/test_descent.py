@@ -12,7 +12,7 @@ import parley
 from common.errors import InputError
 from common.methods.registry import run_of
 from common.methods.subn_plus import descent
-from common.methods.subn_plus.descent import Tree, descend, is_heavy, spread
+from common.methods.subn_plus.descent import HierarchyTree, descend, is_heavy, spread
 from common.methods.subn_plus.facts import PublicFacts
 from common.privacy import sensitivity
 from common.privacy.promise import Promise
@@ -85,7 +85,7 @@ def trees(draw):
     def made(own):
         return leaf("", order[own]) if isinstance(own, int) else Node("", tuple(map(made, own)))
 
-    return Tree.of(Hierarchy(made(shape)))
+    return HierarchyTree.of(Hierarchy(made(shape)))
 
 
 def descended(tree, counts_of):
@@ -253,7 +253,7 @@ def _flat():
 
 
 def test_heavy_nodes_are_limited(monkeypatch):
-    tree = Tree.of(SCHEMA.attributes[0].hierarchy)
+    tree = HierarchyTree.of(SCHEMA.attributes[0].hierarchy)
 
     def cells():
         rounds, found, _ = descended(tree, lambda cells: np.full(cells, 10**6, dtype=np.int64))

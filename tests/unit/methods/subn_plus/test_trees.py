@@ -8,7 +8,7 @@ import pytest
 from common.methods.subn_plus.latent import fit
 from common.methods.subn_plus.losses import Measurement
 from common.methods.subn_plus.models import edges_of
-from common.methods.subn_plus.trees import Edge, Trees, apart, tree_of
+from common.methods.subn_plus.trees import Edge, Link, Trees, apart, tree_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.conditions import CellWeights
 
@@ -159,3 +159,39 @@ def test_two_columns_together_are_those_of_the_network_form():
         law = joint / joint.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(joint.sum(), 1, atol=1e-9)
         np.testing.assert_allclose(law, given, atol=1e-6)
+
+
+def test_a_fit_starts_with_the_laws_of_the_model_that_it_starts_near(trees):
+    rng = np.random.default_rng(8)
+    logits = rng.normal(size=(STARTS[-1], CLASSES))
+    tables = [rng.normal(size=own.shape) for own in trees.first_tables()]
+    laws = {u: law.copy() for u, law in trees.laws(logits, tables).items()}
+    links = [
+        Link(own.parent, own.child, own.groups, np.exp(table), trees.potentials(own.child).T.copy())
+        for own, table in zip(trees.edges, tables, strict=True)
+    ]
+    assert trees.known(links[::-1]) == links
+    near = logits.copy()
+    for u in trees.roots:
+        near[SPANS[u]] = np.log(laws[u])
+    for link in links:
+        scaled = link.potentials / link.potentials.sum(axis=1, keepdims=True)  # as models have them
+        near[SPANS[link.child]] = np.log(scaled.T)
+    again = trees.laws(near, trees.start(links, near))
+    for u, law in laws.items():
+        np.testing.assert_allclose(again[u], law, rtol=1e-9)
+
+
+def test_an_edge_that_a_model_does_not_have_starts_with_its_own_table(trees):
+    other = tuple(np.zeros_like(own) for own in trees.edges[1].groups)
+    known = [
+        Link(own.parent, own.child, groups, np.ones(own.joint.shape), np.ones((CLASSES, 3)))
+        for own, groups in zip(trees.edges[1:], (other, trees.edges[2].groups), strict=True)
+    ]
+    links = trees.known(known)
+    assert links == [None, None, known[1]]
+    tables = trees.start(links, np.zeros((STARTS[-1], CLASSES)))
+    first = trees.first_tables()
+    np.testing.assert_array_equal(tables[0], first[0])
+    np.testing.assert_array_equal(tables[1], first[1])
+    np.testing.assert_array_equal(tables[2], np.zeros_like(first[2]))

@@ -1,25 +1,34 @@
-"""Commands and linked schemas: the demonstration writes tables, and the others refuse by name."""
+"""Commands and linked schemas: those that take two tables, and those that refuse by name."""
+
+import contextlib
+import shutil
 
 import pandas as pd
 import pytest
 
 import parley as api
 from parley.cli.exit_codes import ExitCode
+from parley.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Write tables in `play` and their release."""
+    folder = tmp_path_factory.mktemp("linked")
+    with contextlib.chdir(folder):
+        assert main(["demo", "--tables", "play", "--linked", "--rows", "60"]) == ExitCode.DONE
+        owner = (pd.read_csv("play/north-patients.csv"), pd.read_csv("play/north-visits.csv"))
+        study = api.simulate([owner], "play/schema.toml", epsilon=1, person="patient")
+        study.save("release")
+    return folder
 
 
 @pytest.fixture
-def tables(parley):
-    parley("demo", "--tables", "play", "--linked", "--rows", "60")
+def release(made, parley, tmp_path):
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
 
 
-@pytest.fixture
-def release(tables):
-    owner = (pd.read_csv("play/north-patients.csv"), pd.read_csv("play/north-visits.csv"))
-    study = api.simulate([owner], "play/schema.toml", epsilon=1, person="patient")
-    study.save("release")
-
-
-def test_the_demonstration_writes_patients_and_their_visits(tables):
+def test_the_demonstration_writes_patients_and_their_visits(release):
     owners = [pd.read_csv(f"play/{name}-patients.csv") for name in ("north", "east", "south")]
     visits = pd.read_csv("play/north-visits.csv")
     assert sum(map(len, owners)) == 60
@@ -33,25 +42,111 @@ def test_the_demonstration_runs_no_linked_study(parley):
     assert "--tables" in outcome.err
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "simulate play/north-patients.csv --schema play/schema.toml --epsilon 1 --out out",
-        "synthesize play/north-patients.csv --schema play/schema.toml --epsilon 1 --out out",
-        "schema check play/schema.toml play/north-patients.csv",
-        "draw release --rows 5",
-        "replicate release --out out",
-        "estimate release --mean income",
-        "evaluate play/north-patients.csv release --schema play/schema.toml",
-        "verify release --unsigned --safe-for-spreadsheets copy.csv",
-    ],
-)
-def test_commands_for_one_table_refuse_linked_schemas_by_name(parley, release, words):
-    outcome = parley(*words.split())
-    assert outcome.code == ExitCode.INPUT
-    assert "events" in outcome.err or "two tables" in outcome.err
+ONE_TABLE = """
+simulate play/north-patients.csv --schema play/schema.toml --epsilon 1 --out out
+synthesize play/north-patients.csv --schema play/schema.toml --epsilon 1 --out out
+schema check play/schema.toml play/north-patients.csv
+draw release --rows 5
+replicate release --out out
+estimate release --mean income
+evaluate play/north-patients.csv release --schema play/schema.toml
+verify release --unsigned --safe-for-spreadsheets copy.csv
+"""
+
+
+def test_commands_for_one_table_refuse_linked_schemas_by_name(parley, release):
+    for words in ONE_TABLE.strip().split("\n"):
+        outcome = parley(*words.split())
+        assert outcome.code == ExitCode.INPUT, words
+        assert "events" in outcome.err or "two tables" in outcome.err, words
 
 
 def test_a_linked_release_is_verified_and_described(parley, release):
     assert parley("verify", "release", "--unsigned").code == 0
     assert parley("describe", "release").code == 0
+
+
+TERMS = ("--schema", "play/schema.toml", "--epsilon", "1", "--out", "out")
+
+
+def visits_of(folder):
+    people = pd.read_csv(f"{folder}/synthetic.csv")
+    visits = pd.read_csv(f"{folder}/synthetic-visits.csv")
+    assert set(visits.person) <= set(people.person)
+    return people
+
+
+def test_owners_are_pairs_of_files(parley, release):
+    pairs = [f"play/{name}-patients.csv:play/{name}-visits.csv" for name in ("north", "east")]
+    outcome = parley("simulate", *pairs, *TERMS, "--person", "patient")
+    assert outcome.code == 0, outcome.err
+    assert len(visits_of("out")) == 40
+    assert parley("verify", "out", "--unsigned").code == 0
+    study = api.load("out").study
+    assert [member.name for member in study.members] == ["north-patients", "east-patients"]
+
+
+def test_the_people_of_one_pair_are_dealt_out_with_their_events(parley, release):
+    pair = "play/north-patients.csv:play/north-visits.csv"
+    outcome = parley("simulate", pair, *TERMS, "--person", "patient", "--parties", "2")
+    assert outcome.code == 0, outcome.err
+    assert [member.rows for member in api.load("out").study.members] == [10, 10]
+
+
+def test_one_owner_names_the_second_table(parley, release):
+    words = ("--events", "play/north-visits.csv", "--person", "patient")
+    outcome = parley("synthesize", "play/north-patients.csv", *TERMS, *words)
+    assert outcome.code == 0, outcome.err
+    assert len(visits_of("out")) == 20
+    words = (*words, "--method", "privbayes", "--overwrite")
+    refused = parley("synthesize", "play/north-patients.csv", *TERMS, *words)
+    assert "--method privbayes: it is for single tables" in refused.err
+
+
+def test_two_sheets_of_a_workbook_are_two_tables(parley, release):
+    with pd.ExcelWriter("book.xlsx") as book:
+        pd.read_csv("play/north-patients.csv").to_excel(book, sheet_name="patients", index=False)
+        pd.read_csv("play/north-visits.csv").to_excel(book, sheet_name="visits", index=False)
+    words = ("--sheet", "patients", "--events-sheet", "visits", "--person", "patient")
+    checked = parley(
+        "schema", "check", "play/schema.toml", "book.xlsx", "--events", "book.xlsx", *words
+    )
+    assert checked.code == 0, checked.err
+    assert "visits: of a person, at most 8 count, in the order of 'day'" in checked.out
+    assert "book.xlsx: fits the schema, 20 rows" in checked.out
+    outcome = parley("simulate", "book.xlsx", *TERMS, *words)
+    assert outcome.code == 0, outcome.err
+
+
+def test_a_draft_of_two_tables_has_both_parts_and_counts_people(parley):
+    people = pd.DataFrame({"id": range(40), "sex": ["F", "M"] * 20})
+    visits = pd.DataFrame({"id": [*range(40), *[7] * 30], "ward": ["x"] * 40 + ["only 7"] * 30})
+    visits["when"] = pd.date_range("2024-01-01", periods=70).strftime("%Y-%m-%d")
+    people.to_csv("people.csv", index=False)
+    visits.to_csv("ward visits.csv", index=False)
+    words = ("people.csv", "--events", "ward visits.csv", "--person", "id")
+    assert parley("schema", "infer", *words, "--out", "schema.toml").code == 0
+    schema = api.Schema.load("schema.toml")
+    assert schema.names == ("sex",)
+    events = schema.events
+    assert (events.name, events.most, events.order) == ("ward-visits", 8, "when")
+    ward = schema.of_events.attributes[0]
+    assert (ward.name, ward.domain.values, ward.other) == ("ward", ("x",), True)
+    assert parley("schema", "check", "schema.toml", *words).code == 0
+    refused = parley("schema", "infer", *words[:3], "--person", "nobody")
+    assert "people.csv: there is no column 'nobody'" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("play/north-patients.csv:play/north-visits.csv", "--person"),
+        ("play/north-patients.csv:play/nowhere.csv --person patient", "nowhere.csv: no such file"),
+        ("play/north-patients.csv:play/north-visits.csv --person id", "no column 'id'"),
+        ("play/north-patients.csv --person patient", "with a colon between them"),
+    ],
+)
+def test_two_tables_that_cannot_be_meant_are_refused(parley, release, words, named):
+    outcome = parley("simulate", *words.split(), *TERMS)
+    assert outcome.code == ExitCode.INPUT
+    assert named in outcome.err

@@ -1,14 +1,26 @@
 """Reading commands where the state is missing, empty or another's: they say so and make nothing."""
 
+import contextlib
+import copy
 import shutil
 
 import pytest
 
-from parley.cli.main import all_commands, load_command
+from common.study.document import Study
+from parley.cli.main import all_commands, load_command, main
 from party import state as party_state
 from party.ledger import Ledger
 from party.state import MARK, begin_anew
-from tests.harness.deployed_folder import BACKUP, HUB, NORTH, RESTORE, spend, state
+from tests.harness.command_line import write_small
+from tests.harness.deployed_folder import (
+    BACKUP,
+    HUB,
+    NORTH,
+    RESTORE,
+    DeployedFolder,
+    spend,
+    state,
+)
 
 # What begins a state, or puts one there; all other commands with settings only read it.
 BEGIN = {
@@ -90,13 +102,39 @@ def contents(folder):
     }
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A curator and two parties with a study, and the states of both services moved away."""
+    folder = tmp_path_factory.mktemp("original")
+    write_small(folder)
+    place = DeployedFolder(folder)
+    with contextlib.chdir(folder):
+        assert main(place.words()) == 0
+        assert main(["curator", "study", "add", "study.toml", *HUB]) == 0
+        assert main(["party", "decline", "study.toml", "--config", "east/party.toml"]) == 0
+    (folder / "hub" / "state").rename(folder / "of a curator")
+    (folder / "east" / "state").rename(folder / "of a party")
+    return place
+
+
 @pytest.fixture
-def states(parley, place, written):
+def place(original, tmp_path):
+    """Copy the original: what a test does to it is nothing to the next one."""
+    shutil.copytree(original.folder, tmp_path, dirs_exist_ok=True)
+    place = copy.copy(original)
+    place.folder = tmp_path
+    return place
+
+
+@pytest.fixture
+def written(place):
+    """Read the study that the original was made with."""
+    return Study.load(place.folder / "study.toml")
+
+
+@pytest.fixture
+def states(place):
     """A curator's state and a party's, from which foreign ones are copied."""
-    assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
-    (place.folder / "hub" / "state").rename(place.folder / "of a curator")
-    assert parley("party", "decline", "study.toml", "--config", "east/party.toml").code == 0
-    (place.folder / "east" / "state").rename(place.folder / "of a party")
     return place.folder / "of a curator" / "curator.db", place.folder / "of a party" / "party.db"
 
 

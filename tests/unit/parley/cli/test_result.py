@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from common.errors import InputError
-from parley.cli.result import FOR_PEOPLE, JsonOnly, Listed, Result, command, plain, show
+from parley.cli.result import FOR_PEOPLE, JsonOnly, Result, ResultList, command, plain, show
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ def test_a_result_that_fails_is_printed_first(capsys, as_json):
 
 
 def test_results_are_listed():
-    both = Listed((CAKE, CAKE), empty="none")
+    both = ResultList((CAKE, CAKE), empty="none")
     assert list(both.lines()) == [*CAKE.lines()] * 2
     assert both.as_json() == [CAKE.as_json()] * 2
-    assert list(Listed((), empty="none").lines()) == ["none"]
-    assert list(Listed(()).lines()) == []
+    assert list(ResultList((), empty="none").lines()) == ["none"]
+    assert list(ResultList(()).lines()) == []
 
 
 def test_json_alone_is_json_for_people_too(capsys):

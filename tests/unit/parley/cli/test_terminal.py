@@ -12,8 +12,8 @@ from common.service.process import JsonFormatter
 from common.wording import harmless, one_line
 from parley.cli import console
 from parley.cli.result import JsonOnly, show
-from party.journal import Journal, StudyState
-from party.ledger import Caps, Charge, Ledger
+from party.journal import Journal, JournalState
+from party.ledger import Caps, Ledger, LedgerCharge
 from tests.harness.deployed_folder import NORTH
 
 # Clears the screen; the same for 8-bit terminals; carriage return; right-to-left; a line separator.
@@ -61,11 +61,11 @@ def test_the_owners_records_are_harmless(parley, place):
     journal.begin(digest, name=HOSTILE, data_digest="d", at="now")
     with journal.transaction():
         journal.add_outgoing(digest, b"x", kind="share", recipient=HOSTILE, at="now")
-    charge = Charge(
+    charge = LedgerCharge(
         study=digest.hex(), study_name=HOSTILE, step=HOSTILE, mechanism="m", epsilon=Fraction(1, 9)
     )
     Ledger(database).charge(charge, Caps(per_study=Fraction(1), in_total=Fraction(1)), "now")
-    journal.end(digest, StudyState.ABORTED, reason=f"no\nforged: approved{HOSTILE}", at="now")
+    journal.end(digest, JournalState.ABORTED, reason=f"no\nforged: approved{HOSTILE}", at="now")
     database.close()
     for words in (["ledger"], ["status", "--offline"], ["transcript"]):
         done = parley("party", *words, *NORTH)

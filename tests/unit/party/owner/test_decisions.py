@@ -9,11 +9,11 @@ import pytest
 from common.errors import PolicyError
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
-from party.journal import Journal, StudyState
-from party.ledger import Caps, Charge, Ledger
+from party.journal import Journal, JournalState
+from party.ledger import Caps, Ledger, LedgerCharge
 from party.owner.decisions import (
     Approvals,
-    Decision,
+    OwnerDecision,
     approve,
     decline,
     in_words,
@@ -23,8 +23,8 @@ from party.owner.decisions import (
 
 STUDY = bytes(32)
 NOW, LATER = "2026-11-17T10:00:00+00:00", "2026-11-18T10:00:00+00:00"
-YES = Decision(approved=True, epsilon=Fraction(1, 3), decided_at=NOW)
-NO = Decision(approved=False, decided_at=LATER)
+YES = OwnerDecision(approved=True, epsilon=Fraction(1, 3), decided_at=NOW)
+NO = OwnerDecision(approved=False, decided_at=LATER)
 
 
 def review(*reasons):
@@ -42,7 +42,7 @@ def books(tmp_path):
 
 
 def pay(books):
-    charge = Charge(
+    charge = LedgerCharge(
         study=STUDY.hex(), study_name="s", step="margins", mechanism="m", epsilon=Fraction(1, 4)
     )
     books.ledger.charge(charge, Caps(per_study=Fraction(9), in_total=Fraction(9)), NOW)
@@ -88,7 +88,7 @@ def test_withdrawing_says_what_has_left_and_stays_charged(books):
     assert books.approvals.decision(STUDY).withdrawn_at == LATER
 
 
-@pytest.mark.parametrize("ending", [StudyState.FINISHED, StudyState.ABORTED])
+@pytest.mark.parametrize("ending", [JournalState.FINISHED, JournalState.ABORTED])
 def test_there_is_nothing_to_withdraw_from_once_it_is_over(books, ending):
     approve(books.approvals, review(), at=NOW)
     books.journal.begin(STUDY, name="health", data_digest="x", at=NOW)
@@ -103,7 +103,7 @@ def test_undecided_and_other_rows_are_said_in_words():
     assert in_words(None) == "not decided"
     assert rows_in_words("") == ""
     assert "seen on 2026-11-18 10:00:00 UTC" in rows_in_words(LATER)
-    withdrawn = Decision(
+    withdrawn = OwnerDecision(
         approved=False, epsilon=Fraction(0), reason="", decided_by="owner", decided_at=NOW,
         withdrawn_at=LATER,
     )  # fmt: skip

@@ -16,6 +16,7 @@ from common.study.document import Study
 from common.study.members import Member
 from party.owner.policy import SAMPLE, Circumstances, Policy
 from party.totals import Totals
+from tests.harness.linked import SCHEMA as LINKED
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
 IDENTITIES = {name: Identity.generate(SeededRandomSource(name)) for name in "abc"}
@@ -188,6 +189,22 @@ def test_the_owner_demands_the_unit_of_privacy(keys, rows, people):
     assert (at_sight(policy, study()) == []) == rows
     of_people = study(rows_per_person=2, owners_per_person=2)
     assert (at_sight(policy, of_people) == []) == people
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"protects": "people"}, ""),
+        ({"rows_per_person": 9}, ""),  # all of a person's events are protected
+        ({"owners_per_person": 2}, "owners_per_person"),
+        ({"columns_never": ("Ward",)}, "column 'ward'"),
+        ({"columns_allowed": ("age", "sex", "diagnosis")}, "column 'ward'"),
+    ],
+)
+def test_a_study_of_people_and_events_protects_people_and_names_the_columns_of_both(keys, words):
+    policy = dataclasses.replace(POLICY, **({"protects": None, "columns_never": ()} | keys))
+    reasons = at_sight(policy, study(schema=LINKED))
+    assert [words in each for each in reasons] == ([True] if words else [])
 
 
 def test_more_owners_than_there_are_are_not_demanded():

@@ -25,6 +25,7 @@ from party.owner.dry_run import PlannedStep, dry_run, fewest_owners, planned
 from party.owner.policy import SAMPLE, Circumstances, Policy
 from party.owner.review import review
 from party.totals import Totals
+from tests.harness.linked import SCHEMA as LINKED
 from tests.harness.run_script import identities_of, random_tables, study_of
 
 SCHEMA = Schema.from_toml('[[attribute]]\nname = "a"\nkind = "boolean"\n')
@@ -330,3 +331,18 @@ def test_what_is_left_of_this_year_is_said_where_the_policy_has_such_a_cap():
     without = reviewed(policy="\n".join(lines))
     assert without.left_this_year is None
     assert "this year" not in without.left_words
+
+
+def test_a_study_of_people_and_events_is_said_to_be_one_promise():
+    seen = reviewed(schema=LINKED, of_people=True)
+    assert (seen.unit, seen.warnings) == ("person", ())
+    text = seen.text()
+    assert "for each person in our rows" in text
+    assert "One promise holds for a person and all of her visits; at most 4 visits of a person" in (
+        text
+    )
+    assert "the first by 'day'" in text
+    assert "2 columns of people and 2 columns of visits, and no other but whose they are" in text
+    assert "  visits: ward: " in text
+    assert "Never: a row, an exact count, the number of our visits" in text
+    assert "a table of 6,000 synthetic people, a table of their visits" in text

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.schema.columns import distinct
 from common.tables import reader
-from party.sources.cells import Condition, Recoding, distinct
+from party.sources.cells import CellCondition, Recoding
 from tests.unit.party.sources.shaped import CELLS
 
 
@@ -63,7 +64,7 @@ CONDITIONS = [
 )
 @settings(max_examples=150, deadline=None)
 def test_a_row_is_taken_for_what_is_in_it_alone(rows, other, text, data):
-    condition = Condition.parse(text)
+    condition = CellCondition.parse(text)
     alone = [bool(condition.holds({"a": pa.array([cell], pa.string())})[0]) for cell in rows]
     assert condition.holds({"a": pa.array(rows, pa.string())}).tolist() == alone
     place = data.draw(st.integers(0, len(rows) - 1))

@@ -2,6 +2,7 @@
 
 from itertools import combinations, pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,17 @@ from common.marginals import count
 from common.schema.codes import concatenate
 from party.sources import partition
 from party.sources.fingerprint import RowDigest
-from party.sources.partition import PartitionCounter, PartitionEncoder, gathered, unpacked
+from party.sources.keyed import Keys, keyed, keyed_names
+from party.sources.partition import (
+    PartitionCounter,
+    PartitionEncoder,
+    PartitionKeyer,
+    gathered,
+    unpacked,
+    unpacked_keys,
+)
+from tests.harness.linked import SCHEMA as LINKED
+from tests.harness.linked import frames
 from tests.unit.party.sources.scaled import HALVES, SCHEMA, assert_same, people
 
 
@@ -59,3 +70,23 @@ def test_encoded_partitions_come_back_as_codes(monkeypatch):
     assert_same(concatenate(codes).columns, SCHEMA.encode(people()).columns)
     with pytest.raises(LocalError, match="columns"):
         unpacked([b""], SCHEMA)
+
+
+def test_rows_come_back_with_their_people_and_their_order():
+    _, visits = frames(40)
+    keys = Keys(person="id", order="day", secret=b"s", in_order=False)
+    names = keyed_names(LINKED.of_events, keys)
+    request = PartitionKeyer(LINKED.of_events, keys)
+    packed = list(request(batches(positional(visits[names]), 30)))
+    rows = [
+        unpacked_keys([column[0].as_py() for column in each.columns], LINKED.of_events, keys)
+        for each in packed
+    ]
+    table = pa.Table.from_pandas(visits, preserve_index=False)
+    expected = keyed(table, LINKED.of_events, keys, where="visits", before=0)
+    assert_same(concatenate([each.codes for each in rows]).columns, expected.codes.columns)
+    for field in ("people", "order", "ties"):
+        parts = [getattr(each, field) for each in rows]
+        assert np.array_equal(np.concatenate(parts), getattr(expected, field))
+    (alone,) = PartitionKeyer(None, keys)(batches(positional(visits[["id"]]), 1000))
+    assert alone.column(0)[0].as_py() == expected.people.tobytes()

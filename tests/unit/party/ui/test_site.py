@@ -12,8 +12,8 @@ import pytest
 from common.service.database import Database
 from common.study import progress
 from common.wording import moment
-from party.journal import StudyState
-from party.ledger import Caps, Charge
+from party.journal import JournalState
+from party.ledger import Caps, LedgerCharge
 from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
 from tests.harness.policies import GivenPolicy
@@ -93,7 +93,7 @@ def test_an_approval_is_withdrawn_with_a_button_that_says_what_that_means(opened
     client = opened([study])
     send(client, study, "approve", sure="yes")
     context.journal.begin(study.digest, name="health", data_digest="d", at="now")
-    charge = Charge(
+    charge = LedgerCharge(
         study=study.digest.hex(), study_name="health", step="one", mechanism="m",
         epsilon=Fraction(1, 3),
     )  # fmt: skip
@@ -115,7 +115,7 @@ def test_a_study_that_is_over_has_no_button_to_withdraw(opened, context, study):
     before = page_of(client, study)
     send(client, study, "approve", sure="yes")
     context.journal.begin(study.digest, name="health", data_digest="d", at="now")
-    context.journal.end(study.digest, StudyState.FINISHED, reason="", at="now")
+    context.journal.end(study.digest, JournalState.FINISHED, reason="", at="now")
     assert "Withdraw" not in page_of(client, study).body.decode()
     csrf = re.search(r'name="csrf" value="([^"]+)"', before.body.decode())[1]
     path = f"/studies/{study.digest.hex()}/decline"
@@ -167,7 +167,9 @@ def test_nothing_is_shown_or_decided_without_logging_in(opened, context, study):
 
 def test_the_ledger_is_shown_with_its_exact_sum_and_its_chain(opened, context):
     for step, epsilon in (("one", Fraction(1, 3)), ("two", Fraction(1, 6))):
-        charge = Charge(study="s", study_name=NASTY, step=step, mechanism="m", epsilon=epsilon)
+        charge = LedgerCharge(
+            study="s", study_name=NASTY, step=step, mechanism="m", epsilon=epsilon
+        )
         caps = Caps(per_study=Fraction(9), in_total=Fraction(9))
         context.ledger.charge(charge, caps, "2026-01-01T00:00:00+00:00")
     client = opened()
@@ -179,7 +181,7 @@ def test_the_ledger_is_shown_with_its_exact_sum_and_its_chain(opened, context):
 
 
 def test_a_ledger_that_was_changed_is_reported(opened, context, tmp_path):
-    charge = Charge(study="s", study_name="n", step="t", mechanism="m", epsilon=Fraction(1))
+    charge = LedgerCharge(study="s", study_name="n", step="t", mechanism="m", epsilon=Fraction(1))
     caps = Caps(per_study=Fraction(9), in_total=Fraction(9))
     context.ledger.charge(charge, caps, "2026-01-01T00:00:00+00:00")
     other = Database(tmp_path / "party.db")

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from common.errors import LocalError
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling import blocks
-from common.privacy.sampling.blocks import Blocks
+from common.privacy.sampling.blocks import PolyaBlocks
 
 NEVER = 1e-9
 
@@ -23,14 +23,14 @@ def rising(parties: int, value: int) -> Fraction:
 @pytest.mark.parametrize("parties", [1, 2, 7])
 @pytest.mark.parametrize("value", [0, 1, 2, 3, 4, 17, 200])
 def test_bounds_enclose_the_rising_factorial_and_are_tight(parties, value):
-    lower, upper = Blocks(Fraction(5), parties)._rising(value, 100)
+    lower, upper = PolyaBlocks(Fraction(5), parties)._rising(value, 100)
     assert lower <= rising(parties, value) * 2**100 <= upper
     assert upper - lower <= 2
 
 
 @pytest.mark.parametrize("parties", [1, 2, 3, 10, 1000])
 def test_doubles_are_as_close_to_the_ratio_as_they_claim(parties):
-    sampler = Blocks(Fraction(10**6), parties)
+    sampler = PolyaBlocks(Fraction(10**6), parties)
     first = 2 ** np.arange(0, 24, dtype=np.int64)
     for proposed in (first, first + first // 3, 2 * first - 1):
         ratio, error = sampler._approximate(first, proposed)
@@ -42,7 +42,7 @@ def test_doubles_are_as_close_to_the_ratio_as_they_claim(parties):
 
 def test_blocks_have_the_mass_of_the_larger_weights():
     scale, parties = Fraction(3), 3
-    sampler = Blocks(scale, parties)
+    sampler = PolyaBlocks(scale, parties)
     q = math.exp(-1 / 3)
     weights = [1 - q]
     for digit in range(sampler._digits + 1):
@@ -57,7 +57,7 @@ def test_blocks_have_the_mass_of_the_larger_weights():
 @pytest.mark.parametrize(("scale", "parties"), [(1, 2), (3, 3), (20, 10), (40, 1)])
 def test_draws_follow_the_negative_binomial_and_no_other(scale, parties):
     draws = 60_000
-    seen = Blocks(Fraction(scale), parties).draw(draws, SeededRandomSource("blocks"))
+    seen = PolyaBlocks(Fraction(scale), parties).draw(draws, SeededRandomSource("blocks"))
 
     def fit(factor: float) -> float:
         q = math.exp(-1 / (scale * factor))
@@ -80,7 +80,7 @@ def test_the_law_does_not_depend_on_where_the_last_block_starts(monkeypatch):
 
 
 def test_acceptance_is_right_where_doubles_cannot_tell():
-    sampler = Blocks(Fraction(10**6), 3)
+    sampler = PolyaBlocks(Fraction(10**6), 3)
     first, proposed = 4096, 6000
     lower, _ = sampler._ratio_bounds(proposed, first, 64)
 
@@ -105,4 +105,4 @@ def test_a_share_beyond_64_bits_is_refused_not_wrapped(monkeypatch):
             return bytes(count)
 
     with pytest.raises(LocalError, match="64-bit"):
-        Blocks(Fraction(10**6), 3)._beyond(AlwaysHeads())
+        PolyaBlocks(Fraction(10**6), 3)._beyond(AlwaysHeads())

@@ -11,7 +11,7 @@ from common.service.web.exchange import Response, text
 from common.service.web.pages import page
 from common.service.web.server import WebServer
 from common.service.web.sessions import Sessions
-from common.service.web.site import LOOPBACK, Route, Site
+from common.service.web.site import LOOPBACK, PageRoute, Site
 
 TOKEN = "t" * 43
 
@@ -110,10 +110,10 @@ def running():
         hosts=LOOPBACK,
         sessions=sessions,
         routes=[
-            Route(method="GET", path="/", page=front),
-            Route(method="POST", path="/act/(?P<what>[a-z]+)", page=act),
-            Route(method="GET", path="/pieces", page=pieces),
-            Route(method="GET", path="/fail", page=fail),
+            PageRoute(method="GET", path="/", page=front),
+            PageRoute(method="POST", path="/act/(?P<what>[a-z]+)", page=act),
+            PageRoute(method="GET", path="/pieces", page=pieces),
+            PageRoute(method="GET", path="/fail", page=fail),
         ],
         assets={},
     )

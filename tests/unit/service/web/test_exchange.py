@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import InputError
-from common.service.web.exchange import Request, download, see_other, text
+from common.service.web.exchange import WebRequest, download, see_other, text
 
 
 @given(st.text(max_size=200))
 def test_any_cookie_header_is_read_without_a_failure(header):
-    request = Request(method="GET", path="/", headers={"cookie": header})
+    request = WebRequest(method="GET", path="/", headers={"cookie": header})
     assert isinstance(request.cookie("parley"), str)
 
 
 def test_a_cookie_is_found_among_others():
-    request = Request(method="GET", path="/", headers={"cookie": "a=1; parley=x=y; parley=z"})
+    request = WebRequest(method="GET", path="/", headers={"cookie": "a=1; parley=x=y; parley=z"})
     assert request.cookie("parley") == "x=y"
 
 
@@ -26,7 +26,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def posted(body, kind=FORM):
-    return Request(method="POST", path="/", headers={"content-type": kind}, body=body)
+    return WebRequest(method="POST", path="/", headers={"content-type": kind}, body=body)
 
 
 @pytest.mark.parametrize("kind", [FORM, FORM.upper(), f"{FORM}; charset=utf-8"])

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from common.service.web.exchange import Request
+from common.service.web.exchange import WebRequest
 from tests.unit.service.web.conftest import TOKEN, Client
 
 WANTED = {
@@ -64,7 +64,7 @@ def test_wrong_tokens_from_elsewhere_close_no_door_here(client, running, caplog)
 
     def log_in(token, address):
         body = f"token={token}".encode()
-        request = Request(method="POST", path="/login", headers=form, body=body, address=address)
+        request = WebRequest(method="POST", path="/login", headers=form, body=body, address=address)
         return running.site(request).status
 
     statuses = [log_in("wrong", "192.0.2.1") for _ in range(60)]
@@ -174,7 +174,7 @@ def test_a_certificate_opens_a_session_that_ends_with_its_welcome(running):
 
     def ask(certificate, cookie=""):
         headers = {"host": "localhost", "cookie": cookie}
-        return site(Request(method="GET", path="/", headers=headers, certificate=certificate))
+        return site(WebRequest(method="GET", path="/", headers=headers, certificate=certificate))
 
     assert dict(ask(b"other").headers) == {"Location": "/login"}
     headers = dict(ask(b"der").headers)

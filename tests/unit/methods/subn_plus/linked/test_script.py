@@ -9,7 +9,7 @@ from common.errors import InputError
 from common.methods.registry import methods, run_of
 from common.methods.subn_plus.linked.script import LinkedFacts, decide_budget
 from common.study.accounting import account
-from common.study.dry_run import require_runnable
+from common.study.dry_run import costs_without_rows
 from tests.harness.linked import SCHEMA, linked_codes
 from tests.harness.linked_runs import dealt_out, fitted, linked_study
 
@@ -68,7 +68,7 @@ def replace_most(linked):
     return type(linked)(linked.columns, linked.sizes, linked.events.take(first), numbers, 1)
 
 
-@pytest.mark.parametrize("name", [name for name in methods() if name != "subn+"])
+@pytest.mark.parametrize("name", [each.name for each in methods().values() if not each.linked])
 def test_other_methods_refuse_linked_schemas_by_name(name):
     with pytest.raises(InputError, match=r"single tables, and the schema has \[events\]"):
         run_of(linked_study(dealt_out(LINKED), method=name))
@@ -83,10 +83,11 @@ def test_what_linked_tables_do_not_have_is_refused_by_name(changes, words):
         run_of(linked_study(dealt_out(LINKED), **changes))
 
 
-def test_a_node_declines_a_linked_study_before_anything_runs():
-    study = linked_study(dealt_out(LINKED))
-    with pytest.raises(InputError, match="works on a single table"):
-        require_runnable(study, run_of(study))
+def test_a_dry_run_finds_what_will_be_charged():
+    study = linked_study(dealt_out(LINKED), epsilon=100, delta=DELTA)
+    costs = costs_without_rows(study, run_of(study))
+    outcome = fitted(LINKED, epsilon=100, delta=DELTA)
+    assert costs["p0"] == account(outcome.study, outcome.steps).spent("p0")
 
 
 def test_the_promise_is_to_a_person_with_all_events():

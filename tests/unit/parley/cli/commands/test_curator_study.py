@@ -12,8 +12,7 @@ from common.study.document import Study
 from common.wording import moment
 from curator.publisher import publish
 from curator.settings import curator_settings, open_store
-from curator.store.records import StudyState as CuratorState
-from curator.store.records import Word
+from curator.store.records import StudyState, Word
 from curator.studies import Studies
 from tests.harness.deployed_folder import HUB, outcome_of
 
@@ -154,7 +153,7 @@ def test_a_running_study_says_whom_it_waits_for_and_since_when(parley, place, wr
     hub = curator_settings(place.folder / "hub" / "curator.toml", {}).values
     since = stamp(system_clock())
     with open_store(hub) as store, store.transaction():
-        store.move(written.digest, CuratorState.RUNNING, step=2, phase="counting")
+        store.move(written.digest, StudyState.RUNNING, step=2, phase="counting")
         store.wait_for(written.digest, ["east"], Word.ANSWER, at=since)
     status = ("curator", "study", "status", "regional", *HUB)
     assert f"waits for the answer of east in step 3, since {moment(since)}" in parley(*status).out

@@ -4,9 +4,9 @@ from dataclasses import fields
 
 import pytest
 
-from common.methods.distdiffgen.script import Settings as DistDiffGen
-from common.methods.dp_ccbn import Settings as DpCcbn
-from common.methods.dp_subn.decisions import Settings as DpSubn
+from common.methods.distdiffgen.script import DistDiffGenSettings as DistDiffGen
+from common.methods.dp_ccbn import CcbnSettings as DpCcbn
+from common.methods.dp_subn.decisions import SubnSettings as DpSubn
 from common.methods.registry import methods
 
 

@@ -8,7 +8,7 @@ from common.crypto.key_files import load_identity
 from common.wire.pki.certificates import fingerprint
 from common.wire.pki.keyring import Keyring, init_curator
 from curator.settings import curator_settings
-from party.journal import Notes, StudyState
+from party.journal import JournalState, Notes
 from tests.harness.deployed_folder import AT, HUB, NORTH, POLICY, begun_study, serving, spend
 
 
@@ -77,7 +77,7 @@ def test_withdrawing_says_what_stays_charged_and_the_ledger_keeps_it(parley, pla
 def test_a_study_that_is_over_cannot_be_withdrawn_from(parley, place, written):
     assert parley("party", "approve", "study.toml", "--yes", *NORTH).code == 0
     with begun_study(place.folder, written.digest) as (_, journal):
-        journal.end(written.digest, StudyState.FINISHED, reason="", at="now")
+        journal.end(written.digest, JournalState.FINISHED, reason="", at="now")
     done = parley("party", "decline", "study.toml", "--yes", *NORTH)
     assert done.code == 4
     assert "is over for us (finished), with epsilon 1/3 (about 0.3333) charged" in done.err
@@ -209,7 +209,7 @@ def test_a_study_that_is_over_cannot_be_approved(parley, place, written, monkeyp
         assert "study 'regional': it is over, at the curator it is failed" in done.err
         assert "not decided" in parley("party", "status", *NORTH).out
     with begun_study(place.folder, written.digest) as (_, journal):
-        journal.end(written.digest, StudyState.REFUSED, reason="a cap", at=AT)
+        journal.end(written.digest, JournalState.REFUSED, reason="a cap", at=AT)
     done = parley(*approve, "--offline")
     assert done.code == 4
     assert "it is over for us (refused)" in done.err

@@ -12,7 +12,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.release.manifest import Signer, SignerRole
 from common.release.verify import missing_parties
 from common.service.database import Database
-from party.ledger import Charge, Ledger
+from party.ledger import Ledger, LedgerCharge
 from tests.harness.deployed_folder import AT, HUB, NORTH, DeployedFolder, spend
 from tests.unit.parley.cli.commands.conftest import append, sign_again
 
@@ -20,7 +20,7 @@ from tests.unit.parley.cli.commands.conftest import append, sign_again
 def test_the_ledger_tells_rows_and_people_apart(parley, place):
     spend(place.folder)
     with Database(place.folder / "north" / "state" / "party.db") as database:
-        charge = Charge(
+        charge = LedgerCharge(
             study="b" * 64, study_name="visits", step="first", mechanism="laplace",
             epsilon=Fraction(1, 4), rows_per_person=1, owners_per_person=1,
         )  # fmt: skip

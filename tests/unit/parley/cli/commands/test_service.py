@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from common.service.checks import Finding
+from common.service.checks import CheckResult
 from common.service.database import Database
 from common.service.process import alone_in
 from curator.settings import curator_settings, open_store
-from curator.store.records import StudyState as CuratorState
-from party.ledger import Caps, Charge, Ledger
+from curator.store.records import StudyState
+from party.ledger import Caps, Ledger, LedgerCharge
 from tests.harness.deployed_folder import (
     BACKUP,
     HUB,
@@ -78,7 +78,7 @@ def test_few_descriptors_are_worth_a_warning(shell, place):
 
 def test_what_the_doctor_knows_is_said_before_it_waits_for_the_network(parley, monkeypatch, place):
     def examine(*_, **__):
-        yield Finding(check="disk", ok=True, words="room")
+        yield CheckResult(check="disk", ok=True, words="room")
         raise KeyboardInterrupt  # of somebody who does not want to wait
 
     monkeypatch.setattr("parley.cli.commands.service.examine_party", examine)
@@ -235,7 +235,7 @@ def test_a_state_that_can_be_read_is_never_replaced(parley, place):
     spend(place.folder)
     assert parley(*BACKUP).code == 0
     database = Database(state(place))
-    charge = Charge(
+    charge = LedgerCharge(
         study="s", study_name="later", step="1", mechanism="laplace", epsilon=Fraction(1)
     )
     Ledger(database).charge(charge, Caps(per_study=Fraction(1), in_total=Fraction(9)), "now")
@@ -304,7 +304,7 @@ def test_a_running_study_of_a_restored_curator_is_to_end(parley, place, written)
     assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
     settings = curator_settings(place.folder / "hub" / "curator.toml", {}).values
     with open_store(settings) as store, store.transaction():
-        store.move(written.digest, CuratorState.RUNNING, step=0, phase="")
+        store.move(written.digest, StudyState.RUNNING, step=0, phase="")
     assert parley("backup", "curator", "--out", "hub.backup", *HUB).code == 0
     (settings.folder / "curator.db").unlink()
     done = parley("restore", "hub.backup", "--yes", "--json", *HUB)

@@ -41,7 +41,7 @@ def test_an_address_or_a_query_says_where_the_rows_are(table, address, query):
         ({"path": "x", "query": "q"}, "give one of path, table and query"),
         ({"path": "x", "uri": "u"}, "unknown key 'source.uri'"),
         ({"path": "x", "where": "a = 1"}, "unknown key 'source.where'"),
-        ({"path": "x", "person": "id"}, "unknown key 'source.person'"),
+        ({"path": "x", "columns": {}}, "unknown key 'source.columns'"),
     ],
 )
 def test_settings_that_it_cannot_have_are_refused(table, words):

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import InputError
-from common.extras import EXTRA_OF, naming_extras
+from common.errors import EXTRA_OF, InputError, naming_extras
 
 PROJECT = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "grpc_reflection": "grpcio-reflection"}
