@@ -237,6 +237,13 @@ def strong_forest(
     return tuple(chosen)
 
 
+def standing_out(found: Mapping[Pair, Departure], most: int) -> tuple[Pair, ...]:
+    """Return the pairs that are worth a second look: the strongest, if noise is not likelier."""
+    worth = {pair: own for pair, own in found.items() if own.above(0) > own.freedom}
+    ranked = sorted(worth, key=lambda pair: (-worth[pair].strength, pair))
+    return tuple(sorted(ranked[:most]))
+
+
 def spanning_forest(found: Mapping[Pair, Departure]) -> tuple[Pair, ...]:
     """Return the pairs of largest strength that close no circle, the strongest first."""
     tree_of: dict[int, set[int]] = {}

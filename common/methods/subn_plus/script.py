@@ -11,6 +11,7 @@ yields a step and keeps what was published; `measure` is the loop that asks.
     pairs         the few that are seen to depend strongly (`dependence`), in full detail: edges of
                   trees (`trees`). If there are none, the margins once more
     forest        tables of the pairs that a forest may be made of, of a wide table
+    second look   how often the pairs that stand out agree; those that do again are edges of trees
 
 The model is a mixture (`latent`) whose price of information the sums themselves choose
 (`thinning`); a forest; or independent blocks, no worse than independent columns, because they have
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from itertools import combinations
 
@@ -41,6 +43,8 @@ from common.methods.subn_plus.dependence import (
     candidates,
     departures,
     depends,
+    spanning_forest,
+    standing_out,
     strong_forest,
 )
 from common.methods.subn_plus.facts import PublicFacts, detail_noise, pair_groups
@@ -77,6 +81,7 @@ from common.privacy.sensitivity import CONTRAST_UNIT
 from common.study.requests import Counts
 from common.study.script import Fit, Script, added_up
 
+PAIR_SHARE = 2  # of the columns, per pair: of what a sieve has for tables, the share that is spent
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
 
 
@@ -107,17 +112,27 @@ class Known:
 
 def measure(facts: PublicFacts) -> Script[Fit]:
     """Ask for one sum after the other, as the best plan has them; return the fit to all."""
-    plan = best_plan(facts)
-    known = Known(facts, plan)
+    known = Known(facts, best_plan(facts))
     left = facts.budget
-    for planned in plan.asks:
-        # Where nothing depends, the margins get all that is left.
-        ask = Ask(plans.AGAIN, left) if known.independent else planned
+    waiting: Sequence[Ask] = known.plan.asks
+    while left:
+        if known.independent:
+            waiting = _after_nothing(known, left)
+        ask, *waiting = waiting
         yield from ASKS[ask.what](known, ask)
         left -= ask.cost
-        if not left:
-            break
     return FitOfSums(known)
+
+
+def _after_nothing(known: Known, left: Fraction) -> Sequence[Ask]:
+    """Return what is asked where no pair depends: the margins get all that is left.
+
+    One look at the pairs of many columns may miss those that a second one shows.
+    """
+    if known.plan.name == "contrasts" and len(known.facts.cut) > plans.MOST_VIEWED:
+        known.independent, known.plan = False, replace(known.plan, name="sieve")
+        return plans.sieved(known.facts, left)
+    return (Ask(plans.AGAIN, left),)
 
 
 @dataclass(frozen=True)
@@ -143,7 +158,7 @@ def _model(known: Known, near: Model | None = None) -> LatentModel | JoinedModel
         return blocks_model(facts, known.tables)
     if plan.name == "forest":
         return forest_model(facts, [*known.tables, *known.pairs], known.departures)
-    exact = plan.name == "contrasts" or plan.pair_noise <= plans.PAIRS_AS_EXACT
+    exact = plan.name in ("contrasts", "sieve") or plan.pair_noise <= plans.PAIRS_AS_EXACT
     tables = [*known.tables, *known.views]
     return mixture_model(facts, tables, known.pairs, known.moments, exact=exact, near=near)
 
@@ -263,6 +278,31 @@ def _ask_halves(known: Known, ask: Ask) -> Script[None]:
         known.independent = not candidates(known.departures, agreed.law.deviations)
 
 
+def _ask_chosen(known: Known, ask: Ask) -> Script[None]:
+    """Look again at the pairs that stand out, as many as there are columns."""
+    facts = known.facts
+    chosen = standing_out(known.departures, len(facts.cut))
+    if not chosen:
+        known.independent = True
+        yield from _ask_margins(known, replace(ask, what=plans.AGAIN))
+        return
+    agreed = yield from agreements(facts, ask.cost, known.histograms, chosen=chosen)
+    weights = weights_of(known.histograms, agreed.request.halves, facts.rows)
+    known.departures = agreed.departures(facts, weights)
+
+
+def _ask_sieved(known: Known, ask: Ask) -> Script[None]:
+    """Ask for tables of the pairs that passed; the fewer they are, the more is for margins."""
+    share = Fraction(PAIR_SHARE * len(candidates(known.departures)), len(known.facts.cut))
+    if 0 < share < 1:
+        again = Ask(plans.AGAIN, ask.cost * (1 - share))
+        yield from _ask_margins(known, again)
+        ask = replace(ask, cost=ask.cost * share)
+    yield from _ask_forest(known, ask)
+    kept = set(spanning_forest({pair: own for pair, own in known.departures.items() if own.clear}))
+    known.pairs = [table for table in known.pairs if table.attributes in kept]
+
+
 def _ask_forest(known: Known, ask: Ask) -> Script[None]:
     """Ask for tables of the pairs that a forest may be made of, but for those in blocks."""
     facts, sizes = known.facts, known.facts.sizes
@@ -294,6 +334,8 @@ ASKS: Mapping[str, Callable[[Known, Ask], Script[None]]] = {
     plans.DETAILS: _ask_details,
     plans.HALVES: _ask_halves,
     plans.FOREST: _ask_forest,
+    plans.CHOSEN: _ask_chosen,
+    plans.SIEVED: _ask_sieved,
 }
 
 
