@@ -76,16 +76,16 @@ class LatentModel(Model):
             joint = (joint[:, :, None] * self.columns[a][:, None, :]).reshape(len(joint), -1)
         return np.asarray(joint.sum(axis=0).reshape(shape), dtype=np.float64)
 
-    def together(self, one: int, other: int) -> Floats:
+    def together(self, pair: Sequence[int]) -> Floats:
         """Return the probabilities of two attributes' joint values, also if a tree has both."""
         above = {link.child: link for link in self.links}
-        paths = [[one], [other]]
+        paths = [[column] for column in pair]
         for path in paths:
             while path[-1] in above:
                 path.append(above[path[-1]].parent)
         meeting = next((a for a in paths[0] if a in paths[1]), None)
         if meeting is None:
-            return self.marginal((one, other))
+            return self.marginal(pair)
         laws = self.weights[:, None] * self.columns[meeting]
         ends = []  # of each path, the laws of its end by class and value of the meeting attribute
         for path in paths:

@@ -81,7 +81,7 @@ from common.privacy.sensitivity import CONTRAST_UNIT
 from common.study.requests import Counts
 from common.study.script import Fit, Script, added_up
 
-PAIR_SHARE = 2  # of the columns, per pair: of what a sieve has for tables, the share that is spent
+PAIR_FRACTION = 2  # of the columns, for each pair: so much of what a sieve has for tables is spent
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
 
 
@@ -293,7 +293,7 @@ def _ask_chosen(known: Known, ask: Ask) -> Script[None]:
 
 def _ask_sieved(known: Known, ask: Ask) -> Script[None]:
     """Ask for tables of the pairs that passed; the fewer they are, the more is for margins."""
-    share = Fraction(PAIR_SHARE * len(candidates(known.departures)), len(known.facts.cut))
+    share = Fraction(PAIR_FRACTION * len(candidates(known.departures)), len(known.facts.cut))
     if 0 < share < 1:
         again = Ask(plans.AGAIN, ask.cost * (1 - share))
         yield from _ask_margins(known, again)

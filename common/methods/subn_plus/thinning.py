@@ -124,7 +124,7 @@ def _seen(table: Measurement, mixture: LatentModel) -> Floats:
 
 def _detail(table: Measurement, mixture: LatentModel) -> Floats:
     """Return the model's probabilities of a pair's table."""
-    joint = mixture.together(*table.attributes)
+    joint = mixture.together(table.attributes)
     return _grouped(_grouped(joint, table.groupings[1]).T, table.groupings[0]).T
 
 
@@ -150,7 +150,7 @@ def _contrast_errors(moments: Moments, mixture: LatentModel) -> tuple[float, int
     for (i, j), array in zip(pairs, moments.contrasts, strict=True):
         own = expected[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
         if trees[moments.columns[i]] == trees[moments.columns[j]]:
-            joint = mixture.together(moments.columns[i], moments.columns[j])
+            joint = mixture.together((moments.columns[i], moments.columns[j]))
             joint = _grouped(_grouped(joint, moments.groupings[j]).T, moments.groupings[i]).T
             own = joint - shifts[j] * joint.sum(axis=1)[:, None]
             own = own - shifts[i] * own.sum(axis=0)

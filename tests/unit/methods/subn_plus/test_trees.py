@@ -153,7 +153,7 @@ def test_two_columns_together_are_those_of_the_network_form():
     model = fit(margins, rows, [], edges=edges, components=4, iterations=40)
     (form,) = model.form()
     for a, b in ((0, 1), (1, 2), (0, 2), (2, 0)):
-        joint = model.together(a, b)
+        joint = model.together((a, b))
         known = [CellWeights((a,), own) for own in np.eye(12)]
         given = np.stack([form.weighted([own]).marginal(b) for own in known])
         law = joint / joint.sum(axis=1, keepdims=True)
