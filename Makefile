@@ -83,7 +83,7 @@ clean: ## remove what make made
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
 	bench-subn bench-scale bench-linked bench-transport bench-wide bench-parties bench-forecast bench-polls \
-	bench-coverage bench-coverage-tables bench-type1 bench-descent bench-tails bench-rules bench-papers bench-prior
+	bench-answers bench-coverage bench-coverage-tables bench-means bench-type1 bench-descent bench-tails bench-rules bench-papers bench-prior
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -128,10 +128,16 @@ bench-polls: .venv/.dev ## polls of parties in a second, with and without 10,000
 	$(BIN)/python -m benchmarks.polls
 bench-prior: .venv/.dev ## what last year's release is worth as a prior
 	$(BIN)/python -m benchmarks.prior
+# make bench-answers ARGS="--tables adult --rows 5000"
+bench-answers: .venv/.dev ## errors and intervals of declared analyses against the plan without them
+	$(BIN)/python -m benchmarks.answers $(ARGS)
 bench-coverage: .venv/.dev ## do 95 % intervals of estimates hold the truth in 95 % of studies
 	$(BIN)/python -m benchmarks.coverage
 bench-coverage-tables: .venv/.dev ## the same on real tables, by what the release measured
 	$(BIN)/python -m benchmarks.coverage_tables
+# make bench-means ARGS="--adult adult-raw.csv"
+bench-means: .venv/.dev ## do intervals of means hold where numbers heap inside bins
+	$(BIN)/python -m benchmarks.means $(ARGS)
 bench-type1: .venv/.dev ## how often do 95 % intervals show a difference where there is none
 	$(BIN)/python -m benchmarks.type1
 bench-forecast: .venv/.dev ## what error at which epsilon: the tables of docs/choosing-epsilon.md

@@ -91,7 +91,8 @@ def simulated(case: Case, folder: Path) -> Row:
     """Run one study; its line of the table."""
     out = f"release-{case.name.replace(' ', '-')}"
     owners = () if "--parties" in case.options else ("--parties", "3")
-    words = ["simulate", "table.csv", "--schema", "schema.toml", *owners, *case.options]
+    how = () if "--aggregation" in case.options else ("--aggregation", "masked")
+    words = ["simulate", "table.csv", "--schema", "schema.toml", *owners, *how, *case.options]
     clock, processor = _run([*words, "--out", out], folder)
     parts = json.loads((folder / f"{out}-times.json").read_text())["command"]
     return {

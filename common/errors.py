@@ -60,6 +60,7 @@ EXTRA_OF = {
     "adbc_driver_sqlite": "sql",
     "duckdb": "sql",
     "grpc_reflection": "reflection",
+    "jwt": "oidc",
     "numba": "fast",
     "openpyxl": "formats",
     "pandas": "analysis",

@@ -6,17 +6,21 @@ approval of the earlier study counts for it.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 
+from common.errors import InputError
 from common.exchanges.setup import with_commitments, with_hybrid_masks
 from common.methods.registry import with_version
 from common.schema import Schema
+from common.schema.limits import MOST_NAME
 from common.study.document import Study
 from common.study.members import Member
 
+_REHEARSAL_OF = "rehearsal of "
 _YEAR = re.compile(r"(?<!\d)(20\d\d)(?!\d)")
 
 
@@ -31,14 +35,19 @@ def revised(
     epsilon: Fraction | None = None,
     prior: str = "",
     curator: str = "",
+    today: dt.date,
+    expires: dt.date | None = None,
 ) -> Study:
     """Return an unsigned study that differs from an earlier one in what is given.
 
-    `prior` is the digest of the release to build on, `curator` the fingerprint to pin.
+    `prior` is the digest of the release to build on, `curator` the fingerprint to pin. A last day
+    to approve that is over is left out.
 
     Raises:
         InputError: an owner is not in the earlier study, or what is left is no study.
     """
+    if earlier.rehearsal:
+        raise InputError(f"study {earlier.name!r}: it is a rehearsal. Name the study itself")
     rows = rows or {}
     for owner in [*without, *rows]:
         earlier.member(owner)  # an unknown one is refused
@@ -55,9 +64,16 @@ def revised(
         epsilon=epsilon or earlier.epsilon,
         prior=prior,
         curator=curator,
+        expires=expires or (None if earlier.expired(today) else earlier.expires),
         signature=None,
     )
     return with_version(with_commitments(with_hybrid_masks(again)))
+
+
+def rehearsed(study: Study, *, name: str = "") -> Study:
+    """Return the unsigned rehearsal of a study: all of it, on simulated rows."""
+    named = name or f"{_REHEARSAL_OF}{study.name}"[:MOST_NAME]
+    return replace(study, name=named, rehearsal=True, signature=None)
 
 
 def next_name(earlier: str, year: int) -> str:

@@ -26,6 +26,7 @@ from common.service.settings import (
     read_settings,
 )
 from curator.dashboard.serving import DashboardPlace
+from curator.dashboard.sign_on import Provider
 from curator.store.store import Store
 from curator.upkeep import WaitingLimits
 
@@ -72,6 +73,11 @@ class CuratorSettings:
             The curator's identity signs it, so who can log in can use that identity.
         dashboard_operators: a list of fingerprints of client certificates that may log in without
             the token, in the form of the revocation list.
+        dashboard_oidc: single sign-on by OpenID Connect: issuer, client_id, and who may log in,
+            subjects or groups, separated by commas; also groups_claim and scope. Needs
+            parley[oidc].
+        dashboard_oidc_secret: a file with the client's secret, which only its owner can read; none
+            for a public client.
     """
 
     folder: Path
@@ -96,6 +102,8 @@ class CuratorSettings:
     dashboard_actions: bool = False
     dashboard_offers: bool = False
     dashboard_operators: Path | None = None
+    dashboard_oidc: Texts | None = None
+    dashboard_oidc_secret: Path | None = None
 
     @property
     def waiting_limits(self) -> WaitingLimits:
@@ -120,7 +128,13 @@ class CuratorSettings:
             store=self.folder / STORE,
             operators=self.dashboard_operators,
             revoked=self.keys / "revoked.txt",
+            oidc=self._oidc,
         )
+
+    @property
+    def _oidc(self) -> Provider | None:
+        table = self.dashboard_oidc
+        return None if table is None else Provider.of(table, self.dashboard_oidc_secret)
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work, before anything is opened."""
@@ -134,6 +148,7 @@ class CuratorSettings:
         check_seconds("step_deadline_s", self.step_deadline_s, most=LONGEST_DEADLINE_S)
         check_seconds("step_warning_s", self.step_warning_s, most=LONGEST_DEADLINE_S)
         check_webhook("webhook", self.webhook)
+        _ = self._oidc  # refused now, not at the first login
         check_level(self.log_level)
 
 

@@ -49,6 +49,7 @@ from party.settings import (
 )
 from party.sources.people import PeopleLimit
 from party.sources.settings import OwnersTable
+from party.sources.simulated import SimulatedSource
 from party.sources.source import Source
 from party.state import begin_anew, is_there, reading, require_not_lost
 from party.totals import Unit
@@ -182,8 +183,12 @@ def party_context(
 def open_rows(source: OwnersTable, study: Study, name: str, folder: Path) -> Source:
     """Open a party's rows as a study has them: those of people where it protects people.
 
-    The secret by which rows and events of people are chosen is kept in the node's folder.
+    The secret by which rows and events of people are chosen is kept in the node's folder. In a
+    rehearsal the owner's table is not opened: its rows are simulated.
     """
+    if study.rehearsal:
+        rows = study.member(name).rows
+        return SimulatedSource(study.schema, rows, seed=f"{name} in {study.name}")
     if not study.person_rows:
         return source.open(study.schema)
     rows = study.member(name).rows

@@ -6,7 +6,7 @@ The checks change nothing, except that the curator learns that we called.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -138,6 +138,8 @@ class _Node:
         if wanted is None:
             return f"{table.kind}; not read: give --study or --schema to check it against one"
         if isinstance(wanted, Study):
+            # What a rehearsal would be about is checked: nothing but a node simulates rows.
+            wanted = replace(wanted, rehearsal=False, signature=None)
             schema, member = wanted.schema, self._member(wanted)
             opened = party_app.open_rows(table, wanted, member.name, self.settings.folder)
             if opened.rows != member.rows:
@@ -150,7 +152,8 @@ class _Node:
         else:
             schema, opened = wanted, table.open(wanted)
         broken = _broken(table, schema)
-        return f"{table.kind}, {many(opened.rows, 'row')}, all of the schema{broken}"
+        note = f"; {opened.snapshot.note}" if schema.events is not None else ""
+        return f"{table.kind}, {many(opened.rows, 'row')}, all of the schema{broken}{note}"
 
     def _require_unchanged(self, study: Study, digest: str) -> None:
         """Refuse another table than the one that a running study began with."""

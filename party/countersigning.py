@@ -80,7 +80,7 @@ def countersign(
     """
     identity = load_identity(settings.keys / "identity.key", passphrase=passphrase)
     if found is None:  # it may be unsigned: our own records say whether it is ours
-        found = verify(release, unsigned=True, tell=tell)
+        found = verify(release, unsigned=True, rehearsal=True, tell=tell)
     found.require()
     study = _study_of(release, found)
     with open_file(settings) as file:
@@ -202,7 +202,10 @@ def reasons_against(
         reasons.append("the parties that left, or why, are not those that we were told of")
     paid = records.ledger.spending(study.digest.hex()).paid
     stated = privacy.get("exact", {}).get("parties_paid", {}).get(party)
-    if stated != str(paid):
+    if study.rehearsal:
+        if paid:
+            reasons.append(f"our ledger has {paid} for it, and a rehearsal charges nothing")
+    elif stated != str(paid):
         currency = study.promise.currency
         reasons.append(f"our ledger has {currency} {paid} for it, its statement says {stated}")
     return reasons

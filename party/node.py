@@ -55,6 +55,7 @@ class StudyTicket:
     data_digest: str
     rows_per_person: int = 0  # of a study that protects people
     owners_per_person: int = 1
+    simulated: bool = False  # whether the rows are no owner's: nothing is charged for them
 
 
 class PartyNode:
@@ -213,6 +214,8 @@ class PartyNode:
 
     def _charge(self, effect: ChargeBudget, caps: Caps) -> None:
         ticket = self._ticket
+        if ticket.simulated:
+            return
         charge = LedgerCharge(
             study=ticket.digest.hex(),
             study_name=ticket.name,

@@ -15,9 +15,10 @@ from common.analysis.diagnostics import Diagnostics
 from common.analysis.direct import DirectIntervals
 from common.analysis.replicates import Replicates
 from common.fitted.model import FittedModel
+from common.schema import Codes
 from common.wording import many
 
-_USEFUL = 0.5  # a correlation within more than this tells little more than its sign
+WELL = 0.1  # a correlation within this tells the size of a relation, not only that there is one
 _MOST_NAMED = 5
 _REACH = NormalDist().inv_cdf(0.975)
 
@@ -49,8 +50,8 @@ class Conclusions:
             )
         if self.uncounted:
             yield f"  only in groups: {_named(self.uncounted)}"
-        useful = [each for each in self.pairs if each.within <= _USEFUL]
-        coarse = [each for each in self.pairs if each.within > _USEFUL]
+        useful = [each for each in self.pairs if each.within <= WELL]
+        coarse = [each for each in self.pairs if each.within > WELL]
         every = len(self.pairs) + len(self.unmeasured)
         for words, found in (("told well", useful), ("told roughly", coarse)):
             if found:
@@ -84,9 +85,14 @@ def _named(names: Sequence[str]) -> str:
     return "; ".join(names[:_MOST_NAMED]) + ("; ..." if len(names) > _MOST_NAMED else "")
 
 
-def conclude(fitted: FittedModel, diagnostics: Diagnostics) -> Conclusions:
-    """Return what a release tells of its columns and pairs, from published files alone."""
-    names, rows = fitted.schema.names, fitted.released
+def conclude(
+    fitted: FittedModel, diagnostics: Diagnostics, rows: Codes | None = None
+) -> Conclusions:
+    """Return what a release tells of its columns and pairs, from published files alone.
+
+    `rows` are its synthetic rows; those of `fitted` if None.
+    """
+    names, rows = fitted.schema.names, fitted.released if rows is None else rows
     columns = sorted(
         (
             Precision(error.named(names), min(1.0, _REACH * error.deviation / fitted.rows))

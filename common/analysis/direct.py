@@ -17,8 +17,10 @@ that the single columns allow, the bounds of Frechet and Hoeffding.
 Groups are joined until most cells have more rows than noise. Cells that fall below zero would bias
 an estimate, and rare values at the ends of a column would make most of its noise.
 
-With three columns or more the pairs are arranged one after the other, and what they hide adds up.
-That bounds a statistic to first order; what only a table of three columns tells is not in it.
+A statistic of three columns or more rests on the published table that holds all of them, if there
+is one that is as clear as those of pairs; else on the tables of its pairs. The pairs are arranged
+one after the other, and what they hide adds up. That bounds a statistic to first order; what only a
+table of three columns tells is not in tables of pairs.
 """
 
 from __future__ import annotations
@@ -26,15 +28,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.analysis.diagnostics import Pair
-from common.analysis.replicates import Replicates, shuffled
-from common.analysis.statistics import CodedTable, Group, Numbers, Statistic
+from common.analysis.replicates import Replicates, coded, shuffled
+from common.analysis.statistics import Group, Numbers, Statistic
 from common.marginals import count
 from common.methods.subn_plus.requests import even_groups
 from common.privacy.randomness import SeededRandomSource, uniforms
@@ -54,6 +56,7 @@ _MOST_DRAWN = 1_000_000  # real rows that are drawn again; more scatter as littl
 _ENDS_OF = 4  # replicates whose single columns tell what is possible
 _NO_ENDS = (-math.inf, math.inf)
 _MOST_VALUES = 24  # of a column without an order, that are each put first
+_AS_CLEAR = 1.5  # times the reach of the least clear pair, up to which a joint table is used
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +71,14 @@ class Direct:
 
 
 @dataclass(frozen=True, eq=False)
-class PairTable:
-    """What is known of two columns: rows by group, as proportions."""
+class KnownTable:
+    """What is known of two columns or more: rows by group, as proportions."""
 
-    pair: Pair
-    groups: tuple[Places, Places]  # of each value of both
+    attributes: tuple[int, ...]
+    groups: tuple[Places, ...]  # of each value of each column
     table: Numbers
     noise: MeasuredTable | None = None  # the published table behind it; None if there is none
-    joined: tuple[Places, Places] | None = None  # of each group of the published table
+    joined: tuple[Places, ...] | None = None  # of each group of the published table
 
     @property
     def hides(self) -> float:
@@ -87,6 +90,12 @@ class PairTable:
         """
         few = [own.max() + 1 for own in self.groups if len(own) > own.max() + 1]
         return min(1.0, _HIDDEN / int(min(few))) if few else 0.0
+
+    def pairs(self) -> Iterator[KnownTable]:
+        """Yield the groups of its pairs, whose tables are not looked at."""
+        for one, other in combinations(range(len(self.attributes)), 2):
+            attributes = (self.attributes[one], self.attributes[other])
+            yield KnownTable(attributes, (self.groups[one], self.groups[other]), self.table)
 
     def reach(self) -> float:
         """Return about how far noise and groups move a correlation, to compare tables."""
@@ -100,7 +109,7 @@ class PairTable:
         if self.noise is None or self.joined is None:
             return self.table
         drawn = _drawn(self.noise, source)
-        noise = _joined(_of_pair(self.noise, self.pair, drawn), self.joined) / self.noise.rows
+        noise = _joined(_of_set(self.noise, self.attributes, drawn), self.joined) / self.noise.rows
         flat = np.maximum(self.table, 0).ravel()
         rows = min(self.noise.rows, _MOST_DRAWN)
         ladder = np.cumsum(flat / flat.sum())
@@ -122,49 +131,53 @@ class DirectIntervals:
         return self.made.schema
 
     @cached_property
-    def _tables(self) -> dict[Pair, PairTable]:
+    def _tables(self) -> dict[tuple[int, ...], KnownTable]:
         return {}
 
-    def table(self, pair: Pair) -> PairTable:
-        """Return what is known of a pair: by the published table with the least noise."""
-        if pair not in self._tables:
-            tables = [each for each in self.measured if each.usable(pair)]
-            known = [self._known(pair, each) for each in tables]
-            self._tables[pair] = min(known, key=PairTable.reach, default=self._unknown(pair))
-        return self._tables[pair]
+    def table(self, asked: tuple[int, ...]) -> KnownTable:
+        """Return what is known of some columns: by the published table with the least noise."""
+        if asked not in self._tables:
+            tables = [each for each in self.measured if each.usable(asked)]
+            known = [self._known(asked, each) for each in tables]
+            self._tables[asked] = min(known, key=KnownTable.reach, default=self._unknown(asked))
+        return self._tables[asked]
 
-    def _unknown(self, pair: Pair) -> PairTable:
-        whole = tuple(np.zeros(self.schema.sizes[a], np.intp) for a in pair)
-        return PairTable(pair, (whole[0], whole[1]), np.ones((1, 1)))
+    def _tables_for(self, statistic: Statistic) -> list[KnownTable]:
+        """Return the table of all columns of a statistic, or the tables of its pairs."""
+        places = tuple(sorted(self.schema.position(name) for name in statistic.attributes))
+        tables = [self.table(pair) for pair in combinations(places, 2)]
+        if len(places) > 2 and not statistic.pairwise:
+            joint, least_clear = self.table(places), max(each.reach() for each in tables)
+            if joint.noise is not None and joint.reach() <= _AS_CLEAR * least_clear:
+                return [joint]
+        return tables
 
-    def _known(self, pair: Pair, best: MeasuredTable) -> PairTable:
-        own = [np.asarray(best.groups.get(a, range(self.schema.sizes[a])), np.intp) for a in pair]
-        groups = {a: values.tolist() for a, values in zip(pair, own, strict=True)}
-        (counts,) = count(self.made.released, [pair], groups=groups)
+    def _unknown(self, asked: tuple[int, ...]) -> KnownTable:
+        whole = tuple(np.zeros(self.schema.sizes[a], np.intp) for a in asked)
+        return KnownTable(asked, whole, np.ones((1,) * len(asked)))
+
+    def _known(self, asked: tuple[int, ...], best: MeasuredTable) -> KnownTable:
+        own = [np.asarray(best.groups.get(a, range(self.schema.sizes[a])), np.intp) for a in asked]
+        groups = {a: values.tolist() for a, values in zip(asked, own, strict=True)}
+        (counts,) = count(self.made.released, [asked], groups=groups)
         drawn = counts / self.made.released.rows
         assert best.residuals is not None  # noqa: S101  (a usable table has them)
-        table = drawn + _of_pair(best, pair, best.residuals) / best.rows
+        table = drawn + _of_set(best, asked, best.residuals) / best.rows
         joined = _joined_groups(best, drawn)
-        return PairTable(
-            pair,
-            (joined[0][own[0]], joined[1][own[1]]),
-            _joined(table, joined),
-            best,
-            joined,
-        )
+        groupings = tuple(few[fine] for few, fine in zip(joined, own, strict=True))
+        return KnownTable(asked, groupings, _joined(table, joined), best, joined)
 
     def of(self, statistic: Statistic) -> dict[Key, Direct]:
         """Compute the direct estimates of a statistic of several columns, each with its range."""
-        places = sorted(self.schema.position(name) for name in statistic.attributes)
-        tables = [self.table(pair) for pair in combinations(places, 2)]
+        tables = self._tables_for(statistic)
         base = _thinned(self.made.reference)
         rows = weighted(base, tables, [each.table for each in tables])
-        centres = statistic.of(CodedTable(self.schema, rows, "1"))
+        centres = statistic.of(coded(self.made, rows, "1"))
         again = []
         for number, replicate in enumerate(self.made.tables, start=1):
             source = SeededRandomSource(f"direct/{number}")
             drawn = weighted(_thinned(replicate), tables, [each.again(source) for each in tables])
-            again.append(statistic.of(CodedTable(self.schema, drawn, str(number))))
+            again.append(statistic.of(coded(self.made, drawn, str(number))))
         low, high = self._hidden(statistic, rows, tables, centres)
         ends = self._ends(statistic, tables)
         found = {}
@@ -178,17 +191,17 @@ class DirectIntervals:
         return found
 
     def _ends(
-        self, statistic: Statistic, tables: Sequence[PairTable]
+        self, statistic: Statistic, tables: Sequence[KnownTable]
     ) -> dict[Key, tuple[float, float]]:
         """Return the extremes of a statistic of two columns that has no known bounds.
 
         They are values of tables, so that a correlation is never beyond 1.
         """
-        if len(tables) > 1 or math.isfinite(statistic.bounds[0]):
+        if len(statistic.attributes) > 2 or math.isfinite(statistic.bounds[0]):
             return {}
-        unknown = self._unknown(tables[0].pair)
+        unknown = self._unknown(tables[0].attributes)
         values = [
-            statistic.of(CodedTable(self.schema, arrangement, "1"))
+            statistic.of(coded(self.made, arrangement, "1"))
             for rows in (self.made.reference, *self.made.tables[:_ENDS_OF])
             for arrangement in self._arrangements(_thinned(rows), unknown, alone=True)
         ]
@@ -204,17 +217,18 @@ class DirectIntervals:
         self,
         statistic: Statistic,
         rows: Codes,
-        tables: Sequence[PairTable],
+        tables: Sequence[KnownTable],
         centres: Mapping[Key, float],
     ) -> tuple[dict[Key, float], dict[Key, float]]:
         """Return how far arrangements go below and above the centre; pairs add up."""
         low, high = dict.fromkeys(centres, 0.0), dict.fromkeys(centres, 0.0)
-        for own in tables:
+        alone = len(statistic.attributes) == 2
+        for own in (pair for each in tables for pair in each.pairs()):
             if not own.hides:
                 continue
             values = [
-                statistic.of(CodedTable(self.schema, arrangement, "1"))
-                for arrangement in self._arrangements(rows, own, alone=len(tables) == 1)
+                statistic.of(coded(self.made, arrangement, "1"))
+                for arrangement in self._arrangements(rows, own, alone=alone)
             ]
             for key, centre in centres.items():
                 numbers = np.array([each.get(key, np.nan) for each in values])
@@ -223,20 +237,20 @@ class DirectIntervals:
                 high[key] += own.hides * max(max(off, default=0.0), 0.0)
         return low, high
 
-    def _arrangements(self, rows: Codes, own: PairTable, *, alone: bool) -> Iterator[Codes]:
+    def _arrangements(self, rows: Codes, own: KnownTable, *, alone: bool) -> Iterator[Codes]:
         """Yield the rows with a pair as much in order, and as much against it, as can be.
 
         A column without an order has one for each of its values, which comes last. With three
         columns or more, two columns without an order are not both arranged by every value.
         """
-        first, second = (list(_orders(self.schema.attributes[a])) for a in own.pair)
+        first, second = (list(_orders(self.schema.attributes[a])) for a in own.attributes)
         for one, other in product(range(len(first)), range(len(second))):
             if alone or one == 0 or other == 0:
                 for sign in (1.0, -1.0):
                     yield arranged(rows, own, (first[one], sign * second[other]))
 
 
-def weighted(base: Codes, tables: Sequence[PairTable], targets: Sequence[Numbers]) -> Codes:
+def weighted(base: Codes, tables: Sequence[KnownTable], targets: Sequence[Numbers]) -> Codes:
     """Return rows that agree with all tables: those of the base, some of them several times.
 
     A table's own margins are replaced by those of the base, cells below zero by none. Some rows of
@@ -246,10 +260,8 @@ def weighted(base: Codes, tables: Sequence[PairTable], targets: Sequence[Numbers
     weights = np.repeat([1.0, _APART], base.rows)
     cells, wanted = [], []
     for own, target in zip(tables, targets, strict=True):
-        (a, b), (first, second) = own.pair, own.groups
-        one, other = first[rows.columns[a]], second[rows.columns[b]]
-        width = target.shape[1]
-        cell = one * width + other
+        places = [few[rows.columns[a]] for a, few in zip(own.attributes, own.groups, strict=True)]
+        cell = np.ravel_multi_index(places, target.shape)
         now = np.bincount(cell[: base.rows], minlength=target.size).reshape(target.shape)
         cells.append(cell)
         wanted.append(possible(target, now / base.rows).ravel())
@@ -264,17 +276,25 @@ def weighted(base: Codes, tables: Sequence[PairTable], targets: Sequence[Numbers
 
 def possible(table: Numbers, near: Numbers) -> Numbers:
     """Return a table without cells below zero that has the margins of another."""
-    across, down = near.sum(axis=1), near.sum(axis=0)
-    result = np.maximum(table, 1e-9 * np.outer(across, down))
+    margins = [_margin(near, axis) for axis in range(near.ndim)]
+    apart = margins[0]
+    for margin in margins[1:]:
+        apart = apart * margin
+    result = np.maximum(table, 1e-9 * apart)
     for _ in range(_RAKED):
-        sums = result.sum(axis=1)
-        result = result * (across / np.where(sums > 0, sums, 1.0))[:, None]
-        sums = result.sum(axis=0)
-        result = result * (down / np.where(sums > 0, sums, 1.0))
-    return result
+        for axis, margin in enumerate(margins):
+            sums = _margin(result, axis)
+            result = result * (margin / np.where(sums > 0, sums, 1.0))
+    return np.asarray(result, np.float64)
 
 
-def arranged(rows: Codes, own: PairTable, orders: tuple[Numbers, Numbers]) -> Codes:
+def _margin(table: Numbers, axis: int) -> Numbers:
+    """Return the sums over all other axes, which are kept."""
+    others = tuple(other for other in range(table.ndim) if other != axis)
+    return np.asarray(table.sum(axis=others, keepdims=True), np.float64)
+
+
+def arranged(rows: Codes, own: KnownTable, orders: tuple[Numbers, Numbers]) -> Codes:
     """Return the rows with two columns in one order, as far as the cells of their table allow.
 
     Among the rows of a group of the first column, its values are dealt out in the order of the
@@ -282,7 +302,7 @@ def arranged(rows: Codes, own: PairTable, orders: tuple[Numbers, Numbers]) -> Co
     """
     columns = list(rows.columns)
     for this, that in ((0, 1), (1, 0)):
-        a, b = own.pair[this], own.pair[that]
+        a, b = own.attributes[this], own.attributes[that]
         group = own.groups[this][columns[a]]
         to = np.lexsort((orders[that][columns[b]], group))
         values = np.lexsort((orders[this][columns[a]], group))
@@ -306,47 +326,56 @@ def _orders(attribute: Attribute) -> Iterator[Numbers]:
         yield (np.arange(attribute.size) == code).astype(np.float64)
 
 
-def _joined_groups(best: MeasuredTable, drawn: Numbers) -> tuple[Places, Places]:
-    """Return as many groups of both columns of a table as stand out of its noise.
+def _joined_groups(best: MeasuredTable, drawn: Numbers) -> tuple[Places, ...]:
+    """Return as many groups of all columns of a table as stand out of its noise.
 
     They do if three of four cells have as many rows, were the columns independent, as the deviation
     of their noise. Two groups are the fewest.
     """
-    margins = [drawn.sum(axis=1 - axis) * best.rows for axis in (0, 1)]
+    margins = [_margin(drawn, axis).ravel() * best.rows for axis in range(drawn.ndim)]
     counts = [np.rint(own).astype(np.int64) for own in margins]
     variance = best.deviation**2 * best.cells / drawn.size
     for most in range(min(max(drawn.shape), _MOST_GROUPS), 1, -1):
-        one, other = (np.array(even_groups(own, best.rows, groups=most), np.intp) for own in counts)
-        noise = np.sqrt(variance * np.outer(np.bincount(one), np.bincount(other)))
-        rows = np.outer(np.bincount(one, margins[0]), np.bincount(other, margins[1])) / best.rows
+        groups = [np.array(even_groups(own, best.rows, groups=most), np.intp) for own in counts]
+        noise = np.sqrt(variance * _outer([np.bincount(own) for own in groups]))
+        weights = [np.bincount(own, each) for own, each in zip(groups, margins, strict=True)]
+        rows = _outer(weights) / best.rows ** (drawn.ndim - 1)
         if most == 2 or np.mean(rows >= noise) >= _STANDING_OUT:
             break
-    return one, other
+    return tuple(groups)
 
 
-def _of_pair(table: MeasuredTable, pair: Pair, numbers: Numbers) -> Numbers:
-    """Return the numbers of a table, or what it tells, by a pair's groups; without their margins.
+def _outer(vectors: Sequence[NDArray[Any]]) -> Numbers:
+    return np.asarray(reduce(np.multiply.outer, vectors), np.float64)
+
+
+def _of_set(table: MeasuredTable, asked: tuple[int, ...], numbers: Numbers) -> Numbers:
+    """Return the numbers of a table, or what it tells, by some columns' groups, without margins.
 
     The rows have the margins already, of all that was measured. How often two halves agree is one
     number, and makes the four cells of their table.
     """
-    axes = [table.attributes.index(a) for a in pair]
+    axes = [table.attributes.index(a) for a in asked]
     if numbers.size == 1:
         return float(numbers[0]) * np.array([[1.0, -1.0], [-1.0, 1.0]])
     shaped = np.asarray(numbers, np.float64).reshape(table.shape)
     others = tuple(axis for axis in range(shaped.ndim) if axis not in axes)
     summed = shaped.sum(axis=others)
-    return _centred(summed if axes[0] < axes[1] else summed.T)
+    return _centred(np.transpose(summed, np.argsort(np.argsort(axes))))
 
 
 def _centred(table: Numbers) -> Numbers:
-    across, down = table.mean(axis=1, keepdims=True), table.mean(axis=0, keepdims=True)
-    return np.asarray(table - across - down + table.mean(), np.float64)
+    """Return a table less what its single columns tell."""
+    result = table
+    for axis in range(table.ndim):
+        others = tuple(other for other in range(table.ndim) if other != axis)
+        result = result - table.mean(axis=others, keepdims=True)
+    return np.asarray(result + (table.ndim - 1) * table.mean(), np.float64)
 
 
-def _joined(table: Numbers, groups: tuple[Places, Places]) -> Numbers:
+def _joined(table: Numbers, groups: Sequence[Places]) -> Numbers:
     sizes = [int(own.max()) + 1 for own in groups]
-    cells = groups[0][:, None] * sizes[1] + groups[1]
+    cells = np.ravel_multi_index(np.ix_(*groups), sizes)
     sums = np.bincount(cells.ravel(), table.ravel(), minlength=math.prod(sizes))
     return np.asarray(sums.reshape(sizes), np.float64)
 

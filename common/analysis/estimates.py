@@ -38,8 +38,8 @@ from numpy.typing import NDArray
 
 from common.analysis.direct import Direct, DirectIntervals
 from common.analysis.means import Mean
-from common.analysis.replicates import Replicates, shuffled
-from common.analysis.statistics import CodedTable, Group, Statistic, Values, named
+from common.analysis.replicates import Replicates, coded, shuffled
+from common.analysis.statistics import Group, Statistic, Values, named
 from common.errors import InputError
 from common.release.measured import MeasuredTable
 
@@ -93,7 +93,7 @@ def estimate(
     """
     check_confidence(confidence)
     released, reference, *others = (
-        statistic.of(CodedTable(replicates.schema, codes, str(number)))
+        statistic.of(coded(replicates, codes, str(number)))
         for number, codes in enumerate(
             (replicates.released, replicates.reference, *replicates.tables)
         )
@@ -103,7 +103,7 @@ def estimate(
     if len(statistic.attributes) > 1:
         if any(each.usable(each.attributes) for each in measured):
             direct = DirectIntervals(tuple(measured), replicates).of(statistic)
-        apart = statistic.of(CodedTable(replicates.schema, shuffled(replicates.reference), "1"))
+        apart = statistic.of(coded(replicates, shuffled(replicates.reference), "1"))
     return [
         _both(
             _one(key, released, reference, apart, others, confidence, flagged=flagged),
@@ -142,7 +142,8 @@ def of_mean(mean: Mean, confidence: float = CONFIDENCE) -> Estimate:
     check_confidence(confidence)
     low, high = mean.interval(confidence)
     name = f"mean of {mean.name}"
-    return Estimate(name, None, mean.mean, mean.error, low, high, flagged=False)
+    flagged = mean.hidden > mean.error  # the interval is wide by what bins hide
+    return Estimate(name, None, mean.mean, mean.error, low, high, flagged)
 
 
 def check_confidence(confidence: float) -> None:

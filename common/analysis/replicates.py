@@ -35,10 +35,12 @@ from pathlib import Path
 import numpy as np
 
 from common import files
+from common.analysis.statistics import CodedTable
 from common.errors import InputError, LocalError
 from common.fitted.model import FittedModel
 from common.privacy.randomness import KeyedRandomSource, SeededRandomSource, uniforms
 from common.schema import Codes, Schema
+from common.schema.decoder import Insides
 from common.wording import Reporter, many, silent
 
 SEED = 1
@@ -63,6 +65,12 @@ class Replicates:
     released: Codes
     reference: Codes  # many rows of the released model: what the replicates scatter around
     tables: tuple[Codes, ...]
+    inside: Insides = field(default_factory=dict)  # where in their bins numbers are
+
+
+def coded(made: Replicates, codes: Codes, seed: str) -> CodedTable:
+    """Return rows with their values, numbers in bins as the release has them."""
+    return CodedTable(made.schema, codes, seed, made.inside)
 
 
 def shuffled(codes: Codes) -> Codes:
@@ -102,6 +110,7 @@ class Replicator:
             released=self.released,
             reference=self._kept[0],
             tables=tuple(self._kept[number] for number in numbers[1:]),
+            inside=self.fitted.inside,
         )
 
     def reference(self) -> Codes:

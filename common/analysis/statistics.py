@@ -8,9 +8,10 @@ relations it rests on, which the diagnostics compare with what was measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -24,11 +25,13 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema import Attribute, Codes, Schema
 from common.schema.attribute import Listed
 from common.schema.conditions import parse
-from common.schema.decoder import decode_column
+from common.schema.decoder import Insides, decode_column
 from common.schema.formula import bare_name, parse_formula
+from common.study.analyses import event_code
 
 Numbers = NDArray[np.float64]
 Group: TypeAlias = str | None
+By: TypeAlias = str | Sequence[str] | None  # the columns of groups: none, one or several
 Values: TypeAlias = Mapping[tuple[str, Group], float]  # by name and group
 _NEWTON_STEPS = 60
 _LONGEST_STEP = 4.0  # of the linear predictor of a row
@@ -42,6 +45,7 @@ class CodedTable:
     schema: Schema
     codes: Codes
     seed: str = ""  # of the places of numbers inside their bins
+    inside: Insides = field(default_factory=dict)  # what is known of these places
 
     @property
     def rows(self) -> int:
@@ -50,7 +54,8 @@ class CodedTable:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The table as an analyst reads it."""
-        return self.schema.decode(self.codes, SeededRandomSource(f"numbers/{self.seed}"))
+        source = SeededRandomSource(f"numbers/{self.seed}")
+        return self.schema.decode(self.codes, source, self.inside)
 
     @cached_property
     def _numbers(self) -> dict[str, Numbers]:
@@ -61,7 +66,8 @@ class CodedTable:
         if name not in self._numbers:
             place = self.schema.position(name)
             source = SeededRandomSource(f"numbers/{self.seed}/{name}")
-            column = decode_column(self.schema.attributes[place], self.codes.columns[place], source)
+            attribute, codes = self.schema.attributes[place], self.codes.columns[place]
+            column = decode_column(attribute, codes, source, self.inside.get(place))
             numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
             self._numbers[name] = numbers
         return self._numbers[name]
@@ -107,7 +113,7 @@ def named(found: object) -> Values:
         ) from None
 
 
-def share(schema: Schema, condition: str, by: str | None = None, where: str = "") -> Statistic:
+def share(schema: Schema, condition: str, by: By = None, where: str = "") -> Statistic:
     """Ask for the proportion of rows that satisfy a condition, in all rows or in each group."""
     asked = parse(condition, schema)
 
@@ -120,7 +126,67 @@ def share(schema: Schema, condition: str, by: str | None = None, where: str = ""
     return _grouped(schema, asked.attributes, of, by, where, bounds=(0.0, 1.0))
 
 
-def count(schema: Schema, condition: str, rows: int, by: str | None = None) -> Statistic:
+def shares(schema: Schema, column: str, by: By = None) -> Statistic:
+    """Ask for the proportion of every value of a column, in all rows or in each group."""
+    labels = _attribute(schema, column).labels
+
+    def of(table: CodedTable) -> OfRows:
+        codes = table.column(column)
+
+        def value(rows: Rows) -> dict[str, float]:
+            total = int(rows.sum())
+            counts = np.bincount(codes[rows], minlength=len(labels))
+            return {
+                f"share of {column} = {label}": float(number / total) if total else np.nan
+                for label, number in zip(labels, counts, strict=False)
+            }
+
+        return value
+
+    return _grouped(schema, (column,), of, by, "", bounds=(0.0, 1.0))
+
+
+def survival(schema: Schema, columns: Sequence[str], by: By = None) -> Statistic:
+    """Ask for the proportion without an event at four times, in all rows or in each group.
+
+    The columns are the time and the status, which is the last of its two values if the event was
+    seen. The estimate is that of Kaplan and Meier; the times are fifths of the time's range.
+    """
+    time, status = columns
+    _check_numbers(schema, time)
+    least, greatest = _ends(_attribute(schema, time))
+    times = [least + (greatest - least) * part / 5 for part in range(1, 5)]
+    seen = event_code(_attribute(schema, status))
+
+    def of(table: CodedTable) -> OfRows:
+        numbers, events = table.numbers(time), table.column(status) == seen
+
+        def value(rows: Rows) -> dict[str, float]:
+            use = rows & ~np.isnan(numbers)
+            left = _kaplan_meier(numbers[use], events[use], times)
+            return {
+                f"survival of {time} beyond {at:g}": part
+                for at, part in zip(times, left, strict=True)
+            }
+
+        return value
+
+    return _grouped(schema, (time, status), of, by, "", bounds=(0.0, 1.0))
+
+
+def _kaplan_meier(numbers: Numbers, events: Rows, times: Sequence[float]) -> list[float]:
+    """Return the estimated proportions that are beyond some times."""
+    if not numbers.size:
+        return [math.nan] * len(times)
+    order = np.lexsort((~events, numbers))  # events before the end of an observation
+    ended, seen = numbers[order], events[order]
+    at_risk = np.arange(len(ended), 0, -1)
+    left = np.cumprod(1 - seen / at_risk)
+    places = np.searchsorted(ended, times, side="right")
+    return [float(left[place - 1]) if place else 1.0 for place in places.tolist()]
+
+
+def count(schema: Schema, condition: str, rows: int, by: By = None) -> Statistic:
     """Ask how many of the real rows satisfy a condition, in all or in each group."""
     name = f"count of {condition}" if condition.strip() else "count"
 
@@ -130,15 +196,13 @@ def count(schema: Schema, condition: str, rows: int, by: str | None = None) -> S
     return _grouped(schema, (), of, by, condition, bounds=(0.0, float(rows)))
 
 
-def mean(schema: Schema, column: str, by: str | None = None, where: str = "") -> Statistic:
+def mean(schema: Schema, column: str, by: By = None, where: str = "") -> Statistic:
     """Ask for the mean of a column; of yes or no, the proportion of yes."""
     asked = _of_numbers(schema, "mean", column, np.mean, by, where)
     return asked if by or where.strip() else replace(asked, mean_of=column)
 
 
-def quantile(
-    schema: Schema, column: str, at: float, by: str | None = None, where: str = ""
-) -> Statistic:
+def quantile(schema: Schema, column: str, at: float, by: By = None, where: str = "") -> Statistic:
     """Ask for a quantile of a column; 0.5 is the median."""
     if not 0 <= at <= 1:
         raise InputError(f"quantile: {at:g} is not in 0..1. Write the median as 0.5")
@@ -151,7 +215,7 @@ def _of_numbers(
     name: str,
     column: str,
     compute: Callable[[Numbers], np.floating],
-    by: str | None,
+    by: By,
     where: str,
 ) -> Statistic:
     """Ask for a function of the numbers of a column; empty cells are left out."""
@@ -181,9 +245,12 @@ def _ends(attribute: Attribute) -> tuple[float, float]:
     return float(domain.edges[0]), float(domain.edges[-1])
 
 
-def correlation(schema: Schema, columns: str, by: str | None = None, where: str = "") -> Statistic:
-    """Ask for the correlation of two columns, written like "age, income"."""
-    names = tuple(bare_name(each) for each in columns.split(","))
+def correlation(
+    schema: Schema, columns: str | Sequence[str], by: By = None, where: str = ""
+) -> Statistic:
+    """Ask for the correlation of two columns, by their names or written like "age, income"."""
+    written = columns.split(",") if isinstance(columns, str) else columns
+    names = tuple(bare_name(each) for each in written)
     if len(names) != 2 or names[0] == names[1] or not all(names):
         raise InputError(f"--correlation {columns!r}: write it like 'age, income'")
     for name in names:
@@ -211,7 +278,7 @@ def _pearson(one: Numbers, other: Numbers) -> float:
 
 
 def regression(
-    schema: Schema, formula: str, by: str | None = None, where: str = "", family: str | None = None
+    schema: Schema, formula: str, by: By = None, where: str = "", family: str | None = None
 ) -> Statistic:
     """Ask for coefficients of a linear regression, or logistic where the outcome is yes or no.
 
@@ -258,7 +325,7 @@ def _grouped(
     schema: Schema,
     names: Iterable[str],
     prepared: Callable[[CodedTable], OfRows],
-    by: str | None,
+    by: By,
     where: str,
     *,
     bounds: tuple[float, float] = _UNBOUNDED,
@@ -266,17 +333,14 @@ def _grouped(
 ) -> Statistic:
     """Ask for a statistic of the rows that satisfy a condition: all, or by each value of `by`."""
     condition = parse(where, schema)
-    groups = () if by is None else (_attribute(schema, by).name,)
+    groups = tuple(_attribute(schema, each).name for each in _several(by))
 
     def of(table: CodedTable) -> Values:
         compute, inside = prepared(table), condition.mask(table.codes)
-        if by is None:
-            return {(name, None): value for name, value in compute(inside).items()}
-        codes = table.column(by)
         return {
             (name, label): value
-            for code, label in enumerate(_attribute(schema, by).labels)
-            for name, value in compute(inside & (codes == code)).items()
+            for label, rows in _groups(table, groups)
+            for name, value in compute(inside & rows).items()
         }
 
     return Statistic(
@@ -284,13 +348,37 @@ def _grouped(
     )
 
 
+def _several(by: By) -> Sequence[str]:
+    return () if by is None else (by,) if isinstance(by, str) else by
+
+
+def _groups(table: CodedTable, names: Sequence[str]) -> Iterator[tuple[Group, Rows]]:
+    """Yield the groups of rows, by every combination of the values of some columns."""
+    if not names:
+        yield None, np.ones(table.rows, dtype=np.bool_)
+        return
+    labels = [list(enumerate(_attribute(table.schema, name).labels)) for name in names]
+    columns = [table.column(name) for name in names]
+    for values in product(*labels):
+        rows = np.ones(table.rows, dtype=np.bool_)
+        for (code, _), column in zip(values, columns, strict=True):
+            rows &= column == code
+        yield ", ".join(label for _, label in values), rows
+
+
 def _attribute(schema: Schema, name: str) -> Attribute:
     return schema.attributes[schema.position(name)]
 
 
+def has_numbers(schema: Schema, name: str) -> bool:
+    """Return whether a column has numbers to compute with; yes or no are 1 and 0."""
+    attribute = _attribute(schema, name)
+    return not attribute.textual and attribute.kind not in ("date", "datetime")
+
+
 def _check_numbers(schema: Schema, name: str) -> None:
     attribute = _attribute(schema, name)
-    if attribute.textual or attribute.kind in ("date", "datetime"):
+    if not has_numbers(schema, name):
         raise InputError(
             f"{name!r} is {attribute.kind} and has no numbers to compute with. For the proportion "
             "of a value use a share"

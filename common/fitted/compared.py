@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.methods.subn_plus.descent import RequestInCells
-from common.methods.subn_plus.requests import Agreements, GroupedTables
+from common.methods.subn_plus.requests import Agreements, GroupedTables, TablesTogether
 from common.release.measured import (
     MeasuredTable,
     attributes_of_bits,
@@ -54,8 +54,9 @@ def compared_sums(
 
 def _of_sum(study: Study, step: Step, result: bytes, synthetic: Codes) -> list[MeasuredTable]:
     """Compare the tables of a sum with the synthetic rows, if there are any."""
+    told = tables_of(study, step)
     groups = groups_of(step.counted)
-    tables = [replace(table, groups=groups) for table in tables_of(study, step)]
+    tables = [replace(table, groups=own) for table, own in zip(told, groups, strict=True)]
     if not synthetic.rows or not tables:  # sums over events are about no column of the rows
         return tables
     published, unit = read_cells(result, step.cells), step.counted.unit
@@ -71,17 +72,24 @@ def _of_sum(study: Study, step: Step, result: bytes, synthetic: Codes) -> list[M
     ]
 
 
-def groups_of(request: Request) -> Mapping[int, Sequence[int]]:
-    """Return the group of each value, of every attribute that a request counts in groups."""
+def groups_of(request: Request) -> list[Mapping[int, Sequence[int]]]:
+    """Return, for each table that a request shows, the group of each value of its attributes."""
     match request:
         case RequestInCells(request=inner, parts=parts):
-            coarse = groups_of(inner)
-            return {**coarse, **parts} | {
-                a: [coarse[a][cell] for cell in cells] for a, cells in parts.items() if a in coarse
-            }
+            return [_in_cells(coarse, parts) for coarse in groups_of(inner)]
+        case TablesTogether(parts=together):
+            return [groups for part in together for groups in groups_of(part)]
         case GroupedTables(groups=groups) | Agreements(halves=groups):
-            return dict(enumerate(groups))
-    return {}
+            return [dict(enumerate(groups))] * len(request.shown)
+    return [{}] * len(request.shown)
+
+
+def _in_cells(
+    coarse: Mapping[int, Sequence[int]], parts: Mapping[int, Sequence[int]]
+) -> Mapping[int, Sequence[int]]:
+    """Return groups of values, from groups of the cells that values are in."""
+    below = {a: [coarse[a][cell] for cell in cells] for a, cells in parts.items() if a in coarse}
+    return {**coarse, **parts, **below}
 
 
 def _residuals(

@@ -44,6 +44,10 @@ class Dependences:
         "dependences. Noise, too, can draw arrows."
     )
     without_edges: str = "No attribute was drawn given another one."
+    directed: bool = True  # whether an edge leads from a parent to its child
+
+    def edge_words(self, edge: Edge) -> str:
+        return f"{edge[0]} → {edge[1]}" if self.directed else f"{edge[0]} and {edge[1]}"
 
 
 def study_dependences(
@@ -88,4 +92,4 @@ def _strongest_tree(names: Sequence[str], synthetic: Codes) -> Dependences:
         if bits > 0:
             found[names[parent], names[child]] = bits
     notes = {edge: f"{bits:.3f} bits" for edge, bits in found.items()}
-    return Dependences([names[a] for a in order], found, notes, _TREE, _NO_TREE)
+    return Dependences([names[a] for a in order], found, notes, _TREE, _NO_TREE, directed=False)

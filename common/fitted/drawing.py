@@ -43,7 +43,7 @@ class ReleaseBlocks:
         draw = self.draw or self.fitted.draw
         codes = draw(size, source_of(self.fitted.seed, f"rows/{number}"))
         inside = source_of(self.fitted.seed, f"numbers/{number}")
-        return codes, decode_to_arrow(self.fitted.schema, codes, inside)
+        return codes, decode_to_arrow(self.fitted.schema, codes, inside, self.fitted.inside)
 
 
 def write_stream(

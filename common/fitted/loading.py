@@ -13,10 +13,11 @@ from pathlib import Path
 
 from common.errors import InputError
 from common.fitted.linked import LinkedFit
-from common.fitted.model import Origin
+from common.fitted.model import NO_ROWS, Origin
 from common.fitted.privbayes import PrivBayesFit
 from common.fitted.privelet import PriveletFit
 from common.fitted.study import StudyFit
+from common.methods.registry import publishes_rows
 from common.release.commitments_file import read_commitments
 from common.release.contents import Contents, copy_into, open_release, read_json, read_whole
 from common.release.folder import (
@@ -86,6 +87,8 @@ def synthetic_table(release: Path) -> Iterator[Path]:
     """Yield the file with the synthetic rows of a release; of a .zip, a temporary copy."""
     with open_release(release) as contents:
         name = next((name for name in TABLES if name in contents.sizes()), None)
+        if name is None and MODEL in contents.sizes():
+            raise InputError(f"{release}: {NO_ROWS}")
         if name is None:
             raise InputError(f"{release} is not a release: it has no synthetic table")
         if release.is_dir():
@@ -124,7 +127,7 @@ def _from_release(path: Path, contents: Contents) -> Loaded:
         transcript=_read_transcript(contents),
         prior=bundled_prior(contents, study),
         commitments=read_commitments(contents, study),
-        origin=_origin(path, contents, study.schema),
+        origin=_origin(path, contents, study.schema, rows=publishes_rows(study.method)),
     )
 
 
@@ -136,10 +139,12 @@ def _read_transcript(contents: Contents) -> dict[str, object]:
     return transcript
 
 
-def _origin(path: Path, contents: Contents, schema: Schema) -> Origin:
+def _origin(path: Path, contents: Contents, schema: Schema, *, rows: bool = True) -> Origin:
     """Read the synthetic rows of a release, and the digest of its manifest or else its model."""
     name = MANIFEST if MANIFEST in contents.sizes() else MODEL
     digest = hashlib.sha256(read_whole(contents, name, most=_MOST)).hexdigest()
+    if not rows:
+        return Origin(path, digest, None)
     if schema.events is not None:
         return Origin(path, digest, read_linked(contents, schema))
     with synthetic_table(path) as file:

@@ -16,18 +16,25 @@ from common.errors import InputError
 from common.fitted.counts import ModelCount, model_count
 from common.fitted.dependences import Dependences
 from common.methods.conditional import ConditionalModel, Draw
-from common.privacy.randomness import RandomSource, source_of
+from common.privacy.randomness import RandomSource, SeededRandomSource, source_of
 from common.release.folder import TABLE
 from common.release.manifest import MethodVersion
 from common.release.measured import ExpectedError, MeasuredTable, Shares, expected_errors
 from common.release.model_file import model_document
 from common.release.synthetic_table import TableColumns
+from common.release.totals import BinTotal
 from common.schema import Codes, Schema
 from common.schema.conditions import CellWeights, parse, weights_of
+from common.schema.decoder import Insides
+from common.study.analyses import Analysis
 from common.study.transcript import Phases
 from common.wording import many
 
 SUFFIX = ".replicates"
+NO_ROWS = (
+    "this release has no synthetic rows: its study asked for answers only. See them with `parley "
+    "answers`, or run a study with method subn+"
+)
 _KEY_DIGITS = 16
 _SHOWN = 8  # names of columns
 _BLOCK_ROWS, _BLOCKS = 1 << 16, 16  # about a million rows for an answer
@@ -39,7 +46,7 @@ class Origin:
 
     path: Path
     digest: str  # of its manifest, in hexadecimal
-    released: Codes
+    released: Codes | None  # its synthetic rows; None if it has none
 
     def cache(self, seed: int) -> Path:
         """Return the folder of replicates: beside the release, under what they depend on."""
@@ -65,13 +72,29 @@ class FittedModel(ABC):
         return (
             f"{type(self).__name__}: {many(self.rows, 'row')}, {many(len(names), 'column')}, "
             f"epsilon {self.privacy['epsilon_delivered']:g}{private}\n  columns: {shown}\n"
-            "  sample() draws rows; count(...) and estimate(...) answer"
+            f"  {self._use}"
         )
+
+    @property
+    def _use(self) -> str:
+        rows = "sample() draws rows; count(...) and estimate(...) answer"
+        return rows if self.has_rows else "answers() has the declared analyses; there are no rows"
 
     @cached_property
     def released(self) -> Codes:
-        """The rows of the release that it was read from, else rows drawn once."""
-        return self.sample_codes() if self.origin is None else self.origin.released
+        """The rows of the release that it was read from, else rows drawn once.
+
+        A release without synthetic rows has rows that stand for its sums, the same each time.
+        """
+        if not self.has_rows:
+            return self.draw(self.rows, SeededRandomSource("rows that stand for sums"))
+        known = None if self.origin is None else self.origin.released
+        return self.sample_codes() if known is None else known
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a release of it has synthetic rows."""
+        return True
 
     @property
     @abstractmethod
@@ -91,6 +114,16 @@ class FittedModel(ABC):
     @abstractmethod
     def shares(self) -> Sequence[Shares | None]:
         """The noisy distribution of every attribute, None where there is none."""
+
+    @property
+    def totals(self) -> Mapping[int, BinTotal]:
+        """What is known of the numbers inside the bins of columns, by attribute."""
+        return {}
+
+    @cached_property
+    def inside(self) -> Insides:
+        """Where in their bins numbers are drawn, as far as it is known."""
+        return {a: own.inside for a, own in self.totals.items()}
 
     @property
     def column_errors(self) -> Sequence[ExpectedError]:
@@ -119,6 +152,11 @@ class FittedModel(ABC):
     def below_floor(self, synthetic: Codes) -> str | None:
         """Say so where independent columns are expected to be closer to the truth."""
         return None
+
+    @property
+    def analyses(self) -> tuple[Analysis, ...]:
+        """What its study declared to be for; empty for a release of a single owner's method."""
+        return ()
 
     @property
     def title(self) -> str | None:
@@ -178,6 +216,8 @@ class FittedModel(ABC):
 
     def sample_codes(self, rows: int | None = None, *, where: str = "") -> Codes:
         """Draw synthetic rows as codes of the schema; see `sample`."""
+        if not self.has_rows:
+            raise InputError(NO_ROWS)
         wanted = self.output_rows if rows is None else rows
         try:
             number = int(wanted)  # 10.0 is ten: numbers of pandas often are floats
@@ -194,7 +234,8 @@ class FittedModel(ABC):
 
     def decode(self, codes: Codes, source: RandomSource | None = None) -> pd.DataFrame:
         """Return codes as a table like the real table; `source` places numbers in their bins."""
-        table = self.schema.decode(codes, source or source_of(self.seed, "numbers"))
+        source = source or source_of(self.seed, "numbers")
+        table = self.schema.decode(codes, source, self.inside)
         return self.columns.shape(table, self.schema)
 
     def frames(self, codes: Codes, source: RandomSource | None = None) -> dict[str, pd.DataFrame]:
@@ -203,6 +244,9 @@ class FittedModel(ABC):
 
     def sample(self, rows: int | None = None, *, where: str = "") -> pd.DataFrame:
         """Draw any number of synthetic rows, by default `output_rows`; they cost nothing.
+
+        The schema decides the types: whole numbers that may be missing are pandas' Int64, whatever
+        they were in the real table, whose types would tell of its cells.
 
         Args:
             rows: how many.

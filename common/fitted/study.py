@@ -8,11 +8,12 @@ from functools import cached_property
 from pathlib import Path
 
 from common.bayes.model import Model
+from common.errors import InputError
 from common.fitted.compared import compared_sums
 from common.fitted.counts import ModelCount, model_count
 from common.fitted.dependences import Dependences, study_dependences
 from common.fitted.floor import floor_forecast
-from common.fitted.model import DrawnModel
+from common.fitted.model import NO_ROWS, DrawnModel
 from common.fitted.refit import refit_study
 from common.methods.criteria import PHASE
 from common.methods.registry import cautions_of, method_of
@@ -24,8 +25,10 @@ from common.release.measured import MeasuredTable, Shares, study_noise, study_sh
 from common.release.model_file import study_content
 from common.release.prior import PriorRelease
 from common.release.replay import replay
+from common.release.totals import BinTotal, study_totals
 from common.schema import Codes
 from common.study.accounting import missing_in
+from common.study.analyses import Analysis
 from common.study.commitments import Commitments
 from common.study.document import Study
 from common.study.script import ScriptRun
@@ -81,7 +84,12 @@ class StudyFit(DrawnModel):
     @property
     def output_rows(self) -> int:
         """The number of synthetic rows that are made by default."""
-        return self.study.output_rows or self.rows
+        return (self.study.output_rows or self.rows) if self.has_rows else 0
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the method publishes synthetic rows."""
+        return method_of(self.study).publishes_rows
 
     @property
     def missing(self) -> Mapping[str, int]:
@@ -117,6 +125,11 @@ class StudyFit(DrawnModel):
         """Those of the published tables that tell most."""
         return study_shares(self.study, self.steps, self.results)
 
+    @cached_property
+    def totals(self) -> Mapping[int, BinTotal]:
+        """Those that were published, divided among the classes of bins."""
+        return study_totals(self.study, self.steps, self.results)
+
     @property
     def noise(self) -> Mapping[str, float]:
         """That of the published tables of all parties."""
@@ -124,17 +137,26 @@ class StudyFit(DrawnModel):
 
     def count(self, query: str) -> ModelCount:
         """Count the rows that satisfy a query; by the rows of a release, if it was read from it."""
+        if not self.has_rows:
+            raise InputError(NO_ROWS)
         if self.origin is None:
             return super().count(query)
         return model_count(query, self.schema, [self.released], rows=self.rows, noise=self.noise)
 
-    def dependences(self, synthetic: Codes) -> Dependences:
+    def dependences(self, synthetic: Codes) -> Dependences | None:
         """Return the network, or the strongest dependences in these rows."""
+        if not self.has_rows:
+            return None
         return study_dependences(self.model, self.schema, synthetic, in_bits=self._in_bits)
 
     @property
     def _in_bits(self) -> bool:
         return self.study.encoding == "binary"
+
+    @property
+    def analyses(self) -> tuple[Analysis, ...]:
+        """What the study declared to be for."""
+        return self.study.analyses
 
     @property
     def title(self) -> str:
@@ -153,6 +175,8 @@ class StudyFit(DrawnModel):
 
     def below_floor(self, synthetic: Codes) -> str | None:
         """Say so where the method floor is expected to be closer to the truth."""
+        if not self.has_rows:
+            return None
         forecast = floor_forecast(
             self.model,
             [step for step in self.steps if step.phase != PHASE],
@@ -228,4 +252,4 @@ class StudyFit(DrawnModel):
             (folder / release.PRIOR).write_bytes(self.prior.data)
 
     def _content(self) -> dict[str, object]:
-        return study_content(self.study, self.steps, self.model)
+        return study_content(self.study, self.steps, self.model, self.results)

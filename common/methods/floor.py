@@ -14,6 +14,7 @@ from common.bayes.postprocessing import margin_of
 from common.methods.network_model import NetworkModel, Variables, network_of, table_sets
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import PublicFacts
+from common.methods.subn_plus.linked.descent import descending_linked
 from common.methods.subn_plus.linked.script import margins_only, measure_linked
 from common.privacy import sensitivity
 from common.study.document import Study
@@ -45,7 +46,7 @@ def floor(facts: PublicFacts) -> Script[Fit]:
 def script(study: Study) -> Script[Fit]:
     """Begin the script for people with their events, or for a single table."""
     if study.schema.events is not None:
-        return measure_linked(study, margins_only)
+        return descending_linked(partial(measure_linked, decide=margins_only), study)
     return descending(floor, study)
 
 

@@ -41,6 +41,12 @@ def methods() -> Mapping[str, Method]:
     return {method.name: method for method in sorted(found, key=lambda each: each.place)}
 
 
+def publishes_rows(method: str) -> bool:
+    """Return whether releases of a method have synthetic rows; those of unknown ones do."""
+    known = methods().get(method)
+    return known is None or known.publishes_rows
+
+
 def method_of(study: Study) -> Method:
     """Return the method that a study names; InputError if the name is unknown."""
     known = methods()

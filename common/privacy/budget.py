@@ -12,22 +12,25 @@ from common.errors import InputError, LocalError
 Written = str | Decimal | Fraction | int | float
 _LARGEST = Fraction(10**9)  # far beyond any use, and still a number that floats can carry
 LARGEST_DELTA = Fraction(1, 1000)
+_LARGEST_DENOMINATOR = 10**9  # of a part of a budget
 _MOST_PLACES = 100  # before or behind the point: a short text must not become gigabytes of digits
 
 
-def parse_epsilon(value: Written) -> Fraction:
+def parse_epsilon(value: Written, key: str = "") -> Fraction:
     """Return the positive, finite budget that was written: 0.1, "0.1" and "1/10" are all 1/10.
 
     A float stands for its shortest decimal, the one a person typed; NumPy's scalars are floats too.
+    A refusal begins with the key, where a caller does not put it there.
 
     Raises:
         InputError: not a number, not finite, not above zero, or beyond all use.
     """
-    epsilon = _exact(value, f"epsilon {value!r} is not a number. Write it like 0.5, 1e-2 or 1/3")
+    named = f"{key}: {value!r}" if key else repr(value)
+    epsilon = _exact(value, f"{named} is not a number. Write it like 0.5, 1e-2 or 1/3")
     if epsilon is not None and epsilon <= 0:
-        raise InputError(f"epsilon {value!r} must be above zero")
+        raise InputError(f"{named} must be above zero")
     if epsilon is None or not 1 / _LARGEST <= epsilon <= _LARGEST:
-        raise InputError(f"epsilon {value!r} is meant for no table: choose it between 0.01 and 10")
+        raise InputError(f"{named} is meant for no table: choose it between 0.01 and 10")
     return epsilon
 
 
@@ -49,15 +52,27 @@ def _exact(value: Written, refusal: str) -> Fraction | None:
         raise InputError(refusal) from error
 
 
+def parse_fraction(value: Written) -> Fraction:
+    """Return the part of a whole that was written, exactly: 0 up to below 1.
+
+    Raises:
+        InputError: not a number, or no such part.
+    """
+    part = _exact(value, f"{value!r} is not a number. Write it like 0.2, 1/5 or 0")
+    if part is None or not 0 <= part < 1 or part.denominator > _LARGEST_DENOMINATOR:
+        raise InputError(f"{value!r} is no part of a whole. Write 0 up to below 1, like 0.2")
+    return part
+
+
 def parse_delta(value: Written) -> Fraction:
     """Return the delta that was written, exactly; 0 for pure epsilon.
 
     Raises:
         InputError: not a number, negative, or so large that it promises nothing.
     """
-    delta = _exact(value, f"delta {value!r} is not a number. Write it like 1e-9, or 0")
+    delta = _exact(value, f"{value!r} is not a number. Write it like 1e-9, or 0")
     if delta is None:
-        raise InputError(f"delta {value!r} is meant for no table: choose 0, or about 1e-9")
+        raise InputError(f"{value!r} is meant for no table: choose 0, or about 1e-9")
     check_delta(delta)
     return delta
 
@@ -65,10 +80,10 @@ def parse_delta(value: Written) -> Fraction:
 def check_delta(delta: Fraction) -> None:
     """Refuse, with InputError, a delta that is no probability or that promises nothing."""
     if delta < 0:
-        raise InputError(f"delta {delta} must not be negative. Write 0 for pure epsilon")
+        raise InputError(f"{delta} must not be negative. Write 0 for pure epsilon")
     if delta > LARGEST_DELTA:
         raise InputError(
-            f"delta {shown(delta):g} is above {shown(LARGEST_DELTA):g}: a promise that may fail so "
+            f"{shown(delta):g} is above {shown(LARGEST_DELTA):g}: a promise that may fail so "
             "often protects no one. Choose about 1e-9, in any case far below 1 / rows"
         )
 

@@ -88,6 +88,21 @@ def bounded(count: int, *, most: int) -> Sensitivity:
     return Sensitivity(Fraction(count * most), Fraction(count * most * most))
 
 
+def class_totals(columns: int, *, largest: int) -> Sensitivity:
+    """Return that of the totals of some columns, each by classes of its values.
+
+    In every column a row adds one integer, from -`largest` to `largest`, to the total of one class:
+    that of its value; or nothing. A replaced row moves the total of one class by at most twice
+    `largest`, or those of two classes by at most `largest` each. So one column moves by at most
+    2 largest in the L1 norm and by at most max(4, 1 + 1) largest^2 in the square of the L2 norm:
+    what a single total of all rows would move by, however many classes there are. Two rows at
+    either end of one class attain both.
+    """
+    if columns < 0 or largest < 0:
+        raise LocalError(f"there are no {columns} columns of numbers up to {largest}")
+    return Sensitivity(Fraction(2 * columns * largest), Fraction(4 * columns * largest**2))
+
+
 def agreements(attributes: int) -> Sensitivity:
     """Return that of the counts of agreeing rows of all pairs of attributes in two halves.
 

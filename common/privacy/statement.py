@@ -37,6 +37,7 @@ SAMPLER_WITH_DELTA = (
 )
 LARGE_EPSILON = 8  # above, the probability of being found out is near 1
 SEEDED = "the random numbers came from a seed and can be repeated"
+REHEARSAL = "it is a rehearsal: the owners answered about simulated rows, and none is real"
 CLEAR_AGGREGATION = "the parties' exact counts were added up in the clear"
 ROWS_NOT_AGREED = (
     "the public numbers of rows were counted from people's rows, not agreed beforehand"
@@ -177,10 +178,16 @@ def not_promised(promise: Promise, spent: Fraction) -> tuple[str, ...]:
 
 
 def shortcomings(
-    *, source_private: bool, clear_aggregation: bool = False, rows_agreed: bool = True
+    *,
+    source_private: bool,
+    clear_aggregation: bool = False,
+    rows_agreed: bool = True,
+    rehearsal: bool = False,
 ) -> tuple[str, ...]:
     """Say why a run is not private; empty for a run that is."""
-    reasons = [] if source_private else [SEEDED]
+    reasons = [REHEARSAL] if rehearsal else []
+    if not source_private:
+        reasons.append(SEEDED)
     if clear_aggregation:
         reasons.append(CLEAR_AGGREGATION)
     if not rows_agreed:

@@ -148,9 +148,9 @@ def files_besides_the_table(listed: Collection[str], *, study: bool) -> frozense
     return _ALWAYS | ({RANGES} & set(listed))
 
 
-def pages_of_kind(listed: Collection[str]) -> frozenset[str]:
-    """Return the pages of a release with these files: range counts have no network."""
-    return PAGE_NAMES - ({NETWORK} if RANGES in listed else set())
+def pages_of_kind(listed: Collection[str], *, rows: bool = True) -> frozenset[str]:
+    """Return the pages of a release with these files: range counts and answers have no network."""
+    return PAGE_NAMES - ({NETWORK} if RANGES in listed or not rows else set())
 
 
 def write_table(folder: Path, table: pd.DataFrame, file_format: str, *, stem: str = TABLE) -> Path:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from common.errors import InputError
+from common.methods.registry import publishes_rows
 from common.release import folder as release
 from common.release.contents import Contents, FileError, data_names, read_whole
 from common.release.manifest import (
@@ -31,13 +32,14 @@ from common.wording import Reporter, silent
 
 
 class Fault(enum.StrEnum):
-    """What can be wrong with a file."""
+    """What can speak against a file."""
 
     CHANGED = "changed"
     MISSING = "missing"
     EXTRA = "extra"
     SIGNATURE = "signature"
     INCONSISTENT = "inconsistent"
+    REHEARSAL = "rehearsal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,8 @@ def name_problems(checked: Checked) -> list[Problem]:
     manifest, tables = checked.manifest, release.TABLES
     listed = manifest.files.keys()
     needed = release.files_besides_the_table(listed, study=manifest.study is not None)
-    pages = release.pages_of_kind(listed)
+    rows = manifest.method is None or publishes_rows(manifest.method.name)
+    pages = release.pages_of_kind(listed, rows=rows)
     if manifest.lists_pages:
         needed, pages = needed | pages, frozenset()
     lacking = (needed - listed) | (pages - checked.pages.keys())
@@ -208,7 +211,7 @@ def name_problems(checked: Checked) -> list[Problem]:
         Problem(name, Fault.EXTRA, "is extra: no release of this kind has such a file")
         for name in sorted(strange)
     ]
-    if len(listed & set(tables)) != 1:
-        words = f"a release has exactly one of {', '.join(tables)}"
+    if len(listed & set(tables)) != int(rows):
+        words = f"a release has exactly one of {', '.join(tables)}; of answers, none"
         problems.append(Problem(tables[0], Fault.MISSING, words))
     return problems

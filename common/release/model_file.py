@@ -16,6 +16,7 @@ from common.release.folder import RANGES
 from common.release.manifest import MethodVersion
 from common.release.measured import study_noise
 from common.release.synthetic_table import TableColumns
+from common.release.totals import study_totals
 from common.schema import Schema
 from common.study.document import Study
 from common.study.steps import Step
@@ -50,13 +51,21 @@ def check_format(document: object, where: str) -> None:
         raise InputError(f"{where}: not a model of this version of parley ({FORMAT!r})")
 
 
-def study_content(study: Study, steps: Sequence[Step], model: Model) -> Content:
-    """Return what model.json holds of a study, its method first."""
+def study_content(
+    study: Study, steps: Sequence[Step], model: Model, results: Sequence[bytes]
+) -> Content:
+    """Return what model.json holds of a study, its method first.
+
+    Where in their bins numbers are drawn is there only if it was measured.
+    """
+    totals = study_totals(study, steps, results)
+    inside = {study.schema.names[a]: own.inside.as_json() for a, own in totals.items()}
     return {
         "method": study.method,
         "rows": study.rows,
         "model": model.as_json(),
         "noise_in_a_count": study_noise(study, steps),
+        **({"inside_bins": inside} if inside else {}),
     }
 
 

@@ -93,15 +93,17 @@ def read_prior(path: Path) -> PriorRelease:
             raise InputError(f"prior: {path}: {wrong[0]}")
         tables = sorted(checked.manifest.files.keys() & set(release.TABLES))
         if len(tables) != 1:
-            raise InputError(f"prior: {path}: it has no table, or two")
+            raise InputError(f"prior: {path}: it has no table of synthetic rows, or two")
         schema = read_schema(contents)
-        name = "" if checked.manifest.study is None else read_study(contents).name
+        study = None if checked.manifest.study is None else read_study(contents)
+        if study is not None and study.rehearsal:
+            raise InputError(f"prior: {path}: it is of a rehearsal, whose rows were simulated")
         kept = {MANIFEST, release.SCHEMA, release.STUDY, tables[0]}
         kept |= {file for file in contents.sizes() if file.startswith(f"{FOLDER}/")}
         return PriorRelease(
             data=b"".join(zip_pieces(contents, only=kept)),
             digest=hashlib.sha256(checked.manifest_bytes).hexdigest(),
-            name=name,
+            name="" if study is None else study.name,
             signers=tuple(f"{each.role.value} {each.name}" for each in checked.signatures),
             schema=schema,
             table=read_codes(contents, tables[0], schema),

@@ -38,11 +38,15 @@ _NO_CURATOR = (
     "study.toml pins no curator and is signed by none, so --all-parties asked for the parties' "
     "signatures only: pass the curator's fingerprint with --signer"
 )
+_REHEARSED = (
+    "is of a rehearsal: its rows were simulated, so nothing in the release is about a real row. "
+    "Pass --rehearsal to check it as one"
+)
 ON_TRUST = (
     "that the random numbers were random: a maker who used a seed could say otherwise",
     "that each owner's number of rows was agreed, not counted",
     "that the owners' rows are true",
-    "that the synthetic rows were drawn from the model",
+    "that the synthetic rows, if there are any, were drawn from the model",
     "what report.html, usage.json and network.svg say: they are their maker's own word",
 )
 """What no reader of a release can check."""
@@ -136,6 +140,7 @@ def verify(
     all_parties: bool = False,
     unsigned: bool = False,
     bytes_only: bool = False,
+    rehearsal: bool = False,
     tell: Reporter = silent,
 ) -> Verified:
     """Check a release folder or .zip. Nothing is unpacked, and nothing is written.
@@ -146,6 +151,7 @@ def verify(
         all_parties: every party of the study must have countersigned, and the curator signed.
         unsigned: no signature is needed.
         bytes_only: do not compare the files with each other.
+        rehearsal: a release of a rehearsal will do, too.
         tell: told how far the work is.
 
     Raises:
@@ -160,6 +166,8 @@ def verify(
         study = _study(contents, checked) if consistency is None else consistency.study
     problems = [*checked.problems, *name_problems(checked)]
     problems += () if consistency is None else consistency.problems
+    if study is not None and study.rehearsal and not rehearsal:
+        problems.append(Problem(release.STUDY, Fault.REHEARSAL, _REHEARSED))
     signed = {each.identity.fingerprint for each in checked.signatures}
     missing = {each: "a signature that is asked for" for each in signers if each not in signed}
     remarks = [] if consistency is None else _remarks(consistency)

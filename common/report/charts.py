@@ -8,7 +8,7 @@ colour-blind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -17,16 +17,19 @@ from numpy.typing import NDArray
 
 from common.report.page import Markup, titled
 from common.schema.attribute import Attribute
+from common.schema.binning import Binning
 
 Interval = tuple[float, float]
 SERIES_COLOURS = ("#0072b2", "#e69f00")
 _MORE, _LESS = "#e69f00", "#0072b2"
+_LIGHTS = ("#009e73", "#e69f00", "#d55e00")
 _WIDTH, _LABELS, _NUMBERS = 372.0, 140.0, 56.0
 _MOST_LABEL = 22  # characters
 _ROW = 18.0
 _MOST_ROWS = 16  # an attribute with more unordered values is shown by its most frequent ones
 _MOST_BINS = 40  # an attribute with more ordered values is shown in groups of equally many values
 _TWO_SIDED_95 = 1.96
+_ALIKE = 1.2  # times the narrowest bin: wider ones are drawn by density
 _NUMBERED = 20.0  # the least width of a cell that has room for its number
 
 
@@ -62,12 +65,19 @@ def bar_rows(
     labels: Sequence[str],
     series: Sequence[Series],
     intervals: Sequence[Interval] | None = None,
+    widths: Sequence[float] | None = None,
 ) -> Markup:
-    """Draw a row for each label: its name, bars and numbers of its shares, and intervals."""
+    """Draw a row for each label: its name, bars and numbers of its shares, and intervals.
+
+    With `widths` a bar is as long as its share divided by the width of its bin.
+    """
     numbers = _NUMBERS * len(series)
     room = _WIDTH - _LABELS - numbers - 8
-    highest = [max(one.values, default=0.0) for one in series]
-    highest += [high for _, high in intervals or ()]
+    widths = widths or [1.0] * len(labels)
+    highest = [
+        share / wide for one in series for share, wide in zip(one.values, widths, strict=True)
+    ]
+    highest += [high / wide for (_, high), wide in zip(intervals or (), widths, strict=False)]
     top = max([*highest, 1e-9])
     height = _ROW if len(series) == 1 else 1.3 * _ROW
     head = 18.0 if len(series) > 1 else 0.0
@@ -76,9 +86,10 @@ def bar_rows(
         y = head + height * place
         middle = y + height / 2
         parts.append(text(_LABELS - 6, middle + 4, shorten(label, _MOST_LABEL), anchor="end"))
-        parts += _bars(place, series, y, height, room / top)
+        scale = room / top / widths[place]
+        parts += _bars(place, series, y, height, scale)
         if intervals:
-            parts.append(_whisker(intervals[place], middle, room / top))
+            parts.append(_whisker(intervals[place], middle, scale))
     return svg(_WIDTH, head + height * len(labels) + 4, "".join(parts), label=title)
 
 
@@ -138,11 +149,21 @@ def forest(title: str, rows: Sequence[tuple[str, float, float, float]]) -> Marku
 
 
 def heatmap(
-    title: str, names: Sequence[str], values: NDArray[np.float64], *, signed: bool = False
+    title: str,
+    names: Sequence[str],
+    values: NDArray[np.float64],
+    *,
+    signed: bool = False,
+    lights: Mapping[tuple[int, int], int] | None = None,
+    legend: Sequence[str] = (),
 ) -> Markup:
-    """Draw a square matrix of numbers from 0 to 1; with `signed` from -1 to 1, in two colours."""
+    """Draw a square matrix of numbers from 0 to 1; with `signed` from -1 to 1, in two colours.
+
+    `lights` are 0, 1 or 2 for pairs, the best first, and are drawn as marks that differ in colour
+    and in form; `legend` names them.
+    """
     count = len(names)
-    cell = max(8.0, min(28.0, 520.0 / max(1, count)))
+    cell = max(8.0, min(36.0, 640.0 / max(1, count)))
     left = 8 + 6.2 * max((len(shorten(name, 16)) for name in names), default=1)
     deepest = max(float(np.abs(values).max(initial=0.0)), 1e-9) if signed else 1.0
     parts = []
@@ -162,7 +183,30 @@ def heatmap(
             for column in range(count)
         ]
     size = left + cell * count + 4
-    return svg(size, size, "".join(parts), label=title)
+    for (row, column), light in (lights or {}).items():
+        for x, y in ((row, column), (column, row)) if cell >= _NUMBERED else ((row, column),):
+            place = left + cell * (x + 1) - 5.5, left + cell * y + 4.5
+            parts.append(_light(place, light, 2.8 if cell >= _NUMBERED else 1.8))
+    for light, words in enumerate(legend):
+        parts.append(_light((left + 8, size + 14 + 17 * light), light, 4.0))
+        parts.append(text(left + 18, size + 18 + 17 * light, words))
+    return svg(size, size + 17 * len(legend) + 8, "".join(parts), label=title)
+
+
+def _light(place: tuple[float, float], light: int, size: float) -> str:
+    """Draw a mark: a green disc, an amber triangle or a red cross."""
+    x, y = place
+    disc = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}" fill="{_LIGHTS[0]}"/>'
+    triangle = f"M{x:.1f} {y - size:.1f}l{size:.1f} {2 * size:.1f}h{-2 * size:.1f}z"
+    cross = (
+        f"M{x - size:.1f} {y - size:.1f}l{2 * size:.1f} {2 * size:.1f}"
+        f"m0 {-2 * size:.1f}l{-2 * size:.1f} {2 * size:.1f}"
+    )
+    red = f'stroke="{_LIGHTS[2]}" stroke-width="{size / 2:.1f}"'
+    shapes = (
+        disc, f'<path d="{triangle}" fill="{_LIGHTS[1]}"/>', f'<path d="{cross}" {red}/>'
+    )  # fmt: skip
+    return shapes[light]
 
 
 def _cell(place: tuple[float, float, float], value: float, deepest: float, words: str) -> str:
@@ -198,8 +242,26 @@ def distribution(
         for one in series
     ]
     intervals = None if noisy is None else [_interval(noisy, own, deviation) for _, own in groups]
-    words = f"Distribution of {attribute.name}"
-    return titled(bar_rows(words, labels, drawn, intervals), title=attribute.name)
+    words, widths = f"Distribution of {attribute.name}", _widths(attribute, groups)
+    title = f"{attribute.name} (bars by density)" if widths else attribute.name
+    return titled(bar_rows(words, labels, drawn, intervals, widths), title=title)
+
+
+def _widths(
+    attribute: Attribute, groups: Sequence[tuple[str, NDArray[np.intp]]]
+) -> list[float] | None:
+    """Return how wide the groups of bins are, in units of their mean; None if they are alike."""
+    if not isinstance(attribute.domain, Binning):
+        return None
+    bins, count = attribute.domain, attribute.value_count
+    wide = np.ones(count) if bins.equal else np.diff(np.asarray(bins.edges, dtype=np.float64))
+    if not bins.equal and attribute.kind != "real":
+        wide[-1] += 1  # whole numbers: the last edge belongs to the last bin
+    sums = [float(wide[own].sum()) for _, own in groups if own[0] < count]
+    if max(sums) <= _ALIKE * min(sums):
+        return None
+    middle = sum(sums) / len(sums)  # what an empty cell counts as, too
+    return [*(each / middle for each in sums), *[1.0] * (len(groups) - len(sums))]
 
 
 def _interval(noisy: NDArray[np.float64], own: NDArray[np.intp], deviation: float) -> Interval:

@@ -14,10 +14,11 @@ def means_section(found: Sequence[Mean]) -> list[Section]:
     if not found:
         return []
     words = (
-        "The means are those of the released counts of single columns; a number counts as the "
-        "centre of its bin. The 95 % interval is for the mean of the population: it allows for the "
-        "noise and for the sampling of the real rows. `parley estimate --mean` gives the same; for "
-        "means by group, and for other statistics, use it, too."
+        "The means are those of the released counts of single columns. The 95 % interval is for "
+        "the mean of the population: it allows for the noise, for the sampling of the real rows, "
+        "and for where numbers are in their bins: by what was measured of it, else by half a bin. "
+        "`parley estimate --mean` gives the same; for means by group, and for other statistics, "
+        "use it, too."
     )
     picture = forest("Means with their intervals", [(each.name, *each.relative) for each in found])
     caption = "Each line is the range of a column. The mark is the mean, inside its interval."

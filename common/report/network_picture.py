@@ -1,7 +1,8 @@
-"""A Bayesian network as a layered drawing: parents above children, strong edges thick.
+"""A network as a layered drawing: parents above children, strong edges thick.
 
-An edge that skips layers has a stop in each of them, so that it runs between the boxes and not
-behind them. Layers are ordered by the mean place of their neighbours, a few times up and down.
+Edges have arrowheads where the model has arrows. An edge that skips layers has a stop in each of
+them, so that it runs between the boxes and not behind them. Layers are ordered by the mean place of
+their neighbours, a few times up and down.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _ARROW = (
     'fill="currentColor" fill-opacity="0.65"/></marker></defs>'
 )
 
+_HEAD = ' marker-end="url(#arrow)"'
+
 Stop = str | tuple[Edge, int]  # an attribute, or where an edge passes a layer
 Point = tuple[float, float]
 
@@ -46,7 +49,8 @@ def network_svg(network: Dependences) -> Markup:
     parts = [_ARROW, *_edges(network, ways)]
     parts += [_box(name, *places[name]) for name in network.names]
     attributes, edges = many(len(network.names), "attribute"), many(len(network.strengths), "edge")
-    label = f"Bayesian network of {attributes} with {edges}"
+    kind = "Bayesian network" if network.directed else "Dependences"
+    label = f"{kind} of {attributes} with {edges}"
     return svg(width, _ROW_HEIGHT * (len(layers) - 1) + 60, "".join(parts), label=label)
 
 
@@ -57,7 +61,9 @@ def _edges(network: Dependences, routes: Mapping[Edge, Sequence[Point]]) -> list
     reached: Counter[str] = Counter()  # by labelled edges
     for edge, strength in network.strengths.items():
         share = strength / strongest if strongest > 0 else 0.3
-        lines.append(_edge(routes[edge], edge, share, network.notes.get(edge, "")))
+        note = network.notes.get(edge, "")
+        title = network.edge_words(edge) + (f" ({note})" if note else "")
+        lines.append(_edge(routes[edge], title, share, directed=network.directed))
         if strongest > 0 and share >= _LABELLED and len(routes) <= _MOST_LABELS:
             labels.append(_label(routes[edge], strength, above=reached[edge[1]]))
             reached[edge[1]] += 1
@@ -144,14 +150,16 @@ def _label(points: Sequence[Point], strength: float, *, above: int) -> str:
     way = 0.3 + 0.2 * min(above, 3)  # from the child to the parent, as the edge bends
     x = x2 + (3 * way**2 - 2 * way**3) * (x1 - x2)
     y = y2 - _HALF_BOX - way * (y2 - y1 - 2 * _HALF_BOX)
-    return (
-        f'<text x="{x:.1f}" y="{y + 3:.1f}" text-anchor="middle" font-size="9" '
-        f'paint-order="stroke" stroke="var(--paper,#fff)" stroke-width="3">{strength:.2f}</text>'
+    words = f"{strength:.2f}"
+    wide = 8 + 5.5 * len(words)
+    return (  # on paper of its own, which interrupts the line
+        f'<rect x="{x - wide / 2:.1f}" y="{y - 7:.1f}" width="{wide:.1f}" height="14" rx="3" '
+        f'fill="var(--paper,#fff)"/><text x="{x:.1f}" y="{y + 3.5:.1f}" text-anchor="middle" '
+        f'font-size="10">{words}</text>'
     )
 
 
-def _edge(points: Sequence[Point], edge: Edge, share: float, note: str) -> str:
-    title = f"{edge[0]} → {edge[1]}" + (f" ({note})" if note else "")
+def _edge(points: Sequence[Point], title: str, share: float, *, directed: bool) -> str:
     path = f"M{points[0][0]:.1f} {points[0][1] + _HALF_BOX:.1f}"
     for (x1, y1), (x2, y2) in pairwise(points):
         start, end = y1 + _HALF_BOX, y2 - _HALF_BOX - 1
@@ -159,7 +167,7 @@ def _edge(points: Sequence[Point], edge: Edge, share: float, note: str) -> str:
         path += f"L{x1:.1f} {start:.1f}"  # straight past the boxes of a layer
         path += f"C{x1:.1f} {start + bend:.1f} {x2:.1f} {end - bend:.1f} {x2:.1f} {end:.1f}"
     return (
-        f'<path d="{path}" fill="none" stroke="currentColor" marker-end="url(#arrow)" '
+        f'<path d="{path}" fill="none" stroke="currentColor"{_HEAD if directed else ""} '
         f'stroke-opacity="{0.25 + 0.5 * share:.2f}" stroke-width="{0.8 + 3.2 * share:.2f}">'
         f"<title>{escape(title)}</title></path>"
     )

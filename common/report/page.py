@@ -62,7 +62,10 @@ def page(
         element("li", element("a", section.title, href=f"#section-{number}"))
         for number, section in enumerate(sections, start=1)
     ]
-    named = element("div", _mark(), element("h1", title), class_="named")
+    words = element("h2", "Words of this page"), Markup(_static("words.html"))
+    body.append(element("section", *words, id="help"))
+    link = element("a", "Help", href="#help", class_="help")
+    named = element("div", _mark(), element("h1", title), link, class_="named")
     header = element("header", named, element("p", lead, class_="lead"), *summary)
     navigation = element("nav", element("ol", *contents), aria_label="Contents")
     return (

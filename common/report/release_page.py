@@ -13,15 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from common.analysis.diagnostics import Diagnostics, PairVerdict, noise_caution
+from common.analysis.answers import Answer
+from common.analysis.conclusions import Conclusions
+from common.analysis.diagnostics import Diagnostics, noise_caution
 from common.analysis.means import Mean
+from common.analysis.pair_groups import PairGroup, pair_groups
 from common.analysis.relations import Relations, relations
 from common.fitted.dependences import Dependences
 from common.marginals import count
-from common.privacy.statement import suspicion
+from common.privacy.statement import REHEARSAL, suspicion
 from common.release.folder import verdict_words
 from common.release.measured import ExpectedError, Shares
 from common.release.spreadsheet import formula_warning
+from common.report.answers import answers_section
 from common.report.charts import Series, distribution, heatmap
 from common.report.means import means_section
 from common.report.network_picture import network_svg
@@ -50,6 +54,10 @@ from common.wording import many
 _MOST_LINES = 30  # of a table; more are folded away
 _MOST_EDGES = 12
 _LARGE_EPSILON = 8
+_REHEARSED = (
+    "REHEARSAL: the owners' nodes answered about simulated rows. Nothing on this page is about a "
+    "real row. Do not publish it."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +76,7 @@ class ReleaseFacts:
     columns: Sequence[ExpectedError]  # what noise does to each column, as far as it is known
     made: Sequence[tuple[str, object]]  # how the release was made, as pairs of a word and its value
     pairs: Sequence[ExpectedError] = ()  # what noise does to each pair that was counted
+    conclusions: Conclusions | None = None  # None where sums tell no intervals by themselves
     network: Dependences | None = None  # None for a method without a network
     means: Sequence[Mean] = ()  # of the columns of numbers, as far as their noise is known
     traffic: Phases = field(default_factory=dict)  # what was sent in each phase of a study
@@ -75,19 +84,32 @@ class ReleaseFacts:
     title: str | None = None  # the study's name; None for a release of a single owner
     # what is said where independent columns are expected to be closer
     below_floor: str | None = None
+    answers: Sequence[Answer] = ()  # what the study declared, answered
+    has_rows: bool = True  # whether the release has synthetic rows
 
     @cached_property
     def relations(self) -> Relations:
         """Which attributes depend on each other in the synthetic rows."""
         return relations(self.schema.names, self.synthetic)
 
+    @cached_property
+    def pair_groups(self) -> Sequence[PairGroup]:
+        """Every pair by what is told of it, the best group first."""
+        return pair_groups(self.diagnostics, self.conclusions)
+
+    @property
+    def rehearsal(self) -> bool:
+        """Whether the real rows were simulated."""
+        return REHEARSAL in self.privacy["not_private_because"]
+
     @property
     def cautions(self) -> tuple[str, ...]:
         """Return what a user of the release must know first."""
         found = (
+            _REHEARSED if self.rehearsal else None,
             self.below_floor,
             noise_caution(self.columns, self.schema.names),
-            self.relations.caution() if self.synthetic.rows else None,
+            self.relations.caution() if self.synthetic.rows and self.has_rows else None,
             formula_warning(self.schema),
             *self.method_cautions,
         )
@@ -96,6 +118,7 @@ class ReleaseFacts:
 
 def release_page(facts: ReleaseFacts) -> str:
     sections = [
+        *answers_section(facts.answers),
         Section("What this is", _introduction()),
         Section("Privacy", _privacy(facts.privacy)),
         Section("One column at a time", _distributions(facts)),
@@ -105,11 +128,41 @@ def release_page(facts: ReleaseFacts) -> str:
     ]
     if facts.network is not None:
         sections.append(Section("The network", _network(facts.network)))
-    sections += usable_pairs(facts.diagnostics)
+    sections += usable_pairs(facts.diagnostics, facts.pair_groups)
     sections += [*_criteria(facts.privacy), *_traffic(facts.traffic)]
     sections.append(Section("How it was made", _made(facts)))
     title = "A synthetic table" if facts.title is None else f"{facts.title}: a synthetic table"
     return page(title, _lead(facts), sections, summary=_summary(facts))
+
+
+def answers_page(facts: ReleaseFacts) -> str:
+    """Return the page of a release without synthetic rows: its analyses, answered."""
+    words = (
+        "This release answers the analyses that its study declared, and has no synthetic rows. It "
+        "consists of noisy tables of the columns that the analyses name; no other column was "
+        "counted. The estimates below follow from these tables alone."
+    )
+    sections = [
+        *answers_section(facts.answers),
+        Section("What this is", paragraph(words)),
+        Section("Privacy", _privacy(facts.privacy)),
+        Section("Expected error", _errors(facts)),
+        *_traffic(facts.traffic),
+        Section("How it was made", _made(facts)),
+    ]
+    title = "Answers" if facts.title is None else f"{facts.title}: answers"
+    boxes = [
+        card(
+            "What it is",
+            f"Estimates with intervals, from noisy counts of {facts.rows:,} real rows of "
+            f"{many(len(facts.privacy['parties']), 'owner')}.",
+            figure=f"{len(facts.answers):,} analyses, no synthetic rows",
+        ),
+        _privacy_card(facts.privacy),
+    ]
+    return page(
+        title, _lead(facts), sections, summary=[*map(warning, facts.cautions), cards(boxes)]
+    )
 
 
 def _lead(facts: ReleaseFacts) -> str:
@@ -161,16 +214,15 @@ def _columns_card(facts: ReleaseFacts) -> Markup:
 def _pairs_card(facts: ReleaseFacts) -> Markup:
     if facts.synthetic.rows == 0 or facts.synthetic.width < 2:
         return card("Pairs of columns", "There are no pairs to show.", figure="none")
-    found = facts.relations
-    safe, care = (
-        len(facts.diagnostics.listed(verdict)) for verdict in (PairVerdict.SAFE, PairVerdict.CARE)
-    )
+    found, (best, *others) = facts.relations, facts.pair_groups
+    rest = ", ".join(f"{len(each.pairs):,} {each.name}" for each in others if each.pairs)
     return card(
         "Pairs of columns",
-        f"{many(care, 'other pair')} to be used with care. The synthetic rows relate "
-        f"{many(found.related, 'pair')}: act on what is safe to use.",
+        *([f"The others: {rest}."] if rest else []),
+        f"The synthetic rows relate {many(found.related, 'pair')}: the marks in the map of pairs "
+        "say which to act on.",
         *([f"Related to nothing: {_named(found.alone, facts)}."] if found.alone else []),
-        figure=f"{safe:,} of {found.pairs:,} safe to use",
+        figure=f"{len(best.pairs):,} of {found.pairs:,} {best.name}",
     )
 
 
@@ -271,7 +323,7 @@ def _ledger(privacy: Mapping[str, Any]) -> Markup:
 
 def _network(drawing: Dependences) -> Markup:
     strongest = sorted(drawing.strengths, key=lambda edge: -drawing.strengths[edge])[:_MOST_EDGES]
-    lines = [[f"{a} → {b}", drawing.notes.get((a, b), "")] for a, b in strongest]
+    lines = [[drawing.edge_words(edge), drawing.notes.get(edge, "")] for edge in strongest]
     if not lines:
         return figure(network_svg(drawing), caption=drawing.without_edges)
     picture = figure(network_svg(drawing), caption=drawing.caption)
@@ -300,7 +352,8 @@ def _distributions(facts: ReleaseFacts) -> Markup:
     words = paragraph(
         f"Bars and numbers are proportions of the rows in {_shown(facts)}. The line across a bar "
         "is a 95 % interval for the real proportion: the released count, plus or minus its noise. "
-        "A column with many values is shown in groups of values."
+        "A column with many values is shown in groups of values. Where bins differ in width, a bar "
+        "is as long as its proportion divided by its width, so that no wide bin looks like a peak."
     )
     return joined([words, grid(charts)])
 
@@ -316,12 +369,16 @@ def _dependence(facts: ReleaseFacts) -> Markup:
     if facts.synthetic.rows == 0 or facts.synthetic.width < 2:
         return paragraph("There are no pairs to show.")
     found = facts.relations
-    words = "Dependence of every pair of columns"
+    words = "Dependence of every pair of columns, and how well it is told"
+    groups = facts.pair_groups
+    lights = {pair: place for place, each in enumerate(groups) for pair in each.pairs}
+    named = [f"{each.name} ({many(len(each.pairs), 'pair')})" for each in groups]
     picture = figure(
-        heatmap(words, facts.schema.names, found.strength),
+        heatmap(words, facts.schema.names, found.strength, lights=lights, legend=named),
         caption="Cramér's V in the synthetic rows: 0 for independent columns, 1 where one "
         f"determines the other. {found.related:,} of {found.pairs:,} pairs are significantly "
-        "dependent; the others are shown as 0. Noise, too, can make columns dependent.",
+        "dependent; the others are shown as 0. Noise, too, can make columns dependent. The marks "
+        "say what is told of a pair, related or not.",
     )
     names, strength = facts.schema.names, found.strength
     pairs = [(i, j) for i in range(len(names)) for j in range(i) if strength[i, j] > 0]

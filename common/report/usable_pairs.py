@@ -4,46 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from common.analysis.diagnostics import Diagnostics, PairVerdict
+from common.analysis.diagnostics import Diagnostics
+from common.analysis.pair_groups import PairGroup
 from common.report.page import Markup, Section, folded, heading, joined, paragraph, table
 from common.wording import many
 
 _MOST_PAIRS = 60
 _MOST_SUMS = 60
 _UNFOLDED = 12  # lines of a list that is shown without a click
-_MEANING = {
-    PairVerdict.SAFE: "A released sum contains the pair's table, by all values or by at least "
-    "eight groups of each column, and the rows follow it. Proportions of values within a group "
-    "follow from the model.",
-    PairVerdict.CARE: "The pair was counted in few groups or with much noise, or the rows do not "
-    "follow its table, or they show no relation. The relation in the rows may be wrong.",
-    PairVerdict.ABSENT: "The two columns were never counted together. Their relation in the rows "
-    "follows from other pairs, or from nothing.",
-}
 
 
-def usable_pairs(found: Diagnostics) -> list[Section]:
-    """Show pairs by verdict, and how far the rows are from every released sum."""
+def usable_pairs(found: Diagnostics, groups: Sequence[PairGroup]) -> list[Section]:
+    """Show pairs by what is told of them, and how far the rows are from every released sum."""
     if len(found.names) < 2:
         return []
     parts = [
         paragraph(
             "An estimate from several attributes is only as good as the counts behind it. "
-            "`parley estimate` gives intervals, and flags estimates that are not safe."
+            "`parley estimate` gives intervals, and flags what no count is behind."
         )
     ]
-    for verdict in PairVerdict:
-        pairs = found.listed(verdict)
-        parts.append(heading(f"{verdict.capitalize()}: {many(len(pairs), 'pair')}"))
-        parts.append(paragraph(_MEANING[verdict]))
-        if pairs and verdict is not PairVerdict.ABSENT:
-            lines = [[" and ".join(each.names), each.reason] for each in pairs[:_MOST_PAIRS]]
+    for group in groups:
+        parts.append(heading(f"{group.name.capitalize()}: {many(len(group.pairs), 'pair')}"))
+        parts.append(paragraph(group.meaning))
+        if group.pairs:
+            listed = list(group.pairs.items())[:_MOST_PAIRS]
+            lines = [[" and ".join(each.names), group.why(pair)] for pair, each in listed]
             parts.append(_folded_if_long("the pairs", ["pair", "why"], lines))
-        elif pairs:
-            named = "; ".join(" and ".join(each.names) for each in pairs[:_MOST_PAIRS])
-            parts.append(paragraph(named))
-        if len(pairs) > _MOST_PAIRS:
-            parts.append(paragraph("`parley describe` lists the others."))
+        if len(group.pairs) > _MOST_PAIRS:
+            parts.append(paragraph("`parley describe --pairs` lists the others."))
     parts.append(
         paragraph(
             f"{found.triples:,} of {many(found.all_triples, 'triple')} of attributes were counted "

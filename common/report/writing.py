@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from common.analysis.diagnostics import diagnose
+from common.analysis.answers import answers
+from common.analysis.conclusions import Conclusions, conclude
+from common.analysis.diagnostics import Diagnostics, diagnose
 from common.analysis.means import known_means
 from common.fitted.drawing import write_stream
 from common.fitted.model import FittedModel
@@ -16,7 +18,7 @@ from common.release.archive import finish
 from common.release.manifest import Signer, json_text
 from common.release.synthetic_table import KEPT_ROWS, as_in_the_table
 from common.report.network_picture import network_svg
-from common.report.release_page import ReleaseFacts, release_page
+from common.report.release_page import ReleaseFacts, answers_page, release_page
 from common.schema import Codes
 from common.wording import Reporter, silent
 
@@ -50,7 +52,9 @@ def write_release(
         tell: told how far the work is.
     """
     wanted = fitted.output_rows if rows is None else rows
-    synthetic = _write_rows(folder, fitted, wanted, file_format, tell)
+    synthetic = fitted.released
+    if fitted.has_rows:
+        synthetic = _write_rows(folder, fitted, wanted, file_format, tell)
     tell(0.6, "writing the report")
     (folder / release.SCHEMA).write_text(fitted.schema.to_toml(), encoding="utf-8")
     release.write_json(folder / release.STATEMENT, fitted.privacy)
@@ -73,6 +77,9 @@ def pages_of(fitted: FittedModel, rows: int, synthetic: Codes, *, date: str) -> 
     network.svg where there is a network.
     """
     facts = _facts(fitted, rows, as_in_the_table(fitted.schema, synthetic), date)
+    if not fitted.has_rows:
+        cautions = {"format": "parley usage notes", "version": 1, "cautions": list(facts.cautions)}
+        return {release.REPORT: answers_page(facts), release.USAGE: json_text(cautions)}
     files = {release.REPORT: release_page(facts), release.USAGE: json_text(_usage(facts))}
     if facts.network is not None:
         files[release.NETWORK] = f"{network_svg(facts.network)}\n"
@@ -111,13 +118,15 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
     shares, columns = fitted.shares, fitted.column_errors
     # Noise that depends from cell to cell tells no interval of a mean.
     known = known_means(fitted)
+    diagnostics = diagnose(fitted, synthetic)
     return ReleaseFacts(
         schema=fitted.schema,
         synthetic=synthetic,
         synthetic_rows=rows,
         rows=fitted.rows,
         privacy=fitted.privacy,
-        diagnostics=diagnose(fitted, synthetic),
+        diagnostics=diagnostics,
+        conclusions=_concluded(fitted, diagnostics, synthetic),
         date=date,
         shares=shares,
         columns=columns,
@@ -128,8 +137,17 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
         traffic=fitted.traffic,
         method_cautions=fitted.cautions,
         title=fitted.title,
+        has_rows=fitted.has_rows,
         below_floor=fitted.below_floor(synthetic),
+        answers=answers(fitted, diagnostics, released=synthetic),
     )
+
+
+def _concluded(
+    fitted: FittedModel, diagnostics: Diagnostics, synthetic: Codes
+) -> Conclusions | None:
+    told = diagnostics.direct and synthetic.rows
+    return conclude(fitted, diagnostics, synthetic) if told else None
 
 
 def write_report(path: Path, fitted: FittedModel, *, overwrite: bool = False) -> None:

@@ -270,7 +270,7 @@ def _real_labels(domain: Binning) -> list[str]:
     """Name bins as intervals, with the fewest digits that tell every edge from the next."""
     for digits in range(4, 18):
         edges = [f"{edge:.{digits}g}" for edge in domain.edges]
-        if len(set(edges)) == len(edges):
+        if len(set(edges)) == len(set(domain.edges)):
             break
     last = domain.count - 1
     labels = []
@@ -288,9 +288,27 @@ def _real_labels(domain: Binning) -> list[str]:
 def numbers_of(attribute: Attribute) -> NDArray[np.float64] | None:
     """Return the number of every value, of a bin its centre; None if values are not numbers."""
     domain = attribute.domain
-    if isinstance(domain, Listed):
-        plain = not attribute.textual and attribute.kind != "boolean"
-        return np.array(domain.values, dtype=np.float64) if plain else None
-    if attribute.kind not in ("integer", "real"):
+    if isinstance(domain, Binning) and attribute.kind in ("integer", "real"):
+        return np.asarray(domain.centre(np.arange(domain.count)), dtype=np.float64)
+    return _listed_numbers(attribute)
+
+
+def middles_of(attribute: Attribute) -> NDArray[np.float64] | None:
+    """Return the number of every value, of a bin the middle between its first and last number."""
+    domain = attribute.domain
+    if isinstance(domain, Binning) and attribute.kind in ("integer", "real"):
+        return np.asarray(domain.first + domain.spans / 2, dtype=np.float64)
+    return _listed_numbers(attribute)
+
+
+def spans_of(attribute: Attribute) -> NDArray[np.float64]:
+    """Return how far apart the numbers of each value are; 0 for all but bins."""
+    domain = attribute.domain
+    return domain.spans if isinstance(domain, Binning) else np.zeros(domain.count)
+
+
+def _listed_numbers(attribute: Attribute) -> NDArray[np.float64] | None:
+    domain = attribute.domain
+    if not isinstance(domain, Listed) or attribute.textual or attribute.kind == "boolean":
         return None
-    return np.asarray(domain.centre(np.arange(domain.count)), dtype=np.float64)
+    return np.array(domain.values, dtype=np.float64)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from common.schema.codes import code_dtype
+from common.schema.codes import PLACES, CodeColumn, code_dtype
 
 Numbers = NDArray[Any]  # int64 for whole-number bins, float64 for real ones
 
@@ -51,6 +51,9 @@ class Binning:
     equal: bool  # whether the bins are equally wide (the edge rule differs, see the module)
     # of the real numbers that are drawn; None for as many as the bins need
     decimals: int | None = None
+    # Numbers that are bins of their own, in order, and the bins that they were cut out of.
+    heaps: tuple[int, ...] | tuple[float, ...] = ()
+    around: Binning | None = None
 
     @classmethod
     def equal_width(cls, low: float, high: float, bins: int | None, *, whole: bool) -> Binning:
@@ -106,6 +109,32 @@ class Binning:
                 f"{self.edges[place + 1]}. Allow more decimals or make the bin wider"
             )
         return result
+
+    def with_heaps(self, heaps: Sequence[float]) -> Binning:
+        """Return these bins with a bin of its own for each of some numbers."""
+        if not heaps or any(after <= before for before, after in itertools.pairwise(heaps)):
+            raise InputError("heaps: list numbers in increasing order, such as [0, 40]")
+        if not self.low <= heaps[0] <= heaps[-1] <= self.high:
+            raise InputError(f"heaps: {list(heaps)} leave the range {self.low}..{self.high}")
+        if not self.whole and self.decimals is None:
+            raise InputError("heaps: real numbers need decimals, too, such as decimals = 2")
+        steps = [Fraction(str(heap)) * int(self.per_unit) for heap in heaps]
+        if any(step.denominator > 1 for step in steps):
+            raise InputError(f"heaps: {list(heaps)} have more than {self.decimals} decimals")
+        (first, *firsts), last = self._steps[0].tolist(), int(self._steps[1][-1])
+        cuts = {*firsts, *(int(step) + behind for step in steps for behind in (0, 1))}
+        inner = sorted(cut for cut in cuts if first < cut <= last)
+        if len(inner) >= MAX_BINS:
+            raise InputError(f"heaps: more than {MAX_BINS:,} bins")
+        kind = int if self.whole else float
+        edges = (self.low, *(cut / int(self.per_unit) for cut in inner), self.high)
+        return replace(
+            self,
+            edges=tuple(map(kind, edges)),
+            equal=False,
+            heaps=tuple(map(kind, heaps)),
+            around=self,
+        )
 
     @property
     def count(self) -> int:
@@ -164,6 +193,26 @@ class Binning:
             bins[block] = self._search(numbers[block])
         return bins, outside
 
+    def places(self, numbers: Numbers, bins: NDArray[np.integer[Any]]) -> CodeColumn:
+        """Return where each number is in its bin, from 0 at its smallest number to 254.
+
+        Two operations in double precision, each correctly rounded: every machine has the same.
+        """
+        single = self.spans == 0  # such a bin has its middle only
+        starts, spans = self.first - single, self.spans + 2 * single
+        within = np.empty(len(numbers), dtype=np.uint8)
+        for start in range(0, len(numbers), _BLOCK):
+            block, own = numbers[start : start + _BLOCK], bins[start : start + _BLOCK]
+            inside = np.clip(block, self.low, self.high) - starts.take(own)
+            within[start : start + _BLOCK] = np.rint(inside / spans.take(own) * (PLACES - 1))
+        return within
+
+    @cached_property
+    def spans(self) -> NDArray[np.float64]:
+        """How far the largest number of each bin is from its smallest; 0 if it holds one only."""
+        spans = np.asarray(self.last - self.first, dtype=np.float64)
+        return spans if self.decimals is None else np.where(self.steps == 1, 0.0, spans)
+
     @cached_property
     def _table(self) -> NDArray[np.unsignedinteger[Any]]:
         """The bin of every whole number of a short range."""
@@ -195,18 +244,14 @@ class Binning:
         drawn = steps if self.whole else steps / self.per_unit
         return drawn
 
-    def along_slope(
-        self, codes: NDArray[np.integer[Any]], uniforms: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return where in their bins numbers are, from uniforms, along the slope of all of them.
+    def slopes(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the slope of the density inside every bin, in its own density and width.
 
         The density in a bin is a straight line. Its slope is the smaller of the slopes to the bins
         on either side, and 0 where they differ in sign: a peak stays a peak, and an end is flat.
-        The slope follows from the codes that are drawn, so it costs no budget. Codes beyond the
-        bins are those of empty cells and other values.
         """
-        counts = np.bincount(codes, minlength=self.count)[: self.count].astype(np.float64)
-        widths = (self.last - self.first).astype(np.float64) + self.whole
+        widths = np.asarray(self.last - self.first, dtype=np.float64) + self.whole
+        widths[widths == 0] = 1 / self.per_unit  # the end of the range as a bin of its own
         density = counts / widths
         # Between the middles of two bins, in units of a bin's own density and width.
         steps = np.diff(density) / ((widths[1:] + widths[:-1]) / 2)
@@ -215,20 +260,28 @@ class Binning:
         flatter = np.where(np.abs(before) < np.abs(after), before, after)
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = np.where(agree & (density > 0), flatter * widths / density, 0.0)
-        tilt = np.clip(slope, -_STEEPEST, _STEEPEST)[np.minimum(codes, self.count - 1)]
-        # The quantile of the density 1 + tilt (t - 1/2) on [0, 1).
-        flat = 1 - tilt / 2
-        places = 2 * uniforms / (flat + np.sqrt(flat * flat + 2 * tilt * uniforms))
-        return np.where(tilt == 0, uniforms, np.minimum(places, 1 - 2.0**-53))
+        return np.clip(slope, -_STEEPEST, _STEEPEST)
+
+    def parts(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return where in its bin `draw` puts a number: 0 its smallest, 1 its largest.
+
+        The places in [0, 1) are rows of one bin after the other.
+        """
+        if self.per_unit == 0:
+            return places
+        steps = self.steps[:, None].astype(np.float64)
+        return np.minimum(np.floor(places * steps), steps - 1) / np.maximum(steps - 1, 1)
 
     @cached_property
     def per_unit(self) -> float:
         """How many of the smallest steps of drawn numbers make one; 0 if they have none."""
         if self.whole:
             return 1.0
-        narrowest = np.diff(self.edges).min()
-        needed = max(0, math.ceil(-math.log10(narrowest / _STEPS_A_BIN)))
-        steps = 10.0 ** (needed if self.decimals is None else self.decimals)
+        if self.decimals is None:
+            narrowest = np.diff(self.edges).min()
+            steps = 10.0 ** max(0, math.ceil(-math.log10(narrowest / _STEPS_A_BIN)))
+        else:
+            steps = 10.0**self.decimals
         # Exact up to here, so that a step prints as the decimal it is.
         exact = max(abs(self.low), abs(self.high)) * steps < _LARGEST / 2
         return steps if exact and steps <= _MOST_STEPS else 0.0
@@ -266,6 +319,13 @@ class Binning:
             middles = np.clip((edges[:-1] + edges[1:]) / 2, self.first, self.last)
         chosen: Numbers = middles[bins]
         return chosen
+
+
+def sloped(slopes: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return places in [0, 1) whose density is 1 + slope (t - 1/2), from uniforms."""
+    flat = 1 - slopes / 2
+    places = 2 * uniforms / (flat + np.sqrt(flat * flat + 2 * slopes * uniforms))
+    return np.where(slopes == 0, uniforms, np.minimum(places, 1 - 2.0**-53))
 
 
 def _check_ends(low: float, high: float, *, whole: bool) -> None:

@@ -1,5 +1,10 @@
 """Encoded rows: one small unsigned integer per cell, stored column by column; and rows as bits.
 
+Beside its code, the bin, a number has a place in the bin: 0 at the smallest number of the bin, 254
+at the largest. A cell without a place (a text, an empty cell, a row that was drawn from a model)
+counts as the middle, 127. Places are counted as further columns, `placed`, by steps that ask for
+them; whatever else works on codes does not see them.
+
 The binary and Gray encodings are those of PrivBayes' binary path [Zhang17, Sec. 5.1]. An attribute
 of size l becomes ceil(log2 l) binary attributes, the most significant bit first. The natural code
 of i is i; the Gray code is i xor (i >> 1), whose neighbours differ in a single bit. Where l is not
@@ -12,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +29,9 @@ from common.errors import LocalError
 CodeColumn = NDArray[np.unsignedinteger[Any]]  # uint8 or uint16, see code_dtype
 Groups = Mapping[int, Sequence[int]]  # of attributes seen in groups: the group of each value
 NO_GROUPS: Groups = MappingProxyType({})
+Places = tuple[CodeColumn | None, ...]  # of each column, uint8; None where no cell has one
+PLACES = 255  # in a bin
+MIDDLE = PLACES // 2
 
 
 def code_dtype(size: int) -> type[np.uint8] | type[np.uint16]:
@@ -43,6 +51,7 @@ class Codes:
 
     columns: tuple[CodeColumn, ...]
     sizes: tuple[int, ...]
+    places: Places = field(default=(), kw_only=True)  # none at all, or one entry for each column
 
     def __post_init__(self) -> None:
         """Refuse ragged tables, foreign types and codes outside their domain."""
@@ -58,6 +67,9 @@ class Codes:
                 raise LocalError(f"column {position} has {len(column)} rows, not {self.rows}")
             if len(column) and int(column.max()) >= size:
                 raise LocalError(f"column {position}: code {int(column.max())} is not below {size}")
+        for place in self.places:
+            if place is not None and (len(place) != self.rows or place.dtype != np.uint8):
+                raise LocalError("a column of places is not one byte for each row")
 
     @classmethod
     def from_columns(
@@ -76,6 +88,12 @@ class Codes:
         return len(self.columns[0]) if self.columns else 0
 
     @property
+    def nbytes(self) -> int:
+        """The memory of all columns."""
+        held = (*self.columns, *self.places)
+        return sum(column.nbytes for column in held if column is not None)
+
+    @property
     def width(self) -> int:
         return len(self.columns)
 
@@ -87,8 +105,22 @@ class Codes:
     def select(self, positions: Sequence[int]) -> Codes:
         """Return some columns, in the order given, without copying."""
         return Codes(
-            tuple(self.columns[p] for p in positions), tuple(self.sizes[p] for p in positions)
+            tuple(self.columns[p] for p in positions),
+            tuple(self.sizes[p] for p in positions),
+            places=tuple(self.places[p] for p in positions if self.places),
         )
+
+    @property
+    def placed(self) -> Codes:
+        """All columns, and then the places of each of them as further columns."""
+        middle = np.full(self.rows, MIDDLE, dtype=np.uint8)
+        own = self.places or (None,) * self.width
+        columns = tuple(middle if place is None else place for place in own)
+        return Codes((*self.columns, *columns), (*self.sizes, *(PLACES,) * self.width))
+
+    def showing(self, sets: Sequence[Sequence[int]]) -> Codes:
+        """Return the columns that these sets of variables are about: places only if one is."""
+        return self.placed if shows_places(sets, self.width) else self
 
     def in_groups(self, groups: Groups) -> Codes:
         """Replace the values of some attributes by their groups."""
@@ -98,10 +130,12 @@ class Codes:
         for a, own in groups.items():
             narrow: CodeColumn = np.array(own).astype(code_dtype(sizes[a]))
             columns[a] = narrow[columns[a]]
-        return Codes(tuple(columns), sizes)
+        return Codes(tuple(columns), sizes, places=self.places)
 
     def take(self, rows: NDArray[np.integer[Any]] | slice) -> Codes:
-        return Codes(tuple(np.ascontiguousarray(c[rows]) for c in self.columns), self.sizes)
+        places = (None if own is None else np.ascontiguousarray(own[rows]) for own in self.places)
+        columns = (np.ascontiguousarray(column[rows]) for column in self.columns)
+        return Codes(tuple(columns), self.sizes, places=tuple(places))
 
 
 def grouped_sizes(sizes: Sequence[int], groups: Groups) -> tuple[int, ...]:
@@ -109,12 +143,46 @@ def grouped_sizes(sizes: Sequence[int], groups: Groups) -> tuple[int, ...]:
     return tuple(max(groups[a]) + 1 if a in groups else size for a, size in enumerate(sizes))
 
 
+def shows_places(sets: Sequence[Sequence[int]], width: int) -> bool:
+    """Return whether a variable stands for places: number width + a for those of column a."""
+    return any(variable >= width for own in sets for variable in own)
+
+
+def shown_sizes(sizes: Sequence[int], sets: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Return the sizes of the columns that these sets of variables are about."""
+    more = len(sizes) if shows_places(sets, len(sizes)) else 0
+    return (*sizes, *(PLACES,) * more)
+
+
 def concatenate(tables: Sequence[Codes]) -> Codes:
     """Put the rows of several tables of equal domains into one table, in order."""
     if not tables or any(table.sizes != tables[0].sizes for table in tables):
         raise LocalError("only tables of the same domains can be concatenated")
     columns = zip(*(table.columns for table in tables), strict=True)
-    return Codes(tuple(np.concatenate(pieces) for pieces in columns), tables[0].sizes)
+    return Codes(
+        tuple(np.concatenate(pieces) for pieces in columns),
+        tables[0].sizes,
+        places=_joined_places(tables),
+    )
+
+
+def _joined_places(tables: Sequence[Codes]) -> Places:
+    """Put the places of tables one below the other; rows without places are in the middle."""
+    if not any(table.places for table in tables):
+        return ()
+
+    def column(position: int) -> CodeColumn | None:
+        own = [table.places[position] if table.places else None for table in tables]
+        if all(places is None for places in own):
+            return None
+        return np.concatenate(
+            [
+                np.full(table.rows, MIDDLE, np.uint8) if places is None else places
+                for table, places in zip(tables, own, strict=True)
+            ]
+        )
+
+    return tuple(map(column, range(tables[0].width)))
 
 
 def bit_count(size: int) -> int:

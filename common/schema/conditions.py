@@ -215,6 +215,10 @@ class AttributeVocabulary:
                 firsts, lasts = np.array(domain.edges[:-1]), np.array(domain.edges[1:])
             self._starts = {number: place for place, number in enumerate(firsts.tolist())}
             self._ends = {number: place for place, number in enumerate(lasts.tolist(), start=1)}
+            points = np.flatnonzero((domain.spans == 0) & (not domain.whole))
+            # A real number that is a bin of its own: behind it is another cut than before it.
+            numbers = domain.centre(points).tolist()
+            self._behind: dict[float, int] = dict(zip(numbers, (points + 1).tolist(), strict=True))
 
     def _name_groups(self, node: Node, position: NDArray[np.intp]) -> None:
         """Name the groups whose leaves are neighbours; along a hierarchy all are."""
@@ -274,6 +278,8 @@ class AttributeVocabulary:
         if not isinstance(domain, Binning):
             return self._place(token) + after
         number = self._number(token, last=after)
+        if after and number in self._behind:
+            return self._behind[number]
         if after and domain.whole:
             number += 1
         if number in self._starts:
@@ -288,6 +294,8 @@ class AttributeVocabulary:
         if not isinstance(domain, Binning):
             return self._place(token) + (not before)
         number = self._number(token, last=not before)
+        if not before and number in self._behind:
+            return self._behind[number]
         if before and domain.whole:
             number -= 1
         if number in self._ends:

@@ -8,6 +8,7 @@
     bins = 16                   # equal bins (default 16, or one per whole number if fewer) ...
     # edges = [17, 30, 65, 90]  # ... or listed edges instead of bins (min and max: optional)
     clip = true                 # numbers outside count as the nearest end; default: refuse
+    # heaps = [40]              # numbers that many rows have: each is a bin of its own
     # decimals = 2              # kind real: of the numbers drawn; default: what the bins need
 
     [[attribute]]
@@ -218,7 +219,7 @@ _COMMON: Mapping[str, Parser] = {
 _LISTED = {**_COMMON, "values": _values, "frequencies": _frequencies}
 _BINNED = {
     **_COMMON,
-    **dict.fromkeys(("min", "max", "edges"), anything),
+    **dict.fromkeys(("min", "max", "edges", "heaps"), anything),
     **dict.fromkeys(("bins", "decimals"), _whole),
     "clip": yes_or_no,
 }
@@ -244,7 +245,13 @@ def _binning(kind: str, found: Mapping[str, Any]) -> Binning:
                 raise InputError(f"{key}: missing. Write the public range, min and max or edges")
         low, high = (_number(kind, key, found[key]) for key in ("min", "max"))
         binning = Binning.equal_width(low, high, found.get("bins"), whole=whole)
-    return binning.with_decimals(found["decimals"]) if "decimals" in found else binning
+    if "decimals" in found:
+        binning = binning.with_decimals(found["decimals"])
+    if "heaps" not in found:
+        return binning
+    if not isinstance(found["heaps"], list):
+        raise InputError("heaps: must be a list of numbers, such as [0, 40]")
+    return binning.with_heaps([_number(kind, "heaps", heap) for heap in found["heaps"]])
 
 
 def _edges(kind: str, found: Mapping[str, Any]) -> list[float]:
@@ -331,14 +338,9 @@ def _block(attribute: Attribute, header: str = "[[attribute]]") -> str:
     domain = attribute.domain
     entries: dict[str, Any] = {"name": attribute.name, "kind": attribute.kind}
     if isinstance(domain, Binning):
-        if domain.equal:
-            entries["min"] = from_number(attribute.kind, domain.low)
-            entries["max"] = from_number(attribute.kind, domain.high)
-            entries["bins"] = domain.count
-        else:
-            entries["edges"] = [from_number(attribute.kind, edge) for edge in domain.edges]
-        if domain.decimals is not None:
-            entries["decimals"] = domain.decimals
+        entries |= _binned(attribute.kind, domain.around or domain)
+        if domain.heaps:
+            entries["heaps"] = [from_number(attribute.kind, heap) for heap in domain.heaps]
     elif attribute.kind != "boolean":
         entries["values"] = list(domain.values)
     for flag in ("missing", "other", "clip"):
@@ -351,6 +353,14 @@ def _block(attribute: Attribute, header: str = "[[attribute]]") -> str:
     if attribute.frequencies:
         entries["frequencies"] = list(attribute.frequencies)
     return "\n".join([*toml_lines(entries, header=header), ""])
+
+
+def _binned(kind: str, domain: Binning) -> dict[str, Any]:
+    entries: dict[str, Any] = {"edges": [from_number(kind, edge) for edge in domain.edges]}
+    if domain.equal:
+        low, high = (from_number(kind, end) for end in (domain.low, domain.high))
+        entries = {"min": low, "max": high, "bins": domain.count}
+    return entries if domain.decimals is None else {**entries, "decimals": domain.decimals}
 
 
 def _rule_block(rule: Rule) -> str:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from common.errors import InputError, located
 from common.schema.attribute import Attribute, Listed
 from common.schema.binning import Binning
-from common.schema.codes import CodeColumn, code_dtype
+from common.schema.codes import MIDDLE, CodeColumn, code_dtype
 from common.schema.columns import (
     Mask,
     arrow_column,
@@ -60,12 +60,15 @@ class Encoded:
     codes: NDArray[Any]
     empty: Mask | None = None
     outside: Mask | None = None
+    places: CodeColumn | None = None  # of numbers in their bins
 
 
 def encode_column(
     attribute: Attribute, column: object, *, where: str, row_numbers: RowNumbers
-) -> CodeColumn:
+) -> tuple[CodeColumn, CodeColumn | None]:
     """Return the codes of a column, a pandas Series or an Arrow array, chunked or not.
+
+    Numbers have places in their bins, too (`common.schema.codes`), None for every other column.
 
     Errors name the table (`where`) and the first cells that the schema refuses, by the row numbers
     that its owner knows.
@@ -96,7 +99,9 @@ def encode_array(attribute: Attribute, array: pa.Array) -> Encoded:
         return encoded
     # A text of no characters is an empty cell too; it is never a value.
     blanks = plain(pc.binary_length(array), 1) == 0
-    return Encoded(encoded.codes, either(encoded.empty, blanks), encoded.outside & ~blanks)
+    return Encoded(
+        encoded.codes, either(encoded.empty, blanks), encoded.outside & ~blanks, encoded.places
+    )
 
 
 def emptied(attribute: Attribute, array: pa.Array) -> pa.Array:
@@ -128,7 +133,8 @@ def _encode_dictionary(attribute: Attribute, array: pa.DictionaryArray) -> Encod
         return Encoded(np.zeros(len(array), dtype=np.uint8), empty=empty)
     empty = either(empty, None if words.empty is None else words.empty[rows])
     outside = None if words.outside is None else words.outside[rows]
-    return Encoded(words.codes.take(rows), empty, excluding(outside, empty))
+    places = None if words.places is None else words.places.take(rows)
+    return Encoded(words.codes.take(rows), empty, excluding(outside, empty), places)
 
 
 def _encode_words(domain: Listed, array: pa.Array, empty: Mask | None) -> Encoded:
@@ -213,14 +219,17 @@ def _encode_binned(
     if absent is not None:  # cells without a number must not look like numbers out of range
         numbers = np.where(absent, numbers.dtype.type(domain.low), numbers)
     codes, outside = domain.assign(numbers)
-    return Encoded(codes, empty, either(wrong, None if attribute.clips else outside))
+    wrong = either(wrong, None if attribute.clips else outside)
+    return Encoded(codes, empty, wrong, domain.places(numbers, codes))
 
 
 def _settle(
     attribute: Attribute, encoded: Encoded, array: pa.Array, row_numbers: RowNumbers
-) -> CodeColumn:
+) -> tuple[CodeColumn, CodeColumn | None]:
     """Give empty cells and cells outside the domain their codes, or refuse them."""
-    codes = encoded.codes.astype(attribute.code_type, copy=False)
+    codes, places = encoded.codes.astype(attribute.code_type, copy=False), encoded.places
+    if places is None and isinstance(attribute.domain, Binning):  # every cell is empty
+        places = np.full(len(codes), MIDDLE, dtype=np.uint8)
     for mask, code, refuse in (
         (encoded.empty, attribute.empty_code, _empty_cells),
         (encoded.outside, attribute.other_code, _outside_cells),
@@ -230,7 +239,8 @@ def _settle(
         if code is None:
             raise refuse(attribute, array, mask, row_numbers)
         codes = np.where(mask, attribute.code_type(code), codes)
-    return np.ascontiguousarray(codes)
+        places = None if places is None else np.where(mask, np.uint8(MIDDLE), places)
+    return np.ascontiguousarray(codes), places
 
 
 def numbers_after(before: int, row_numbers: RowNumbers) -> RowNumbers:

@@ -95,7 +95,7 @@ class LinkedCodes(Codes):
         within = np.arange(numbers.sum()) - np.repeat(np.cumsum(numbers) - numbers, numbers)
         events = self.events.take(np.repeat(self.starts[people], numbers) + within)
         own = Codes.take(self, rows)
-        return LinkedCodes(own.columns, own.sizes, events, numbers, self.most)
+        return LinkedCodes(own.columns, own.sizes, events, numbers, self.most, places=own.places)
 
     @property
     def with_number(self) -> Codes:
@@ -133,6 +133,7 @@ def concatenate_linked(tables: Sequence[Codes]) -> Codes:
         concatenate([table.events for table in linked]),
         np.concatenate([table.numbers for table in linked]),
         linked[0].most,
+        places=people.places,
     )
 
 
@@ -165,7 +166,9 @@ def encode_linked(
         of_person[known], keys[known], people=codes.rows, most=declared.most
     )
     encoded = _encoded_events(schema.of_events, events, known[kept], where=declared.name)
-    return LinkedCodes(codes.columns, codes.sizes, encoded, numbers, declared.most)
+    return LinkedCodes(
+        codes.columns, codes.sizes, encoded, numbers, declared.most, places=codes.places
+    )
 
 
 def check_order(order: str, columns: Sequence[str]) -> None:

@@ -81,13 +81,13 @@ def _note_heap(binning: Binning, numbers: Numbers, notes: list[str]) -> None:
     if counts.max() <= _HEAP * len(numbers) or _single(binning)[place]:
         return
     remedy = (
-        "list edges that give it a bin of its own"
+        f"if the number is public (a full week, no debt), heaps = [{heap[0]:.10g}] gives it a bin"
         if binning.whole or binning.decimals is not None
         else "empty these cells (missing = true), or say it in a column of its own"
     )
     notes.append(
         f"more than a tenth are exactly {heap[0]:.10g}, in the bin {binning.first[place]:.10g}.."
-        f"{binning.last[place]:.10g}, within which numbers are drawn evenly; {remedy}"
+        f"{binning.last[place]:.10g}, of which a release knows the mean at most; {remedy}"
     )
 
 

@@ -168,7 +168,7 @@ class Possible:
         whole = [np.array(column) for column in codes.columns]
         for attribute in self.example:
             whole[attribute][bad] = columns[attribute]
-        return Codes(tuple(whole), codes.sizes)
+        return Codes(tuple(whole), codes.sizes, places=codes.places)
 
     def swaps(self, codes: Codes) -> Iterator[tuple[int, int, Cells]]:
         """Yield pairs of attributes in order, and the rows in which both are in one bin.

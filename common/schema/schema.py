@@ -43,7 +43,7 @@ from common.wording import many
 if TYPE_CHECKING:
     import pandas as pd
 
-    from common.schema.decoder import WordSource
+    from common.schema.decoder import Insides, WordSource
 
 _DIGEST_PREFIX = b"parley schema 1\n"  # a change of the canonical text must change the digest
 
@@ -226,17 +226,22 @@ class Schema:
     ) -> Codes:
         """`encode` columns in pieces; a piece may be freed when the next one is taken."""
         self.require_one_table()
-        codes = []
+        codes: list[CodeColumn] = []
+        places: list[CodeColumn | None] = []
         for attribute, pieces in zip(self.attributes, columns, strict=True):
             done: list[CodeColumn] = []
+            within: list[CodeColumn] = []
             before = 0
             for piece in pieces:
                 numbers = numbers_after(before, row_numbers)
-                encoded = encode_column(attribute, piece, where=where, row_numbers=numbers)
-                done.append(encoded)
-                before += len(encoded)
+                own, inside = encode_column(attribute, piece, where=where, row_numbers=numbers)
+                done.append(own)
+                within += () if inside is None else (inside,)
+                before += len(own)
             codes.append(done[0] if len(done) == 1 else np.concatenate(done))
-        return self.possible.repaired(Codes(tuple(codes), self.sizes))
+            places.append(np.concatenate(within) if len(within) > 1 else next(iter(within), None))
+        table = Codes(tuple(codes), self.sizes, places=tuple(places))
+        return self.possible.repaired(table)
 
     @property
     def every_name(self) -> tuple[str, ...]:
@@ -292,11 +297,13 @@ class Schema:
                 f"The table has {_quoted(columns)}"
             )
 
-    def decode(self, codes: Codes, source: WordSource) -> pd.DataFrame:
+    def decode(
+        self, codes: Codes, source: WordSource, inside: Insides | None = None
+    ) -> pd.DataFrame:
         """Return the codes as a table of values whose codes they are."""
         from common.schema.decoder import decode_to_pandas
 
-        return decode_to_pandas(self, codes, source)
+        return decode_to_pandas(self, codes, source, inside or {})
 
 
 @dataclass(frozen=True, repr=False)
@@ -365,12 +372,22 @@ def _domain(name: str, domain: object) -> dict[str, Any]:
         return {"kind": "boolean"}
     if isinstance(domain, range) and domain.step == 1:
         return {"kind": "integer", "min": domain.start, "max": domain.stop - 1}
+    if isinstance(domain, tuple) and len(domain) == 2 and all(map(_is_number, domain)):
+        raise InputError(
+            f"{name}: {domain} may be two values or a range. Write [{domain[0]}, {domain[1]}] for "
+            f"two values, range({domain[0]}, {domain[1]}) for whole numbers, or "
+            f'{{"kind": "real", "min": {domain[0]}, "max": {domain[1]}}} for others'
+        )
     if isinstance(domain, Sequence) and not isinstance(domain, str | range):
         return {"kind": "categorical", "values": [str(value) for value in domain]}
     raise InputError(
         f"{name}: expected a list of values, a range of whole numbers, bool, or a dict with the "
         f"keys of an [[attribute]], not {domain!r:.100}"
     )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_draft(text: str) -> bool:

@@ -129,7 +129,7 @@ def restored(file: Path, about: About, folder: Path) -> Iterator[Path]:
     """
     make_private_folder(folder)
     place = folder / about.state
-    _refuse_readable(place)
+    refuse_readable(place)
     with tempfile.TemporaryDirectory(prefix=".restore.", dir=folder) as scratch:
         copy = Path(scratch) / about.state
         make_private(copy)
@@ -141,7 +141,8 @@ def restored(file: Path, about: About, folder: Path) -> Iterator[Path]:
         flush(folder)
 
 
-def _refuse_readable(place: Path) -> None:
+def refuse_readable(place: Path) -> None:
+    """Refuse to replace a state in which something was written down; InputError says how to."""
     if not place.exists():
         return
     try:

@@ -83,6 +83,7 @@ def statement_of(
             source_private=source_private,
             rows_agreed=rows_agreed,
             clear_aggregation=study.aggregation is Aggregation.CLEAR and method.sums,
+            rehearsal=study.rehearsal,
         ),
         notes=[
             *_notes(study, accountant, missing=missing),
@@ -273,7 +274,7 @@ def _colluders(study: Study, epsilon: Fraction) -> list[Protection]:
         against=f"{who}, {alone} the curator",
         epsilon=epsilon,
         assumes="the noise of the parties that do not collude makes up the whole"
-        + (f", even if {study.may_miss} others are missing" if study.may_miss else "")
+        + (f", even if {_others_are(study.may_miss)} missing" if study.may_miss else "")
         + "; messages between parties are sealed to keys pinned in the study",
     )
     if limit == len(study.members) - 1:
@@ -284,6 +285,10 @@ def _colluders(study: Study, epsilon: Fraction) -> list[Protection]:
         "do collude, so find out whose identities these are",
     )
     return [tolerated, too_many]
+
+
+def _others_are(number: int) -> str:
+    return "another one is" if number == 1 else f"{number} others are"
 
 
 def _not_held_off(against: str, why: str) -> Protection:

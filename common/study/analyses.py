@@ -19,8 +19,8 @@
     by = "arm"
 
 On a command line an analysis is one text: mean = "income", by = ["sex", "region"]. Each names the
-sets of columns whose joint tables it needs; the sets of all analyses are what a budget would be
-spent on first.
+sets of columns whose joint tables it needs; a method that takes analyses measures these first
+(`common.methods.subn_plus.declared`).
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from common.errors import InputError, located
 from common.schema import Schema
+from common.schema.attribute import Attribute
 from common.schema.conditions import parse
 from common.schema.formula import parse_formula
 from common.schema.limits import check_most
+from common.schema.toml import toml, toml_lines
 
 Kind: TypeAlias = Literal["relation", "mean", "share", "regression", "survival"]
 ColumnSet: TypeAlias = tuple[int, ...]  # positions in the schema, ascending
@@ -59,6 +61,21 @@ class Analysis:
         groups = f" by {', '.join(self.by)}" if self.by else ""
         return f"{self.kind} of {', '.join(self.about)}{groups}"
 
+    @property
+    def plain(self) -> dict[str, object]:
+        """The analysis as the keys and values of its table: for study.toml and the digest."""
+        several = self.kind in ("relation", "survival")
+        about: object = list(self.about) if several else self.about[0]
+        return {self.kind: about, **({"by": list(self.by)} if self.by else {})}
+
+    @property
+    def text(self) -> str:
+        """The analysis as one text, as a command line takes it."""
+        return ", ".join(f"{key} = {toml(value)}" for key, value in self.plain.items())
+
+    def to_toml(self) -> list[str]:
+        return ["", *toml_lines(self.plain, header="[[analysis]]")]
+
     def sets(self, schema: Schema) -> tuple[ColumnSet, ...]:
         """Return the sets of columns whose joint tables it needs.
 
@@ -71,26 +88,46 @@ class Analysis:
         return (_positions((*about, *self.by), schema),)
 
 
-def read_analyses(items: Iterable[Mapping[str, object]], schema: Schema) -> tuple[Analysis, ...]:
-    """Read the analyses of a study; InputError names the first that is none."""
-    listed = list(items)
+def read_analyses(items: object, schema: Schema) -> tuple[Analysis, ...]:
+    """Read the analyses of a study, each a text or a table; InputError names the first bad one."""
+    listed = _listed(items)
     check_most("analyses", len(listed), most=MOST_ANALYSES)
-    found = []
+    analyses = []
     for number, item in enumerate(listed, start=1):
         with located(f"analysis {number}"):
-            found.append(read_analysis(item, schema))
-    return tuple(found)
+            table = _table(item) if isinstance(item, str) else item
+            analyses.append(read_analysis(table, schema))
+    return tuple(analyses)
+
+
+def as_tables(items: object) -> list[Mapping[str, object]]:
+    """Take analyses as they are written, without a schema: texts or tables become tables."""
+    return [_table(item) if isinstance(item, str) else item for item in _listed(items)]
+
+
+def _listed(items: object) -> list[str | Mapping[str, object]]:
+    listed = [items] if isinstance(items, str | Mapping) else items
+    if not isinstance(listed, Sequence) or not all(isinstance(i, str | Mapping) for i in listed):
+        raise InputError(
+            "analysis: write [[analysis]] tables, with double brackets; in Python a list of texts "
+            "or dicts"
+        )
+    return list(listed)
 
 
 def parse_analysis(text: str, schema: Schema) -> Analysis:
     """Read an analysis that is written as one text."""
+    return read_analysis(_table(text), schema)
+
+
+def _table(text: str) -> dict[str, object]:
     try:
-        item = tomllib.loads(f"analysis = {{ {text} }}")["analysis"]
+        item: dict[str, object] = tomllib.loads(f"analysis = {{ {text} }}")["analysis"]
     except tomllib.TOMLDecodeError:
         raise InputError(
             f'analysis {text!r}: it cannot be read. Write it like mean = "income", by = ["sex"]'
         ) from None
-    return read_analysis(item, schema)
+    return item
 
 
 def read_analysis(item: Mapping[str, object], schema: Schema) -> Analysis:
@@ -104,11 +141,12 @@ def read_analysis(item: Mapping[str, object], schema: Schema) -> Analysis:
     if "by" in item and kind not in _GROUPED:
         raise InputError(f"a {kind} has no groups. Leave `by` out")
     found = Analysis(kind, _READ[kind](item[kind]), _names(item.get("by", [])))
-    _check_columns(found, schema)
+    check_columns(found, schema)
     return found
 
 
-def _check_columns(found: Analysis, schema: Schema) -> None:
+def check_columns(found: Analysis, schema: Schema) -> None:
+    """Refuse an analysis of columns that the schema does not have, or that cannot be in it."""
     for own in found.sets(schema):
         if len(own) > MOST_COLUMNS:
             raise InputError(f"{found.words}: more than {MOST_COLUMNS} columns at once. Name fewer")
@@ -116,6 +154,22 @@ def _check_columns(found: Analysis, schema: Schema) -> None:
         names = (*found.about, *found.by)
         if len(set(names)) < len(names):
             raise InputError(f"{found.words}: a column is there twice. Name it once")
+    if found.kind in ("mean", "survival"):
+        number = schema.attributes[schema.position(found.about[0])]
+        if number.textual or number.kind in ("date", "datetime"):
+            raise InputError(f"{found.words}: {number.name!r} has no numbers. Name another column")
+    if found.kind == "survival":
+        event_code(schema.attributes[schema.position(found.about[1])])
+
+
+def event_code(status: Attribute) -> int:
+    """Return the code of the status that says the event was seen: the last of two values."""
+    if status.value_count != 2:
+        raise InputError(
+            f"survival: {status.name!r} has {status.value_count} values. A status has two: the "
+            "event was not seen, and it was"
+        )
+    return 1
 
 
 def all_sets(analyses: Iterable[Analysis], schema: Schema) -> tuple[ColumnSet, ...]:

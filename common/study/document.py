@@ -60,6 +60,7 @@ from common.schema.toml import (
     toml,
     toml_lines,
 )
+from common.study.analyses import Analysis, check_columns, read_analyses
 from common.study.criteria import Criterion, check_criteria, read_criteria
 from common.study.ids import StudyId
 from common.study.members import Member, member_in
@@ -119,12 +120,15 @@ class Study:
     owners_per_person: int = 1
     criteria: tuple[Criterion, ...] = ()
     criteria_epsilon: Fraction = Fraction(0)
+    analyses: tuple[Analysis, ...] = ()
+    others: Fraction | None = None
     prior: str = ""
     curator: str = ""
     agreement: str = ""
     method_version: int = 0
     seeded: bool = False
     commitments: bool = False
+    rehearsal: bool = False
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -162,9 +166,19 @@ class Study:
         check_digest("prior", self.prior)
         if self.curator and self.curator != normal_fingerprint(self.curator):
             raise InputError(f"curator: write it as {normal_fingerprint(self.curator)!r}")
+        if self.rehearsal and self.schema.events is not None:
+            raise InputError("rehearsal: a study with events cannot be rehearsed. Leave it out")
         self._check_people()
         sound = self.epsilon * (self.profile == "sound")
         check_criteria(self.criteria, self.schema, part=self.criteria_epsilon, epsilon=sound)
+        if self.others is not None and not (self.analyses and self.others < 1):
+            raise InputError(
+                f"others: {self.others} is the part of pairs that no analysis names. Write 0 up to "
+                "below 1, and at least one [[analysis]]; or leave it out"
+            )
+        for number, analysis in enumerate(self.analyses, start=1):
+            with located(f"analysis {number}"):
+                check_columns(analysis, self.schema)
         self._check_noise()
         self._check_may_miss()
         if self.signature is not None:
@@ -195,7 +209,8 @@ class Study:
             )
 
     def _check_delta(self) -> None:
-        check_delta(self.delta)
+        with located("delta"):
+            check_delta(self.delta)
         if self.delta and self.delta * self.rows > 1:
             raise InputError(
                 f"delta: {shown(self.delta):g} is above 1 / {self.rows}, the rows of the study: a "
@@ -347,7 +362,7 @@ class Study:
     def canonical(self) -> bytes:
         """The one byte string that stands for this study."""
         document = {
-            **{key: toml(getattr(self, key)) for key in PARSERS if key not in {"expires", *_LATER}},
+            **{key: toml(getattr(self, key)) for key in PARSERS if key not in _APART},
             "parley_study": _VERSION,
             "schema": self.schema.digest(),
             "members": [[m.name, m.rows, m.identity.text] for m in self.members],
@@ -355,6 +370,8 @@ class Study:
             "criteria": [criterion.plain for criterion in self.criteria],
             "expires": "" if self.expires is None else self.expires.isoformat(),
             **{key: getattr(self, key) for key in _LATER if getattr(self, key)},
+            **({"others": str(self.others)} if self.others is not None else {}),
+            **({"analyses": [each.plain for each in self.analyses]} if self.analyses else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
@@ -377,6 +394,7 @@ class Study:
             lines += ["", *toml_lines(entries, header="[[party]]")]
             lines += [f'identity = "{member.identity.text}"  # {member.identity.fingerprint}']
         lines += [line for criterion in self.criteria for line in criterion.to_toml()]
+        lines += [line for analysis in self.analyses for line in analysis.to_toml()]
         schema = replace(self.schema, ignore=())
         text = "\n".join(lines) + "\n\n" + schema.to_toml()
         return text if self.signature is None else f"{text}\n{self.signature.to_toml()}"
@@ -415,6 +433,7 @@ class Study:
         """
         given = {key: value for key, value in terms.items() if value is not None}
         settings, criteria = given.pop("settings", {}), given.pop("criteria", [])
+        analyses = given.pop("analyses", [])
         found = read_table(given, PARSERS, required=("name", "epsilon"))
         paper = found.get("profile") == "paper"
         found.setdefault("noise", Noise.ONE_SHARE if paper else Noise.DISTRIBUTED)
@@ -425,18 +444,22 @@ class Study:
             members=tuple(members),
             settings=_settings(settings, where=where),
             criteria=read_criteria(criteria),
+            analyses=read_analyses(analyses, schema),
             signature=signature,
         )
 
 
 # Where they are not set, text and canonical bytes lack them: digests of parley 0.2 stay the same.
-_LATER = ("curator", "agreement", "method_version", "seeded", "commitments")
+_LATER = (
+    "curator", "agreement", "method_version", "seeded", "commitments", "rehearsal",
+)  # fmt: skip
+_APART = {"expires", "others", *_LATER}  # terms that the canonical bytes hold in their own way
 
 
 def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Study:
     with located("method"):
         method = text(document.get("method", DEFAULT_METHOD))
-    tables = ("party", "attribute", "rule", "events", "criterion", "signature", method)
+    tables = ("party", "attribute", "rule", "events", "criterion", "analysis", "signature", method)
     refuse_unknown(document, [*PARSERS, *tables])
     for key in ("party", "attribute"):
         if key not in document:
@@ -447,7 +470,12 @@ def _of_document(document: Mapping[str, Any], floats: Mapping[str, Any]) -> Stud
     terms = {key: value for key, value in document.items() if key not in tables}
     signature = document.get("signature")
     return Study.of(
-        {**terms, "settings": document.get(method), "criteria": document.get("criterion")},
+        {
+            **terms,
+            "settings": document.get(method),
+            "criteria": document.get("criterion"),
+            "analyses": document.get("analysis"),
+        },
         schema=Schema.from_document(
             {key: floats[key] for key in ("attribute", "rule", "events") if key in floats}
         ),

@@ -30,6 +30,21 @@ class PublicDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class Prospect:
+    """What is forecast of one declared analysis, before anything is spent."""
+
+    analysis: str  # in words
+    within: float  # half the width of its interval
+    unit: str  # what the width is of
+    how: str  # which tables it rests on
+
+    @property
+    def words(self) -> str:
+        """The forecast in a phrase."""
+        return f"{self.how}; {self.unit} within about +-{self.within:.2g}"
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """What may be chosen about a method: a key of its table in study.toml, and of --set."""
 
@@ -79,9 +94,17 @@ class Method:
     # What protection from other parties rests on besides its sums; "" if on nothing.
     assumes: Callable[[Study], str] = lambda study: ""
     linked: bool = False  # whether it can take people with their events: schemas with [events]
+    analyses: bool = False  # whether it measures what a study's analyses need first
+    # Of a study that declares some: their forecasts, and for each the epsilon and the rows that
+    # would halve its interval, as far as any would.
+    prospects: Callable[[Study], Sequence[Prospect]] = lambda study: ()
+    halving: Callable[[Study], Sequence[tuple[Fraction | None, int | None]]] = lambda study: ()
+    # What would make a study clearer, if anything is forecast to.
+    advice: Callable[[Study], Sequence[str]] = lambda study: ()
     # Whether every step is a sum, so that it can keep a promise with a delta; other mechanisms
     # promise pure epsilon.
     only_sums: bool = False
+    publishes_rows: bool = True  # whether a release has a table of synthetic rows
     place: int = 100  # where it stands in lists, smallest first
 
     def run(self, study: Study) -> ScriptRun:
@@ -99,6 +122,11 @@ class Method:
             raise InputError(
                 f"method: {self.name} is for single tables, and the schema has [events]. Use "
                 "method subn+ or floor"
+            )
+        if study.analyses and not self.analyses:
+            raise InputError(
+                f"analysis: {self.name} measures nothing first. Leave the analyses out, or use "
+                "method subn+ or answers"
             )
         if self.parties not in (None, len(study.members)):
             raise InputError(

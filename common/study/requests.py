@@ -29,7 +29,11 @@ class PartyRows(Protocol):
         """The number of rows."""
 
     def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
-        """Count the contingency table of every attribute set, some attributes in groups."""
+        """Count the contingency table of every attribute set, some attributes in groups.
+
+        Of d attributes, variable d + a stands for the places of attribute a's numbers in its bins
+        (`common.schema.codes`).
+        """
 
     def codes(self) -> Codes:
         """Return all rows, for mechanisms that need more than counts."""
@@ -64,7 +68,7 @@ class RowsInMemory:
         return content.hexdigest()
 
     def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
-        return count(self.table, sets, groups=groups)
+        return count(self.table.showing(sets), sets, groups=groups)
 
     def codes(self) -> Codes:
         return self.table

@@ -16,8 +16,9 @@ from typing import Annotated, Any, Required, TypedDict, get_args, get_origin, ge
 
 from common.crypto.identities.identity import normal_fingerprint
 from common.crypto.sums.plan import Aggregation, Noise
-from common.privacy.budget import parse_delta, parse_epsilon
+from common.privacy.budget import parse_delta, parse_epsilon, parse_fraction
 from common.schema.toml import Parser, a_table, date, member_of, text, whole, yes_or_no
+from common.study.analyses import as_tables
 from common.study.criteria import read_criteria
 
 Number = str | Fraction | int | float  # texts and fractions are taken as written
@@ -91,6 +92,17 @@ class Terms(TypedDict, total=False):
         Number | None,
         Term(parse_epsilon, "The part of epsilon that measuring the criteria costs, like 0.05."),
     ]
+    analyses: Annotated[
+        Sequence[str | Mapping[str, object]],
+        Term(as_tables, "What the table is for, exactly; measured first. In the keys of "
+             '[[analysis]]: mean = "income", by = ["sex"]; relation, share, regression, survival.',
+             key="analysis"),
+    ]  # fmt: skip
+    others: Annotated[
+        Number | None,
+        Term(parse_fraction, "With analyses: which part of what single columns leave goes to all "
+             "other pairs, 0 up to below 1. [default: by forecast]"),
+    ]  # fmt: skip
     purpose: Annotated[str, Term(text, "What the table is for; owners read it first.")]
     recipient: Annotated[str, Term(text, "Who gets the table.")]
     contact: Annotated[str, Term(text, "Whom owners can ask.")]
@@ -124,6 +136,10 @@ class DocumentTerms(Terms, total=False):
     commitments: Annotated[
         bool, Term(yes_or_no, "Whether owners commit to their tables and to what they send.")
     ]
+    rehearsal: Annotated[
+        bool,
+        Term(yes_or_no, "Whether owners answer about simulated rows, and are charged nothing."),
+    ]
 
 
 def _table_of(kind: type) -> Mapping[str, Term]:
@@ -137,7 +153,7 @@ def _table_of(kind: type) -> Mapping[str, Term]:
 
 TERMS = _table_of(Terms)
 DOCUMENT_TERMS = _table_of(DocumentTerms)
-_TABLES = ("settings", "criteria")  # in study.toml, tables of their own
+_TABLES = ("settings", "criteria", "analyses")  # in study.toml, tables of their own
 PARSERS: Mapping[str, Parser] = {
     name: term.read for name, term in DOCUMENT_TERMS.items() if name not in _TABLES
 }

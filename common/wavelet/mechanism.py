@@ -180,7 +180,7 @@ def plan_privelet(
         raise InputError(f"unknown rule {untransformed!r}; name attributes in a list, or a rule")
     else:
         rule = [schema.position(name) for name in untransformed]
-    plan = make_plan(axes_of(schema), parse_epsilon(epsilon), method, rule)
+    plan = make_plan(axes_of(schema), parse_epsilon(epsilon, "epsilon"), method, rule)
     plan.check_size(schema.names)
     return plan
 

@@ -97,13 +97,8 @@ class Actions:
 
     def _offer(self, earlier: Study, *, name: str, without: tuple[str, ...] = ()) -> None:
         assert self._signer is not None  # or there is no such route  # noqa: S101
-        pinned = self._signer.public.fingerprint
-        study = revised(earlier, name=name, without=without, curator=pinned)
-        if study.expired(self._studies.context.clock().date()):
-            raise InputError(
-                f"study {name!r}: it would have expired on {study.expires}. Write it with `parley "
-                "curator study new`, with a later day"
-            )
+        pinned, today = self._signer.public.fingerprint, self._studies.context.clock().date()
+        study = revised(earlier, name=name, without=without, curator=pinned, today=today)
         require_runnable(study, run_of(study))
         if self._studies.store.members(study.digest):
             raise InputError(f"study {name!r}: it was offered already. See it on the page")

@@ -30,6 +30,7 @@ from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.credentials import CredentialFiles, Credentials, Followed
 from common.wire.pki.peers import Revocations, listed_in
+from curator.dashboard.sign_on import Provider, SignOn
 from curator.dashboard.site import Dashboard, WatchedService
 from curator.store.reader import StoreReader
 
@@ -105,6 +106,7 @@ class DashboardPlace:
     store: Path  # the curator's SQLite file
     operators: Path | None  # the list of certificates that may log in; None for none
     revoked: Path  # the revocation list
+    oidc: Provider | None = None  # who signs users on; None for no one
 
     @property
     def host(self) -> str:
@@ -143,6 +145,7 @@ def serving_dashboard(place: DashboardPlace | None, service: WatchedService) -> 
             secure=place.secure,
             holder_of=operators.holder_of,
             admits=operators.admits,
+            sign_on=None if place.oidc is None else SignOn(place.oidc, now=time.monotonic),
         )
         dashboard.alive = site.alive
         tls = BrowserTls(service.files) if place.secure else None

@@ -75,6 +75,7 @@ def study_document(
         **_standing(record, has_release=has_release),
         "state": record.state.value,
         "kind": _KINDS[record.state],
+        "rehearsal": study.rehearsal,
         "overdue": overdue,
         "cause": record.cause,
         "advice": advice(record.state, record.cause, overdue=overdue),
@@ -85,7 +86,7 @@ def study_document(
         "method": study.method,
         "profile": study.profile,
         "aggregation": study.aggregation.value,
-        "epsilon": str(study.epsilon),
+        "epsilon": short(study.epsilon),
         "delta": f"{float(study.delta):g}",
         "currency": study.promise.currency,
         "budget": short(study.promise.budget),
@@ -107,6 +108,7 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
         **dict.fromkeys(unknown, "not known"),
         "state": f"{study.record.state.value}, unreadable",
         "kind": "bad",
+        "rehearsal": False,
         "overdue": False,
         "cause": study.problem,
         "advice": _UNREADABLE,
@@ -140,7 +142,7 @@ def _standing(record: Record, *, has_release: bool) -> Document:
 def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, str]:
     """Say what all studies together cost each party so far, steps under way included."""
     spent: dict[str, list[Spending]] = {}
-    for view in views:
+    for view in (view for view in views if not view.study.rehearsal):
         for step in view.steps:
             for party, cost in step.costs.items():
                 spent.setdefault(party, []).append(Spending.of(cost, view.study.delta))

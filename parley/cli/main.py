@@ -49,6 +49,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "A release": {
         "verify": "Check that a release is what its makers signed.",
         "describe": "Show what a release is, and what it may be used for.",
+        "answers": "Answer what a study declared, with intervals.",
         "query": "Count the rows of a release that satisfy a condition.",
         "draw": "Draw more synthetic rows, under a condition or not.",
         "estimate": "Estimate means, shares and regressions, with intervals.",
@@ -59,6 +60,7 @@ COMMANDS: dict[str, dict[str, str]] = {
 
 # Commands that share a module with others are elsewhere than in the module of their name.
 _MODULES = dict.fromkeys(("doctor", "config", "backup", "restore"), "service") | {
+    "answers": "estimate",
     "query": "estimate",
     "replicate": "draw",
     "bundle": "verify",

@@ -57,7 +57,7 @@ def option_of(name: str) -> Any:  # noqa: ANN401  (typer's own)
 def _kind(name: str) -> Any:  # noqa: ANN401  (a type, as typer reads it)
     """Return the type of what is typed for a term."""
     written = TERMS[name].kind
-    if name in ("settings", "criteria"):
+    if name in ("settings", "criteria", "analyses"):
         return list[str]
     return {int: int, dt.date: dt.datetime}.get(written, str)
 
@@ -149,10 +149,14 @@ def warned_of_large_epsilon(value: str | None) -> str | None:
 
 
 def tell_decisions(study: Study) -> None:
-    """Warn, before anything runs, of binding caps, an epsilon above the claim."""
+    """Warn, before anything runs, of binding caps, an epsilon above the claim; say what helps."""
     method = method_of(study)
     for caution in cautions_of(study):
         console.warn(caution)
+    for prospect in method.prospects(study):
+        console.note(f"forecast: {prospect.analysis}: {prospect.words}")
+    for words in method.advice(study):
+        console.note(words)
     if study.profile == "paper" and method.replaces_noise:
         _tell_turns(len(study.members))
         _tell_above_claim(study, costs_without_rows(study, run_of(study)))

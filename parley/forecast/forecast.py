@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from common.errors import InputError
+from common.methods.registry import method_of
 from common.privacy.noise_law import NoiseLaw
 from common.schema import Codes
 from common.study.document import Study
+from common.study.method import Prospect
 from common.study.steps import Step
 from common.wording import Reporter, silent
 from parley.forecast.trial import Distances, Trial
@@ -94,6 +96,8 @@ class Forecast:
         lines: by epsilon, in the order asked for.
         without_noise: distances of the method at an epsilon that adds none.
         floor_without_noise: distances of independent columns without noise.
+        analyses: what is forecast of each declared analysis, and what would halve its interval.
+        advice: what would make it clearer.
     """
 
     study: Study
@@ -102,6 +106,27 @@ class Forecast:
     lines: tuple[EpsilonForecast, ...]
     without_noise: Distances
     floor_without_noise: Distances
+    analyses: tuple[AnalysisForecast, ...] = ()
+    advice: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisForecast:
+    """One declared analysis: its interval, and the epsilon or the rows that would halve it."""
+
+    prospect: Prospect
+    epsilon: Fraction | None
+    rows: int | None
+
+
+def of_analyses(study: Study) -> tuple[AnalysisForecast, ...]:
+    """Forecast the interval of every analysis of a study, from public facts alone."""
+    method = method_of(study)
+    found = method.prospects(study)
+    halved = method.halving(study) if found else ()
+    return tuple(
+        AnalysisForecast(prospect, *both) for prospect, both in zip(found, halved, strict=True)
+    )
 
 
 def forecast(
@@ -129,6 +154,8 @@ def forecast(
         lines=tuple(lines),
         without_noise=trial.distances([trial.run(trial.quiet, number=1)]),
         floor_without_noise=trial.distances([trial.run_floor(trial.quiet)]),
+        analyses=of_analyses(study),
+        advice=tuple(method_of(study).advice(study)),
     )
 
 

@@ -10,7 +10,7 @@ from common.crypto.sums.plan import Aggregation
 from common.privacy.budget import shown
 from common.study.document import Study
 from common.wording import many
-from parley.forecast.forecast import EpsilonForecast, Forecast, PhaseForecast
+from parley.forecast.forecast import AnalysisForecast, EpsilonForecast, Forecast, PhaseForecast
 from parley.forecast.trial import Distances
 
 _BEYOND_NOISE = 1.05  # times: what a few runs cannot tell apart
@@ -30,6 +30,15 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
     if found.stand_in_rows < study.rows:
         yield f"Each stands for about {study.rows / found.stand_in_rows:,.1f} rows of the study."
     own = next(line for line in found.lines if line.epsilon == study.epsilon)
+    if found.analyses:
+        yield ""
+        yield "What it answers: half the width of a 95 % interval, by public facts alone"
+        yield from _table(
+            ["analysis", "within", "of", "half of that at epsilon", "or with rows"],
+            [_analysis_words(each) for each in found.analyses],
+        )
+        yield from (f"  {each.prospect.analysis}: {each.prospect.how}" for each in found.analyses)
+    yield from found.advice
     yield ""
     promise = study.promise
     delta = f" and delta, {shown(study.delta):g}" if study.delta else ""
@@ -40,6 +49,25 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
          "noise per cell", "of the rows", promise.currency],
         [_phase_words(phase, study.rows) for phase in own.phases],
     )  # fmt: skip
+    yield from _distances(found, own) if own.distances else ()
+    yield ""
+    yield "What it takes of each party"
+    yield from _table(
+        ["party", "sends", "receives", "computes"],
+        [
+            [name, _bytes(party.bytes_sent), _bytes(party.bytes_received), _seconds(party.seconds)]
+            for name, party in own.parties.items()
+        ],
+    )
+    yield (
+        f"{_seconds(own.seconds)} from the first step to the last if all compute at once, without "
+        "the network. Times were measured on this machine, just now."
+    )
+    if study.aggregation is Aggregation.CLEAR:
+        yield "Aggregation clear is NOT PRIVATE: for experiments only."
+
+
+def _distances(found: Forecast, own: EpsilonForecast) -> Iterator[str]:
     yield ""
     yield (
         f"Expected average distance of marginals (0 is perfect, 1 is disjoint; "
@@ -62,24 +90,24 @@ def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
     if worse:
         yield (
             f"WORSE THAN INDEPENDENT COLUMNS at epsilon "
-            f"{', '.join(f'{shown(line.epsilon):g}' for line in worse)}: do not run {study.method} "
-            "there. More epsilon, more rows, fewer columns or another method would help."
+            f"{', '.join(f'{shown(line.epsilon):g}' for line in worse)}: do not run "
+            f"{found.study.method} there. More epsilon, more rows, fewer columns or another method "
+            "would help."
         )
-    yield ""
-    yield "What it takes of each party"
-    yield from _table(
-        ["party", "sends", "receives", "computes"],
-        [
-            [name, _bytes(party.bytes_sent), _bytes(party.bytes_received), _seconds(party.seconds)]
-            for name, party in own.parties.items()
-        ],
-    )
-    yield (
-        f"{_seconds(own.seconds)} from the first step to the last if all compute at once, without "
-        "the network. Times were measured on this machine, just now."
-    )
-    if study.aggregation is Aggregation.CLEAR:
-        yield "Aggregation clear is NOT PRIVATE: for experiments only."
+
+
+def _analysis_words(found: AnalysisForecast) -> list[str]:
+    prospect = found.prospect
+    epsilon = "none" if found.epsilon is None else f"{shown(found.epsilon):.3g}"
+    rows = "none" if found.rows is None else f"{found.rows:,}"
+    return [prospect.analysis, f"+-{prospect.within:.2g}", prospect.unit, epsilon, rows]
+
+
+def _analysis_json(found: AnalysisForecast) -> dict[str, object]:
+    return asdict(found.prospect) | {
+        "epsilon_that_halves": None if found.epsilon is None else shown(found.epsilon),
+        "rows_that_halve": found.rows,
+    }
 
 
 def _below_floor(line: EpsilonForecast) -> bool:
@@ -101,6 +129,8 @@ def as_json(found: Forecast, stand_in: str) -> dict[str, object]:
         "epsilons": [_line_json(line, found.study) for line in found.lines],
         "without_noise": _distance_json(found.without_noise),
         "floor_without_noise": _distance_json(found.floor_without_noise),
+        "analyses": [_analysis_json(each) for each in found.analyses],
+        "advice": list(found.advice),
     }
 
 

@@ -39,7 +39,7 @@ from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
 from common.exchanges.sums import in_the_clear
 from common.marginals import count
-from common.methods.registry import run_of
+from common.methods.registry import method_of, run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Codes, Schema
 from common.schema.attribute import Attribute
@@ -145,7 +145,8 @@ class StandInRows:
     ) -> list[NDArray[np.int64]]:
         """Count the contingency table of every attribute set; see `PartyRows`."""
         started = time.perf_counter()
-        tables = count(self.table, sets, groups=groups, weights=self.repeated)
+        shown = self.table.showing(sets)
+        tables = count(shown, sets, groups=groups, weights=self.repeated)
         taken = time.perf_counter() - started
         self.extra_s += taken * max(0, self.rows / self.table.rows - 1)
         return tables
@@ -186,7 +187,7 @@ class Trial:
         self._sets = {
             order: marginal_sets(stand_in.width, order=order)
             for order in ORDERS
-            if order <= stand_in.width
+            if order <= stand_in.width and method_of(study).publishes_rows
         }
         count(stand_in, self._sets.get(2, ()))  # loads the compiled kernels before time is taken
 
@@ -199,9 +200,10 @@ class Trial:
     def run_floor(self, epsilon: Fraction, number: int = 0) -> Run:
         """Run a study of the same parties that publishes every column by itself."""
         clear = in_the_clear(self.study)
-        return self._run(
-            replace(clear, method="floor", settings=(), method_version=0, epsilon=epsilon), number
+        floor = replace(
+            clear, method="floor", settings=(), method_version=0, analyses=(), others=None
         )
+        return self._run(replace(floor, epsilon=epsilon), number)
 
     def _run(self, study: Study, number: int) -> Run:
         source = SeededRandomSource(f"{self._seed}/{study.method}/{study.epsilon}/{number}")

@@ -13,7 +13,7 @@ deviation: every cell of the domain gets noise, so the domain must fit into memo
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self, cast
@@ -43,6 +43,7 @@ from common.privacy.budget import parse_epsilon
 from common.privacy.randomness import source_of
 from common.schema import Schema
 from common.schema.toml import refuse_unknown
+from common.study.document import DEFAULT_METHOD, Study
 from common.wavelet import plan_privelet, privelet
 from common.wavelet.decisions import METHODS
 from common.wording import Reporter, silent
@@ -75,12 +76,20 @@ class Subn(Maker):
         delta: the probability outside of which epsilon holds; 0 is pure epsilon.
         seed: makes the run repeatable and NOT PRIVATE: for experiments only.
         signer: the fingerprint of the identity that will sign the release; the study pins it.
+        analyses: what the table is for, measured first: texts like 'mean = "income", by = "sex"',
+            or dicts of the same keys.
+        others: with analyses, the part of what single columns leave for all other pairs, 0 up to
+            below 1; by forecast if None.
+        method: "subn+", or "answers" for the analyses alone, without synthetic rows.
     """
 
     epsilon: str | Fraction | int | float = 1.0
     delta: str | Fraction | int | float = 0
     seed: int | None = None
     signer: str | None = None
+    analyses: Sequence[str | Mapping[str, object]] = ()
+    others: str | Fraction | int | float | None = None
+    method: str = DEFAULT_METHOD
 
     def fit(
         self,
@@ -89,11 +98,13 @@ class Subn(Maker):
         *,
         tell: Reporter = silent,
         person: str = "",
+        announce: Callable[[Study], None] | None = None,
     ) -> FittedStudy:
         """Learn a model of the rows at a cost of exactly `epsilon`.
 
         The schema is the public domains, or the file that holds them; `tell` is told how far the
         work is. With a linked schema the table is (people, events), which `person` joins.
+        `announce` sees the study before anything is spent.
 
         Raises:
             InputError: a table that does not fit the schema, or an option that cannot be had.
@@ -101,10 +112,14 @@ class Subn(Maker):
         warn_of_large(self.epsilon)
         terms = {
             "epsilon": self.epsilon, "delta": self.delta, "aggregation": "masked",
-            "curator": self.signer,
+            "curator": self.signer, "analyses": self.analyses, "others": self.others,
+            "method": self.method,
         }  # fmt: skip
         owners = {OWNER: cast("OwnersTables", table)}
-        return run_in_process(owners, schema, terms, seed=self.seed, tell=tell, person=person)
+        heard = announce or (lambda study: None)
+        return run_in_process(
+            owners, schema, terms, seed=self.seed, tell=tell, person=person, announce=heard
+        )
 
 
 @dataclass(kw_only=True)
@@ -157,7 +172,7 @@ class PrivBayes(Maker):
         """
         warn_of_large(self.epsilon)
         domains = as_schema(schema)
-        epsilon = parse_epsilon(self.epsilon)
+        epsilon = parse_epsilon(self.epsilon, "epsilon")
         options = self._options(domains)
         codes, columns = encode(table, domains)
         source = source_of(self.seed, "model")
@@ -193,8 +208,8 @@ class PrivBayes(Maker):
         return PrivBayesOptions(
             encoding=None if self.encoding is None else _choice(Encoding, self.encoding),
             score=None if self.score is None else _choice(Score, self.score),
-            beta=parse_epsilon(self.beta),
-            theta=parse_epsilon(self.theta),
+            beta=parse_epsilon(self.beta, "beta"),
+            theta=parse_epsilon(self.theta, "theta"),
             constraints=Constraints(
                 _edges(schema, self.required), _edges(schema, self.forbidden), self.max_parents
             ),
@@ -248,7 +263,7 @@ class Privelet(Maker):
             raise InputError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")
         warn_of_large(self.epsilon)
         domains = as_schema(schema)
-        epsilon = parse_epsilon(self.epsilon)
+        epsilon = parse_epsilon(self.epsilon, "epsilon")
         choices: dict[str, Any] = {"method": self.method, "untransformed": self.untransformed}
         plan_privelet(domains, epsilon, **choices)  # refuse a domain too large before encoding
         codes, columns = encode(table, domains)

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pandas as pd
 
+from common.analysis.answers import Answer, answered, answers, is_declared, redrawn
 from common.analysis.diagnostics import Diagnostics, diagnose
-from common.analysis.estimates import CONFIDENCE, Estimate, estimate, of_mean, related
-from common.analysis.means import known_means
+from common.analysis.estimates import CONFIDENCE, Estimate, related
 from common.analysis.replicates import SEED, TABLES, Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable, Statistic, of_table
 from common.errors import InputError
 from common.fitted import loading
 from common.fitted.linked import LinkedFit
-from common.fitted.model import DrawnModel, FittedModel
+from common.fitted.model import NO_ROWS, DrawnModel, FittedModel
 from common.fitted.privbayes import PrivBayesFit
 from common.fitted.privelet import PriveletFit
 from common.fitted.study import StudyFit
@@ -50,6 +50,8 @@ class Answering(FittedModel):
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> Replicates:
         """Return the release and its replicates, as codes; they are made once."""
+        if not self.has_rows:
+            raise InputError(NO_ROWS)
         cache = None if self.origin is None else self.origin.cache(seed)
         if (tables, seed) not in self._replicates:
             made = Replicator(self, self.released, seed, cache).run(tables, tell=tell)
@@ -76,6 +78,8 @@ class Answering(FittedModel):
         The first has many rows of the released model. The second has the same rows with each column
         shuffled by itself, so that no column depends on another.
         """
+        if not self.has_rows:
+            raise InputError(NO_ROWS)
         cache = None if self.origin is None else self.origin.cache(seed)
         model = Replicator(self, self.released, seed, cache).reference()
         source = SeededRandomSource("numbers/0")
@@ -108,15 +112,24 @@ class Answering(FittedModel):
                 f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
                 'lambda table: table["income"].mean()'
             )
-        for mean in known_means(self) if statistic.mean_of else ():
-            if mean.name == statistic.mean_of:  # the same as in the report
-                return [of_mean(mean, confidence)]
-        made = self.replicated(tables, seed=seed, tell=tell)
-        found = self.diagnostics
-        concerns = found.concerns(statistic.attributes, pairwise=statistic.pairwise)
-        return estimate(
-            statistic, made, measured=found.measured, flagged=bool(concerns), confidence=confidence
-        )
+        self._check_measured(statistic.attributes)
+        if is_declared(self, statistic.attributes):
+            made = redrawn(self, self.released, tables)
+        else:
+            made = self.replicated(tables, seed=seed, tell=tell)
+        return answered(self, statistic, made, self.diagnostics, confidence)
+
+    def answers(self, *, confidence: float = CONFIDENCE) -> tuple[Answer, ...]:
+        """Answer the analyses that the study declared, each with intervals."""
+        return answers(self, self.diagnostics, released=self.released, confidence=confidence)
+
+    def _check_measured(self, attributes: Iterable[str]) -> None:
+        """Refuse to estimate, of a release of answers, what no analysis names."""
+        if not self.has_rows and not is_declared(self, attributes):
+            raise InputError(
+                f"estimate: no declared analysis has {', '.join(sorted(attributes))} together, and "
+                "this release counted nothing else. See `parley answers`"
+            )
 
     def concerns(self, statistic: Statistic) -> list[str]:
         """Return the reasons why a statistic is flagged, if any."""
@@ -130,7 +143,7 @@ class Answering(FittedModel):
             for name in names:
                 self.schema.position(name)
             return of_table(compute, names)
-        table = CodedTable(self.schema, self.released)
+        table = CodedTable(self.schema, self.released, inside=self.inside)
         return of_table(compute, related(compute, table.frame))
 
 

@@ -79,7 +79,7 @@ class PartySession:
         self._source: PinnedRows | None = None
         self._node: PartyNode | None = None
         self._outbox: list[NumberedMessage] = []  # to hand in when the message at hand is taken in
-        self._waits_for_owner = False
+        self._waits_for_owner = self._rehearses = False
         self._unopened = 0  # how many times the rows did not fit the study
 
     def needs(self, summary: InvitingStudy) -> Need:
@@ -92,8 +92,8 @@ class PartySession:
             if self._context.approvals.decision(self._digest) is not None:
                 return Need.WORK
             # A policy that approves by itself since then decides about it after all.
-            waits = self._waits_for_owner and not self._context.policy.automatic
-            return Need.NOTHING if waits else Need.REVIEW
+            decides = self._context.policy.approves(rehearsal=self._rehearses)
+            return Need.NOTHING if self._waits_for_owner and not decides else Need.REVIEW
         running, is_open = record.state is JournalState.RUNNING, not summary.state.over
         if not running and not is_open:
             return Need.OVER
@@ -242,7 +242,7 @@ class PartySession:
         """Sign if the owner has approved; None if the owner has not decided yet."""
         context, policy = self._context, self._context.policy  # one reading of it for all
         source, seen = self._reviewed(connection, study, policy)
-        decision = self._decision(seen, policy)
+        decision = self._decision(seen, automatic=policy.approves(rehearsal=study.rehearsal))
         if decision is None:
             self._wait_for_owner(study)
             return None
@@ -305,7 +305,7 @@ class PartySession:
 
     def _wait_for_owner(self, study: Study) -> None:
         """Tell the owner that there is a study to decide, which may take weeks."""
-        self._waits_for_owner = True
+        self._waits_for_owner, self._rehearses = True, study.rehearsal
         self.drop()
         self._context.alert(self._digest, "to decide", words=study.name)
         logger.info(
@@ -361,12 +361,12 @@ class PartySession:
             no = OwnerDecision(approved=False, reason=reason, decided_by="policy", decided_at=at)
             approvals.decide(self._digest, no)
 
-    def _decision(self, seen: Review, policy: Policy) -> OwnerDecision | None:
+    def _decision(self, seen: Review, *, automatic: bool) -> OwnerDecision | None:
         context = self._context
         decision = context.approvals.decision(self._digest)
-        if decision is None and policy.automatic:
+        if decision is None and automatic:
             decision = OwnerDecision(
-                approved=True, epsilon=seen.cost, decided_by="policy", decided_at=context.now()
+                approved=True, epsilon=seen.charged, decided_by="policy", decided_at=context.now()
             )
             context.approvals.decide(self._digest, decision)
         return decision
@@ -397,6 +397,7 @@ class PartySession:
                 data_digest=source.snapshot.digest,
                 rows_per_person=study.person_rows,
                 owners_per_person=study.owners_per_person,
+                simulated=source.snapshot.simulated,
             ),
             role=make_role,
             journal=context.journal,

@@ -88,11 +88,13 @@ class ReleaseWatch(_Watch):
         """Say whether every release was fetched, or at least tried."""
         if self._collector is None:
             return True
-        return self._under_way is None and (bool(self.failures) or not self._collector.due())
+        return self._under_way is None and self.failures >= len(self._collector.due())
 
     def _next(self) -> Callable[[], None] | None:
-        due = [] if self._collector is None else self._collector.due()
-        return partial(self._collector.collect, due[0]) if self._collector and due else None
+        if self._collector is None or not (due := self._collector.due()):
+            return None
+        # The oldest first; one that cannot be fetched now does not keep the others back.
+        return partial(self._collector.collect, due[self.failures % len(due)])
 
     def _note(self, error: BaseException | None, again_s: float) -> None:
         self.failures = 0 if error is None else self.failures + 1

@@ -141,7 +141,7 @@ def approve(approvals: Approvals, seen: Review, *, at: str, data_digest: str = "
         listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)
         raise PolicyError(f"our policy refuses this study:\n{listed}")
     study = study_id(seen.digest)
-    approvals.decide(study, OwnerDecision(approved=True, epsilon=seen.cost, decided_at=at))
+    approvals.decide(study, OwnerDecision(approved=True, epsilon=seen.charged, decided_at=at))
     if data_digest:
         approvals.review_rows(study, data_digest)
 

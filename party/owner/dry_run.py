@@ -8,14 +8,17 @@ them, and what is approved is what will be charged. No study may ask for more th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from common.errors import LocalError, PolicyError
+from common.release.measured import ExpectedError, expected_errors, tables_of
 from common.study.document import Study
 from common.study.dry_run import steps_without_rows
 from common.study.script import ScriptRun
 from common.study.steps import Step
+
+_MOST_FORECAST = 10_000  # tables of a step, of which the noise is forecast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +33,8 @@ class PlannedStep:
     # How many owners' rows, ours included, are in a sum or a joint choice that ours are in; 0 if
     # ours are in none. Of several steps, the fewest.
     owners: int = 0
+    # What noise will do to each column that it counts in the rows of all owners.
+    errors: tuple[ExpectedError, ...] = ()
 
 
 def dry_run(study: Study, party: str, *, begin: Callable[[Study], ScriptRun]) -> list[PlannedStep]:
@@ -39,7 +44,10 @@ def dry_run(study: Study, party: str, *, begin: Callable[[Study], ScriptRun]) ->
     """
     try:
         steps = steps_without_rows(study, begin(study), party=party)
-        return [planned(step, party, may_miss=study.may_miss) for step in steps]
+        return [
+            replace(planned(step, party, may_miss=study.may_miss), errors=_errors(study, step))
+            for step in steps
+        ]
     except (LocalError, ArithmeticError, ValueError, RecursionError) as error:
         raise PolicyError(f"study {study.name!r} cannot be carried out: {error}") from error
 
@@ -57,6 +65,12 @@ def planned(step: Step, party: str, *, may_miss: int = 0) -> PlannedStep:
         choices=step.choices,
         owners=max(0, step.owners_with(party) - may_miss),  # the rest of a sum
     )
+
+
+def _errors(study: Study, step: Step) -> tuple[ExpectedError, ...]:
+    """Forecast the noise in single columns; not of a step whose tables are very many."""
+    few = step.counts_all and len(step.links) <= _MOST_FORECAST
+    return tuple(expected_errors(tables_of(study, step), 1)) if few else ()
 
 
 def by_phase(steps: Iterable[PlannedStep]) -> tuple[PlannedStep, ...]:

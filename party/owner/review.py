@@ -20,6 +20,7 @@ from common.privacy.budget import shown as printed
 from common.privacy.spending import fraction_words as shown
 from common.privacy.spending import short
 from common.privacy.statement import Protection, suspicion, unit_of_privacy, what_delta_means
+from common.release.measured import ExpectedError
 from common.release.spreadsheet import formula_warning
 from common.schema.encoder import describe
 from common.study.accounting import protections_of
@@ -38,6 +39,13 @@ _TRAVELS = {
 }
 
 
+_REHEARSAL = (
+    "This is a rehearsal. Our node simulates rows from the schema and reads none of ours, the "
+    "ledger is not charged, and the release is marked as a rehearsal. All else is as in the study "
+    "itself, which needs an approval of its own."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
     """A study as one owner sees it."""
@@ -47,6 +55,7 @@ class Review:
     party: str  # the owner's name in the study
     signer: str | None  # the signer's fingerprint; None without a signature
     curator: str  # the fingerprint of the curator that must sign the release; empty if none is
+    rehearsal: bool  # whether no row of ours is read and nothing is charged
     unit: Unit  # whom the study protects
     warnings: tuple[str, ...]  # what an owner must see before anything else
     purpose: tuple[str, ...]  # what the study is for, who gets its table, whom to ask, until when
@@ -72,10 +81,22 @@ class Review:
 
     @property
     def price(self) -> str:
-        """What an approval spends of every row, or of every person."""
+        """What the study costs every row, or every person."""
         return f"epsilon {shown(self.cost)}" + (
             f" and delta {printed(self.delta):g}" if self.delta else ""
         )
+
+    @property
+    def charged(self) -> Fraction:
+        """The most epsilon that an approval allows to be charged."""
+        return Fraction(0) if self.rehearsal else self.cost
+
+    @property
+    def consent(self) -> str:
+        """What an approval says yes to."""
+        if self.rehearsal:
+            return "Rehearse it with simulated rows, at no cost"
+        return f"Spend {self.price} of every {self.unit} of ours on it"
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values; fractions are exact, in text."""
@@ -119,8 +140,9 @@ class Review:
         people = self.unit is Unit.PERSON
         each = "each person in our rows" if people else "each of our rows"
         one, other = ("one person's rows", "any others") if people else ("one row", "another")
+        later = "nothing. The study itself will charge " if self.rehearsal else ""
         return [
-            f"It charges {self.price} for {each}{claims}.",
+            f"It charges {later}{self.price} for {each}{claims}.",
             f"In words: {suspicion(float(self.cost))}.",
             (
                 f"Exactly: what is published is at most exp(epsilon) times likelier with {one} "
@@ -142,13 +164,14 @@ def review(
     promise, cost = study.promise, circumstances.cost
     epsilon = promise.delivered(cost.paid)
     unit, spent = Unit.of(study.person_rows), circumstances.spent_in_total
-    after = spent + totals_of(study, cost)
+    added = Totals() if study.rehearsal else totals_of(study, cost)
     return Review(
         study=study.name,
         digest=study.digest.hex(),
         party=circumstances.party,
         signer=study.signer,
         curator=study.curator,
+        rehearsal=study.rehearsal,
         unit=unit,
         warnings=tuple(_warnings(study, circumstances)),
         purpose=tuple(_purpose(study)),
@@ -158,12 +181,12 @@ def review(
         delta_means=what_delta_means(promise, cost.paid),
         currency=promise.currency,
         spent=spent.paid_by(unit).epsilon,
-        left=_left(policy.epsilon_in_total, after),
+        left=_left(policy.epsilon_in_total, spent + added),
         cap=policy.epsilon_in_total,
         left_this_year=None
         if policy.epsilon_per_year is None
-        else _left(policy.epsilon_per_year, circumstances.spent_in_year + totals_of(study, cost)),
-        expected=tuple(_expected(study)),
+        else _left(policy.epsilon_per_year, circumstances.spent_in_year + added),
+        expected=tuple(_expected(study, steps)),
         about=(*_about(study), *_people(study, circumstances), *_criteria(study), _reads(study)),
         columns=tuple(_columns(study)),
         members=tuple(_members(study, circumstances.party)),
@@ -180,27 +203,49 @@ def _left(cap: Fraction, after: Totals) -> Fraction:
     return cap - max(after.paid_by(unit).epsilon for unit in after.units)
 
 
-def _expected(study: Study) -> list[str]:
-    """Say what the method can do with so many rows and so much epsilon."""
-    decisions = method_of(study).decisions(study)
+def _expected(study: Study, steps: Sequence[PlannedStep]) -> list[str]:
+    """Say what the method can do with so many rows and so much epsilon, before any row is read."""
+    best: dict[tuple[int, ...], ExpectedError] = {}
+    for error in (error for step in steps for error in step.errors):
+        best[error.attributes] = min(best.get(error.attributes, error), error, key=_by_rank)
+    lines = []
+    if best:
+        errors, names = list(best.values()), study.schema.names
+        average = sum(error.distance for error in errors) / len(errors)
+        worst = max(errors, key=lambda error: error.distance)
+        least = 2 * max(error.deviation for error in errors)
+        lines = [
+            (
+                f"Single columns: off by about {average:.1%} of the rows; worst "
+                f"{worst.named(names)}, {worst.distance:.1%}"
+            ),
+            f"Groups of fewer than about {least:,.0f} rows will be mostly noise",
+        ]
     return [
-        *(f"{decision.name}: {decision.value}" for decision in decisions),
-        *(decision.caution for decision in decisions if decision.caution),
-    ] or ["The method decides nothing beforehand: `parley plan` forecasts its error."]
+        *lines,
+        "Pairs: the report says which are told well; parley plan forecasts them",
+        *(each.caution for each in method_of(study).decisions(study) if each.caution),
+    ]
+
+
+def _by_rank(error: ExpectedError) -> tuple[bool, float, float]:
+    return error.rank
 
 
 def _warnings(study: Study, circumstances: Circumstances) -> list[str]:
-    """Warn where a study of rows meets a source of people."""
+    """Say that a study is a rehearsal; warn where a study of rows meets a source of people."""
+    warnings = [_REHEARSAL] if study.rehearsal else []
     if study.person_rows or not circumstances.source_of_people:
-        return []
+        return warnings
     two_rows = study.promise.delivered(circumstances.cost.paid, rows=2)
     return [
+        *warnings,
         (
             "It protects single rows, and our source says whose row a row is (person). A person "
             f"with two rows pays epsilon {shown(two_rows)}, one with k rows {_more_than(study)}k "
             "times as much as a row. Ask for a study with rows_per_person, and say "
             'protects = "people" in the policy to refuse studies of single rows.'
-        )
+        ),
     ]
 
 
@@ -217,7 +262,11 @@ def _purpose(study: Study) -> list[str]:
         "expires": "" if study.expires is None else f"after {study.expires} (UTC)",
     }
     missing = "The study does not say what its table is for. Ask its proposer."
-    return [study.purpose or missing, *(f"{key}: {text}" for key, text in said.items() if text)]
+    return [
+        study.purpose or missing,
+        *(f"analysis: {each.words}" for each in study.analyses),
+        *(f"{key}: {text}" for key, text in said.items() if text),
+    ]
 
 
 def _about(study: Study) -> list[str]:
@@ -229,10 +278,7 @@ def _about(study: Study) -> list[str]:
         "noise in what leaves stays the same."
     )
     return [
-        (
-            f"It publishes {_published(study, rows)} and the model they are drawn from: method "
-            f"{study.method}, profile {study.profile}."
-        ),
+        f"It publishes {_published(study, rows)}: method {study.method}, profile {study.profile}.",
         *([prior] if study.prior else []),
         *([] if formulas is None else [formulas]),
     ]
@@ -240,9 +286,12 @@ def _about(study: Study) -> list[str]:
 
 def _published(study: Study, rows: int) -> str:
     events = study.schema.events
-    if events is None:
-        return many(rows, "synthetic row")
-    return f"a table of {rows:,} synthetic people, a table of their {events.name}"
+    if not method_of(study).publishes_rows:
+        return "noisy tables for its analyses, their estimates, and no synthetic rows"
+    tables = many(rows, "synthetic row")
+    if events is not None:
+        tables = f"a table of {rows:,} synthetic people, a table of their {events.name}"
+    return f"{tables} and the model they are drawn from"
 
 
 def _people(study: Study, circumstances: Circumstances) -> list[str]:
@@ -267,6 +316,8 @@ def _events(study: Study) -> str:
 
 def _reads(study: Study) -> str:
     events, own = study.schema.events, many(len(study.schema.attributes), "column")
+    if study.rehearsal:
+        return f"Our node simulates {own}. The study itself will read them, and no other:"
     if events is None:
         return f"It reads {own} of ours, and no other:"
     joins = "whose they are" + (f" and their {events.order!r}" if events.order else "")

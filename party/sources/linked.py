@@ -2,7 +2,7 @@
 
 Both tables are read once, in any order. People become blocks, as they are read; an event is put to
 the block of its person, and of a person at most `most` events are kept. So what is held grows with
-the people, never with how many events there are: 16 bytes a person to find her by, and the codes.
+the people, never with how many events there are: some bytes a person to find her by, and codes.
 Codes beyond `held_bytes` are in files that have no name and end with the process.
 
 Nothing of this leaves but codes to the counting kernels. What became of the events is told to the
@@ -168,7 +168,7 @@ class _Block:
         )
         self._people, self._events = spools.new(), spools.new()
         self._people.add(people.columns)
-        self._numbers = np.zeros(people.rows, dtype=np.int64)
+        self._numbers = np.zeros(people.rows, dtype=np.uint8)
 
     def add(self, persons: NDArray[np.integer], rows: KeyedRows, *, spare: int) -> None:
         """Take in events of people at these places of the block."""
@@ -187,9 +187,10 @@ class _Block:
         """Return the events that count, in order; the spool is empty then."""
         events = np.frombuffer(self._events.read(), dtype=self._row)
         self._events.clear()
-        kept, self._numbers = first_events(
+        kept, numbers = first_events(
             events["person"], events["order"], events["tie"], people=self.rows, most=self._most
         )
+        self._numbers = numbers.astype(np.uint8)
         return events[kept]
 
     def end(self) -> None:
@@ -200,7 +201,8 @@ class _Block:
     def codes(self) -> LinkedCodes:
         people = _columns(self._people.read(), self._sizes)
         events = _columns(self._events.read(), self._event_sizes)
-        return LinkedCodes(people.columns, people.sizes, events, self._numbers, self._most)
+        numbers = self._numbers.astype(np.int64)
+        return LinkedCodes(people.columns, people.sizes, events, numbers, self._most)
 
 
 def _columns(content: bytes, sizes: Sequence[int]) -> Codes:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from common.errors import LocalError
 from common.marginals.counting import Tally, checked_sets
 from common.schema import Codes, Schema
-from common.schema.codes import NO_GROUPS, CodeColumn, Groups, grouped_sizes
+from common.schema.codes import NO_GROUPS, CodeColumn, Groups, grouped_sizes, shown_sizes
 from common.schema.linked import ORDER_KEY
 from common.tables.reader import CHUNK_ROWS, merged
 from party.sources.fingerprint import RowDigest
@@ -40,12 +40,12 @@ class PartitionCounter:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the cells of one partition that are not zero, one table after the other."""
         digest = RowDigest(self.schema.sizes)
-        sizes = grouped_sizes(self.schema.sizes, self.groups)
+        sizes = grouped_sizes(shown_sizes(self.schema.sizes, self.sets), self.groups)
         tally = Tally(sizes, checked_sets(self.sets, sizes))
         for codes in _encoded(self.schema, batches):
             digest.add(codes)
             # One thread: the other cores have other partitions.
-            tally.add(codes.in_groups(self.groups), threads=1)
+            tally.add(codes.showing(self.sets).in_groups(self.groups), threads=1)
         counts = np.concatenate(
             [np.zeros(0, dtype=np.int64), *(table.ravel() for table in tally.tables())]
         )
@@ -70,7 +70,7 @@ def gathered(
     """Return the digest of all rows, and the tables, from the sums over the partitions."""
     places = cells.column("cell").to_numpy()
     counts = cells.column("count").to_numpy()
-    widths = grouped_sizes(sizes, groups)
+    widths = grouped_sizes(shown_sizes(sizes, sets), groups)
     shapes = [tuple(widths[a] for a in each) for each in sets]
     ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
     flat = np.zeros(int(ends[-1]), dtype=np.int64)

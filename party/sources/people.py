@@ -112,7 +112,9 @@ class PublicRows:
         yield self._rest
 
     def count(self, sets: Sequence[Sequence[int]], groups: Groups) -> list[NDArray[np.int64]]:
-        blocks, rest = (count(rows, sets, groups=groups) for rows in (self._block, self._rest))
+        blocks, rest = (
+            count(rows.showing(sets), sets, groups=groups) for rows in (self._block, self._rest)
+        )
         return [self._times * one + more for one, more in zip(blocks, rest, strict=True)]
 
     def digest(self) -> RowDigest:
@@ -180,7 +182,8 @@ class PeopleSource(Source):
     def count(
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:
-        own, public = count(self._kept, sets, groups=groups), self._public.count(sets, groups)
+        own = count(self._kept.showing(sets), sets, groups=groups)
+        public = self._public.count(sets, groups)
         return [kept + more for kept, more in zip(own, public, strict=True)]
 
 
@@ -191,15 +194,21 @@ def chosen(rows: Codes, people: Sequence[bytes], limit: PeopleLimit) -> NDArray[
         hashlib.blake2b(row.tobytes(), key=_key_of(person, limit)).digest()
         for row, person in zip(cells, people, strict=True)
     ]
-    order = sorted(range(rows.rows), key=lambda at: (people[at], hashes[at][:_HALF]))
+    within = _places(rows)  # of rows that are equal but for them, so that no order matters
+    order = sorted(range(rows.rows), key=lambda at: (people[at], hashes[at][:_HALF], within[at]))
     kept, before, taken = list[int](), None, 0
     for at in order:
         taken = taken + 1 if people[at] == before else 1
         before = people[at]
         if taken <= limit.per_person:
             kept.append(at)
-    kept.sort(key=lambda at: hashes[at][_HALF:])
+    kept.sort(key=lambda at: (hashes[at][_HALF:], within[at]))
     return np.array(kept[: limit.rows], dtype=np.intp)
+
+
+def _places(rows: Codes) -> list[bytes]:
+    columns = [column for column in rows.places if column is not None]
+    return [row.tobytes() for row in np.stack(columns, axis=1)] if columns else [b""] * rows.rows
 
 
 def _no_rows(schema: Schema) -> Codes:

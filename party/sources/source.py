@@ -25,7 +25,7 @@ from common.errors import InputError, PolicyError
 from common.marginals import count, count_streams
 from common.marginals.threads import map_in_threads, worker_count
 from common.schema import Codes, Schema
-from common.schema.codes import NO_GROUPS, Groups, concatenate
+from common.schema.codes import NO_GROUPS, Groups, concatenate, shown_sizes
 from common.schema.linked import concatenate_linked
 from common.tables.reader import Part, TableReader, encoded, with_fallback
 from party.sources.fingerprint import SharedDigest
@@ -42,6 +42,7 @@ class Snapshot:
     as_of: dt.date | None  # the date of the data, where it is known; of several tables, the oldest
     newest: dt.date | None = None  # the date of the newest of several tables, if it differs
     note: str = ""  # what became of the owner's rows; for the owner only
+    simulated: bool = False  # whether no owner has these rows: answers about them cost nothing
 
 
 class Source(ABC):
@@ -121,7 +122,7 @@ class TableSource(Source):
             return [chunk for chunk in chunks if held is not None]
 
         for kept in map_in_threads(read, self._reader.parts(schema.names), worker_count(None)):
-            size += sum(column.nbytes for chunk in kept for column in chunk.columns)
+            size += sum(chunk.nbytes for chunk in kept)
             held = None if held is None or size > held_bytes else held + kept
         if digest.rows == 0:
             raise InputError(f"{self._reader.where}: the table has no rows")
@@ -153,22 +154,29 @@ class TableSource(Source):
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:
         if self._held is not None:
-            return count(self._held, sets, groups=groups)
+            return count(self._held.showing(sets), sets, groups=groups)
         # A column has to be read to count rows, so the first attribute always is. Without a mark
         # only the digest tells that the table is the same, and that needs every column.
-        needed = tuple(sorted({0, *(position for each in sets for position in each)}))
+        width = len(self._everything)
+        needed = tuple(sorted({0, *(variable % width for each in sets for variable in each)}))
         few = self._mark is not None and not self._schema.rules
         reading = needed if few else self._everything
         place = {position: at for at, position in enumerate(reading)}
-        inside = [[place[position] for position in each] for each in sets]
+        place |= {width + position: len(reading) + at for position, at in place.items()}
+        inside = [[place[variable] for variable in each] for each in sets]
         grouped = {place[position]: own for position, own in groups.items() if position in place}
         schema = self._columns(reading)
         with self._watching(schema) as digest:
             streams = (
-                partial(digest.following, encoded(part, schema, self._reader))
+                partial(self._shown, digest.following(encoded(part, schema, self._reader)), inside)
                 for part in self._reader.parts(schema.names)
             )
-            return count_streams(streams, schema.sizes, inside, groups=grouped)
+            sizes = shown_sizes(schema.sizes, inside)
+            return count_streams(streams, sizes, inside, groups=grouped)
+
+    @staticmethod
+    def _shown(chunks: Iterator[Codes], sets: Sequence[Sequence[int]]) -> Iterator[Codes]:
+        return (chunk.showing(sets) for chunk in chunks)
 
     @contextmanager
     def _watching(self, schema: Schema) -> Iterator[SharedDigest]:

@@ -43,8 +43,8 @@ def study_list(studies: Sequence[tuple[Study, OwnerDecision | None]]) -> Markup:
     rows: list[Row] = [
         (
             element("a", study.name, href=f"/studies/{study.digest.hex()}"),
-            decision_badge(decision),
-            str(study.epsilon) + (f", delta {float(study.delta):g}" if study.delta else ""),
+            joined([decision_badge(decision), *_rehearsal_badge(study)]),
+            shown(study.epsilon) + (f", delta {float(study.delta):g}" if study.delta else ""),
             len(study.members),
             code(short_id(study.digest)),
         )
@@ -53,6 +53,10 @@ def study_list(studies: Sequence[tuple[Study, OwnerDecision | None]]) -> Markup:
     return table(
         "Open one to see what it costs", ["Study", "Decision", "Epsilon", "Parties", "Digest"], rows
     )
+
+
+def _rehearsal_badge(study: Study) -> list[Markup]:
+    return [Markup(" "), badge("rehearsal", "quiet")] if study.rehearsal else []
 
 
 def standing(decision: OwnerDecision | None, process: str | None) -> list[Markup]:
@@ -100,13 +104,21 @@ def summary_section(seen: Review) -> Markup:
         element(
             "div",
             _card("It is for", bullets(seen.purpose)),
-            _card("It costs", _figure(seen.price), element("p", f"of every {seen.unit} of ours")),
+            _cost_card(seen),
             _card("Then is left", _figure(seen.left_words), element("p", "for later studies")),
             _card("The table will be good for", bullets(seen.expected)),
             class_="cards",
         ),
         identifier="short",
     )
+
+
+def _cost_card(seen: Review) -> Markup:
+    of_whom = f"of every {seen.unit} of ours"
+    if seen.rehearsal:
+        after = element("p", f"The study itself will cost {seen.price} {of_whom}")
+        return _card("The rehearsal costs", _figure("nothing"), after)
+    return _card("It costs", _figure(seen.price), element("p", of_whom))
 
 
 def _card(title: str, *content: Markup) -> Markup:
@@ -159,9 +171,7 @@ def decision_section(
 
 def _yes_form(seen: Review, here: str, csrf: str) -> Markup:
     sure = element("input", type="checkbox", id="sure", name="sure", value="yes", required=True)
-    means = (
-        f"Spend {seen.price} of every {seen.unit} of ours on it. What has left is not taken back."
-    )
+    means = f"{seen.consent}. What has left is not taken back."
     return _form(
         f"{here}/approve",
         element("h3", "Approve"),

@@ -10,6 +10,7 @@ from party import app as party_app
 from party.client.dialer import Dialer
 from party.ui.inbox import OwnerInbox
 from party.ui.site import serving_ui
+from tests.harness.issuer import CLIENT, serving_issuer
 
 By = pytest.importorskip("selenium.webdriver.common.by").By
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait
@@ -229,3 +230,20 @@ def test_the_page_finds_its_way_back_when_the_curator_is_started_again(browser, 
     wait(browser, lambda b: b.current_url.endswith("/login"))  # sessions end with the process
     log_in(browser, consortium.dashboard, consortium.token)
     wait(browser, lambda b: badge(b) == "waiting for parties")
+
+
+def test_an_operator_signs_on_at_an_issuer_of_another_site(browser, make_consortium):
+    """A browser keeps SameSite=Strict cookies back from what another site set off."""
+    with serving_issuer() as issuer:
+        issuer.address = issuer.address.replace("127.0.0.1", "localhost")
+        who = {"issuer": issuer.address, "client_id": CLIENT, "groups": "staff"}
+        consortium = make_consortium(dashboard_oidc=who)
+        consortium.start_curator()
+        browser.get(consortium.dashboard)
+        click(browser, "a[href='/login/sign-on']")
+        wait(browser, lambda b: b.current_url == consortium.dashboard)
+        wait(browser, lambda b: "Log out" in text_of(b, "body"))
+        issuer.claims = {"groups": ["guests"]}
+        browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
+        browser.get(f"{consortium.dashboard}login/sign-on")
+        wait(browser, lambda b: "not among who may log in" in text_of(b, "[role=alert]"))

@@ -107,4 +107,5 @@ def schema_of(attribute, names):
 
 
 def codes_of(attribute, column):
-    return encode_column(attribute, column, where="", row_numbers=lambda rows: rows).tolist()
+    codes, _ = encode_column(attribute, column, where="", row_numbers=lambda rows: rows)
+    return codes.tolist()

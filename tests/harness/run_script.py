@@ -12,6 +12,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
 from common.study import script
+from common.study.analyses import Analysis
 from common.study.document import Study
 from common.study.members import Member
 from common.study.steps import OnePlace, Result, Step, step_digest
@@ -31,6 +32,10 @@ def schema_of(sizes):
     return Schema.from_toml("\n".join(attributes))
 
 
+# What a study of method answers asks, where a test is about any method.
+ANALYSES = (Analysis("relation", ("a0", "a1")), Analysis("share", ("a0 = 0",)))
+
+
 def study_of(tables, **changes):
     """Make a study of these parties' tables."""
     sizes = next(iter(tables.values())).sizes
@@ -44,6 +49,7 @@ def study_of(tables, **changes):
         "epsilon": Fraction(1),
         "method": "dp-subn",
         "aggregation": Aggregation.MASKED,
+        **({"analyses": ANALYSES} if changes.get("method") == "answers" else {}),
         **changes,
     }
     return Study(**fields)

@@ -27,12 +27,15 @@ import numpy as np
 from common.crypto.sums.words import WordContributor
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
-from common.schema.codes import Codes, concatenate
+from common.schema import Schema
+from common.schema.attribute import Attribute
+from common.schema.binning import Binning
+from common.schema.codes import PLACES, Codes, concatenate
 from common.study.requests import RowsInMemory
 from common.study.results import read_cells
 from curator.role import CuratorRole
 from parley.simulation.in_process import run_study
-from tests.harness.run_script import identities_of, study_of
+from tests.harness.run_script import identities_of, schema_of, study_of
 
 ORDERS = (2, 8, 32)  # of divergences under a delta; that under pure epsilon is infinite
 PROTECTED = "p0"  # the owner of the rows that differ
@@ -107,10 +110,17 @@ class Case:
     rows: int = 600  # of each owner
     terms: dict  # of the study: epsilon, delta, colluders, may_miss, people
     parties: int = 3
+    binned: tuple = ()  # the attributes of numbers in bins, in which protected rows change ends
 
     @property
     def study(self):
-        return study_of(self.tables(first=True), method="subn+", **self.terms)
+        tables = self.tables(first=True)
+        schema = schema_of(self.sizes)
+        attributes = [
+            Attribute(own.name, "integer", _bins(own.size)) if place in self.binned else own
+            for place, own in enumerate(schema.attributes)
+        ]
+        return study_of(tables, method="subn+", schema=Schema(tuple(attributes)), **self.terms)
 
     def tables(self, *, first):
         """Return every owner's table; those of PROTECTED are the first or the second input."""
@@ -126,10 +136,25 @@ class Case:
                 0 if first or place not in self.changed else size - 1
                 for place, size in enumerate(self.sizes)
             ]
-        return {name: self._codes(rows) for name, rows in tables.items()}
+        return {
+            name: self._codes(
+                rows, protected * (at < self.terms.get("owners_per_person", 1)), first
+            )
+            for at, (name, rows) in enumerate(tables.items())
+        }
 
-    def _codes(self, rows):
-        return Codes.from_columns(list(rows.T.astype(np.intp)), self.sizes)
+    def _codes(self, rows, protected, first):
+        codes = Codes.from_columns(list(rows.T.astype(np.intp)), self.sizes)
+        if not self.binned:
+            return codes
+        inside = np.random.default_rng(4).integers(0, PLACES, len(rows)).astype(np.uint8)
+        inside[:protected] = 0 if first else PLACES - 1
+        places = (inside if place in self.binned else None for place in range(len(self.sizes)))
+        return Codes(codes.columns, codes.sizes, places=tuple(places))
+
+
+def _bins(size):
+    return Binning.equal_width(0, 10 * size - 1, size, whole=True)
 
 
 def honest_shares(study):
@@ -291,6 +316,10 @@ CASES = (
          terms=WITH_DELTA | {"may_miss": 1}),
     Case(name="people of 2 rows at 2 owners, t = 1, delta", sizes=MIXED, changed=tuple(range(5)),
          terms=WITH_DELTA | {"rows_per_person": 2, "owners_per_person": 2}),
+    Case(name="rows, t = 1, totals in bins", sizes=MIXED, changed=(0, 1, 2), binned=(3,),
+         terms=PURE),
+    Case(name="people of 2 rows, t = 1, d = 1, totals, delta", sizes=BITS, changed=(0, 2),
+         binned=(4, 5), parties=4, terms=WITH_DELTA | {"may_miss": 1, "rows_per_person": 2}),
 )  # fmt: skip
 
 

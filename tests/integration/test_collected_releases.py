@@ -15,6 +15,7 @@ from common.study.document import Study
 from common.wire.catalogue import ErrorCode, WireError
 from curator.app import propose
 from curator.settings import curator_settings, open_store
+from parley.cli.commands.party import _not_countersigned as not_countersigned
 from party import app as party_app
 from party.client.dialer import Dialer
 from party.collection import Collection
@@ -152,6 +153,13 @@ def test_what_our_records_contradict_is_not_countersigned_and_what_is_wrong_not_
     found = collect_again(place, port, other)
     assert not found.countersigned
     assert "not those that were published to us" in found.problem
+    settings, path = settings_of(place, "north", port)
+    with party_app.party_context(
+        settings.values, source_settings(settings, path, {}), clock=system_clock
+    ) as context:  # what `party join --once` ends with
+        assert list(not_countersigned(context, settings.values)) == studies(hub)
+        told_not_to = replace(settings.values, countersign=False)
+        assert not_countersigned(context, told_not_to) == {}
     found.place.unlink()
     with (
         dialer_of(place, port).dial() as connection,

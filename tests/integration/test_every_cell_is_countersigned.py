@@ -29,16 +29,18 @@ from common.exchanges.setup import needs_key
 from common.methods.registry import methods, run_of
 from common.release.manifest import Signer, SignerRole
 from common.release.verify import verify
+from common.study.analyses import read_analyses
 from common.study.document import PROFILES
 from common.study.dry_run import steps_without_rows
 from curator.publisher import publish
 from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
+from parley.reader.fitted import load
 from party.journal import JournalState
 from party.owner.dry_run import dry_run
 from party.releases import Collector
 from tests.harness.consortium import NAMES, Consortium
-from tests.harness.run_script import chain_tables, schema_of, study_of
+from tests.harness.run_script import ANALYSES, chain_tables, random_tables, schema_of, study_of
 
 ATTRIBUTES = 4
 ROWS = 360  # of all parties together: enough that structure is learnt
@@ -74,6 +76,7 @@ class Cell(NamedTuple):
             "method": self.method, "profile": self.profile, "noise": self.noise,
             "aggregation": self.aggregation, "may_miss": self.may_miss, "epsilon": EPSILON,
             "colluders": 0 if self.may_miss else 1, "settings": tuple(sorted(settings.items())),
+            **({"analyses": ANALYSES} if self.method == "answers" else {}),
             **PROMISES[self.promise],
         }  # fmt: skip
 
@@ -131,13 +134,14 @@ def covering(cells, chosen):
 USUAL = covering(OFFERED, [PAPERS_OWN])
 
 
-def gather(folder, cell, key, *, tables=None, schema=None):
+def gather(folder, cell, key, *, tables=None, schema=None, **terms):
     """Start a curator that publishes and signs, with a study of this cell."""
     rows = [ROWS // cell.parties + i for i in range(cell.parties)]
     tables = tables or dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
     consortium = Consortium(
         folder, NAMES[: cell.parties], tables=tables,
-        schema=schema or schema_of([2] * ATTRIBUTES), commitments=True, **cell.terms,
+        schema=schema or schema_of([2] * ATTRIBUTES), commitments=True,
+        **(cell.terms | terms),
     )  # fmt: skip
     curator = consortium.curator
     identity = load_identity(curator.ring.identity)
@@ -200,6 +204,29 @@ def test_an_offered_cell_ends_in_a_release_that_all_parties_sign(tmp_path, paill
     check_cell(tmp_path, cell, paillier_key)
 
 
+ASKING = Cell("subn+", "sound", Noise.DISTRIBUTED, Aggregation.MASKED, "epsilon", 0, 3)
+# Of more values each, so that declared tables are measured by themselves.
+WIDER = (9, 4, 3, 7, 5, 8)
+
+
+@pytest.mark.parametrize("method", ["subn+", "answers"])
+def test_a_study_with_analyses_is_signed_by_all_and_its_answers_are_the_readers(tmp_path, method):
+    schema = schema_of(WIDER)
+    asked = [{"relation": ["a0", "a3"]}, {"share": "a1 = 0", "by": ["a2"]}]
+    consortium = gather(
+        tmp_path, ASKING, None, schema=schema, method=method,
+        tables=dict(zip(NAMES, random_tables(WIDER, [300] * 3).values(), strict=False)),
+        analyses=read_analyses(asked, schema),
+    )  # fmt: skip
+    place = check_signed(consortium)
+    release = load(place)
+    assert "declared tables" in [step.name for step in release.steps]
+    words = [each.analysis.words for each in release.answers()]
+    assert words == ["relation of a0, a3", "share of a1 = 0 by a2"]
+    assert words[0] in (place / "report.html").read_text()
+    assert release.has_rows == (method == "subn+")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", [cell for cell in OFFERED if cell not in USUAL], ids=str)
 def test_every_offered_cell_ends_in_a_release_that_all_parties_sign(tmp_path, paillier_key, cell):
@@ -256,6 +283,8 @@ def test_the_command_refuses_it_before_anything_runs(tmp_path, monkeypatch, caps
     command += [
         word for key, value in terms.pop("settings") for word in ("--set", f"{key}={value}")
     ]
+    for analysis in terms.pop("analyses", ()):
+        command += ["--analysis", analysis.text]
     for key, value in terms.items():
         command += [f"--{key.replace('_', '-')}", str(getattr(value, "value", value))]
     assert main(command) == ExitCode.INPUT

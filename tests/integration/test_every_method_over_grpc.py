@@ -20,7 +20,7 @@ from curator.store.records import StudyState
 from party.journal import JournalState
 from party.owner.dry_run import dry_run
 from tests.harness.consortium import NAMES, Consortium, in_process
-from tests.harness.run_script import chain_tables, schema_of, study_of
+from tests.harness.run_script import ANALYSES, chain_tables, schema_of, study_of
 from tests.unit.methods.subn_plus.test_descent import two_tables, two_trees
 
 ATTRIBUTES = 4
@@ -44,6 +44,7 @@ USUAL = [
     ("independent", "sound", 3, (Noise.DISTRIBUTED, Aggregation.MASKED)),
     ("floor", "sound", 10, (Noise.DISTRIBUTED, Aggregation.MASKED)),
     ("floor", "paper", 1, (Noise.ONE_SHARE, Aggregation.CLEAR)),
+    ("answers", "sound", 3, (Noise.DISTRIBUTED, Aggregation.MASKED)),
 ]
 
 
@@ -71,6 +72,7 @@ WITH_DELTA = [
     ("subn+", "sound", 3, (Noise.DISTRIBUTED, Aggregation.MASKED)),
     ("floor", "sound", 2, (Noise.DISTRIBUTED, Aggregation.PAILLIER)),
     ("dp-ccbn", "sound", 1, (Noise.DISTRIBUTED, Aggregation.MASKED)),
+    ("answers", "sound", 2, (Noise.DISTRIBUTED, Aggregation.MASKED)),
 ]
 DELTA = Fraction(1, 10**6)
 
@@ -80,6 +82,7 @@ def gather(folder, key, method, profile, parties, mode, **changes):
     rows = [ROWS // parties + i for i in range(parties)]
     tables = dict(zip(NAMES, chain_tables(ATTRIBUTES, rows).values(), strict=False))
     usual = {"tables": tables, "schema": schema_of([2] * ATTRIBUTES), "epsilon": EPSILON}
+    usual |= {"analyses": ANALYSES} if method == "answers" else {}
     consortium = Consortium(
         folder, NAMES[:parties], method=method, profile=profile, noise=noise,
         aggregation=aggregation, **(usual | changes),
@@ -196,7 +199,7 @@ def test_what_cannot_be_is_refused_before_anybody_is_asked(method, profile, part
 
 
 def test_the_matrix_is_whole():
-    assert len(MATRIX) == len(LEGAL) + len(ILLEGAL) == 5 * 2 * 4 * 2 * 3
+    assert len(MATRIX) == len(LEGAL) + len(ILLEGAL) == 6 * 2 * 4 * 2 * 3
     assert set(USUAL) | set(WITH_DELTA) <= set(LEGAL)
     assert {cell[0] for cell in WITH_DELTA} == {m.name for m in methods().values() if m.only_sums}
     for position, everything in enumerate((FOR_ANY, PROFILES, PARTIES)):

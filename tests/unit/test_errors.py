@@ -9,7 +9,7 @@ import pytest
 from common.errors import EXTRA_OF, InputError, naming_extras
 
 PROJECT = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "grpc_reflection": "grpcio-reflection"}
+DISTRIBUTIONS = {"jwt": "PyJWT", "sklearn": "scikit-learn", "grpc_reflection": "grpcio-reflection"}
 PART_OF = {"adbc_driver_duckdb": "duckdb"}
 
 

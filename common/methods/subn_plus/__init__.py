@@ -1,9 +1,10 @@
 """subn+: a few noisy sums, and one model fitted to all of them."""
 
 from common.methods.subn_plus.descent import descending
-from common.methods.subn_plus.facts import SETTINGS, decisions
+from common.methods.subn_plus.facts import SETTINGS
+from common.methods.subn_plus.linked.descent import descending_linked
 from common.methods.subn_plus.linked.script import measure_linked
-from common.methods.subn_plus.plans import clearest
+from common.methods.subn_plus.prospects import OF_SUBN, advice, clearest, decisions
 from common.methods.subn_plus.script import measure
 from common.study.document import Study
 from common.study.method import Method
@@ -12,7 +13,9 @@ from common.study.script import Fit, Script
 
 def script(study: Study) -> Script[Fit]:
     """Begin the script for people with their events, or for a single table."""
-    return measure_linked(study) if study.schema.events else descending(measure, study)
+    if study.schema.events is not None:
+        return descending_linked(measure_linked, study)
+    return descending(measure, study)
 
 
 METHOD = Method(
@@ -24,7 +27,11 @@ METHOD = Method(
     settings=SETTINGS,
     decisions=decisions,
     clearest=clearest,
+    prospects=OF_SUBN.of,
+    halving=OF_SUBN.halving,
+    advice=advice,
     linked=True,
+    analyses=True,
     only_sums=True,
     place=1,
 )

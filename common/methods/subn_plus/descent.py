@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import isqrt
 from typing import TypeAlias
 
@@ -65,7 +65,9 @@ def descending(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Sc
     found, left = yield from descend(facts, trees)
     sizes = tuple(max(found[a]) + 1 if a in found else s for a, s in enumerate(facts.sizes))
     ordered = tuple(0 if a in found else run for a, run in enumerate(facts.ordered))
-    coarse = replace(facts, sizes=sizes, promise=replace(facts.promise, left=left), ordered=ordered)
+    spans = tuple(() if a in found else own for a, own in enumerate(facts.spans))
+    promise = replace(facts.promise, left=left)
+    coarse = replace(facts, sizes=sizes, promise=promise, ordered=ordered, spans=spans)
     fit = yield from in_cells(script(coarse), found)
     public = {a: frequencies_of(study.schema.attributes[a]) for a in found}
     return lambda: SpreadModel(fit(), facts.sizes, found, public)
@@ -212,13 +214,21 @@ def numbered(parts: Sequence[Sequence[int]], size: int) -> Cells:
     return tuple(numbers.setdefault(part, len(numbers)) for part in part_of.tolist())
 
 
+Asked: TypeAlias = Script[tuple[Sequence[Counts], Fraction]]
+"""A table for each attribute that is asked for, and the variance of the noise in a cell."""
+
+
 def descend(
-    facts: PublicFacts, trees: Mapping[int, HierarchyTree]
+    facts: PublicFacts,
+    trees: Mapping[int, HierarchyTree],
+    ask: Callable[[str, Fraction, Mapping[int, Cells]], Asked] | None = None,
 ) -> Script[tuple[dict[int, Cells], Fraction]]:
     """Ask for the children of heavy nodes, round by round.
 
-    Return the cells of the attributes that have many values, and the budget that is left.
+    Return the cells of the attributes that have many values, and the budget that is left. `ask`
+    counts attributes in groups; by default, rows by their attributes.
     """
+    ask = ask or partial(_counted, facts)
     cost = round_cost(facts, [tree.levels(tree.children[0]) for tree in trees.values()])
     law = facts.promise.law(cost, sensitivity.histograms(len(trees)))
     deviation = isqrt(int(facts.variance(law))) + 1
@@ -226,23 +236,29 @@ def descend(
     state = {a: _Descent.of(tree, tree.first(most)) for a, tree in trees.items()}
     cost = round_cost(facts, [own.tree.levels(own.asked) for own in state.values()])
     left = facts.budget
-    every_value = [tuple(range(size)) for size in facts.sizes]
     number = 0
     while asked := tuple(a for a, own in state.items() if own.asked):
         number += 1
-        groups = [state[a].groups() if a in asked else each for a, each in enumerate(every_value)]
-        step = facts.sum_of(
-            GroupedTables(tuple((a,) for a in asked), tuple(groups)),
-            name=f"descent {number}",
-            phase="descent",
-            cost=cost,
-            moved=sensitivity.histograms(len(asked)),
-        )
-        tables, law = yield from measured(step)
+        groups = {a: state[a].groups() for a in asked}
+        tables, variance = yield from ask(f"descent {number}", cost, groups)
         left -= cost
         for a, table in zip(asked, tables, strict=True):
-            state[a].learn(table, facts.variance(law))
+            state[a].learn(table, variance)
     return {a: own.cells() for a, own in state.items()}, left
+
+
+def _counted(facts: PublicFacts, name: str, cost: Fraction, groups: Mapping[int, Cells]) -> Asked:
+    """Count rows, by each of these attributes in groups."""
+    every = (groups.get(a, tuple(range(size))) for a, size in enumerate(facts.sizes))
+    step = facts.sum_of(
+        GroupedTables(tuple((a,) for a in groups), tuple(every)),
+        name=name,
+        phase="descent",
+        cost=cost,
+        moved=sensitivity.histograms(len(groups)),
+    )
+    tables, law = yield from measured(step)
+    return tables, facts.variance(law)
 
 
 def round_cost(facts: PublicFacts, rounds: Sequence[int]) -> Fraction:

@@ -14,6 +14,8 @@ from fractions import Fraction
 from itertools import combinations
 from math import comb, inf, isqrt, sqrt
 
+import numpy as np
+
 from common.errors import InputError, LocalError
 from common.exchanges.sums import sum_step
 from common.methods.designs.blocks import disjoint_blocks, margin_error, margin_sums
@@ -23,7 +25,9 @@ from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise
 from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity
 from common.schema.attribute import Attribute
+from common.schema.binning import Binning
 from common.schema.toml import one_of
+from common.study.analyses import all_sets
 from common.study.document import Study
 from common.study.method import PublicDecision, Setting, read_settings
 from common.study.requests import Attributes, Request
@@ -33,6 +37,7 @@ UNKNOWN, EXPECTED = "unknown", "expected"  # whether columns depend
 BLOCK_CELLS = 1 << 10
 MARGINS_DROWN = 0.5  # forecast noise of a margin: then a block's best cells are noise, too
 PAIR_NOISE = 0.1  # forecast noise of a table of two attributes, as a total variation distance
+SPAN = 1 << 20  # parts of the widest bin of an attribute
 MOST_PAIR_GROUPS = 100  # of each attribute of a pair's table, however small its noise
 
 
@@ -48,8 +53,13 @@ class PublicFacts:
         noise_shares: how many times the variance of its law a sum carries: 1 for one share,
             K / (K - t) for K parties' distributed noise that t colluders cannot subtract.
         ordered: of every attribute, how many of its first values are in an order; empty if unknown.
+        spans: of every attribute, for each value how far apart its numbers are, 0 for a single one,
+            in parts of `SPAN` of the widest; empty if its values hide no numbers.
         dependent: whether the study takes it as known that columns depend: then no sum is spent on
             finding out.
+        declared: the sets of columns that the study's analyses need.
+        others: the fraction, of what margins leave, for pairs that no analysis names; None if the
+            forecast decides.
     """
 
     sizes: tuple[int, ...]
@@ -58,7 +68,10 @@ class PublicFacts:
     promise: Promise
     noise_shares: Fraction = Fraction(1)
     ordered: tuple[int, ...] = ()
+    spans: tuple[tuple[int, ...], ...] = ()
     dependent: bool = False
+    declared: tuple[Attributes, ...] = ()
+    others: Fraction | None = None
 
     @classmethod
     def of(cls, study: Study) -> PublicFacts:
@@ -70,7 +83,10 @@ class PublicFacts:
             promise=study.method_promise,
             noise_shares=study.noise_shares(len(study.members)),
             ordered=tuple(map(ordered_values, study.schema.attributes)),
+            spans=tuple(map(spans_of, study.schema.attributes)),
             dependent=expects_dependence(study),
+            declared=all_sets(study.analyses, study.schema),
+            others=study.others,
         )
 
     def __post_init__(self) -> None:
@@ -150,6 +166,17 @@ def ordered_values(attribute: Attribute) -> int:
     return attribute.value_count if attribute.ordered else 0
 
 
+def spans_of(attribute: Attribute) -> tuple[int, ...]:
+    """Return how wide the bins of an attribute are, in parts of `SPAN` of the widest."""
+    domain = attribute.domain
+    if not isinstance(domain, Binning) or not domain.spans.any():
+        return ()
+    parts = np.rint(domain.spans / domain.spans.max() * SPAN).astype(int).tolist()
+    # Every bin of several numbers hides some; an empty cell and a value outside hide none.
+    wide = [max(part, int(span > 0)) for part, span in zip(parts, domain.spans, strict=True)]
+    return (*wide, *(0,) * (attribute.size - domain.count))
+
+
 SETTINGS = {
     "dependence": Setting(
         one_of((UNKNOWN, EXPECTED)), UNKNOWN,
@@ -165,8 +192,9 @@ def expects_dependence(study: Study) -> bool:
 
 
 def decisions(study: Study) -> list[PublicDecision]:
-    how = "expected: no sum is spent on finding out" if expects_dependence(study) else UNKNOWN
-    return [PublicDecision("dependence", how)]
+    expected = "expected: no sum is spent on finding out"
+    found_out = "not known beforehand: a sum finds out whether columns depend on each other"
+    return [PublicDecision("dependence", expected if expects_dependence(study) else found_out)]
 
 
 def margin_blocks(facts: PublicFacts) -> tuple[Attributes, ...]:

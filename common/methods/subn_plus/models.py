@@ -43,6 +43,7 @@ STEPS_OF_CLASSES = 60_000  # of all classes together: a fit of few takes little 
 FINE_TRIPLES = 8  # groups in triples from which on twice the classes and steps pay
 BLOCK_PENALTY = 20.0
 TRIAL_ITERATIONS = 200  # of the fits that choose a price
+DECLARED_PRICE = 0.5  # times the price of information, where tables were declared
 LEAST_CELL = 1e-4  # of an average cell of an edge: a table of zeros has no logarithm
 
 
@@ -119,11 +120,13 @@ def mixture_model(
     pairs: Sequence[Measurement] = (),
     moments: Sequence[Moments] = (),
     *,
+    declared: Sequence[Measurement] = (),
     exact: bool = False,
     near: Model | None = None,
 ) -> LatentModel:
     """Fit a mixture to tables, contrasts and pairs in detail, which may be edges of trees.
 
+    With declared tables, which have little noise, information is cheaper.
     Fewer steps keep noise out of the model. Sums that are as good as `exact` deserve more. A fit
     `near` a mixture of the same columns starts from it, with its edges, at its price.
     """
@@ -133,6 +136,9 @@ def mixture_model(
     widths = dict(zip(moments[0].columns, moments[0].widths, strict=True)) if moments else {}
     for table in views:
         widths.update(zip(table.attributes, table.counts.shape, strict=True))
+    for table in declared:
+        for a, width in zip(table.attributes, table.counts.shape, strict=True):
+            widths[a] = max(widths.get(a, 0), width)
     triples = [own for own in moments if own.order == 3]
     fine = bool(triples) and max(triples[0].widths) >= FINE_TRIPLES
     groups = sum(widths.values()) * 2 if triples else sum(widths.values()) * 4 // 3
@@ -162,15 +168,16 @@ def mixture_model(
             start=start,
         )
 
-    evidence = Evidence(tuple(tables), tuple(moments), rows, tuple(pairs))
-    ways = joins([_pair(table) for table in pairs])[: 1 if views else None]
+    evidence = Evidence((*tables, *declared), tuple(moments), rows, tuple(pairs))
+    # Tables of several columns of one tree are scored by what trees leave of them: see `error`.
+    ways = joins([_pair(table) for table in pairs])[: 1 if views or declared else None]
     if start is not None:
         linked = frozenset(_sorted(link.parent, link.child) for link in start.links)
-        chosen = linked, start.price
+        joined, factor = linked, start.price
     else:
-        chosen = _chosen(evidence, ways, fitted, min(classes, COMPONENTS))
-    found = fitted(evidence, *chosen, classes, (1 + fine) * steps)
-    return replace(found, price=chosen[1])
+        joined, factor = _chosen(evidence, ways, fitted, min(classes, COMPONENTS))
+        factor *= DECLARED_PRICE if declared else 1.0
+    return replace(fitted(evidence, joined, factor, classes, (1 + fine) * steps), price=factor)
 
 
 def _chosen(

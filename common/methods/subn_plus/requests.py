@@ -52,14 +52,15 @@ def halves(counts: Counts, rows: int) -> Groups:
     return (0,) * cut + (1,) * (len(counts) - cut)
 
 
-def even_groups(counts: Counts, rows: int, *, groups: int) -> Groups:
+def even_groups(counts: Counts, rows: int, *, groups: int, join_rare: bool = False) -> Groups:
     """Cut the values into at most `groups` runs of neighbours of about equal weight.
 
     A value that outweighs several groups makes them one, so an attribute with one frequent value
     has few groups: rare ones would show little but noise. At least two, if there are two values.
-    The noisy counts stand for `rows` rows.
+    The noisy counts stand for `rows` rows. Where there are no more values than groups, each is a
+    group, unless rare ones are to be joined even then.
     """
-    if len(counts) <= groups:
+    if len(counts) <= groups and (not join_rare or len(counts) < 3):
         return tuple(range(len(counts)))
     weights = without_noise_floor(counts, rows)
     up_to = np.cumsum(weights)
@@ -135,6 +136,42 @@ class GroupedTables:
         """Return the attribute's groups as an array; None if it keeps all its values."""
         own = self.groups[attribute]
         return None if own == tuple(range(len(own))) else np.array(own, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class TablesTogether:
+    """Tables in groups that differ from table to table, one after the other in one sum."""
+
+    parts: tuple[GroupedTables, ...]
+
+    unit: ClassVar[int] = 1
+
+    @cached_property
+    def shown(self) -> tuple[TableShape, ...]:
+        return tuple(table for part in self.parts for table in part.shown)
+
+    @property
+    def tables(self) -> tuple[TableShape, ...]:
+        return self.shown
+
+    @property
+    def links(self) -> tuple[Attributes, ...]:
+        return tuple(own for part in self.parts for own in part.sets)
+
+    @property
+    def cells(self) -> int:
+        return sum(part.cells for part in self.parts)
+
+    @property
+    def canonical(self) -> bytes:
+        return frame(("tables together", *(part.canonical for part in self.parts)))
+
+    def limit(self, rows: int) -> int:
+        """Return the rows: a cell counts at most all of them."""
+        return rows
+
+    def answer(self, data: PartyRows) -> Counts:
+        return np.concatenate([part.answer(data) for part in self.parts])
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,14 @@ yields a step and keeps what was published; `measure` is the loop that asks.
     look          how often pairs agree in halves (`Agreements`), and the halves' own counts. If no
                   pair depends, the margins get all that is left
     margins       tables over disjoint blocks of attributes (`common.methods.designs.blocks`)
+    declared      tables that the study's analyses need (`declared`)
     views         NOCD's views of attributes in a few groups of values: every pair in exactly one
     correlations  the contrasts of all pairs (`Contrasts`), and then of all triples
     pairs         the few that are seen to depend strongly (`dependence`), in full detail: edges of
                   trees (`trees`). If there are none, the margins once more
     forest        tables of the pairs that a forest may be made of, of a wide table
     second look   how often the pairs that stand out agree; those that do again are edges of trees
+    totals        how far numbers are from the middle of their bins (`totals`), last of all
 
 The model is a mixture (`latent`) whose price of information the sums themselves choose
 (`thinning`); a forest; or independent blocks, no worse than independent columns, because they have
@@ -37,6 +39,7 @@ from common.bayes.model import Model
 from common.methods.designs.nocd import Design, Pair
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus import plans
+from common.methods.subn_plus.declared import DECLARED, ask_declared, plan_of
 from common.methods.subn_plus.dependence import (
     MOST_IN_TREE,
     Departure,
@@ -58,7 +61,7 @@ from common.methods.subn_plus.models import (
     forest_model,
     mixture_model,
 )
-from common.methods.subn_plus.plans import Ask, Plan, best_plan
+from common.methods.subn_plus.plans import Ask, Plan
 from common.methods.subn_plus.requests import (
     Contrasts,
     GroupedTables,
@@ -75,6 +78,7 @@ from common.methods.subn_plus.sums import (
     tables_of,
     weights_of,
 )
+from common.methods.subn_plus.totals import ask_totals, totals_share
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT
@@ -95,6 +99,7 @@ class Known:
         moments: contrasts of pairs, of triples and of halves, for the fit.
         departures: how far pairs are from independence.
         pairs: tables of pairs in detail.
+        declared: tables that analyses need, with the departures of their pairs in `told`.
         independent: whether no pair depends.
     """
 
@@ -107,32 +112,43 @@ class Known:
     moments: list[Moments] = field(default_factory=list)
     departures: dict[Pair, Departure] = field(default_factory=dict)
     pairs: list[Measurement] = field(default_factory=list)
+    declared: list[Measurement] = field(default_factory=list)
+    told: dict[Pair, Departure] = field(default_factory=dict)
     independent: bool = False
 
 
 def measure(facts: PublicFacts) -> Script[Fit]:
     """Ask for one sum after the other, as the best plan has them; return the fit to all."""
-    known = Known(facts, best_plan(facts))
+    totals = totals_share(facts) * facts.budget
+    if totals:
+        facts = replace(facts, promise=replace(facts.promise, left=facts.budget - totals))
+    known = Known(facts, plan_of(facts))
     left = facts.budget
     waiting: Sequence[Ask] = known.plan.asks
     while left:
         if known.independent:
-            waiting = _after_nothing(known, left)
+            waiting = _after_nothing(known, left, waiting)
         ask, *waiting = waiting
         yield from ASKS[ask.what](known, ask)
         left -= ask.cost
+    if totals:
+        yield from ask_totals(facts, totals, known.histograms)
     return FitOfSums(known)
 
 
-def _after_nothing(known: Known, left: Fraction) -> Sequence[Ask]:
-    """Return what is asked where no pair depends: the margins get all that is left.
+def _after_nothing(known: Known, left: Fraction, waiting: Sequence[Ask]) -> Sequence[Ask]:
+    """Return what is asked where no pair depends: margins get all that declared tables leave.
 
     One look at the pairs of many columns may miss those that a second one shows.
     """
+    if waiting and waiting[0].what == DECLARED:
+        return waiting
+    declared = [ask for ask in waiting if ask.what == DECLARED]
+    left -= sum((ask.cost for ask in declared), Fraction(0))
     if known.plan.name == "contrasts" and len(known.facts.cut) > plans.MOST_VIEWED:
         known.independent, known.plan = False, replace(known.plan, name="sieve")
-        return plans.sieved(known.facts, left)
-    return (Ask(plans.AGAIN, left),)
+        return (*plans.sieved(known.facts, left), *declared)
+    return (Ask(plans.AGAIN, left), *declared)
 
 
 @dataclass(frozen=True)
@@ -152,15 +168,18 @@ class FitOfSums:
 def _model(known: Known, near: Model | None = None) -> LatentModel | JoinedModel | NetworkModel:
     """Fit the model that what is known allows."""
     facts, plan = known.facts, known.plan
-    if known.independent and not known.tables:
+    if not known.declared and known.independent and not known.tables:
         return columns_model(facts, known.views)
-    if known.independent or plan.name == "margins":
+    if not known.declared and (known.independent or plan.name == "margins"):
         return blocks_model(facts, known.tables)
     if plan.name == "forest":
-        return forest_model(facts, [*known.tables, *known.pairs], known.departures)
+        tables = [*known.tables, *known.declared, *known.pairs]
+        return forest_model(facts, tables, known.departures | known.told)
     exact = plan.name in ("contrasts", "sieve") or plan.pair_noise <= plans.PAIRS_AS_EXACT
     tables = [*known.tables, *known.views]
-    return mixture_model(facts, tables, known.pairs, known.moments, exact=exact, near=near)
+    return mixture_model(
+        facts, tables, known.pairs, known.moments, declared=known.declared, exact=exact, near=near
+    )
 
 
 def _ask_margins(known: Known, ask: Ask) -> Script[None]:
@@ -186,6 +205,11 @@ def _learn_margins(known: Known, margins: Tables) -> None:
     else:
         known.margins, known.histograms = margins, one_way(margins)
     known.tables = again
+
+
+def _ask_declared(known: Known, ask: Ask) -> Script[None]:
+    """Ask for the tables that the study's analyses need."""
+    known.declared, known.told = yield from ask_declared(known.facts, ask, known.histograms)
 
 
 def _ask_look(known: Known, ask: Ask) -> Script[None]:
@@ -257,8 +281,9 @@ def _ask_details(known: Known, ask: Ask) -> Script[None]:
         return detail_noise(facts, ask.cost, cells, tables=tables)
 
     # Views lose what they show of several attributes of a tree; contrasts lose a pair.
-    most = 2 if known.views else MOST_IN_TREE
-    pairs = strong_forest(known.departures, facts.sizes, rows=facts.rows, noise=noise, most=most)
+    most = 2 if known.views or known.declared else MOST_IN_TREE
+    untold = {pair: own for pair, own in known.departures.items() if pair not in known.told}
+    pairs = strong_forest(untold, facts.sizes, rows=facts.rows, noise=noise, most=most)
     if not pairs:
         yield from _ask_margins(known, replace(ask, what=plans.AGAIN))
         return
@@ -307,6 +332,7 @@ def _ask_forest(known: Known, ask: Ask) -> Script[None]:
     """Ask for tables of the pairs that a forest may be made of, but for those in blocks."""
     facts, sizes = known.facts, known.facts.sizes
     inside = known.margins.departures(facts, known.histograms) if known.margins else {}
+    inside |= known.told
     pairs = tuple(
         (a, b)
         for a, b in candidates(known.departures)
@@ -328,6 +354,7 @@ ASKS: Mapping[str, Callable[[Known, Ask], Script[None]]] = {
     plans.LOOK: _ask_look,
     plans.MARGINS: _ask_margins,
     plans.AGAIN: _ask_margins,
+    DECLARED: _ask_declared,
     plans.VIEWS: _ask_views,
     plans.PAIRS: partial(_ask_contrasts, order=2),
     plans.TRIPLES: partial(_ask_contrasts, order=3),

@@ -39,11 +39,12 @@ class WebRequest:
     """A request of a browser."""
 
     method: str  # GET or POST
-    path: str  # without query; sites here use none
+    path: str  # without query
     headers: Mapping[str, str]  # by their names in small letters
     body: bytes = b""  # of a POST
     certificate: bytes | None = None  # the client's, in DER, if TLS has verified one
     address: str = ""  # the client's, without its port
+    query: str = ""  # what follows the path; only who comes back from signing on has one
 
     def cookie(self, name: str) -> str:
         """Return the value of a cookie; "" if there is none."""
@@ -58,11 +59,19 @@ class WebRequest:
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/x-www-form-urlencoded":
             raise InputError("expected a form")
-        try:
-            fields = parse_qs(self.body.decode("utf-8"), keep_blank_values=True, max_num_fields=20)
-        except ValueError as error:
-            raise InputError("the form cannot be read") from error
-        return {name: values[0] for name, values in fields.items()}
+        return _fields(self.body)
+
+    def asked(self) -> Mapping[str, str]:
+        """Return the fields of the query, the first of each name."""
+        return _fields(self.query.encode())
+
+
+def _fields(encoded: bytes) -> Mapping[str, str]:
+    try:
+        fields = parse_qs(encoded.decode("utf-8"), keep_blank_values=True, max_num_fields=20)
+    except ValueError as error:
+        raise InputError("the form cannot be read") from error
+    return {name: values[0] for name, values in fields.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

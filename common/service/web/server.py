@@ -43,6 +43,7 @@ MOST_CONNECTIONS = 48
 MOST_REQUEST_BYTES = 32 << 10
 MOST_BODY_BYTES = 8 << 10
 MOST_PATH = 500
+MOST_ADDRESS = 8 << 10  # with the query, which has an issuer's code
 ARRIVE_WITHIN_S = 15.0
 WRITE_WITHIN_S = 30.0
 _ONCE = ("host", "content-length", "origin", "cookie", "content-type")
@@ -269,6 +270,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = WebRequest(
             method=self.command,
             path=self.path.partition("?")[0],
+            query=self.path.partition("?")[2],
             headers={name.lower(): value for name, value in self.headers.items()},
             body=body,
             certificate=self._certificate(),
@@ -329,7 +331,7 @@ def _refusal(headers: Message, path: str) -> Response | None:
         return text(HTTPStatus.BAD_REQUEST, "The length is not a number.")
     if len(length) > 9 or int(length) > MOST_BODY_BYTES:
         return text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The request is too large.")
-    if len(path) > MOST_PATH:
+    if len(path.partition("?")[0]) > MOST_PATH or len(path) > MOST_ADDRESS:
         return text(HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
     if not path.startswith("/") or not path.isascii() or not path.isprintable():
         return text(HTTPStatus.BAD_REQUEST, "The address cannot be read.")

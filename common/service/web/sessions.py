@@ -21,6 +21,7 @@ from common.errors import InputError, PolicyError
 from common.files import read_private, write_new
 
 LIFE_S = 12 * 3600.0
+SIGNED_ON_S = 3600.0  # of a session by single sign-on: whom the issuer removed is out by then
 MOST_SESSIONS = 32
 MOST_FAILURES = 10
 FAILURES_WITHIN_S = 60.0
@@ -71,13 +72,13 @@ class Sessions:
             del self._failures[next(iter(self._failures))]
         self._failures[caller] = failures
 
-    def open(self, certificate: str = "") -> Session:
+    def open(self, certificate: str = "", *, life_s: float = LIFE_S) -> Session:
         """Open a session; the oldest makes room if there are too many."""
         with self._lock:
             session = Session(
                 key=secrets.token_urlsafe(32),
                 csrf=secrets.token_urlsafe(32),
-                expires=self._now() + LIFE_S,
+                expires=self._now() + life_s,
                 certificate=certificate,
             )
             while len(self._open) >= MOST_SESSIONS:

@@ -180,6 +180,7 @@ function actions(study, allowed) {
       () => `Give up “${study.name}” for good? The parties are told; what is spent stays spent.`,
       make("button", { type: "submit", class: "danger" }, "Give this study up")));
   }
+  if (study.rehearsal) return forms; // what is offered again is the study itself
   if (allowed.offers && study.done) {
     forms.push(action(study, "renew",
       () => `Offer “${study.next_name}” to ${study.parties.map((party) => party.name).join(", ")}? ${CHARGED}`,
@@ -200,6 +201,7 @@ function drawStudy(study, allowed, first) {
   const open = before ? before.open : first || !study.over;
   const box = make("details", { class: "study card", id: `study-${study.digest}` },
     make("summary", {}, `${study.name} `, badge(study.state, study.kind),
+      study.rehearsal ? " " : "", study.rehearsal ? badge("rehearsal", "quiet") : "",
       study.overdue ? " " : "", study.overdue ? badge("overdue", "bad") : ""),
     trouble(study),
     phases(study),
@@ -246,7 +248,15 @@ function drawStudies(state) {
   }
 }
 
+function drawOverview(state) {
+  const states = new Map();
+  for (const study of state.studies) states.set(study.state, (states.get(study.state) ?? 0) + 1);
+  const counted = [...states].map(([words, number]) => `${number} ${words}`).join(", ");
+  byId("overview").textContent = counted ? `Studies: ${counted}` : "";
+}
+
 function draw(state) {
+  redraw("overview", state.studies.map((study) => study.state), () => drawOverview(state));
   drawStudies(state);
   redraw("parties", state.parties, () => byId("parties").replaceChildren(state.parties.length
     ? table("Parties that have called, or are in a study shown here; epsilon over these studies",
@@ -269,7 +279,7 @@ function draw(state) {
 
 function connect() {
   const source = new EventSource("/events");
-  source.addEventListener("open", () => { byId("link").textContent = "Live."; });
+  source.addEventListener("open", () => byId("link").replaceChildren(badge("live", "good")));
   source.addEventListener("state", (event) => draw(JSON.parse(event.data)));
   source.addEventListener("out", () => { source.close(); location.assign("/login"); });
   source.addEventListener("error", () => {

@@ -1,7 +1,8 @@
-"""`parley curator study new`, `add`, `reform` and `renew`: write a study, sign it, and offer it."""
+"""`parley curator study new`, `add`, `reform`, `renew`, `rehearse`: write, sign, offer a study."""
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from common.study.ids import StudyId
 from common.study.terms import Terms
 from curator.app import propose
 from curator.operations import find_record, member_of
-from curator.revision import changes, next_name, revised
+from curator.revision import changes, next_name, rehearsed, revised
 from curator.settings import curator_settings, open_store, priors
 from parley.cli import console, options
 from parley.cli.result import Result
@@ -163,6 +164,7 @@ def reform(
         name=name or f"{earlier.name}, without {', '.join(without)}",
         without=without,
         curator=pinned_curator(config),
+        today=system_clock().date(),
     )
     require_runnable(made, run_of(made))
     made = made if unsigned else signed(made, config, signer)
@@ -187,6 +189,10 @@ def renew(
     ] = None,
     schema: Annotated[Path | None, typer.Option(help="Another schema.toml.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Another budget: 0.8 or 4/5.")] = None,
+    expires: Annotated[
+        dt.datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="Another last day (UTC) to approve it."),
+    ] = None,
     prior: Annotated[
         bool, typer.Option("--prior", help="Build on the earlier study's release.")
     ] = False,
@@ -196,9 +202,10 @@ def renew(
 ) -> RevisedStudy:
     """Write next year's study from last year's: same schema, owners and terms, changes shown.
 
-    The year in its name becomes the next one. Every owner reviews and approves the new study; it is
-    charged beside the earlier one. With --prior its noisy sums are drawn towards the earlier
-    release, which makes them better and costs nothing; the schema must be the same.
+    The year in its name becomes the next one, and a last day to approve that is over is left out.
+    Every owner reviews and approves the new study; it is charged beside the earlier one. With
+    --prior its noisy sums are drawn towards the earlier release, which makes them better and costs
+    nothing; the schema must be the same.
     """
     earlier = _earlier(study, config, over=False)
     built_on = _prior(study, config) if prior else None
@@ -209,13 +216,37 @@ def renew(
         rows=dict(_count(written) for written in rows or ()),
         joining=[member_of(written) for written in party or ()],
         schema=None if schema is None else options.load_schema(schema),
-        epsilon=None if epsilon is None else parse_epsilon(epsilon),
+        epsilon=None if epsilon is None else parse_epsilon(epsilon, "--epsilon"),
         prior="" if built_on is None else built_on.digest,
         curator=pinned_curator(config),
+        today=system_clock().date(),
+        expires=None if expires is None else expires.date(),
     )
+    _require_time_left(made)
     require_runnable(made, (built_on.begin if built_on else run_of)(made))
     made = made if unsigned else signed(made, config, signer)
     return _write_revision(earlier, made, out)
+
+
+def rehearse(
+    study: Earlier,
+    *,
+    out: Out,
+    name: Name = None,
+    config: options.Config = None,
+    signer: SignerFile = None,
+    unsigned: Unsigned = False,
+) -> WrittenStudy:
+    """Write the rehearsal of a study down: all of it, with the real owners, on simulated rows.
+
+    Their nodes read none of their rows and charge nothing, and `verify` refuses the release as one
+    about real rows. Each owner approves it, or lets the policy do so (`rehearsals = true`).
+    """
+    made = rehearsed(_earlier(study, config, over=False), name=name or "")
+    _require_time_left(made)
+    made = made if unsigned else signed(made, config, signer)
+    _write(made, out)
+    return WrittenStudy.of(made, out)
 
 
 def signed(study: Study, config: Path | None, signer: Path | None) -> Study:

@@ -32,14 +32,14 @@ from curator.store.records import Awaited, Record, StudyState
 from curator.waiting import approvals_in_words, how_long, in_words, waited
 from parley.cli import console
 from parley.cli.commands import new_app
-from parley.cli.commands.curator_proposal import add, new, reform, renew
+from parley.cli.commands.curator_proposal import add, new, reform, rehearse, renew
 from parley.cli.options import Config, KnownStudy
 from parley.cli.result import Result, ResultList, command
 
 _ABORT_S = 5.0  # how long a running curator may take to end a study
 
 app = new_app("Write a study down, offer it, see how it is getting on, end it.")
-for function in (new, add, reform, renew):
+for function in (new, add, reform, renew, rehearse):
     command(app)(function)
 
 

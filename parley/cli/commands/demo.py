@@ -13,8 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
+from common.analysis.answers import Answer
+from common.analysis.estimates import CONFIDENCE
 from common.analysis.evaluation import Evaluation, evaluate
 from common.errors import InputError
+from common.methods.registry import methods
 from common.privacy.randomness import SeededRandomSource
 from common.release import folder as release
 from common.report.evaluation_page import evaluation_page
@@ -24,10 +27,12 @@ from common.tables import read_table
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
+from parley.cli.commands.estimate import answer_lines
 from parley.cli.commands.simulate import require_countersigned, run_in_processes
 from parley.cli.options import tell_of_release
 from parley.cli.result import FOR_PEOPLE, Result, command
 from parley.cli.study_options import option_of
+from parley.reader.fitted import load
 from parley.simulation.partition import at_random
 from parley.simulation.population import demo_schema_toml, make_population
 from parley.simulation.population_visits import PERSON, linked_schema, make_linked_population
@@ -38,6 +43,7 @@ _HOSPITALS = ("harbour hospital", "hill hospital", "market hospital")
 _OWNERS = ("north", "east", "south")  # as the documentation calls them
 _TIMEOUT_S = 900.0
 _LOAD_PRIORITY = 10
+_ANALYSIS = 'share = "smoker = true", by = "sex"'  # that the study is for, answered
 EVALUATION = "{}-evaluation.html"
 
 
@@ -51,6 +57,7 @@ class Demonstration(Result):
     compared: Evaluation = field(metadata=FOR_PEOPLE)
     patients: int = field(metadata=FOR_PEOPLE)
     seconds: float = field(metadata=FOR_PEOPLE)
+    answers: tuple[Answer, ...] = field(metadata=FOR_PEOPLE)
 
     def as_json(self) -> object:
         return super().as_json() | self.compared.as_json()
@@ -62,6 +69,7 @@ class Demonstration(Result):
         )
         for one in self.compared.distances:
             yield f"average distance of {one.order}-way marginals: {one.average:.4f}"
+        yield from answer_lines(self.answers, CONFIDENCE)
         yield f"synthetic table: {self.out / release.table_name('csv')}"
         yield f"report: {self.out / release.REPORT}"
         yield f"comparison with the population: {comparison_of(self.out)}"
@@ -120,6 +128,7 @@ def demo(
     people = make_population(rows, seed=_SEED)
     terms = {
         "epsilon": epsilon, "name": "demonstration", "method": method, "aggregation": aggregation,
+        **_asked(method),
     }  # fmt: skip
     console.note(f"{rows:,} simulated patients of {len(_HOSPITALS)} hospitals")
     with release.new_folder(out, overwrite=True) as folder:
@@ -134,7 +143,20 @@ def demo(
     release.write_file(comparison_of(out), evaluation_page(compared))
     privacy = release.read_json(out, release.STATEMENT)
     tell_of_release(out, privacy)
-    return Demonstration(out, refusals, privacy, compared, rows, time.monotonic() - started)
+    answers = load(out).answers()
+    seconds = time.monotonic() - started
+    return Demonstration(out, refusals, privacy, compared, rows, seconds, answers)
+
+
+def _asked(method: str) -> dict[str, object]:
+    """Return one analysis for a method that takes some, and most of the budget for the others."""
+    known = methods().get(method)
+    if known is not None and not known.publishes_rows:
+        raise InputError(
+            f"--method {method}: it makes no synthetic rows to compare with the population. Try it "
+            "with `parley simulate --analysis ...`"
+        )
+    return {"analyses": [_ANALYSIS], "others": "3/4"} if known and known.analyses else {}
 
 
 def comparison_of(out: Path) -> Path:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
 
+from common.analysis.answers import Answer
 from common.analysis.conclusions import Conclusions, conclude
-from common.analysis.diagnostics import Diagnostics, PairFacts, PairVerdict
+from common.analysis.diagnostics import Diagnostics, PairFacts
+from common.analysis.estimates import CONFIDENCE
+from common.analysis.pair_groups import pair_groups
 from common.release.folder import verdict_lines
 from common.release.registry_entry import registry_entry
 from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
+from parley.cli.commands.estimate import answer_lines
 from parley.cli.options import Release, not_private, promise_words
 from parley.cli.result import FOR_PEOPLE, JsonOnly, Result, command
 from parley.reader.fitted import load
 
 app = new_app()
+_MOST_ESTIMATES = 3  # of an analysis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,28 +40,33 @@ class Description(Result):
     privacy: Mapping[str, Any] = field(metadata=FOR_PEOPLE)
     diagnostics: Diagnostics = field(metadata=FOR_PEOPLE)
     conclusions: Conclusions | None = field(metadata=FOR_PEOPLE)
+    answers: tuple[Answer, ...] = field(metadata=FOR_PEOPLE)
     every_pair: bool = field(metadata=FOR_PEOPLE)
 
     def as_json(self) -> object:
         concluded = None if self.conclusions is None else self.conclusions.as_json()
-        return super().as_json() | {"conclusions": concluded} | self.diagnostics.as_json()
+        answered = {"answers": [each.as_json() for each in self.answers]} if self.answers else {}
+        return (
+            super().as_json() | {"conclusions": concluded} | answered | self.diagnostics.as_json()
+        )
 
     def lines(self) -> Iterator[str]:
+        rows = many(self.synthetic_rows, "synthetic row") if self.synthetic_rows else "answers"
         yield (
-            f"{many(self.synthetic_rows, 'synthetic row')}, "
+            f"{rows}, "
             f"{many(len(self.attributes), 'attribute')}, learnt from "
             f"{many(self.rows, 'real row')} with {promise_words(self.privacy)}"
         )
         for line in verdict_lines(self.privacy):
             yield f"criterion: {line}"
+        yield from answer_lines(self.answers, CONFIDENCE, _MOST_ESTIMATES)
         yield from self.conclusions.lines() if self.conclusions else ()
         yield from self._pairs() if self.every_pair else ()
 
     def _pairs(self) -> Iterator[str]:
-        for verdict in PairVerdict:
-            pairs = self.diagnostics.listed(verdict)
-            yield f"{verdict}: {many(len(pairs), 'pair')}"
-            yield from _by_reason(pairs)
+        for group in pair_groups(self.diagnostics, self.conclusions):
+            yield f"{group.name}: {many(len(group.pairs), 'pair')}"
+            yield from _by_reason(group.pairs.values())
         yield (
             f"triples counted together: {self.diagnostics.triples:,} of "
             f"{self.diagnostics.all_triples:,}; the others follow from the model"
@@ -71,7 +81,7 @@ class Description(Result):
         return not_private(self.privacy)
 
 
-def _by_reason(pairs: Sequence[PairFacts]) -> Iterator[str]:
+def _by_reason(pairs: Iterable[PairFacts]) -> Iterator[str]:
     """Yield a line for every reason, with the pairs that it is true of."""
     by_reason: dict[str, list[str]] = {}
     for facts in pairs:
@@ -95,7 +105,7 @@ def describe(
 ) -> Result:
     """Say what a release holds, and what may be concluded from it: columns, pairs, how exactly.
 
-    With --pairs every pair is listed as safe to use, to be used with care, or not in this release,
+    With --pairs every pair is listed as told well, told roughly or not measured, with the reason,
     and every released sum is compared with the synthetic rows, in units of its noise. Nothing but
     the release is read.
     """
@@ -106,11 +116,12 @@ def describe(
         loaded = load(release)
         tell(0.3, "comparing the rows with the released sums")
         diagnostics = loaded.diagnostics
-        conclusions = conclude(loaded, diagnostics) if diagnostics.direct else None
+        known = loaded.has_rows and diagnostics.direct
+        conclusions = conclude(loaded, diagnostics) if known else None
     privacy: Mapping[str, Any] = loaded.privacy
     return Description(
         rows=loaded.rows,
-        synthetic_rows=loaded.released.rows,
+        synthetic_rows=loaded.released.rows if loaded.has_rows else 0,
         attributes=loaded.schema.names,
         epsilon=privacy["epsilon_delivered"],
         private=privacy["private"],
@@ -118,5 +129,6 @@ def describe(
         privacy=privacy,
         diagnostics=diagnostics,
         conclusions=conclusions,
-        every_pair=pairs or conclusions is None,
+        answers=loaded.answers(),
+        every_pair=pairs or (conclusions is None and loaded.has_rows),
     )

@@ -15,7 +15,7 @@ from common.analysis.replicates import SEED, TABLES, check_tables
 from common.errors import InputError
 from common.files import whole_file, whole_folder
 from common.fitted.drawing import write_stream
-from common.fitted.model import FittedModel
+from common.fitted.model import NO_ROWS, FittedModel
 from common.release.folder import check_file
 from common.release.synthetic_table import KEPT_ROWS
 from common.wording import many
@@ -111,6 +111,8 @@ def draw(
     for words in not_private(loaded.privacy):
         console.warn(words)
     fitted = replace(loaded, seed=seed)
+    if not fitted.has_rows:
+        raise InputError(f"{source}: {NO_ROWS}")
     wanted = fitted.output_rows if rows is None else rows
     if out is None:
         return PrintedRows(fitted, wanted, where)

@@ -1,4 +1,4 @@
-"""`parley estimate` and `parley query`: statistics and counts of a release, with intervals."""
+"""`parley estimate`, `answers` and `query`: statistics and counts of a release, with intervals."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from common.analysis import statistics as kinds
+from common.analysis.answers import Answer
 from common.analysis.estimates import Estimate
 from common.analysis.replicates import SEED, TABLES, check_tables
 from common.analysis.statistics import Statistic
@@ -50,17 +51,50 @@ class Estimates(Result):
 
     def lines(self) -> Iterator[str]:
         for each in self.estimates:
-            name = each.statistic if each.group is None else f"{each.statistic}, {each.group}"
-            mark = " [flagged]" if each.flagged else ""
-            if each.estimate is None or each.low is None or each.high is None:
-                yield f"{name}: too few rows for an estimate{mark}"
-                continue
-            error, low, high = map(_number, (each.standard_error or 0.0, each.low, each.high))
-            interval = f"{100 * self.confidence:.4g} % interval {low} .. {high}"
-            yield f"{name}: {_number(each.estimate)} (standard error {error}, {interval}){mark}"
+            yield estimate_line(each, self.confidence)
 
     def warnings(self) -> list[str]:
         return self.notices
+
+
+def estimate_line(found: Estimate, confidence: float) -> str:
+    """Return an estimate with its interval, for people."""
+    name = found.statistic if found.group is None else f"{found.statistic}, {found.group}"
+    mark = " [flagged]" if found.flagged else ""
+    if found.estimate is None or found.low is None or found.high is None:
+        return f"{name}: too few rows for an estimate{mark}"
+    error, low, high = map(_number, (found.standard_error or 0.0, found.low, found.high))
+    interval = f"{100 * confidence:.4g} % interval {low} .. {high}"
+    return f"{name}: {_number(found.estimate)} (standard error {error}, {interval}){mark}"
+
+
+@dataclass(frozen=True)
+class Answers(Result):
+    """The declared analyses of a release, answered."""
+
+    found: tuple[Answer, ...]
+    confidence: float
+    notices: list[str]
+
+    def as_json(self) -> object:
+        return [each.as_json() for each in self.found]
+
+    def lines(self) -> Iterator[str]:
+        yield from answer_lines(self.found, self.confidence)
+
+    def warnings(self) -> list[str]:
+        return self.notices
+
+
+def answer_lines(
+    found: Sequence[Answer], confidence: float, most: int | None = None
+) -> Iterator[str]:
+    """Yield declared analyses with their estimates, at most so many of each, for people."""
+    for each in found:
+        yield f"{each.analysis.words}:"
+        yield from (f"  {estimate_line(own, confidence)}" for own in each.estimates[:most])
+        if most is not None and len(each.estimates) > most:
+            yield f"  and {len(each.estimates) - most:,} more: parley answers"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,6 +253,23 @@ def explained(loaded: Loaded, statistic: Statistic, estimates: Sequence[Estimate
     concerns = loaded.concerns(statistic) if flagged else []
     words = [f"flagged, wide because not measured: {concern}" for concern in concerns]
     return [*words, *not_private(loaded.privacy)]
+
+
+@command(app, "answers")
+def answers_command(release: Release, *, confidence: Confidence = 0.95) -> Answers:
+    """Answer the analyses that the study of a release declared, with intervals.
+
+    They were measured first, so no model is fitted again. The report has the same numbers.
+    """
+    loaded = load(release)
+    if not loaded.analyses:
+        raise InputError(
+            f"{release}: its study declared no analysis. Ask for a statistic: parley estimate"
+        )
+    with console.progress("answering") as tell:
+        tell(0.0, "drawing noise and rows again")
+        found = loaded.answers(confidence=confidence)
+    return Answers(found, confidence, not_private(loaded.privacy))
 
 
 @command(app)

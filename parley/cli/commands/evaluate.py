@@ -96,7 +96,9 @@ def evaluate(
     if html is not None:
         release.check_file(html, overwrite=overwrite)
         release.check_private(html)
-    noisy_epsilon = None if majority_epsilon is None else parse_epsilon(majority_epsilon)
+    noisy_epsilon = None
+    if majority_epsilon is not None:
+        noisy_epsilon = parse_epsilon(majority_epsilon, "--majority-epsilon")
     if loss not in LOSSES:
         raise InputError(f"--loss {loss!r}: choose one of {', '.join(LOSSES)}")
     domains = Schema.load(schema)

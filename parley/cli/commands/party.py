@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from common.errors import InputError, ParleyError, PolicyError
+from common.errors import InputError, NotCountersignedError, ParleyError, PolicyError
 from common.files import write_new
 from common.privacy.spending import fraction_words
 from common.release import folder as releases
@@ -52,6 +52,7 @@ from party import app as party_app
 from party.client.connection import Connection, InvitingStudy
 from party.client.context import PartyContext
 from party.client.sessions import Ending
+from party.collection import Collected
 from party.journal import JournalState, StudyRecord
 from party.owner import decisions
 from party.settings import PartySettings, party_settings, source_settings
@@ -91,9 +92,9 @@ def join(
     """Take part in the studies that the owner approved, until SIGTERM or Ctrl-C.
 
     When a study is done, the node fetches its release, verifies it, and countersigns it if our own
-    records confirm it (settings `fetch_releases`, `countersign`). Only dials out. State survives a
-    crash at any moment. One node runs on a folder at a time. Logs are JSON on stderr. SIGHUP reads
-    the settings again.
+    records confirm it (settings `fetch_releases`, `countersign`). With --once, exit code 8 if they
+    do not. Only dials out. State survives a crash at any moment. One node runs on a folder at a
+    time. Logs are JSON on stderr. SIGHUP reads the settings again.
     """
     flags = {"curator": curator, "metrics": metrics, "log_level": log_level}
 
@@ -103,6 +104,7 @@ def join(
 
     only = None if study is None else Study.load(study).digest
     endings: dict[StudyId, Ending] = {}
+    refused: dict[StudyId, Collected] = {}
     with reloading(read, with_stdin=stop_with_stdin) as rounds:
         for (settings, source), stopping in rounds:
             log_to(level=settings.log_level)
@@ -118,6 +120,7 @@ def join(
                     stopping=stopping,
                     software=software(),
                 ).run(once=once, only=only)
+                refused = _not_countersigned(context, settings)
             begin_anew = False
     if not once:
         return
@@ -126,6 +129,18 @@ def join(
             raise ending
         if ending not in (JournalState.FINISHED, None):
             raise PolicyError(f"study {digest.hex()[:16]} ended without a release: {ending}")
+        if digest in refused:
+            words = refused[digest].text()
+            raise NotCountersignedError(f"study {digest.hex()[:16]}: its release is {words}")
+
+
+def _not_countersigned(context: PartyContext, settings: PartySettings) -> dict[StudyId, Collected]:
+    """Return the releases that our node refused; not those that it was told not to sign."""
+    return {
+        study: each
+        for study, each in context.collection.all().items()
+        if each.place is None or (settings.countersign and not each.countersigned)
+    }
 
 
 @app.command()

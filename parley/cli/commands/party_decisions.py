@@ -103,11 +103,10 @@ def approve(
         seen, rows = _seen(context, study, prior)
         if not yes and not seen.reasons_against:
             console.note(seen.text())
-            spend = f"Spend {seen.price} of every {seen.unit} of ours on it?"
-            if not typer.confirm(spend, err=True):
+            if not typer.confirm(f"{seen.consent}?", err=True):
                 raise InputError("you did not confirm, so nothing was decided")
         decisions.approve(context.approvals, seen, at=context.now(), data_digest=rows)
-    return Approved(seen.digest, "approved", seen.cost, seen.delta)
+    return Approved(seen.digest, "approved", seen.charged, seen.delta)
 
 
 def decline(

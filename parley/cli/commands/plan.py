@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from common.errors import InputError
+from common.errors import InputError, located
 from common.methods.registry import run_of
 from common.privacy.budget import parse_delta, parse_epsilon
 from common.study.document import Study
@@ -79,7 +79,8 @@ def plan(
     proposed = Study.load(study)
     proposed.schema.require_one_table()
     if delta is not None:  # no one signed that one
-        proposed = replace(proposed, delta=parse_delta(delta), signature=None)
+        with located("--delta"):
+            proposed = replace(proposed, delta=parse_delta(delta), signature=None)
     if proposed.prior:
         console.note("the forecast leaves the prior out: with it, errors are the same or smaller")
         proposed = replace(proposed, prior="", signature=None)

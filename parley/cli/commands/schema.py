@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 
 from common.errors import InputError
 from common.release import folder as release
-from common.schema import Schema
+from common.schema import Codes, Schema
 from common.schema.attribute import Attribute
 from common.schema.dictionary import read_dictionary, with_drafted, with_frequencies
 from common.schema.encoder import describe
@@ -23,6 +24,7 @@ from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.linked_tables import EventsFile
 from parley.cli.result import FOR_PEOPLE, Result, command
+from party.settings import party_settings, source_settings
 
 LOUD = """\
 ==============================================================================
@@ -265,21 +267,34 @@ def check(
     schema: Annotated[Path, typer.Argument(help="The schema (schema.toml).")],
     data: Annotated[Path | None, typer.Argument(help="A table that should fit it.")] = None,
     *,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="A party.toml: check its [source] instead, with its names and codes."),
+    ] = None,
     reading: options.Reading,
     second: EventsFile,
 ) -> CheckedSchema:
     """Check a schema, and that a table fits it. Nothing is released; no budget is spent."""
+    if data is not None and config is not None:
+        raise InputError("schema check: name a table or a --config, not both")
     domains = Schema.load(schema)
     rows, broken, joined = None, list[int](), ""
-    if data is not None:
-        with console.progress("checking") as report:
+    with console.progress("checking") as report:
+        if data is not None:
             report(0.1, f"reading {data.name}")
             linked = second.linked(data, domains, reading)
-            table = reading.table(data, domains.people) if linked is None else linked.people
-            report(0.6, "encoding")
-            codes = table.encode(domains.people.without_rules())
-            rows, broken = codes.rows, domains.possible.broken(codes)
+            codes = (
+                _encoded(data, domains.people, reading)
+                if linked is None
+                else linked.people.encode(domains.people.without_rules())
+            )
+            rows, broken = _fit(domains, [codes])
             joined = "" if linked is None else linked.joined(domains)
+        elif config is not None:
+            report(0.1, f"reading the source of {config.name}")
+            domains.require_one_table()
+            source = source_settings(party_settings(config, os.environ), config, os.environ)
+            rows, broken = _fit(domains, source.open(domains.without_rules()).chunks())
     events = () if domains.events is None else _checked(domains.events.attributes)
     return CheckedSchema(
         digest=domains.digest(),
@@ -290,8 +305,29 @@ def check(
         events=events,
         joined=joined,
         schema=domains,
-        table=data,
+        table=data or config,
     )
+
+
+def _encoded(data: Path, schema: Schema, reading: options.Reading) -> Codes:
+    try:
+        return reading.table(data, schema).encode(schema.without_rules())
+    except InputError as error:
+        if set(schema.names) <= set(reading.table(data).data.column_names):
+            raise
+        raise InputError(
+            f"{error}. An owner's other names and codes are mapped in party.toml: check with "
+            "--config party.toml in place of the table"
+        ) from None
+
+
+def _fit(schema: Schema, parts: Iterable[Codes]) -> tuple[int, list[int]]:
+    """Return how many rows there are, and how many break each rule."""
+    rows, broken = 0, [0] * len(schema.rules)
+    for codes in parts:
+        rows += codes.rows
+        broken = list(map(sum, zip(broken, schema.possible.broken(codes), strict=True)))
+    return rows, broken
 
 
 def _checked(attributes: Sequence[Attribute]) -> tuple[CheckedAttribute, ...]:

@@ -13,7 +13,7 @@ import typer
 
 from common.errors import InputError
 from common.schema import Schema
-from common.service.backup import About, read_about
+from common.service.backup import About, read_about, refuse_readable
 from common.service.checks import CheckResult
 from common.service.process import software, stamp, system_clock
 from common.service.settings import LoadedSettings
@@ -232,6 +232,8 @@ def restore(
     """
     about = read_about(file)
     role, at = Role(about.role), stamp(system_clock())
+    read = curator_settings if role is Role.CURATOR else party_settings
+    refuse_readable(read(config, os.environ).values.folder / about.state)  # before it is asked
     console.warn(_FORGOTTEN[role].format(at=about.taken_at))
     if not yes and not typer.confirm("Restore it?", err=True):
         raise InputError("you did not confirm, so nothing was restored")

@@ -158,8 +158,9 @@ class Simulated(Result):
 
     def lines(self) -> Iterator[str]:
         privacy = self.privacy
+        published = many(self.rows, "synthetic row") if self.rows else "answers, no synthetic rows,"
         yield (
-            f"{many(self.rows, 'synthetic row')} of {many(self.owners, 'owner')}, "
+            f"{published} of {many(self.owners, 'owner')}, "
             f"{options.promise_words(privacy)} "
             f"({privacy['epsilon_requested']:g} was asked for): {self.out / release.REPORT}"
         )
@@ -257,9 +258,14 @@ def simulate_study(
     options.tell_of_release(out, privacy)
     counted = terms.get("output_rows") or sum(map(_rows_of, tables.values()))
     return Simulated(
-        out=out, files=tuple(files), rows=counted,
+        out=out, files=tuple(files), rows=_rows(files, counted),
         refusals=refusals, owners=len(tables), privacy=privacy, traffic=traffic,
     )  # fmt: skip
+
+
+def _rows(files: Sequence[str], rows: int) -> int:
+    """Return how many synthetic rows a release with these files has: none, without a table."""
+    return rows if set(files) & set(release.TABLES) else 0
 
 
 def _rows_of(table: OwnersTables) -> int:

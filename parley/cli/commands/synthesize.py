@@ -23,7 +23,7 @@ from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.linked_tables import EventsFile
 from parley.cli.result import Result, command
-from parley.cli.study_options import one_of, option_of
+from parley.cli.study_options import one_of, option_of, tell_decisions
 from parley.models.single_owner import PrivBayes, Privelet, Subn
 from parley.reader.fitted import FittedStudy
 from parley.simulation.linked_files import LinkedFiles
@@ -161,6 +161,8 @@ def synthesize(
     method: Annotated[
         Literal["subn+", "privbayes", "privelet"] | None, one_of(_METHODS, default="subn+")
     ] = None,
+    analysis: Annotated[list[str] | None, option_of("analyses")] = None,
+    others: Annotated[str | None, option_of("others")] = None,
     rows: options.OutputRows = None,
     format: options.OutputFormat = "csv",  # noqa: A002
     privbayes: PrivBayesChoices,
@@ -185,10 +187,15 @@ def synthesize(
     method = method or ("subn+" if privbayes == PrivBayesChoices() else "privbayes")
     if delta != "0" and method != "subn+":
         raise InputError(f"--delta: {method} promises pure epsilon only. Use --method subn+")
+    if (analysis or others) and method != "subn+":
+        raise InputError(f"--analysis: {method} measures nothing first. Use --method subn+")
     maker: Subn | PrivBayes | Privelet
     if method == "subn+":
         pinned = None if signer is None else signer.identity.public.fingerprint
-        maker = Subn(epsilon=epsilon, delta=delta, seed=seed, signer=pinned)
+        maker = Subn(
+            epsilon=epsilon, delta=delta, seed=seed, signer=pinned, analyses=analysis or (),
+            others=others,
+        )  # fmt: skip
     else:
         maker = (privelet if method == "privelet" else privbayes).maker(epsilon, seed)
     domains = options.load_schema(schema)
@@ -224,11 +231,12 @@ def _learnt(
     tell: Reporter,
 ) -> FittedModel:
     """Learn a model of a table, or of people and their events."""
-    if isinstance(read, TableFile):
-        return maker.fit(read, schema, tell=tell)
-    if not isinstance(maker, Subn):
+    if isinstance(maker, Subn):
+        table, person = (read, "") if isinstance(read, TableFile) else (read.frames, read.person)
+        return maker.fit(table, schema, tell=tell, person=person, announce=tell_decisions)
+    if not isinstance(read, TableFile):
         raise LocalError(f"{type(maker).__name__}: it is for single tables")
-    return maker.fit(read.frames, schema, tell=tell, person=read.person)
+    return maker.fit(read, schema, tell=tell)
 
 
 def _vouched(fitted: FittedModel, signer: Signer | None) -> FittedModel:

@@ -68,7 +68,8 @@ class CheckedRelease(Result):
         yield from (f"not checked: {words}" for words in found.not_checked)
         stated = found.consistency.privacy if self._whole and found.consistency else {}
         if stated.get("private") is False:
-            yield "NOT PRIVATE: the release says so itself; do not publish it"
+            reasons = "; ".join(stated["not_private_because"])
+            yield f"NOT PRIVATE, as the release says itself: {reasons}. Do not publish it"
 
     @property
     def relied_on(self) -> bool:
@@ -118,6 +119,9 @@ def verify_release(
         bool,
         typer.Option("--bytes-only", help="Hashes and signatures; not whether files agree."),
     ] = False,
+    rehearsal: Annotated[
+        bool, typer.Option("--rehearsal", help="Accept a rehearsal, whose rows were simulated.")
+    ] = False,
     safe_for_spreadsheets: Annotated[
         Path | None,
         typer.Option(help="A CSV file to write: the table, with formulas as text."),
@@ -146,6 +150,7 @@ def verify_release(
             all_parties=all_parties,
             unsigned=unsigned,
             bytes_only=bytes_only,
+            rehearsal=rehearsal,
             tell=tell,
         )
     checked = CheckedRelease(found)

@@ -12,7 +12,7 @@ import parley
 from common.analysis import statistics as kinds
 from common.analysis.direct import (
     DirectIntervals,
-    PairTable,
+    KnownTable,
     arranged,
     possible,
     weighted,
@@ -47,7 +47,7 @@ def rows_of(seed, rows=400, slope=0.0):
 
 def pair_table(groups, pair=(0, 1)):
     of_x, of_y = (np.array(own, np.intp) for own in groups)
-    return PairTable(pair, (of_x, of_y), np.ones((of_x.max() + 1, of_y.max() + 1)))
+    return KnownTable(pair, (of_x, of_y), np.ones((of_x.max() + 1, of_y.max() + 1)))
 
 
 def by_linear_program(rows, groups, weights, sign):
@@ -231,7 +231,7 @@ def test_rows_are_weighted_until_they_agree_with_every_table():
     targets = [np.array([[0.45, 0.05], [0.05, 0.45]]), np.array([[0.25, 0.25], [0.1, 0.4]])]
     rows = weighted(base, tables, targets)
     for own, target in zip(tables, targets, strict=True):
-        a, b = own.pair
+        a, b = own.attributes
         one, other = own.groups[0][base.columns[a]], own.groups[1][base.columns[b]]
         near = np.bincount(one * 2 + other, minlength=4).reshape(2, 2) / base.rows
         goal = possible(target, near)

@@ -61,3 +61,15 @@ def test_a_contact_is_one_line_of_text(tmp_path, lines, words):
     file.write_text(f'folder = "a"\nkeys = "k"\nreleases = "r"\n{lines}\n')
     with pytest.raises(InputError, match=re.escape(words)):
         curator_settings(file, {})
+
+
+def test_single_sign_on_is_read_with_the_settings_and_refused_with_them(tmp_path):
+    file = tmp_path / "curator.toml"
+    plain = 'folder = "a"\nkeys = "k"\nreleases = "r"\ndashboard = true\n'
+    table = '[dashboard_oidc]\nissuer = "https://a.example"\nclient_id = "parley"\n'
+    file.write_text(f'{plain}dashboard_oidc_secret = "s"\n{table}groups = "one, two"\n')
+    provider = curator_settings(file, {}).values.dashboard_place.oidc
+    assert (provider.groups, provider.secret_file) == ({"one", "two"}, tmp_path / "s")
+    file.write_text(plain + table)
+    with pytest.raises(InputError, match=r"dashboard_oidc: .* every user of the issuer"):
+        curator_settings(file, {})

@@ -35,7 +35,7 @@ def uniform_model(columns=PLAIN, seed=1):
     def decode(codes):
         return columns.shape(SCHEMA.decode(codes, SeededRandomSource(seed)), SCHEMA)
 
-    return SimpleNamespace(schema=SCHEMA, seed=seed, draw=draw, decode=decode)
+    return SimpleNamespace(schema=SCHEMA, seed=seed, draw=draw, decode=decode, inside={})
 
 
 @pytest.fixture(autouse=True)

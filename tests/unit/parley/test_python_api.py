@@ -324,3 +324,15 @@ def test_a_schema_and_an_evaluation_are_a_few_lines_in_a_notebook():
     shown = repr(parley.evaluate(table, table, SCHEMA))
     assert shown.startswith("60 synthetic rows against 60 real ones\n1-way distance 0.0000")
     assert len(shown) < 600
+
+
+@pytest.mark.parametrize("epsilon", [0, "abc", float("nan"), True])
+def test_a_wrong_epsilon_is_named_once(epsilon):
+    for maker in (parley.Subn, parley.PrivBayes):
+        with pytest.raises(InputError, match=r"^epsilon: (?!epsilon)"):
+            maker(epsilon=epsilon).fit(table_of(10), SCHEMA)
+
+
+def test_two_numbers_in_a_tuple_are_asked_about():
+    with pytest.raises(InputError, match=r"may be two values or a range. Write \[0, 120\]"):
+        parley.Schema.of({"age": (0, 120)})

@@ -211,3 +211,20 @@ def test_a_table_without_rows_has_no_sensitivity():
     ):
         with pytest.raises(LocalError):
             call()
+
+
+@pytest.mark.parametrize(("columns", "classes"), [(1, 1), (1, 3), (2, 2)])
+def test_totals_by_classes_move_no_further_than_one_total(columns, classes):
+    largest = 2
+    rows = []  # what one row can add: in each column, a number to one class, or nothing
+    for own in product([*product(range(classes), range(-largest, largest + 1))], repeat=columns):
+        vector = np.zeros((columns, classes), dtype=int)
+        for column, (place, number) in enumerate(own):
+            vector[column, place] = number
+        rows.append(vector.ravel())
+    moved = np.array([one - other for one in rows for other in rows])
+    found = sensitivity.class_totals(columns, largest=largest)
+    assert np.abs(moved).sum(axis=1).max() == found.l1
+    assert (moved**2).sum(axis=1).max() == found.l2_squared
+    with pytest.raises(LocalError):
+        sensitivity.class_totals(-1, largest=1)

@@ -14,6 +14,8 @@ from common.report.charts import (
     heatmap,
     shorten,
 )
+from common.schema.attribute import Attribute
+from common.schema.binning import Binning
 from tests.harness.schemas import single
 from tests.unit.report.conftest import local, parse
 
@@ -135,3 +137,29 @@ def test_a_chart_prints_the_shares_of_its_groups():
     assert "Distribution of x" in drawn
     others = f"{shares[:25].sum():.1%}"
     assert re.search(re.escape(others), drawn)
+
+
+def test_wide_bins_are_drawn_by_density_so_that_none_looks_like_a_peak():
+    """Each number is as frequent as any other; the third bin is three times as wide."""
+    counted = Attribute("n", "integer", Binning((0, 10, 20, 50), equal=False), missing=True)
+    chart = distribution(counted, [Series("synthetic", [0.2, 0.2, 0.6, 0.0])])
+    drawn = chart[chart.index("<svg") : chart.index("</svg>") + 6]
+    first, second, third, empty = (float(bar.get("width")) for bar in bars(drawn))
+    assert first == second == pytest.approx(third, rel=0.05)
+    assert empty == 0
+    assert "60.0%" in words(drawn)
+    assert "n (bars by density)" in chart
+
+
+def test_bins_of_one_width_are_drawn_by_their_shares():
+    counted = Attribute("n", "integer", Binning.equal_width(0, 80, 8, whole=True))
+    assert "density" not in distribution(counted, [Series("synthetic", [0.125] * 8)])
+
+
+def test_lights_differ_in_form_and_are_named():
+    lights = {(0, 1): 0, (0, 2): 1, (1, 2): 2}
+    picture = heatmap("t", list("abc"), np.eye(3), lights=lights, legend=["well", "roughly", "no"])
+    shapes = [local(e) for e in parse(picture).iter()]
+    assert (shapes.count("circle"), shapes.count("path")) == (3, 6), "twice each, and the legend"
+    assert words(picture)[-3:] == ["well", "roughly", "no"]
+    assert all(f'"{colour}"' in picture for colour in ("#009e73", "#e69f00", "#d55e00"))

@@ -54,3 +54,19 @@ def test_strong_edges_carry_their_strength_and_weak_ones_do_not():
     picture = drawn(["a", "b", "c"], {("a", "c"): 0.5, ("b", "c"): 0.01})
     numbers = [e.text for e in parse(picture).iter() if local(e) == "text" and "." in e.text]
     assert numbers == ["0.50"]
+
+
+def test_a_model_without_arrows_is_drawn_without_them():
+    edges = {("a", "b"): 0.5}
+    tree = network_svg(Dependences(["a", "b"], edges, {}, directed=False))
+    assert "marker-end" in drawn(["a", "b"], edges)
+    assert "marker-end" not in tree
+    assert "a and b" in tree
+
+
+def test_a_number_interrupts_its_line():
+    picture = parse(drawn(["a", "b"], {("a", "b"): 0.5}))
+    order = [(local(e), e.text) for e in picture.iter() if local(e) in ("path", "rect", "text")]
+    line = next(place for place, (kind, _) in enumerate(order) if kind == "path" and place)
+    assert [kind for kind, _ in order[line + 1 : line + 3]] == ["rect", "text"]
+    assert order[line + 2][1] == "0.50"

@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 
 from common.analysis.diagnostics import Diagnostics, PairVerdict
+from common.analysis.pair_groups import pair_groups
 from common.release.measured import MeasuredTable
 from common.report.usable_pairs import usable_pairs
 
@@ -20,7 +21,8 @@ def measured(pair, residuals=None):
 
 def section(names, *tables):
     every = frozenset(combinations(range(len(names)), 2))
-    return usable_pairs(Diagnostics(tuple(names), tables, every))
+    found = Diagnostics(tuple(names), tables, every)
+    return usable_pairs(found, pair_groups(found, None))
 
 
 def test_every_pair_stands_under_its_verdict_with_its_reason():
@@ -44,8 +46,7 @@ def test_a_long_list_is_folded_and_cut():
     names = [f"c{n}" for n in range(14)]
     (made,) = section(names, *(measured(pair) for pair in combinations(range(14), 2)))
     assert "<details><summary>Show the pairs</summary>" in made.html
-    assert "`parley describe`" not in made.html
-    assert "<code>parley describe</code> lists the others" in made.html
+    assert "<code>parley describe --pairs</code> lists the others" in made.html
     assert made.html.count(" and c") == 60
     (short,) = section("abcd", *(measured(pair) for pair in combinations(range(4), 2)))
     assert "<details" not in short.html

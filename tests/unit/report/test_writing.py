@@ -63,9 +63,11 @@ def test_every_method_of_a_study_makes_releases_that_verify(tmp_path, method):
     names = ("ö", "b", "a")[: methods()[method].parties]
     tables = {name: rows(narrow, 60, seed) for seed, name in enumerate(names)}
     settings = {"target": narrow.names[0]} if method == "distdiffgen" else {}
+    asked = [{"relation": narrow.names[:2]}] if method == "answers" else []
     fitted = simulate(
-        tables, narrow, epsilon="1/3", method=method, aggregation="clear", settings=settings
-    )
+        tables, narrow, epsilon="1/3", method=method, aggregation="clear", settings=settings,
+        analyses=asked,
+    )  # fmt: skip
     synthesis.write_release(tmp_path, fitted)
     assert problems(tmp_path) == []
 

@@ -224,3 +224,39 @@ def test_more_real_bins_than_numbers_are_refused():
 def test_edges_must_increase(edges):
     with pytest.raises(InputError, match="edges"):
         Binning.from_edges(edges, whole=True)
+
+
+@given(st.integers(-50, 50), st.integers(1, 60), st.integers(1, 8), st.sets(st.integers(0, 60)))
+def test_heaps_are_bins_of_their_own_and_cut_no_other_number_off(low, width, bins, heaps):
+    around = Binning.equal_width(low, low + width, min(bins, width + 1), whole=True)
+    heaps = sorted(low + heap for heap in heaps if heap <= width)
+    assume(heaps)
+    binning = around.with_heaps(heaps)
+    numbers = np.arange(low, low + width + 1)
+    own, outside = binning.assign(numbers)
+    assert outside is None
+    assert (np.diff(own) >= 0).all()
+    for number, code in zip(numbers.tolist(), own.tolist(), strict=True):
+        alone = binning.first[code] == binning.last[code] == number
+        assert alone or number not in heaps
+    assert (np.diff(around.assign(numbers)[0]) <= np.diff(own)).all()  # bins are cut, not joined
+
+
+def test_real_heaps_are_single_numbers_in_their_decimals():
+    binning = Binning.equal_width(0, 10, 2, whole=False).with_decimals(2).with_heaps([0, 5, 10])
+    own, _ = binning.assign(np.array([0, 0.01, 4.99, 5, 5.01, 9.99, 10]))
+    assert own.tolist() == [0, 1, 1, 2, 3, 3, 4]
+    assert binning.spans[[0, 2, 4]].tolist() == [0, 0, 0]
+    assert np.unique(binning.draw(np.full(50, 2), np.linspace(0, 0.99, 50))).tolist() == [5.0]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_places_are_parts_of_the_way_through_a_bin(whole):
+    binning = Binning.from_edges([0, 10, 30, 31], whole=whole)
+    numbers = np.array([0, 5, 9, 10, 20, 29, 30, 31, 99, -9], dtype=int if whole else float)
+    bins, _ = binning.assign(numbers)
+    found = binning.places(numbers, bins)
+    exact = (np.clip(numbers, 0, 31) - binning.first[bins]) / np.maximum(binning.spans[bins], 1e-9)
+    assert np.abs(found - 254 * exact).max() <= 0.5
+    single = Binning.from_edges([0, 1, 2], whole=True)
+    assert single.places(np.array([0]), np.array([0])).tolist() == [127]

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from common.errors import LocalError
 from common.schema.codes import (
+    MIDDLE,
+    PLACES,
     Codes,
     binarise,
     bit_count,
@@ -143,3 +145,21 @@ def test_bits_that_do_not_fit_the_attributes_are_refused():
         debinarise(Codes.from_columns([np.array([0])], [2]), [3])
     with pytest.raises(LocalError, match="do not make"):
         debinarise(Codes.from_columns([np.array([0])], [3]), [2])
+
+
+def test_places_go_with_their_rows_and_are_in_the_middle_where_there_are_none():
+    inside = np.array([0, 254, 9], dtype=np.uint8)
+    table = Codes.from_columns([np.array([0, 1, 1]), np.array([2, 0, 1])], [2, 3])
+    placed = Codes(table.columns, table.sizes, places=(inside, None))
+    assert placed.take(np.array([2, 0])).places[0].tolist() == [9, 0]
+    assert placed.select([1, 0]).places[1] is inside
+    assert placed.in_groups({0: [0, 0]}).places is placed.places
+    assert placed.placed.sizes == (2, 3, PLACES, PLACES)
+    assert placed.placed.columns[3].tolist() == [MIDDLE] * 3
+    both = concatenate([table, placed])
+    assert both.places[0].tolist() == [MIDDLE] * 3 + [0, 254, 9]
+    assert both.places[1] is None
+    assert concatenate([table, table]).places == ()
+    assert placed.nbytes == table.nbytes + 3
+    with pytest.raises(LocalError, match="one byte for each row"):
+        Codes(table.columns, table.sizes, places=(inside[:2], None))

@@ -234,3 +234,33 @@ def test_a_date_among_times_is_the_whole_day(query, interval):
 def test_positions_follow_the_axes_of_a_range_count():
     for attribute, axis in zip(ASKED.attributes, axes_of(ASKED), strict=True):
         assert AttributeVocabulary(attribute).codes.tolist() == axis.leaf_codes.tolist()
+
+
+@pytest.mark.parametrize(
+    ("query", "allowed"),
+    [
+        ("amount <= 5", [0, 1, 2]),
+        ("amount < 5", [0, 1]),
+        ("amount > 5", [3]),
+        ("amount >= 5", [2, 3]),
+        ("amount = 5", [2]),
+        ("amount <= 0", [0]),
+        ("hours <= 40", [0, 1, 2]),
+        ("hours > 40", [3]),
+        ("hours = 40", [2]),
+    ],
+)
+def test_a_heap_is_on_the_side_that_the_comparison_says(query, allowed):
+    schema = Schema.from_toml(
+        """
+        attribute = [
+          { name = "amount", kind = "real", edges = [0, 5, 9], decimals = 2, heaps = [0, 5] },
+          { name = "hours", kind = "integer", edges = [0, 30, 80], heaps = [40] },
+        ]
+        """
+    )
+    place = schema.position(query.split()[0])
+    columns = [np.zeros(schema.sizes[place], int)] * 2
+    columns[place] = np.arange(schema.sizes[place])
+    codes = Codes.from_columns(columns, schema.sizes)
+    assert np.flatnonzero(parse(query, schema).mask(codes)).tolist() == allowed

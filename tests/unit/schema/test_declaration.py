@@ -164,6 +164,15 @@ def test_a_hierarchy_over_bins_names_their_numbers():
         (one("kind = 'integer'\nmin = 0\nmax = 9\ndecimals = 1"), "only real numbers have them"),
         (one("kind = 'real'\nmin = 0\nmax = 9\ndecimals = 0"), "no such number is in the bin"),
         (one("kind = 'real'\nmin = 0\nmax = 9\ndecimals = '2'"), "must be a whole number"),
+        (one("kind = 'integer'\nmin = 0\nmax = 9\nheaps = 4"), "heaps: must be a list"),
+        (one("kind = 'integer'\nmin = 0\nmax = 9\nheaps = [4, 4]"), "in increasing order"),
+        (one("kind = 'integer'\nmin = 0\nmax = 9\nheaps = [4, 10]"), "leave the range"),
+        (one("kind = 'integer'\nmin = 0\nmax = 9\nheaps = [0.5]"), "heaps: 0.5 is not a whole"),
+        (one("kind = 'real'\nmin = 0\nmax = 9\nheaps = [4]"), "heaps: real numbers need decimals"),
+        (
+            one("kind = 'real'\nmin = 0\nmax = 90\ndecimals = 1\nheaps = [4.25]"),
+            "have more than 1 decimals",
+        ),
         (one("kind = 'boolean'") + one("kind = 'boolean'"), "name 'a' is used 2 times"),
         ("ignore = ['a']\n" + one("kind = 'boolean'"), "name 'a' is used 2 times"),
     ],
@@ -249,6 +258,19 @@ ATTRIBUTES = st.one_of(
         ),
         st.lists(st.integers(-1_000, 1_000).map(float), min_size=3, max_size=6, unique=True),
         st.integers(0, 6),
+        FLAGS,
+    ),
+    st.builds(
+        lambda edges, heaps, flags: (
+            "real",
+            Binning.from_edges(sorted(edges), whole=False)
+            .with_decimals(2)
+            .with_heaps(sorted({min(max(h / 100, min(edges)), max(edges)) for h in heaps})),
+            flags,
+            None,
+        ),
+        st.lists(st.integers(-9, 9).map(float), min_size=3, max_size=6, unique=True),
+        st.sets(st.integers(-900, 900), min_size=1, max_size=4),
         FLAGS,
     ),
     st.builds(

@@ -27,6 +27,20 @@ def test_decoded_values_encode_to_the_codes_they_came_from(seed):
             np.testing.assert_array_equal(before, after)
 
 
+@given(st.integers(0, 2**32))
+def test_rows_with_places_keep_them(seed):
+    drawn = [np.random.default_rng(seed).integers(0, size, 40) for size in SCHEMA.sizes]
+    rows = SCHEMA.decode(Codes.from_columns(drawn, SCHEMA.sizes), SeededRandomSource(seed))
+    codes = SCHEMA.encode(rows)
+    again = SCHEMA.encode(SCHEMA.decode(codes, SeededRandomSource(1)))
+    assert any(places is not None for places in codes.places)
+    for before, after in zip(codes.placed.columns, again.placed.columns, strict=True):
+        # A bin of more whole numbers than there are places keeps them up to one.
+        assert np.abs(before.astype(int) - after.astype(int)).max() <= 1
+    for before, after in zip(codes.columns, again.columns, strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
 def test_decoded_types_depend_on_the_schema_and_not_on_the_rows():
     codes = Codes.from_columns([np.zeros(2, int)] * 7, SCHEMA.sizes)
     frame = SCHEMA.decode(codes, SeededRandomSource(1))

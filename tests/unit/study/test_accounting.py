@@ -239,7 +239,7 @@ def test_what_protection_rests_on_is_said():
     }
     assert "up to 2 of them may tell it all they know" in found["the curator"]
     tolerated = found["up to 2 other parties together, with or without the curator"]
-    assert "even if 1 others are missing" in tolerated
+    assert "even if another one is missing" in tolerated
     two = study_of(dict(list(FIVE.items())[:2]), method="distdiffgen", settings=(("target", "a0"),))
     *_, other = protections_of(two, method_of(two), EPSILON)
     assert other.assumes.endswith('with choices = "in turn" nothing rests on that')

@@ -55,6 +55,9 @@ def test_an_analysis_names_the_sets_of_columns_that_it_needs(text, sets, words):
     ('regression = "income ~ age + age"', "there twice"),
     ('share = "smoker ="', "smoker"),
     ('survival = ["days"]', "the time and the status"),
+    ('survival = ["days", "age"]', "A status has two"),
+    ('survival = ["sex", "status"]', "has no numbers"),
+    ('mean = "sex"', "has no numbers"),
 ])  # fmt: skip
 def test_what_is_no_analysis_is_refused_with_a_reason(text, problem):
     with pytest.raises(InputError, match=problem):
@@ -78,3 +81,22 @@ def test_an_error_names_the_analysis_and_too_many_are_refused():
         read_analyses([{"mean": "age"}, {"mean": "wealth"}], SCHEMA)
     with pytest.raises(InputError, match=str(MOST_ANALYSES)):
         read_analyses([{"mean": "age"}] * (MOST_ANALYSES + 1), SCHEMA)
+
+
+@pytest.mark.parametrize("items", ["relation", 3, {"mean": "age"}, [3], [["mean", "age"]]])
+def test_what_is_no_list_of_analyses_is_refused(items):
+    if isinstance(items, dict):
+        assert read_analyses(items, SCHEMA) == read_analyses([items], SCHEMA)
+    else:
+        with pytest.raises(InputError, match="analysis"):
+            read_analyses(items, SCHEMA)
+
+
+def test_an_analysis_is_written_as_it_is_read():
+    texts = ['relation = ["age", "income"]', 'mean = "income", by = ["sex", "smoker"]',
+             'survival = ["days", "status"], by = ["sex"]', 'share = "smoker = true"']  # fmt: skip
+    for text in texts:
+        analysis = parse_analysis(text, SCHEMA)
+        assert analysis.text == text
+        assert read_analyses([analysis.plain], SCHEMA) == (analysis,)
+        assert analysis.to_toml()[1] == "[[analysis]]"

@@ -14,6 +14,7 @@ from common.errors import InputError
 from common.methods.registry import methods
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
+from common.study.analyses import read_analyses
 from common.study.document import Study
 from common.study.members import Member
 
@@ -138,7 +139,7 @@ def test_contradictions_are_refused_by_name(change, named):
     ("old", "new", "named"),
     [
         ("name =", "nom =", "unknown key 'nom'"),
-        ('epsilon = "4/5"', 'epsilon = "much"', "epsilon 'much' is not a number"),
+        ('epsilon = "4/5"', 'epsilon = "much"', "epsilon: 'much' is not a number"),
         ('epsilon = "4/5"', "", "epsilon is missing"),
         ("colluders = 1", 'colluders = "one"', "colluders: expected a whole number"),
         ('noise = "distributed"', 'noise = "pink"', "noise: 'pink' is not one of"),
@@ -242,6 +243,39 @@ def test_a_study_without_a_curator_has_the_digest_that_version_0_2_gave_it():
     expected = "cc66041d5410da9eb5622b8cb3166149bd56db1cb3805b0e60ada9f5e525ed90"
     assert study().digest.hex() == expected
     assert "curator" not in study().to_toml()
+
+
+ASKED = ({"mean": "age", "by": ["sex"]}, {"relation": ["age", "sex"]})
+
+
+def test_analyses_are_in_the_text_and_in_the_digest_and_their_order_counts():
+    asking = study(analyses=read_analyses(ASKED, SCHEMA))
+    assert Study.from_toml(asking.to_toml()) == asking
+    for others in (Fraction(0), Fraction(1, 3)):
+        said = dataclasses.replace(asking, others=others)
+        assert Study.from_toml(said.to_toml()) == said
+        assert said.digest not in (asking.digest, study().digest)
+    assert study(analyses=read_analyses(ASKED[::-1], SCHEMA)).digest != asking.digest
+    assert "analys" not in study().canonical.decode()
+
+
+@pytest.mark.parametrize(("old", "new", "named"), [
+    ('mean = "age"', 'mean = "wealth"', "analysis 1: .*wealth"),
+    ('mean = "age"', 'mean = "sex"', "analysis 1: .*there twice"),
+    ('name = "regional', 'others = "1"\nname = "regional', "others"),
+])  # fmt: skip
+def test_a_bad_analysis_is_refused_by_its_number(old, new, named):
+    text = study(analyses=read_analyses(ASKED[:1], SCHEMA)).to_toml()
+    with pytest.raises(InputError, match=named):
+        Study.from_toml(text.replace(old, new, 1))
+    with pytest.raises(InputError, match="others: 0 is the part"):
+        study(others=Fraction(0))
+
+
+def test_analyses_are_checked_against_another_schema():
+    asking = study(analyses=read_analyses(ASKED, SCHEMA))
+    with pytest.raises(InputError, match="analysis 1"):
+        dataclasses.replace(asking, schema=Schema(SCHEMA.attributes[1:]))
 
 
 def test_the_parties_are_known_by_name_and_in_order():

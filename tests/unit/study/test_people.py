@@ -13,6 +13,7 @@ from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
 from common.study.accounting import account, statement_of
+from common.study.analyses import Analysis
 from common.study.document import Study
 from common.study.members import Member
 from parley.simulation.in_process import run_study
@@ -34,6 +35,8 @@ def study(**changes):
             for name, identity in IDENTITIES.items()
         ),
     } | changes  # fmt: skip
+    if given["method"] == "answers":
+        given["analyses"] = (Analysis("relation", ("a", "b")),)
     return Study(**given)
 
 

@@ -9,8 +9,9 @@ from common.study.terms import DOCUMENT_TERMS, PARSERS, TERMS, Terms
 # The order in which releases of version 0.2 have them: a release is compared with it to the byte.
 WRITTEN = (
     "name method epsilon delta profile noise aggregation colluders may_miss cohorts key_bits "
-    "encoding output_rows rows_per_person owners_per_person criteria_epsilon purpose recipient "
-    "contact ethics expires prior curator agreement method_version seeded commitments"
+    "encoding output_rows rows_per_person owners_per_person criteria_epsilon others purpose "
+    "recipient contact ethics expires prior curator agreement method_version seeded commitments "
+    "rehearsal"
 )
 
 
@@ -27,7 +28,7 @@ def test_the_keys_of_the_document_keep_their_order():
 def test_a_term_says_what_it_means_and_how_it_is_read():
     assert set(TERMS) == set(get_type_hints(Terms))
     for name, term in DOCUMENT_TERMS.items():
-        assert term.meaning.rstrip("]").endswith((".", "profile", "ones")), name
+        assert term.meaning.rstrip("]").endswith((".", "profile", "ones", "forecast")), name
         assert term.kind is not None
     assert TERMS["epsilon"].read("1/3") == TERMS["epsilon"].read("2/6")
     assert TERMS["settings"].key == "set"

@@ -66,7 +66,7 @@ class LinkedModel(Model):
         classes = _drawn(self._class_odds(people), source)
         numbers = _drawn(self.numbers[classes], source).astype(np.int64)
         steps = self._walk(classes, numbers, source)
-        columns = [_drawn(own[steps], source) for own in self.columns]
+        columns = [_drawn_by_class(own, steps, source) for own in self.columns]
         sizes = [own.shape[1] for own in self.columns]
         events = Codes.from_columns(columns, sizes)
         return LinkedCodes(people.columns, people.sizes, events, numbers, self.most)
@@ -119,4 +119,18 @@ def _drawn(odds: Floats, source: RandomSource) -> Positions:
     """Draw one place of every row, by its odds."""
     edges = np.cumsum(odds, axis=1)
     places = (uniforms(len(odds), source)[:, None] * edges[:, -1:] >= edges).sum(axis=1)
+    return np.asarray(np.minimum(places, odds.shape[1] - 1), dtype=np.int64)
+
+
+def _drawn_by_class(odds: Floats, classes: Positions, source: RandomSource) -> Positions:
+    """Draw a place for each of these classes, as `_drawn` does of `odds[classes]`, class by class.
+
+    A column of many values would not fit into memory once for every event.
+    """
+    edges, drawn = np.cumsum(odds, axis=1), uniforms(len(classes), source)
+    places = np.zeros(len(classes), dtype=np.int64)
+    for own in range(len(odds)):
+        there = np.flatnonzero(classes == own)
+        below = drawn[there] * edges[own, -1]
+        places[there] = np.searchsorted(edges[own], below, side="right")
     return np.asarray(np.minimum(places, odds.shape[1] - 1), dtype=np.int64)

@@ -73,9 +73,8 @@ class AveragedTables:
 
     @property
     def links(self) -> Sequence[Attributes]:
-        """The sets of people's attributes that are counted together."""
-        own = (tuple(v for v in each if v < self.people - 1) for each in self.sets)
-        return tuple(each for each in own if each)
+        """The people's attributes of every table; a table of events alone has none."""
+        return tuple(tuple(v for v in each if v < self.people - 1) for each in self.sets)
 
     @property
     def unit(self) -> int:
@@ -148,7 +147,11 @@ class NextTables:
 
     tables: ClassVar[tuple[TableShape, ...]] = ()
     shown: ClassVar[tuple[TableShape, ...]] = ()
-    links: ClassVar[tuple[Attributes, ...]] = ()
+
+    @property
+    def links(self) -> Sequence[Attributes]:
+        """No people's attributes, for every table."""
+        return ((),) * len(self.sets)
 
     @property
     def unit(self) -> int:

@@ -65,6 +65,7 @@ class LinkedFacts:
         refused = {
             "rows_per_person": study.rows_per_person,
             "criterion": study.criteria,
+            "analysis": study.analyses,
             "prior": study.prior,
         }
         for key, value in refused.items():
@@ -149,10 +150,9 @@ def margins_only(facts: LinkedFacts) -> Budget:
 
 
 def measure_linked(
-    study: Study, decide: Callable[[LinkedFacts], Budget] = decide_budget
+    facts: LinkedFacts, decide: Callable[[LinkedFacts], Budget] = decide_budget
 ) -> Script[Fit]:
     """Run the phases: margins, pairs, and consecutive events, as far as the budget goes."""
-    facts = LinkedFacts.of(study)
     budget = decide(facts)
     histograms, margins = yield from _margins(facts, budget.margins)
     if not budget.pairs:

@@ -16,6 +16,7 @@ from common.methods.subn_plus.requests import (
     Agreements,
     Contrasts,
     GroupedTables,
+    TablesTogether,
     contrast,
     even_groups,
     halves,
@@ -107,6 +108,26 @@ def test_even_groups_are_runs_and_at_least_two(counts, rows, groups):
     assert all(b - a in (0, 1) for a, b in pairwise(found))
     assert found[0] == 0
     assert min(2, len(counts)) <= max(found) + 1 <= max(groups, min(2, len(counts)))
+
+
+def test_rare_values_are_joined_only_where_that_is_asked_for():
+    counts = np.array([500, 480, 5, 5, 5, 5])
+    assert even_groups(counts, 1000, groups=6) == tuple(range(6))
+    assert even_groups(counts, 1000, groups=6, join_rare=True) == (0, 1, 2, 2, 2, 2)
+    assert even_groups(counts[:2], 980, groups=6, join_rare=True) == (0, 1)
+
+
+def test_tables_together_are_their_parts_one_after_the_other():
+    rows = RowsInMemory(Codes.from_columns([np.array([0, 1, 2]), np.array([1, 0, 1])], (3, 2)))
+    parts = (GroupedTables(((0,),), ((0, 0, 1), (0, 1))),
+             GroupedTables(((0, 1),), ((0, 1, 2), (0, 1))))  # fmt: skip
+    request = TablesTogether(parts)
+    assert request.answer(rows).tolist() == [2, 1, 0, 1, 1, 0, 0, 1]
+    assert request.cells == 8
+    assert request.links == ((0,), (0, 1))
+    assert [table.grouped for table in request.tables] == [(True,), (False, False)]
+    assert request.limit(7) == 7
+    assert request.canonical != TablesTogether(parts[::-1]).canonical
 
 
 def test_one_frequent_value_leaves_few_groups():

@@ -49,6 +49,10 @@ OF_CURATOR = {
         ["curator", "study", "reform", "regional", "--without", "east"],
         INPUT,
     ),
+    "curator study rehearse": (
+        ["curator", "study", "rehearse", "regional", "--out", "next.toml"],
+        INPUT,
+    ),
     "curator study renew": (["curator", "study", "renew", "regional", "--out", "next.toml"], INPUT),
     "curator study list": (["curator", "study", "list"], INPUT),
     "curator study status": (["curator", "study", "status", "regional"], INPUT),

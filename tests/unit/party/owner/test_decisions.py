@@ -28,7 +28,7 @@ NO = OwnerDecision(approved=False, decided_at=LATER)
 
 
 def review(*reasons):
-    return SimpleNamespace(digest=STUDY.hex(), cost=Fraction(1, 3), reasons_against=reasons)
+    return SimpleNamespace(digest=STUDY.hex(), charged=Fraction(1, 3), reasons_against=reasons)
 
 
 @pytest.fixture

@@ -357,7 +357,7 @@ def test_a_study_with_a_delta_is_allowed_where_the_owner_says_so():
 def test_the_delta_of_a_policy_is_exact(written):
     text = f'[budget]\nepsilon_per_study = "1"\nepsilon_in_total = "3"\nmax_delta = {written}\n'
     assert Policy.from_toml(text).max_delta == DELTA
-    with pytest.raises(InputError, match=r"budget\.max_delta: delta 0\.1 is above"):
+    with pytest.raises(InputError, match=r"budget\.max_delta: 0\.1 is above"):
         Policy.from_toml(text.replace(written, "0.1"))
 
 

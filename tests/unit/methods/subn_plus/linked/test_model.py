@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare
 
 from common.methods.subn_plus.latent import LatentModel
-from common.methods.subn_plus.linked.model import LinkedModel, Walk
+from common.methods.subn_plus.linked.model import LinkedModel, Walk, _drawn, _drawn_by_class
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 
@@ -82,3 +82,10 @@ def test_the_model_is_plain_values():
     document = json.loads(json.dumps(MODEL.as_json()))
     assert document["format"] == "parley model of people and events 1"
     assert document["returns"] == [0.3, 0.5]
+
+
+def test_columns_are_drawn_class_by_class_as_they_were_event_by_event():
+    rng = np.random.default_rng(5)
+    odds, classes = rng.random((7, 40)), rng.integers(0, 7, 5000)
+    together = _drawn(odds[classes], SeededRandomSource("events"))
+    assert np.array_equal(_drawn_by_class(odds, classes, SeededRandomSource("events")), together)

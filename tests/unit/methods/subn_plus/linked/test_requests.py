@@ -157,4 +157,5 @@ def test_rows_without_events_are_refused():
 
 def test_only_links_between_peoples_attributes_are_told():
     request = AveragedTables(((0, 1), (0, 3), (2, 4)), GROUPS, PEOPLE, MOST)
-    assert request.links == ((0, 1), (0,))
+    assert request.links == ((0, 1), (0,), ())  # one for every table, which an owner is told of
+    assert NextTables(GROUPS[3:], MOST).links == ((),) * 4

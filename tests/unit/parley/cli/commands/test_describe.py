@@ -13,9 +13,12 @@ def test_describe_names_every_pair_and_the_report_has_the_list(parley, releases)
     )
     page = (releases / "study" / "report.html").read_text()
     assert "What may be used together" in page
-    assert "Not in this release" in page
     said = parley("describe", "study", "--pairs").out
     assert "triples counted together" in said
+    for words in ("told well", "told roughly", "not measured"):  # as many as on the page
+        (line,) = [line for line in said.splitlines() if line.startswith(f"{words}: ")]
+        assert line.capitalize() in page
+    assert "Not in this release" in (releases / "privelet" / "report.html").read_text()
 
 
 def test_describe_says_in_ten_lines_what_may_be_concluded(parley, releases):

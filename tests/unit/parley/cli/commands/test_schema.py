@@ -141,3 +141,20 @@ def test_a_public_list_names_the_values_of_a_column(parley, tmp_path):
         done = parley("schema", "infer", "t.csv", "--public", wrong)
         assert done.code == 3
         assert words in done.err
+
+
+def test_an_owners_table_is_checked_with_the_names_and_codes_of_its_settings(parley, place):
+    folder = place.folder
+    (folder / "own.csv").write_text("Alter,GESCHL\n20,1\n30,2\n")
+    settings = (folder / "north" / "party.toml").read_text().replace("data.csv", "own.csv")
+    codes = '[source.recode.sex]\n1 = "Male"\n2 = "Female"\n'
+    names = '[source.columns]\nage = "Alter"\nsex = "GESCHL"\n'
+    (folder / "north" / "party.toml").write_text(settings + names + codes)
+    plain = parley("schema", "check", "schema.toml", "own.csv")
+    assert plain.code == 3
+    assert "check with --config party.toml" in plain.err
+    mapped = parley("schema", "check", "schema.toml", "--config", "north/party.toml")
+    assert mapped.code == 0, mapped.err
+    assert "north/party.toml: fits the schema, 2 rows" in mapped.out
+    both = parley("schema", "check", "schema.toml", "own.csv", "--config", "north/party.toml")
+    assert "not both" in both.err

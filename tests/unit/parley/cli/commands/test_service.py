@@ -11,6 +11,7 @@ import pytest
 from common.service.checks import CheckResult
 from common.service.database import Database
 from common.service.process import alone_in
+from common.study.document import Study
 from curator.settings import curator_settings, open_store
 from curator.store.records import StudyState
 from party.ledger import Caps, Ledger, LedgerCharge
@@ -267,6 +268,27 @@ def test_nothing_is_restored_under_a_running_service_or_without_a_yes(parley, pl
     monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
     assert "nothing was restored" in parley("restore", "north.backup", *NORTH).err
     assert not state(place).exists()
+
+
+def test_a_state_that_can_be_read_is_refused_before_a_yes_is_asked_for(parley, place, monkeypatch):
+    spend(place.folder)
+    assert parley(*BACKUP).code == 0
+    monkeypatch.setattr("typer.confirm", None)
+    done = parley("restore", "north.backup", *NORTH)
+    assert (done.code, "this state can be read" in done.err) == (3, True)
+
+
+def test_a_rehearsal_that_was_running_is_charged_nothing(parley, place, written):
+    assert parley("curator", "study", "rehearse", "study.toml", "--out", "r.toml", *HUB).code == 0
+    approved = parley("party", "approve", "r.toml", "--yes", "--offline", "--json", *NORTH)
+    assert (approved.code, approved.json["epsilon"]) == (0, "0")
+    study = Study.load(place.folder / "r.toml")
+    with begun_study(place.folder, study.digest, charges={}):
+        pass
+    assert parley(*BACKUP).code == 0
+    state(place).unlink()
+    assert parley(*RESTORE).code == 0
+    assert parley("party", "ledger", "--json", *NORTH).json["entries"] == []
 
 
 def test_a_study_that_was_running_is_charged_in_full_and_never_answered_again(

@@ -1,0 +1,203 @@
+"""What subn+ tells of a study before anything is spent: its analyses' intervals, and what helps.
+
+An interval's forecast is the `reach` of the analysis' sets (`declared`), which is in units of
+deviations: of a correlation, of a column, of a proportion (whose deviation is at most a half).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from math import inf, sqrt
+from typing import TypeAlias, TypeVar
+
+from common.methods.subn_plus import facts as settings
+from common.methods.subn_plus import plans
+from common.methods.subn_plus.declared import (
+    SINGLE,
+    DeclaredTables,
+    declared_plan,
+    of_views,
+    plan_of,
+)
+from common.methods.subn_plus.facts import PublicFacts
+from common.methods.subn_plus.plans import Plan
+from common.privacy import sensitivity
+from common.study.document import Study
+from common.study.method import Prospect, PublicDecision
+from common.study.requests import Attributes
+
+_T = TypeVar("_T")
+Planner: TypeAlias = Callable[[PublicFacts], tuple[Plan, DeclaredTables | None]]
+_WITH_DELTA = "delta: with a delta of 1e-9 in place of 0,"
+DELTA = Fraction(1, 10**9)  # that is advised where it helps
+BETTER = 0.8  # times the forecast without it, from which on it is worth to say so
+_UNITS = {
+    "relation": ("a correlation", 1.0),
+    "mean": ("a mean, in deviations of its column", 1.0),
+    "share": ("a proportion", 0.5),
+    "regression": ("a coefficient, in deviations of its columns", 1.0),
+    "survival": ("a proportion", 0.5),
+}
+
+
+@dataclass(frozen=True)
+class Prospects:
+    """What a method tells of a study beforehand, by the plan that it makes of public facts."""
+
+    plan: Planner
+
+    def of(self, study: Study) -> list[Prospect]:
+        """Forecast the interval of each analysis of a study."""
+        if not study.analyses or study.schema.events is not None:
+            return []
+        facts = PublicFacts.of(study)
+        plan, declared = self.plan(facts)
+        told = []
+        for analysis in study.analyses:
+            by = tuple(study.schema.position(name) for name in analysis.by)
+            sets = analysis.sets(study.schema)
+            unit, scale = _UNITS[analysis.kind]
+            within = min(1.0, scale * max(_reach(facts, plan, declared, own, by) for own in sets))
+            told.append(Prospect(analysis.words, within, unit, _how(sets, declared)))
+        return told
+
+    def decisions(self, study: Study) -> list[PublicDecision]:
+        """Tell what is measured for the analyses."""
+        return [PublicDecision(each.analysis, each.words) for each in self.of(study)]
+
+    def widest(self, study: Study) -> float:
+        """Forecast the widest of the intervals of a study's analyses, in deviations."""
+        return max(each.within for each in self.of(study))
+
+    def advice(self, study: Study) -> list[str]:
+        """Say so where a small delta is forecast to make analyses clearer by a fifth or more."""
+        if not study.analyses or not could_have_delta(study):
+            return []
+        now, then = self.widest(study), self.widest(replace(study, delta=DELTA, signature=None))
+        words = f"the widest interval of an analysis is forecast at +-{then:.2g}, not +-{now:.2g}"
+        return [f"{_WITH_DELTA} {words}"] if then <= BETTER * now else []
+
+    def clearest(self, study: Study) -> Study:
+        """Return a new study under pure epsilon, if that is forecast to make analyses clearer."""
+        if not study.analyses or not study.delta or study.criteria:
+            return study
+        pure = replace(study, delta=Fraction(0))
+        return pure if self.widest(pure) < self.widest(study) else study
+
+    def halving(self, study: Study) -> list[tuple[Fraction | None, int | None]]:
+        """Return, for each analysis, the epsilon and the rows that would halve its interval.
+
+        None where nothing up to 64 times as large would. Other pairs keep their part.
+        """
+        _, declared = self.plan(PublicFacts.of(study))
+        if declared is not None and declared.others is not None:
+            study = replace(study, others=declared.others, signature=None)
+        goals = [each.within / 2 for each in self.of(study)]
+        epsilons: list[Fraction | None] = [None] * len(goals)
+        rows: list[int | None] = [None] * len(goals)
+        for factor in _FACTORS:
+            dearer = replace(study, epsilon=study.epsilon * factor, signature=None)
+            members = tuple(replace(m, rows=int(m.rows * factor)) for m in study.members)
+            larger = replace(study, members=members, signature=None)
+            _note(epsilons, goals, self.of(dearer), dearer.epsilon)
+            _note(rows, goals, self.of(larger), larger.rows)
+        return list(zip(epsilons, rows, strict=True))
+
+
+def could_have_delta(study: Study) -> bool:
+    """Return whether a study without a delta may have the one that is advised."""
+    return not study.delta and study.profile == "sound" and DELTA * study.rows <= 1
+
+
+_FACTORS = tuple(Fraction(round(100 * 2 ** (step / 4)), 100) for step in range(1, 25))
+
+
+def _note(
+    known: list[_T | None], goals: Sequence[float], found: Sequence[Prospect], value: _T
+) -> None:
+    for place, (goal, each) in enumerate(zip(goals, found, strict=True)):
+        if known[place] is None and each.within <= goal:
+            known[place] = value
+
+
+def _reach(
+    facts: PublicFacts,
+    plan: Plan,
+    declared: DeclaredTables | None,
+    own: Attributes,
+    by: Attributes,
+) -> float:
+    """Forecast the reach of a set: that of its table, and that of the columns that are not `by`."""
+    varied = tuple(a for a in own if facts.sizes[a] > 1)
+    alone = max((_of_margin(facts, plan, a) for a in varied if a not in by), default=0.0)
+    if len(varied) < 2:
+        return alone
+    if declared is None:
+        joint = min(1.0, of_views(replace(facts, declared=(own,)), plan))
+    elif any(set(varied) <= set(drowned) for drowned in declared.by_pairs):
+        joint = max(declared.reach(facts, pair, by) for pair in combinations(varied, 2))
+    else:
+        joint = declared.reach(facts, varied, by)
+    return sqrt(joint * joint + alone * alone) if by else joint
+
+
+def _of_margin(facts: PublicFacts, plan: Plan, attribute: int) -> float:
+    """Forecast the reach of a statistic of one column."""
+    cost = plan.cost(plans.MARGINS) or plan.cost(plans.VIEWS)
+    blocks = plan.blocks or (plan.design.views if plan.design else facts.alone)
+    noise = facts.deviation(cost, sensitivity.histograms(len(blocks))) / facts.rows
+    moved = noise * sqrt(facts.sizes[attribute])
+    return min(1.0, 2 * sqrt(moved * moved + 1 / facts.rows))
+
+
+def _how(sets: Sequence[Attributes], declared: DeclaredTables | None) -> str:
+    """Say which tables an analysis rests on."""
+    several = [own for own in sets if len(own) > 1]
+    if not several:
+        return "from single columns"
+    if declared is None:
+        return "from the tables of all columns, which show it as well"
+    if any(set(own) <= set(joint) for own in several for joint in declared.by_pairs):
+        return "from tables of pairs: a joint table would be mostly noise"
+    return "from a joint table" if len(several) == 1 else "from tables of pairs"
+
+
+OF_SUBN = Prospects(declared_plan)
+
+
+def decisions(study: Study) -> list[PublicDecision]:
+    """Tell the settings, and what is measured for the analyses."""
+    return [*settings.decisions(study), *OF_SUBN.decisions(study)]
+
+
+def advice(study: Study) -> list[str]:
+    """Say so where a small delta is forecast to show more by a fifth or more."""
+    if study.analyses:
+        return OF_SUBN.advice(study)
+    if not could_have_delta(study) or study.schema.events is not None:
+        return []
+    other = replace(study, delta=DELTA, signature=None)
+    now, then = (plans.best_plan(PublicFacts.of(each)).cell_noise for each in (study, other))
+    before = f"{now:.2%}" if now < inf else "so large that no pair is measured"
+    words = f"noise in a cell of a pair's table is forecast at {then:.2%} of the rows, not {before}"
+    return [f"{_WITH_DELTA} {words}"] if then <= BETTER * now and then < inf else []
+
+
+def clearest(study: Study) -> Study:
+    """Return a new study under pure epsilon, if that is forecast to show more than its delta does.
+
+    With analyses, what counts is the width of their intervals, unless only the delta lets pairs be
+    seen that no analysis names.
+    """
+    if not study.analyses or not study.delta or study.criteria:
+        return plans.clearest(study)
+    pure = OF_SUBN.clearest(study)
+    return study if sees_others(study) and not sees_others(pure) else pure
+
+
+def sees_others(study: Study) -> bool:
+    """Return whether a study has sums that tell of pairs which no analysis names."""
+    return any(ask.what not in SINGLE for ask in plan_of(PublicFacts.of(study)).asks)
