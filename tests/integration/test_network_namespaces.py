@@ -51,7 +51,7 @@ def check_traces(country, *kinds):
 
 def cut_once_it_runs(consortium, link):
     """Cut a link in the middle of the study."""
-    consortium.wait_for(lambda: consortium.record().step >= 1)
+    consortium.wait_for(lambda: consortium.record().state.value == "running")
     link.weather = CUT
     assert consortium.record().place == "", "the study was not over yet"
 
