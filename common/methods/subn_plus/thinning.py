@@ -55,9 +55,9 @@ class Evidence:
             shown, detail = (
                 tuple(
                     replace(own, counts=both[side], variance=own.variance / share)
-                    for own, both in zip(whole, halved, strict=True)
+                    for own, both in zip(whole, halves, strict=True)
                 )
-                for whole, halved in ((self.tables, tables), (self.pairs, pairs))
+                for whole, halves in ((self.tables, tables), (self.pairs, pairs))
             )
             contrasts = tuple(
                 replace(own, contrasts=[a[side] for a in both], variance=own.variance / share)
