@@ -183,11 +183,11 @@ def test_an_owner_fetches_a_study_and_countersigns_for_scripts_and_everybody_sto
 
 def test_a_process_that_fails_is_told_with_the_end_of_its_log_and_nobody_is_left(small, tmp_path):
     with small() as consortium:
-        (tmp_path / "party-2" / "rows.parquet").unlink()
+        (tmp_path / "party-2" / "source.parquet").unlink()
         with pytest.raises(LocalError) as failure:
             consortium.run(timeout_s=120)
     assert "the end of the log of 'two'" in str(failure.value)
-    assert "rows.parquet" in str(failure.value)
+    assert "source.parquet" in str(failure.value)
     assert running_on(tmp_path) == []
 
 

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from common.study.progress import StudyState
 from tests.harness.network_emulation import CUT, FAIR, Forwarded, Netem, Weather, make_country
 from tests.harness.process_consortium import NAMES, ProcessConsortium
 
@@ -51,7 +52,7 @@ def check_traces(country, *kinds):
 
 def cut_once_it_runs(consortium, link):
     """Cut a link in the middle of the study."""
-    consortium.wait_for(lambda: consortium.record().step >= 1)
+    consortium.wait_for(lambda: consortium.record().state is StudyState.RUNNING)
     link.weather = CUT
     assert consortium.record().place == "", "the study was not over yet"
 
