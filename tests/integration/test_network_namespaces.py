@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from common.study.progress import StudyState
+from curator.store.records import StudyState
 from tests.harness.network_emulation import CUT, FAIR, Forwarded, Netem, Weather, make_country
 from tests.harness.process_consortium import NAMES, ProcessConsortium
 
@@ -82,7 +82,7 @@ def test_everybody_cut_off_again_and_again(consortium):
     slow = Weather(delay_s=0.1)
     consortium.country.all_under(slow)
     start(consortium)
-    consortium.wait_for(lambda: consortium.record().step >= 1)
+    consortium.wait_for(lambda: consortium.record().state is StudyState.RUNNING)
     for _ in range(3):
         for link in consortium.country.links.values():
             link.weather = CUT
