@@ -115,6 +115,8 @@ def demo(
     certificates; all four sign the release. The comparison with the population is written beside it
     only because no real person is in it.
     """
+    if str(tables) == "--linked":  # typed without a folder
+        tables, linked = Path("demo-tables"), True
     if linked and tables is None:
         raise InputError(
             "--linked: the demonstration is of single tables. Add --tables FOLDER, and follow "

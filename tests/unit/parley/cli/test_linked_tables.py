@@ -38,6 +38,13 @@ def test_the_demonstration_writes_patients_and_their_visits(release):
     assert api.Schema.load("play/schema.toml").events.name == "visits"
 
 
+def test_the_tables_need_no_folder(parley, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = parley("demo", "--rows", "60", "--tables", "--linked")
+    assert outcome.code == ExitCode.DONE
+    assert (tmp_path / "demo-tables" / "north-visits.csv").exists()
+
+
 def test_the_demonstration_runs_no_linked_study(parley):
     outcome = parley("demo", "--linked")
     assert outcome.code == ExitCode.INPUT
