@@ -66,6 +66,70 @@ def test_a_linked_release_is_verified_and_described(parley, release):
     assert parley("describe", "release").code == 0
 
 
+REAL = ("play/north-patients.csv", "--events", "play/north-visits.csv", "--person", "patient")
+
+
+def evaluated(parley, release, *words):
+    real, *second = REAL
+    return parley("evaluate", real, release, "--schema", "play/schema.toml", *second, *words)
+
+
+def test_an_owner_compares_both_tables_with_her_own(parley, release):
+    told = evaluated(parley, "release", "--html", "page.html")
+    assert told.code == 0, told.err
+    assert "20 synthetic rows against 20 real rows" in told.out
+    count, real = (len(pd.read_csv(name)) for name in ("release/synthetic-visits.csv", REAL[2]))
+    assert f"visits: {count} synthetic against {real} real ones that count" in told.out
+    assert "\nnext event: average distance 0." in told.out
+    assert "NOT PRIVATE" in told.err
+    page = Path("page.html").read_text()
+    assert page.index("NOT FOR PUBLICATION") < page.index("People and their visits")
+    refused = evaluated(parley, "release", "--html", "release/page.html")
+    assert refused.code == ExitCode.REFUSED  # not beside what is published
+    assert "outside" in refused.err
+
+
+def test_every_form_of_a_linked_release_is_verified_and_evaluated(parley, release):
+    people = pd.read_csv("release/synthetic.csv").rename(columns={"person": "patient"})
+    visits = pd.read_csv("release/synthetic-visits.csv").rename(columns={"person": "patient"})
+    visits["day"] = range(len(visits))
+    people.to_csv("people.csv", index=False)
+    visits.to_csv("visits.csv", index=False)
+    assert parley("bundle", "release", "--out", "release.zip").code == 0
+    second = ("--events", "visits.csv", "--person", "patient")
+    outcome = parley("synthesize", *REAL, *TERMS, "--format", "parquet")
+    assert outcome.code == 0, outcome.err
+    assert len(pd.read_parquet("out/synthetic-visits.parquet"))
+    for where, same in (("release", True), ("release.zip", True), ("out", False)):
+        assert parley("verify", where, "--unsigned").code == 0
+        schema = ("--schema", "play/schema.toml", "--json")
+        done = parley("evaluate", "people.csv", where, *schema, *second)
+        assert done.code == 0, done.err
+        assert done.json["private"] is False
+        kinds = done.json["linked"]["distances"]
+        assert len(kinds) == 6
+        assert (max(kind["worst"] for kind in kinds.values()) == 0) is same
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("release --schema play/schema.toml", "--events: the schema has [events]"),
+        ("release --schema play/schema.toml --events play/north-visits.csv", "--person"),
+        ("release/synthetic.csv --schema play/schema.toml", "Name the release"),
+        ("release --schema flat.toml --events play/north-visits.csv", "has no [events]"),
+    ],
+)
+def test_an_evaluation_of_other_tables_than_the_schema_has_is_refused(
+    parley, release, words, named
+):
+    flat = Path("play/schema.toml").read_text().partition("[events]")[0]
+    Path("flat.toml").write_text(flat)
+    outcome = parley("evaluate", "play/north-patients.csv", *words.split())
+    assert outcome.code == ExitCode.INPUT
+    assert named in outcome.err
+
+
 TERMS = ("--schema", "play/schema.toml", "--epsilon", "1", "--out", "out")
 
 
