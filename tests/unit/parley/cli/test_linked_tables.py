@@ -11,6 +11,7 @@ import pytest
 import parley as api
 from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
+from tests.harness.linked import SCHEMA, frames
 
 
 @pytest.fixture(scope="module")
@@ -63,52 +64,68 @@ def test_commands_for_one_table_refuse_linked_schemas_by_name(parley, release):
 
 def test_a_linked_release_is_verified_and_described(parley, release):
     assert parley("verify", "release", "--unsigned").code == 0
-    assert parley("describe", "release").code == 0
+    told = parley("describe", "release")
+    assert told.code == 0
+    visits = len(pd.read_csv("release/synthetic-visits.csv"))
+    assert f"visits: {visits} synthetic ones of 20 people; of a person, at most 8" in told.out
+    assert "never counted together: two columns of a person; a column of a" in told.out
+    events = parley("describe", "release", "--json").json["events"]
+    assert (events["people"], events["events"], events["measured"]) == (20, visits, {})
 
 
-REAL = ("play/north-patients.csv", "--events", "play/north-visits.csv", "--person", "patient")
+CLOSE = ("--schema", "schema.toml", "--events", "visits.csv", "--person", "id")
 
 
-def evaluated(parley, release, *words):
-    real, *second = REAL
-    return parley("evaluate", real, release, "--schema", "play/schema.toml", *second, *words)
+@pytest.fixture
+def close(parley):
+    """Make the tables of 60 people, and what makes a release of them that is close to them."""
+    people, visits = frames(60)
+    people.to_csv("people.csv", index=False)
+    visits.to_csv("visits.csv", index=False)
+    Path("schema.toml").write_text(SCHEMA.to_toml())
+
+    def make(*words):
+        done = parley("synthesize", "people.csv", *CLOSE, "--epsilon", "100", *words)
+        assert done.code == 0, done.err
+        return visits.groupby("id").size().clip(upper=SCHEMA.events.most).sum()
+
+    return make
 
 
-def test_an_owner_compares_both_tables_with_her_own(parley, release):
-    told = evaluated(parley, "release", "--html", "page.html")
+def test_an_owner_compares_both_tables_with_her_own(parley, close):
+    real = close("--out", "release")
+    words = ("evaluate", "people.csv", "release", *CLOSE, "--html")
+    told = parley(*words, "page.html")
     assert told.code == 0, told.err
-    assert "20 synthetic rows against 20 real rows" in told.out
-    count, real = (len(pd.read_csv(name)) for name in ("release/synthetic-visits.csv", REAL[2]))
-    assert f"visits: {count} synthetic against {real} real ones that count" in told.out
+    assert "60 synthetic rows against 60 real rows" in told.out
+    synthetic = len(pd.read_csv("release/synthetic-visits.csv"))
+    assert f"visits: {synthetic} synthetic against {real} real ones that count" in told.out
     assert "\nnext event: average distance 0." in told.out
     assert "NOT PRIVATE" in told.err
     page = Path("page.html").read_text()
     assert page.index("NOT FOR PUBLICATION") < page.index("People and their visits")
-    refused = evaluated(parley, "release", "--html", "release/page.html")
+    refused = parley(*words, "release/page.html")
     assert refused.code == ExitCode.REFUSED  # not beside what is published
     assert "outside" in refused.err
 
 
-def test_every_form_of_a_linked_release_is_verified_and_evaluated(parley, release):
-    people = pd.read_csv("release/synthetic.csv").rename(columns={"person": "patient"})
-    visits = pd.read_csv("release/synthetic-visits.csv").rename(columns={"person": "patient"})
-    visits["day"] = range(len(visits))
-    people.to_csv("people.csv", index=False)
-    visits.to_csv("visits.csv", index=False)
+@pytest.mark.parametrize(("form", "where"), [("csv", "release.zip"), ("parquet", "release")])
+def test_every_form_of_a_linked_release_is_verified_and_evaluated(parley, close, form, where):
+    close("--out", "release", "--format", form)
     assert parley("bundle", "release", "--out", "release.zip").code == 0
-    second = ("--events", "visits.csv", "--person", "patient")
-    outcome = parley("synthesize", *REAL, *TERMS, "--format", "parquet")
-    assert outcome.code == 0, outcome.err
-    assert len(pd.read_parquet("out/synthetic-visits.parquet"))
-    for where, same in (("release", True), ("release.zip", True), ("out", False)):
-        assert parley("verify", where, "--unsigned").code == 0
-        schema = ("--schema", "play/schema.toml", "--json")
-        done = parley("evaluate", "people.csv", where, *schema, *second)
+    assert parley("verify", where, "--unsigned").code == 0
+    read = pd.read_csv if form == "csv" else pd.read_parquet
+    for name, own in (("synthetic", "people"), ("synthetic-visits", "visits")):
+        table = read(f"release/{name}.{form}").rename(columns={"person": "id"})
+        table.assign(day=range(len(table))).to_csv(f"same-{own}.csv", index=False)
+    for prefix in ("", "same-"):
+        second = [f"{prefix}{word}" if word == "visits.csv" else word for word in CLOSE]
+        done = parley("evaluate", f"{prefix}people.csv", where, *second, "--json")
         assert done.code == 0, done.err
         assert done.json["private"] is False
         kinds = done.json["linked"]["distances"]
         assert len(kinds) == 6
-        assert (max(kind["worst"] for kind in kinds.values()) == 0) is same
+        assert (max(kind["worst"] for kind in kinds.values()) == 0) is bool(prefix)
 
 
 @pytest.mark.parametrize(
