@@ -35,9 +35,11 @@ from common.methods.subn_plus.facts import ordered_values
 from common.methods.subn_plus.thinning import normals
 from common.privacy.randomness import SeededRandomSource, uniforms
 from common.schema import Codes, Schema
+from common.schema.codes import concatenate
 from common.study.analyses import Analysis
 
 _ENOUGH_ROWS = 20_000  # released rows, or as many as real ones, stand for the model
+_LOST_ROWS = 10  # that stand for a value which no released row has
 _RAKED = 3  # times that all columns are met one after the other
 
 
@@ -143,11 +145,26 @@ def redrawn(fitted: FittedModel, released: Codes, tables: int = TABLES) -> Repli
         for error in fitted.column_errors
         if fitted.schema.names[error.attributes[0]] in named
     }
+    reference = _with_lost_values(reference, noise)
     again = tuple(
         _again(fitted, reference, noise, SeededRandomSource(f"answers/{number}"))
         for number in range(1, tables + 1)
     )
     return Replicates(fitted.schema, released, reference, again, fitted.inside)
+
+
+def _with_lost_values(rows: Codes, columns: Iterable[int]) -> Codes:
+    """Return rows with a few more for every value that noise took out of the release.
+
+    Noise may have hidden it: repetitions must be able to have it.
+    """
+    parts = [rows]
+    for a in columns:
+        for value in np.flatnonzero(_counts(rows, a) == 0).tolist():
+            few = rows.take(np.arange(0, rows.rows, max(rows.rows // _LOST_ROWS, 1)))
+            changed = [np.full_like(c, value) if b == a else c for b, c in enumerate(few.columns)]
+            parts.append(Codes.from_columns(changed, rows.sizes))
+    return concatenate(parts)
 
 
 def _names(analysis: Analysis, schema: Schema) -> Sequence[str]:

@@ -115,6 +115,17 @@ def agreements(attributes: int) -> Sensitivity:
     return Sensitivity.moving(attributes * attributes // 4)
 
 
+def chosen_agreements(pairs: int) -> Sensitivity:
+    """Return that of the counts of agreeing rows of so many pairs of attributes in two halves.
+
+    A replaced row agrees for a pair or does not, before and after: each count moves by at most one.
+    Pairs without an attribute in common attain it.
+    """
+    if pairs < 0:
+        raise LocalError(f"there are no {pairs} pairs")
+    return Sensitivity.moving(pairs)
+
+
 def averaged(count: int, *, unit: int) -> Sensitivity:
     """Return that of `count` tables in which every person weighs at most `unit` altogether.
 

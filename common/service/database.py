@@ -244,6 +244,7 @@ class Database:
                 yield
                 return
             self._begin_log()
+            self._require_log()
             try:
                 self._sync_next(synced=synced or not self._has_log)
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -283,6 +284,15 @@ class Database:
             self._connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
         self._wiped = True  # perhaps: by a service that was killed before it emptied the log
         self._empty_log()
+
+    def _require_log(self) -> None:
+        """Refuse to write into a log that was removed: a restart would not find it."""
+        log = self.path.with_name(f"{self.path.name}-wal")
+        if self._has_log and not log.exists():
+            raise LocalError(
+                f"{log}: it was removed while the service runs. Stop the service by SIGTERM, which "
+                "saves what was in it, and let no other program change the folder"
+            )
 
     def _empty_log(self) -> None:
         """Move all pages into the file and cut the log off, once a wipe is in it.

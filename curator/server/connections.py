@@ -187,10 +187,13 @@ def _connection(descriptor: int, port: int) -> Iterator[tuple[socket.socket, Add
     """Open a connection of a port by its descriptor; None if it is something else.
 
     gRPC may close the descriptor at any moment, and the system may give its number to another file.
-    The copy that is looked at here stays what it is.
+    The copy that is looked at here stays what it is. Of a file there is no copy: to close one would
+    let go of all locks that this process has on the file, those of the store among them.
     """
     with contextlib.ExitStack() as opened:
         try:
+            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                raise OSError
             copy = os.dup(descriptor)
             opened.callback(os.close, copy)
             if not stat.S_ISSOCK(os.fstat(copy).st_mode):

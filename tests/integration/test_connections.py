@@ -4,17 +4,21 @@ import contextlib
 import logging
 import socket
 import ssl
+import subprocess
+import sys
 import time
 
 import grpc
 import pytest
 
+from common.service.database import Database
 from common.wire import tls
 from common.wire.catalogue import ErrorCode, received
 from common.wire.pki import certificates
 from common.wire.v1 import curator_pb2 as pb
 from curator.server import connections, service
 from tests.harness.consortium import finish
+from tests.harness.process_consortium import ROOT
 
 ENROL = "/parley.v1.CuratorService/Enrol"
 
@@ -159,3 +163,24 @@ def test_nodes_do_not_notice_the_age_limit_of_their_connections(narrow, caplog):
 )
 def test_the_name_of_a_peer_is_read(where, address):
     assert connections._address(where) == address
+
+
+READ = """
+import sys
+from pathlib import Path
+from common.service.database import Database
+with Database(Path(sys.argv[1])) as database:
+    assert database.rows("SELECT x FROM t") == [(1,)]
+"""
+
+
+def test_a_look_at_all_files_keeps_the_locks_of_the_store(tmp_path):
+    """Or a command that reads the store beside its service would remove the log as the last one."""
+    with Database(tmp_path / "curator.db", logged=True) as database:
+        database.add_tables("CREATE TABLE t (x);")
+        with database.transaction():
+            database.write("INSERT INTO t VALUES (1)")
+        connections._listed(1)
+        words = [sys.executable, "-c", READ, str(database.path)]
+        subprocess.run(words, cwd=ROOT, check=True)
+        assert (tmp_path / "curator.db-wal").exists()

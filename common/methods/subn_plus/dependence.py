@@ -30,10 +30,10 @@ from common.methods.designs.nocd import Pair, pairs_of
 from common.study.requests import Attributes, Counts
 
 LEAST_DISTANCE = 0.2  # from independence, as a total variation distance: of a pair in detail
-LEAST_IN_TREE = 0.45  # of one that makes a tree of more than two: its other pairs follow from it
+LEAST_IN_TREE = 0.3  # of one that makes a tree of more than two: its other pairs follow from it
 NOISE_LEFT = 0.35  # of the noise in a table in detail, by the fit
 MOST_EDGES = 8
-MOST_IN_TREE = 3
+MOST_IN_TREE = 8
 FEW_VALUES = 6
 MOST_DETAIL_CELLS = 1 << 12
 MEAN_ABSOLUTE = 0.8  # of normal noise, in deviations
@@ -235,6 +235,13 @@ def strong_forest(
             chosen.append(pair)
             tree_of.update(dict.fromkeys(first | second, first | second))
     return tuple(chosen)
+
+
+def standing_out(found: Mapping[Pair, Departure], most: int) -> tuple[Pair, ...]:
+    """Return the pairs that are worth a second look: the strongest, if noise is not likelier."""
+    worth = {pair: own for pair, own in found.items() if own.above(0) > own.freedom}
+    ranked = sorted(worth, key=lambda pair: (-worth[pair].strength, pair))
+    return tuple(sorted(ranked[:most]))
 
 
 def spanning_forest(found: Mapping[Pair, Departure]) -> tuple[Pair, ...]:

@@ -8,6 +8,7 @@ Forecasts are distances, so they can be held against what dependence is worth.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -22,7 +23,7 @@ from common.methods.designs.nocd import Design
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.promise import Promise
-from common.privacy.sensitivity import Sensitivity
+from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity
 from common.schema.attribute import Attribute
 from common.schema.binning import Binning
 from common.schema.toml import one_of
@@ -229,6 +230,21 @@ def view_noise(design: Design, facts: PublicFacts, cost: Fraction) -> float:
         for a, b in combinations(view, 2):
             total += sqrt(cells * design.sizes[a] * design.sizes[b]) / 2
     return total * deviation / (comb(len(design.sizes), 2) * facts.rows)
+
+
+def mean_cells(widths: Sequence[int], order: int) -> float:
+    """Return the mean number of cells of a table of so many attributes."""
+    return sensitivity.symmetric(widths, order) / comb(len(widths), order)
+
+
+def contrast_noise(
+    facts: PublicFacts, sizes: Sequence[int], share: Fraction, groups: int, *, order: int
+) -> float:
+    """Forecast the noise of a table that contrasts make, as a total variation distance."""
+    widths = [min(size, groups) for size in sizes]
+    moved = sensitivity.contrasts(widths, order)
+    absolute = facts.absolute(facts.budget * share, moved) / float(CONTRAST_UNIT**order)
+    return absolute * mean_cells(widths, order) / (2 * facts.rows)
 
 
 def detail_noise(facts: PublicFacts, cost: Fraction, cells: int, *, tables: int) -> float:

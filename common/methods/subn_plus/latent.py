@@ -76,6 +76,25 @@ class LatentModel(Model):
             joint = (joint[:, :, None] * self.columns[a][:, None, :]).reshape(len(joint), -1)
         return np.asarray(joint.sum(axis=0).reshape(shape), dtype=np.float64)
 
+    def together(self, pair: Sequence[int]) -> Floats:
+        """Return the probabilities of two attributes' joint values, also if a tree has both."""
+        above = {link.child: link for link in self.links}
+        paths = [[column] for column in pair]
+        for path in paths:
+            while path[-1] in above:
+                path.append(above[path[-1]].parent)
+        meeting = next((a for a in paths[0] if a in paths[1]), None)
+        if meeting is None:
+            return self.marginal(pair)
+        laws = self.weights[:, None] * self.columns[meeting]
+        ends = []  # of each path, the laws of its end by class and value of the meeting attribute
+        for path in paths:
+            given = np.eye(laws.shape[1])[None]
+            for link in (above[a] for a in reversed(path[: path.index(meeting)])):
+                given = given @ link.conditionals()[:, link.groups[0]]
+            ends.append(given)
+        return np.asarray(((laws[:, :, None] * ends[0]).transpose(0, 2, 1) @ ends[1]).sum(axis=0))
+
     def fits(self, components: int, margins: Sequence[Floats]) -> bool:
         """Return whether it has this number of classes, and columns of these sizes."""
         sizes = [column.shape[1] for column in self.columns]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from math import sqrt
 
 import numpy as np
@@ -123,11 +124,11 @@ def mixture_model(
     exact: bool = False,
     near: Model | None = None,
 ) -> LatentModel:
-    """Fit a mixture to tables and contrasts, in which chosen pairs are edges of trees.
+    """Fit a mixture to tables, contrasts and pairs in detail, which may be edges of trees.
 
     With declared tables, which have little noise, information is cheaper.
     Fewer steps keep noise out of the model. Sums that are as good as `exact` deserve more. A fit
-    `near` a mixture of the same columns starts from it, at its price of information.
+    `near` a mixture of the same columns starts from it, with its edges, at its price.
     """
     sizes, rows = facts.sizes, facts.rows
     margins = estimated_margins(sizes, rows, tables, facts.ordered)
@@ -144,41 +145,73 @@ def mixture_model(
     classes = _classes(groups, MOST_CLASSES << fine)
     steps = max(ITERATIONS, STEPS_OF_CLASSES // classes) if exact else ITERATIONS
     free = sum(max(widths.get(a, 1) - 1, 0) for a in range(len(sizes))) / len(sizes)
-    edges = edges_of([_all_shown(table, tables) for table in pairs], margins, rows)
     alike = isinstance(near, LatentModel) and [c.shape[1] for c in near.columns] == list(sizes)
     start = near if isinstance(near, LatentModel) and alike else None
 
-    def fitted(own: Evidence, factor: float, classes: int, iterations: int) -> LatentModel:
+    def fitted(
+        own: Evidence, joined: frozenset[Pair], factor: float, classes: int, iterations: int
+    ) -> LatentModel:
+        edges = [_all_shown(table, own.tables) for table in own.pairs if _pair(table) in joined]
+        others = [table for table in own.pairs if _pair(table) not in joined]
         price = PENALTY_PER_GROUP * max(free, 1.0)
         if own.moments and not views:
             price = PRICE * noise_edge(own.moments[0], margins)
         return fit(
             margins,
             rows,
-            own.tables,
+            [*own.tables, *others],
             moments=own.moments,
-            edges=edges,
+            edges=edges_of(edges, margins, rows),
             components=classes,
             iterations=iterations,
             penalty=factor * price,
             start=start,
         )
 
-    evidence = Evidence((*tables, *declared), tuple(moments), rows)
-    cheaper = DECLARED_PRICE if declared else 1.0
-    factor = start.price if start is not None else cheaper * _factor(evidence, fitted, classes)
-    return replace(fitted(evidence, factor, classes, (1 + fine) * steps), price=factor)
+    evidence = Evidence((*tables, *declared), tuple(moments), rows, tuple(pairs))
+    # Tables of several columns of one tree are scored by what trees leave of them: see `error`.
+    ways = joins([_pair(table) for table in pairs])[: 1 if views or declared else None]
+    if start is not None:
+        linked = frozenset(_sorted(link.parent, link.child) for link in start.links)
+        joined, factor = linked, start.price
+    else:
+        joined, factor = _chosen(evidence, ways, fitted, min(classes, COMPONENTS))
+        factor *= DECLARED_PRICE if declared else 1.0
+    return replace(fitted(evidence, joined, factor, classes, (1 + fine) * steps), price=factor)
 
 
-def _factor(
-    evidence: Evidence, fitted: Callable[[Evidence, float, int, int], LatentModel], classes: int
-) -> float:
-    """Return the factor of the price of information that the sums themselves choose."""
+def _chosen(
+    evidence: Evidence,
+    ways: Sequence[frozenset[Pair]],
+    fitted: Callable[[Evidence, frozenset[Pair], float, int, int], LatentModel],
+    classes: int,
+) -> tuple[frozenset[Pair], float]:
+    """Return the joined pairs, and the factor of the price, that the sums themselves choose."""
     first, second = evidence.split()
-    few = min(classes, COMPONENTS)
-    return DEARER * best_factor(
-        lambda factor: second.error(fitted(first, factor, few, TRIAL_ITERATIONS))
-    )
+
+    @cache
+    def error(joined: frozenset[Pair], factor: float) -> float:
+        return second.error(fitted(first, joined, factor, classes, TRIAL_ITERATIONS))
+
+    best = ways[0] if len(ways) == 1 else min(ways, key=lambda joined: error(joined, 1.0))
+    return best, DEARER * best_factor(lambda factor: error(best, factor))
+
+
+def joins(pairs: Sequence[Pair]) -> list[frozenset[Pair]]:
+    """Return what may be joined: all pairs, or the first of them that share no attribute."""
+    disjoint: list[Pair] = []
+    for pair in pairs:
+        if not any(set(pair) & set(other) for other in disjoint):
+            disjoint.append(pair)
+    return list(dict.fromkeys(map(frozenset, (pairs, disjoint))))
+
+
+def _pair(table: Measurement) -> Pair:
+    return _sorted(*table.attributes)
+
+
+def _sorted(one: int, other: int) -> Pair:
+    return min(one, other), max(one, other)
 
 
 def edges_of(

@@ -11,6 +11,7 @@ margins get all that is left. docs/research/subn-notes.md has the figures behind
 | views | a look, margins, views of groups that hold every pair, pairs in detail | many rows |
 | contrasts | margins, a look, contrasts of all pairs and triples, pairs in detail | a delta |
 | forest | margins, how often halves agree, tables of pairs that stand out | wide tables |
+| sieve | the same, with a second look at the pairs that stand out a little | wide, few rows |
 | halves | margins, how often halves agree, pairs in detail | few rows |
 | margins | margins | what is left |
 """
@@ -20,20 +21,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import comb, inf, sqrt
+from math import inf, sqrt
 
 from common.methods.designs.blocks import margin_error
 from common.methods.designs.nocd import Design, best_design
 from common.methods.subn_plus.facts import (
     PublicFacts,
+    contrast_noise,
     halves_noise,
     margin_blocks,
     margin_noise,
+    mean_cells,
     view_noise,
 )
 from common.methods.subn_plus.latent import COMPONENTS
 from common.privacy import sensitivity
-from common.privacy.sensitivity import CONTRAST_UNIT
 from common.study.document import Study
 from common.study.requests import Attributes
 
@@ -57,6 +59,11 @@ DETAIL_OF_VIEWS = Fraction(3, 50)
 CLEAR_MARGINS = 0.003  # forecast noise of a margin that has all of the budget
 FOREST_CLEAR = 0.1, (Fraction(2, 5), Fraction(2, 5), Fraction(1, 5))
 FOREST_NOISY = 0.12, (Fraction(2, 5), Fraction(1, 10), Fraction(1, 5), Fraction(3, 10))
+# Of a sieve: the same, and the fractions of halves, of the second look and of pairs in detail. What
+# margins lose is no more than what they gain over histograms that are clipped.
+SIEVED_BELOW, SIEVE_HALVES = 0.3, Fraction(1, 5)
+SIEVE = Fraction(2, 25), Fraction(3, 25)
+MOST_SIEVED = 128  # columns: a fit takes its time
 # Of margins, halves and pairs in detail, by the noise of a pair in halves up to which these are
 # asked: with most of the budget for margins strong pairs still show.
 HALVES_BELOW = {
@@ -84,9 +91,14 @@ _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that 
 # What a sum asks for: keys of `script.ASKS`.
 FIRST, LOOK, MARGINS, AGAIN, VIEWS = "first margins", "look", "margins", "margins again", "views"
 PAIRS, TRIPLES, DETAILS, HALVES = "correlations", "triples", "pairs", "halves"
-FOREST = "forest"
+FOREST, CHOSEN, SIEVED = "forest", "second look", "sieved"
 _FOREST_ASKS = MARGINS, HALVES, FOREST, AGAIN
-_NAMES = {VIEWS: "correlations", HALVES: "correlations", FOREST: "pairs"}  # of steps
+_NAMES = {
+    VIEWS: "correlations",
+    HALVES: "correlations",
+    FOREST: "pairs",
+    SIEVED: "pairs",
+}  # of steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +236,8 @@ def _forest(facts: PublicFacts) -> Plan | None:
         return None
     blocks = margin_blocks(facts)
     clear = margin_noise(facts, blocks) <= CLEAR_MARGINS
+    if facts.norm == 2 and not clear and len(facts.cut) <= MOST_SIEVED:
+        return None  # contrasts show more, or a sieve
     limit, shares = FOREST_CLEAR if clear else FOREST_NOISY
     costs = [facts.budget * share for share in shares]
     noise = halves_noise(facts, costs[1])
@@ -237,6 +251,36 @@ def _forest(facts: PublicFacts) -> Plan | None:
         pair_noise=noise,
         cell_noise=noise / 4,
     )
+
+
+def _sieve(facts: PublicFacts) -> Plan | None:
+    """Ask for tables of pairs that two looks show, of many columns and noisy margins, with a delta.
+
+    All pairs in halves move with the number of columns in the L2 norm; as many pairs as columns, at
+    a second look, only with its root. None if even strong pairs would be lost at the first.
+    """
+    if not MOST_VIEWED < len(facts.cut) <= MOST_SIEVED or facts.norm == 1:
+        return None
+    if margin_noise(facts, facts.alone) <= CLEAR_MARGINS or _contrasts(facts) is not None:
+        return None
+    noise = halves_noise(facts, facts.budget * SIEVE_HALVES)
+    if noise > SIEVED_BELOW:
+        return None
+    halves = Ask(HALVES, facts.budget * SIEVE_HALVES)
+    margins, *rest = sieved(facts, facts.budget - halves.cost)
+    return Plan(
+        name="sieve",
+        asks=(replace(margins, what=MARGINS), halves, *rest),
+        blocks=facts.alone,
+        pair_noise=noise,
+        cell_noise=noise / 4,
+    )
+
+
+def sieved(facts: PublicFacts, left: Fraction) -> tuple[Ask, ...]:
+    """Return what is asked after a look at all pairs: margins, a second look, pairs in detail."""
+    chosen, pairs = (min(facts.budget * share, left / 3) for share in SIEVE)
+    return Ask(AGAIN, left - chosen - pairs), Ask(CHOSEN, chosen), Ask(SIEVED, pairs)
 
 
 def _halves(facts: PublicFacts) -> Plan | None:
@@ -262,6 +306,7 @@ PLANS: Mapping[str, Callable[[PublicFacts], Plan | None]] = {
     "views": _views,
     "contrasts": _contrasts,
     "forest": _forest,
+    "sieve": _sieve,
     "halves": _halves,
     "margins": _margins,
 }
@@ -356,21 +401,6 @@ def _most_groups(facts: PublicFacts, sizes: Sequence[int], share: Fraction, orde
             break
         best = groups
     return best
-
-
-def mean_cells(widths: Sequence[int], order: int) -> float:
-    """Return the mean number of cells of a table of so many attributes."""
-    return sensitivity.symmetric(widths, order) / comb(len(widths), order)
-
-
-def contrast_noise(
-    facts: PublicFacts, sizes: Sequence[int], share: Fraction, groups: int, *, order: int
-) -> float:
-    """Forecast the noise of a table that contrasts make, as a total variation distance."""
-    widths = [min(size, groups) for size in sizes]
-    moved = sensitivity.contrasts(widths, order)
-    absolute = facts.absolute(facts.budget * share, moved) / float(CONTRAST_UNIT**order)
-    return absolute * mean_cells(widths, order) / (2 * facts.rows)
 
 
 def clearest(study: Study) -> Study:

@@ -263,10 +263,12 @@ class Agreements:
         alone: whether the rows in the first half of each attribute are counted, too, after the
             pairs, because the margins are not known yet. That is the attribute's agreement with one
             that is always in its first half: one more attribute.
+        chosen: the pairs that are counted, if not all are.
     """
 
     halves: tuple[Groups, ...]
     alone: bool = False
+    chosen: tuple[Pair, ...] = ()
 
     tables: ClassVar[Sequence[TableShape]] = ()
     unit: ClassVar[int] = 2  # a row that agrees moves every cell by half
@@ -279,7 +281,7 @@ class Agreements:
     @property
     def pairs(self) -> tuple[Pair, ...]:
         """The pairs, in the order of their counts."""
-        return tuple(combinations(self.cut, 2))
+        return self.chosen or tuple(combinations(self.cut, 2))
 
     @property
     def shown(self) -> Sequence[TableShape]:
@@ -295,6 +297,8 @@ class Agreements:
 
     @property
     def sensitivity(self) -> Sensitivity:
+        if self.chosen:
+            return sensitivity.chosen_agreements(self.cells)
         return sensitivity.agreements(len(self.cut) + self.alone)
 
     def limit(self, rows: int) -> int:
@@ -309,7 +313,8 @@ class Agreements:
 
     @property
     def canonical(self) -> bytes:
-        return frame(("agreements of halves", int(self.alone), *map(frame, self.halves)))
+        chosen = (frame(map(frame, self.chosen)),) if self.chosen else ()
+        return frame(("agreements of halves", int(self.alone), *map(frame, self.halves), *chosen))
 
     def weights(self, answer: Counts, rows: int) -> Weights:
         """Return the weights of both halves, from the counts of the attributes alone."""

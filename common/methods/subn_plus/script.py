@@ -12,6 +12,7 @@ yields a step and keeps what was published; `measure` is the loop that asks.
     pairs         the few that are seen to depend strongly (`dependence`), in full detail: edges of
                   trees (`trees`). If there are none, the margins once more
     forest        tables of the pairs that a forest may be made of, of a wide table
+    second look   how often the pairs that stand out agree; those that do again are edges of trees
     totals        how far numbers are from the middle of their bins (`totals`), last of all
 
 The model is a mixture (`latent`) whose price of information the sums themselves choose
@@ -45,6 +46,8 @@ from common.methods.subn_plus.dependence import (
     candidates,
     departures,
     depends,
+    spanning_forest,
+    standing_out,
     strong_forest,
 )
 from common.methods.subn_plus.facts import PublicFacts, detail_noise, pair_groups
@@ -82,6 +85,7 @@ from common.privacy.sensitivity import CONTRAST_UNIT
 from common.study.requests import Counts
 from common.study.script import Fit, Script, added_up
 
+PAIR_FRACTION = 2  # of the columns, for each pair: so much of what a sieve has for tables is spent
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
 
 
@@ -118,22 +122,33 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     totals = totals_fraction(facts) * facts.budget
     if totals:
         facts = replace(facts, promise=replace(facts.promise, left=facts.budget - totals))
-    plan = plan_of(facts)
-    known = Known(facts, plan)
+    known = Known(facts, plan_of(facts))
     left = facts.budget
-    for planned in plan.asks:
-        ask = planned
-        if known.independent and ask.what != DECLARED:
-            # Where nothing depends, the margins get all that declared tables leave.
-            ahead = Fraction(0) if known.declared else plan.cost(DECLARED)
-            ask = Ask(plans.AGAIN, left - ahead)
+    waiting: Sequence[Ask] = known.plan.asks
+    while left:
+        if known.independent:
+            waiting = _after_nothing(known, left, waiting)
+        ask, *waiting = waiting
         yield from ASKS[ask.what](known, ask)
         left -= ask.cost
-        if not left:
-            break
     if totals:
         yield from ask_totals(facts, totals, known.histograms)
     return FitOfSums(known)
+
+
+def _after_nothing(known: Known, left: Fraction, waiting: Sequence[Ask]) -> Sequence[Ask]:
+    """Return what is asked where no pair depends: margins get all that declared tables leave.
+
+    One look at the pairs of many columns may miss those that a second one shows.
+    """
+    if waiting and waiting[0].what == DECLARED:
+        return waiting
+    declared = [ask for ask in waiting if ask.what == DECLARED]
+    left -= sum((ask.cost for ask in declared), Fraction(0))
+    if known.plan.name == "contrasts" and len(known.facts.cut) > plans.MOST_VIEWED:
+        known.independent, known.plan = False, replace(known.plan, name="sieve")
+        return (*plans.sieved(known.facts, left), *declared)
+    return (Ask(plans.AGAIN, left), *declared)
 
 
 @dataclass(frozen=True)
@@ -160,7 +175,7 @@ def _model(known: Known, near: Model | None = None) -> LatentModel | JoinedModel
     if plan.name == "forest":
         tables = [*known.tables, *known.declared, *known.pairs]
         return forest_model(facts, tables, known.departures | known.told)
-    exact = plan.name == "contrasts" or plan.pair_noise <= plans.PAIRS_AS_EXACT
+    exact = plan.name in ("contrasts", "sieve") or plan.pair_noise <= plans.PAIRS_AS_EXACT
     tables = [*known.tables, *known.views]
     return mixture_model(
         facts, tables, known.pairs, known.moments, declared=known.declared, exact=exact, near=near
@@ -288,6 +303,31 @@ def _ask_halves(known: Known, ask: Ask) -> Script[None]:
         known.independent = not candidates(known.departures, agreed.law.deviations)
 
 
+def _ask_chosen(known: Known, ask: Ask) -> Script[None]:
+    """Look again at the pairs that stand out, as many as there are columns."""
+    facts = known.facts
+    chosen = standing_out(known.departures, len(facts.cut))
+    if not chosen:
+        known.independent = True
+        yield from _ask_margins(known, replace(ask, what=plans.AGAIN))
+        return
+    agreed = yield from agreements(facts, ask.cost, known.histograms, chosen=chosen)
+    weights = weights_of(known.histograms, agreed.request.halves, facts.rows)
+    known.departures = agreed.departures(facts, weights)
+
+
+def _ask_sieved(known: Known, ask: Ask) -> Script[None]:
+    """Ask for tables of the pairs that passed; the fewer they are, the more is for margins."""
+    share = Fraction(PAIR_FRACTION * len(candidates(known.departures)), len(known.facts.cut))
+    if 0 < share < 1:
+        again = Ask(plans.AGAIN, ask.cost * (1 - share))
+        yield from _ask_margins(known, again)
+        ask = replace(ask, cost=ask.cost * share)
+    yield from _ask_forest(known, ask)
+    kept = set(spanning_forest({pair: own for pair, own in known.departures.items() if own.clear}))
+    known.pairs = [table for table in known.pairs if table.attributes in kept]
+
+
 def _ask_forest(known: Known, ask: Ask) -> Script[None]:
     """Ask for tables of the pairs that a forest may be made of, but for those in blocks."""
     facts, sizes = known.facts, known.facts.sizes
@@ -321,6 +361,8 @@ ASKS: Mapping[str, Callable[[Known, Ask], Script[None]]] = {
     plans.DETAILS: _ask_details,
     plans.HALVES: _ask_halves,
     plans.FOREST: _ask_forest,
+    plans.CHOSEN: _ask_chosen,
+    plans.SIEVED: _ask_sieved,
 }
 
 

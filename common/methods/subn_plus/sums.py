@@ -86,11 +86,16 @@ class Halves:
 
 
 def agreements(
-    facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts], *, alone: bool = False
+    facts: PublicFacts,
+    cost: Fraction,
+    histograms: Sequence[Counts],
+    *,
+    alone: bool = False,
+    chosen: tuple[Pair, ...] = (),
 ) -> Script[Halves]:
     """Count how often pairs agree in halves; a look counts the halves alone, too."""
-    request = Agreements(tuple(halves(own, facts.rows) for own in histograms), alone)
-    name = "look" if alone else "correlations"
+    request = Agreements(tuple(halves(own, facts.rows) for own in histograms), alone, chosen)
+    name = "look" if alone else "second look" if chosen else "correlations"
     step = facts.sum_of(request, name=name, cost=cost, moved=request.sensitivity)
     return Halves(request, *(yield from added_up(step)))
 

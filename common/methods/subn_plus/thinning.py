@@ -5,7 +5,7 @@ anew, y + e and y - e (1 - f) / f are two looks at the same exact sum whose nois
 (and independent, if the noise is normal), of variances s / (1 - f) and s / f. A model that is
 fitted to the first and compared with the second shows what it is worth on rows: noise that it took
 for dependence is an error there. So the price of information is the one of the least error, of
-a few that are tried.
+a few that are tried, and trees of more than two attributes are joined only if that has less error.
 
 The draws are a function of the published sums: whoever verifies a release repeats them. They cost
 no privacy, as nothing does that looks at published sums only. Total variation distances like less
@@ -35,56 +35,59 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a mixture is fitted to: noisy tables of columns, and noisy contrasts."""
+    """What a mixture is fitted to: noisy tables, contrasts, and tables of pairs in detail."""
 
     tables: tuple[Measurement, ...]
     moments: tuple[Moments, ...]
     rows: int
+    pairs: tuple[Measurement, ...] = ()
 
     def split(self) -> tuple[Evidence, Evidence]:
         """Return two looks at the same sums."""
         source = KeyedRandomSource(self._digest(), private=False)
         tables = [halved(own.counts, own.variance, source) for own in self.tables]
+        pairs = [halved(own.counts, own.variance, source) for own in self.pairs]
         moments = [
             [halved(array, own.variance, source) for array in own.contrasts] for own in self.moments
         ]
 
         def look(side: int, share: float) -> Evidence:
-            return Evidence(
+            shown, detail = (
                 tuple(
                     replace(own, counts=both[side], variance=own.variance / share)
-                    for own, both in zip(self.tables, tables, strict=True)
-                ),
-                tuple(
-                    replace(
-                        own,
-                        contrasts=[array[side] for array in both],
-                        variance=own.variance / share,
-                    )
-                    for own, both in zip(self.moments, moments, strict=True)
-                ),
-                self.rows,
+                    for own, both in zip(whole, halves, strict=True)
+                )
+                for whole, halves in ((self.tables, tables), (self.pairs, pairs))
             )
+            contrasts = tuple(
+                replace(own, contrasts=[a[side] for a in both], variance=own.variance / share)
+                for own, both in zip(self.moments, moments, strict=True)
+            )
+            return Evidence(shown, contrasts, self.rows, detail)
 
         return look(0, 1 - HELD_BACK), look(1, HELD_BACK)
 
     def error(self, mixture: LatentModel) -> float:
-        """Return the mean squared error of a model of the columns, in units of the variance."""
+        """Return the mean squared error of a model of the columns, in units of the variance.
+
+        Contrasts and pairs in detail are the same cells whatever the model joins. Views are not: of
+        those that hold a pair of one tree, what `apart` leaves.
+        """
         total, cells = 0.0, 0
         for moments in self.moments:
             if moments.order == 2:
                 off, counted = _contrast_errors(moments, mixture)
                 total, cells = total + off / moments.variance, cells + counted
-        for table in apart(self.tables, tree_of(len(mixture.columns), mixture.links)):
-            if len(table.attributes) > 1:
-                shown = _seen(table, mixture)
-                total += float(((self.rows * shown - table.counts) ** 2).sum()) / table.variance
-                cells += table.counts.size
+        views = apart(self.tables, tree_of(len(mixture.columns), mixture.links))
+        seen = [(own, _seen(own, mixture)) for own in views if len(own.attributes) > 1]
+        for table, shown in [*seen, *((own, _detail(own, mixture)) for own in self.pairs)]:
+            total += float(((self.rows * shown - table.counts) ** 2).sum()) / table.variance
+            cells += table.counts.size
         return total / max(cells, 1)
 
     def _digest(self) -> bytes:
         digest = hashlib.sha256(b"parley thinning")
-        for table in self.tables:
+        for table in (*self.tables, *self.pairs):
             digest.update(np.ascontiguousarray(table.counts).tobytes())
         for own in self.moments:
             for array in own.contrasts:
@@ -117,6 +120,12 @@ def _seen(table: Measurement, mixture: LatentModel) -> Floats:
     return np.asarray(joint.sum(axis=0).reshape(table.counts.shape), dtype=np.float64)
 
 
+def _detail(table: Measurement, mixture: LatentModel) -> Floats:
+    """Return the model's probabilities of a pair's table."""
+    joint = mixture.together(table.attributes)
+    return _grouped(_grouped(joint, table.groupings[1]).T, table.groupings[0]).T
+
+
 def _grouped(column: Floats, grouping: Grouping | None) -> Floats:
     if grouping is None:
         return column
@@ -124,12 +133,11 @@ def _grouped(column: Floats, grouping: Grouping | None) -> Floats:
 
 
 def _contrast_errors(moments: Moments, mixture: LatentModel) -> tuple[float, int]:
-    """Return the squared error of all pairs of attributes in different columns, and their cells."""
+    """Return the squared error of all pairs of attributes, and their cells."""
+    shifts = [contrast_shift(width) / CONTRAST_UNIT for width in moments.widths]
     seen = [
-        _grouped(mixture.columns[column], grouping) - contrast_shift(width) / CONTRAST_UNIT
-        for column, grouping, width in zip(
-            moments.columns, moments.groupings, moments.widths, strict=True
-        )
+        _grouped(mixture.columns[column], grouping) - shift
+        for column, grouping, shift in zip(moments.columns, moments.groupings, shifts, strict=True)
     ]
     together = np.concatenate(seen, axis=1)
     expected = (together * mixture.weights[:, None]).T @ together
@@ -138,9 +146,13 @@ def _contrast_errors(moments: Moments, mixture: LatentModel) -> tuple[float, int
     total, cells = 0.0, 0
     pairs = combinations(range(len(seen)), 2)
     for (i, j), array in zip(pairs, moments.contrasts, strict=True):
-        if trees[moments.columns[i]] != trees[moments.columns[j]]:
-            own = expected[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
-            total, cells = total + float(((own - array) ** 2).sum()), cells + array.size
+        own = expected[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
+        if trees[moments.columns[i]] == trees[moments.columns[j]]:
+            joint = mixture.together((moments.columns[i], moments.columns[j]))
+            joint = _grouped(_grouped(joint, moments.groupings[j]).T, moments.groupings[i]).T
+            own = joint - shifts[j] * joint.sum(axis=1)[:, None]
+            own = own - shifts[i] * own.sum(axis=0)
+        total, cells = total + float(((own - array) ** 2).sum()), cells + array.size
     return total, cells
 
 

@@ -182,6 +182,18 @@ def test_agreements_of_all_pairs_move_by_their_bound_and_no_further(attributes):
     assert largest == norms_of(sensitivity.agreements(attributes))
 
 
+@pytest.mark.parametrize("pairs", [[(0, 1)], [(0, 1), (2, 3)], [(0, 1), (1, 2), (0, 2)], []])
+def test_agreements_of_chosen_pairs_move_by_no_more_than_their_number(pairs):
+    rows = np.array(list(product((0, 1), repeat=4)), dtype=np.int64)
+    agreeing = np.array([rows[:, a] == rows[:, b] for a, b in pairs], dtype=np.int64)
+    moved = np.abs(agreeing[:, :, None] - agreeing[:, None, :]) if pairs else np.zeros((1, 1, 1))
+    largest = moved.sum(axis=0).max()
+    bound = sensitivity.chosen_agreements(len(pairs))
+    assert largest <= bound.l1 == bound.l2_squared
+    if len({a for pair in pairs for a in pair}) == 2 * len(pairs):
+        assert largest == bound.l1  # attained
+
+
 def test_mutual_information_is_rounded_up_by_almost_nothing():
     exact = Fraction(2)  # n = 2, binary: log 2 + log 2
     bound = sensitivity.mutual_information(2, binary=True)
@@ -195,6 +207,7 @@ def test_a_table_without_rows_has_no_sensitivity():
         lambda: sensitivity.score_r(0, binary=False),
         lambda: sensitivity.histograms(-1),
         lambda: sensitivity.agreements(-1),
+        lambda: sensitivity.chosen_agreements(-1),
     ):
         with pytest.raises(LocalError):
             call()

@@ -231,3 +231,14 @@ def test_a_synced_transaction_is_not_part_of_one_that_is_not(tmp_path):
         with database.transaction(), database.transaction(synced=False):
             database.write("INSERT INTO word VALUES ('x')")
         assert database.rows("SELECT text FROM word") == [("x",)]
+
+
+def test_a_log_that_was_removed_takes_nothing_more_and_is_saved_at_the_end(tmp_path):
+    database = Database(tmp_path / "state.db", logged=True)
+    keep_secret(database)
+    (tmp_path / "state.db-wal").unlink()
+    with pytest.raises(LocalError, match=r"removed.*SIGTERM"), database.transaction():
+        pass
+    database.close()
+    with Database(database.path) as again:
+        assert again.rows("SELECT key FROM secret") == [(SECRET,)]

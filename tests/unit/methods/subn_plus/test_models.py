@@ -7,8 +7,9 @@ import pytest
 
 from common.methods.subn_plus.facts import PublicFacts
 from common.methods.subn_plus.losses import Measurement, Moments
-from common.methods.subn_plus.models import both, mixture_model, noise_edge
+from common.methods.subn_plus.models import both, joins, mixture_model, noise_edge
 from common.privacy.promise import Promise
+from common.privacy.sensitivity import CONTRAST_UNIT, contrast_shift
 
 MARGINS = (np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.7, 0.3]), np.array([0.25, 0.25, 0.5]))
 GROUPINGS = (np.array([0, 0, 1, 2]), np.array([0, 1]), np.array([0, 1, 2]))
@@ -66,3 +67,49 @@ def test_views_of_more_groups_are_fitted_by_more_classes(pairs, classes):
     even = np.full((2, 2), 250.0)
     views = [Measurement((2 * p, 2 * p + 1), (None, None), even, 1.0) for p in range(pairs)]
     assert len(mixture_model(facts, views).weights) == classes
+
+
+def test_pairs_are_joined_all_or_without_a_common_attribute():
+    assert joins([(0, 1), (1, 2), (3, 4)]) == [
+        frozenset({(0, 1), (1, 2), (3, 4)}),
+        frozenset({(0, 1), (3, 4)}),
+    ]
+    assert joins([(0, 1)]) == [frozenset({(0, 1)})]
+    assert joins([]) == [frozenset()]
+
+
+def chain_of(noise, rows=20_000):
+    """Return the sums of a - b - c, whose links hold in a share of the rows, in noise."""
+    rng = np.random.default_rng(8)
+    columns = [rng.integers(0, 8, rows)]
+    for _ in range(2):
+        kept = rng.random(rows) < 0.9
+        columns.append(np.where(kept, columns[-1], rng.integers(0, 8, rows)))
+    hot = [np.eye(8)[own] for own in columns]
+    alone = [
+        Measurement((a,), (None,), own.sum(axis=0) + rng.normal(0, 20, 8), 400.0)
+        for a, own in enumerate(hot)
+    ]
+    detail = [
+        Measurement(
+            (a, b), (None, None), hot[a].T @ hot[b] + rng.normal(0, noise, (8, 8)), noise**2
+        )
+        for a, b in ((0, 1), (1, 2))
+    ]
+    variance = (noise / rows) ** 2
+    shift = contrast_shift(8) / CONTRAST_UNIT
+    sums = [
+        (hot[a] - shift).T @ (hot[b] - shift) / rows + rng.normal(0, variance**0.5, (8, 8))
+        for a, b in ((0, 1), (0, 2), (1, 2))
+    ]
+    return alone, detail, Moments((0, 1, 2), (np.arange(8),) * 3, sums, variance)
+
+
+def test_a_chain_is_joined_as_the_sums_themselves_choose():
+    facts = PublicFacts(sizes=(8,) * 3, parties=("a",), rows=20_000, promise=Promise(Fraction(1)))
+    alone, detail, contrasts = chain_of(40.0)
+    model = mixture_model(facts, alone, detail, [contrasts])
+    assert {(link.parent, link.child) for link in model.links} == {(1, 0), (1, 2)}
+    wrong = Measurement((0, 2), (None, None), np.full((8, 8), 20_000 / 64), 1600.0)
+    model = mixture_model(facts, alone, [detail[0], wrong], [contrasts])
+    assert [{link.parent, link.child} for link in model.links] == [{0, 1}]

@@ -198,6 +198,12 @@ def test_wide_tables_ask_for_what_can_be_seen(columns, rows, name):
     assert best_plan(facts([2] * columns, rows, noise_shares=Fraction(2))).name == name
 
 
+def test_a_wide_table_of_few_rows_is_sieved_with_a_delta():
+    assert best_plan(facts_with_delta([2, 9] * 38, 8_000, Fraction(1))).name == "sieve"
+    assert best_plan(facts_with_delta([2, 9] * 20, 80_000, Fraction(1))).name != "sieve"
+    assert best_plan(facts_with_delta([2, 9] * 100, 8_000, Fraction(1))).name == "margins"
+
+
 def test_the_plan_is_finer_the_more_there_is_to_spend():
     groups, triples = [], []
     for epsilon in (Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(10), Fraction(100)):

@@ -10,6 +10,7 @@ from common.methods.subn_plus.losses import Measurement
 from common.methods.subn_plus.models import edges_of
 from common.methods.subn_plus.trees import Edge, Link, Trees, apart, tree_of
 from common.privacy.randomness import SeededRandomSource
+from common.schema.conditions import CellWeights
 
 SIZES = (4, 5, 3, 6, 2)
 STARTS = [0, *np.cumsum(SIZES).tolist()]
@@ -140,6 +141,24 @@ def test_a_chain_of_near_copies_is_met_and_so_are_rows_and_conditions():
     for a in range(3):
         np.testing.assert_allclose(form.marginal(a), margins[a], atol=0.01)
     assert len(model.as_json()["links"]) == 2
+
+
+def test_two_columns_together_are_those_of_the_network_form():
+    columns, rows = chain(), 20_000
+    margins = [np.bincount(own, minlength=12) / rows for own in columns]
+    pairs = [
+        Measurement((a, b), (None, None), pair_of(columns, a, b), 25.0) for a, b in ((0, 1), (1, 2))
+    ]
+    edges = edges_of(pairs, margins, rows)
+    model = fit(margins, rows, [], edges=edges, components=4, iterations=40)
+    (form,) = model.form()
+    for a, b in ((0, 1), (1, 2), (0, 2), (2, 0)):
+        joint = model.together((a, b))
+        known = [CellWeights((a,), own) for own in np.eye(12)]
+        given = np.stack([form.weighted([own]).marginal(b) for own in known])
+        law = joint / joint.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(joint.sum(), 1, atol=1e-9)
+        np.testing.assert_allclose(law, given, atol=1e-6)
 
 
 def test_a_fit_starts_with_the_laws_of_the_model_that_it_starts_near(trees):
