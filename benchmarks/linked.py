@@ -28,9 +28,10 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.research_tables import DATA
+from common.analysis.evaluation import total_variation
+from common.analysis.linked_evaluation import BOTH, EVENT, NEXT, PEOPLE, SAME, linked_distances
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
-from common.marginals import count
 from common.methods.registry import new_study, run_of
 from common.methods.subn_plus.linked.model import LinkedModel
 from common.privacy.randomness import OsRandomSource
@@ -43,7 +44,7 @@ from common.study.steps import OnePlace
 from parley.simulation.population_visits import PERSON, linked_schema, make_linked_population
 
 OWNERS = 10
-KINDS = ("people pairs", "person x event", "event pairs", "next event", "same column next")
+KINDS = (PEOPLE, BOTH, EVENT, NEXT, SAME)
 PROMISES = (("1", "1e-9"), ("1", "0"))
 _MOST = {"nls": 8, "rwm": 5}
 _PATIENTS = {"visits": 17_549, "visits, 100,000": 100_000}
@@ -89,29 +90,10 @@ def _panel(name: str) -> Table:
     return Table(name, schema, encode_linked(schema, *frames, person="id"))
 
 
-def distances(real: LinkedCodes, synthetic: LinkedCodes) -> Distances:
+def distances(table: Table, synthetic: LinkedCodes) -> Distances:
     """Return the mean distance of each kind of table."""
-    width, events = real.width + 1, range(real.events.width)
-    people = [c.with_number for c in (real, synthetic)]
-    joined = [c.by_event for c in (real, synthetic)]
-    later = [c.consecutive[0] for c in (real, synthetic)]
-    every = list(product(events, events))
-    return {
-        "people pairs": _mean(people, list(combinations(range(width), 2))),
-        "person x event": _mean(joined, [(a, width + e) for a in range(width) for e in events]),
-        "event pairs": _mean(joined, [(width + a, width + b) for a, b in combinations(events, 2)]),
-        "next event": _mean(later, [(a, len(events) + b) for a, b in every]),
-        "same column next": _mean(later, [(a, len(events) + a) for a in events]),
-    }
-
-
-def _mean(pair: Sequence[Codes], sets: Sequence[tuple[int, ...]]) -> float:
-    one, other = (count(codes, sets) for codes in pair)
-    return float(
-        np.mean(
-            [np.abs(a / a.sum() - b / b.sum()).sum() / 2 for a, b in zip(one, other, strict=True)]
-        )
-    )
+    compared = linked_distances(table.rows, synthetic, table.schema)
+    return {kind: own.average for kind, own in compared.items()}
 
 
 def independent(real: LinkedCodes, rng: np.random.Generator) -> LinkedCodes:
@@ -174,6 +156,11 @@ def flat(table: Table, epsilon: str, delta: str) -> Distances:
     return _of_events([whole, drawn], range(width), events)
 
 
+def _mean(pair: Sequence[Codes], sets: Sequence[tuple[int, ...]]) -> float:
+    real, synthetic = pair
+    return float(np.mean(total_variation(real, synthetic, sets)))
+
+
 def _of_events(pair: Sequence[Codes], people: range, events: range) -> Distances:
     return {
         "person x event": _mean(pair, list(product(people, events))),
@@ -206,15 +193,15 @@ def main() -> None:
         print(f"\n{table.name}: {real.rows:,} people, {real.events.rows:,} events\n")
         print(f"| | {' | '.join(KINDS)} | fit |\n|{'---|' * (len(KINDS) + 2)}")
         apart = independent(real, rng)
-        show("independent, exact margins", [distances(real, apart)])
+        show("independent, exact margins", [distances(table, apart)])
         show("independent, as flat sees it", [_without_number(real.by_event, apart.by_event, real)])
         again = real.take(rng.integers(0, real.rows, real.rows))
-        show("second sample", [distances(real, again)])
+        show("second sample", [distances(table, again)])
         for promise in chosen.promises:
             epsilon, _, delta = promise.partition(":")
             words = f"epsilon {epsilon}" + (f", delta {delta}" if Fraction(delta or "0") else "")
             made = [released(table, epsilon, delta or "0") for _ in range(chosen.runs)]
-            show(words, [distances(real, own) for own, _ in made], max(own for _, own in made))
+            show(words, [distances(table, own) for own, _ in made], max(own for _, own in made))
             try:
                 show(f"flat, {words}", [flat(table, epsilon, delta or "0")])
             except InputError as error:

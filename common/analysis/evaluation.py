@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import combinations
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -210,7 +209,10 @@ def evaluate(
         schema=schema,
         shares_real=_shares(ours),
         shares_synthetic=_shares(theirs),
-        distances=tuple(_distances(ours, theirs, schema.names, order) for order in orders),
+        distances=tuple(
+            distances_of(ours, theirs, schema.names, list(combinations(range(ours.width), order)))
+            for order in orders
+        ),
         dependence_real=dependence(ours),
         dependence_synthetic=dependence(theirs),
         classifications=_classifications(
@@ -226,9 +228,12 @@ def _shares(codes: Codes) -> tuple[NDArray[np.float64], ...]:
 
 def marginal_sets(width: int, *, order: int) -> list[tuple[int, ...]]:
     """Return all attribute sets of the order, or an evenly spaced `MOST_MARGINALS` of them."""
-    sets = list(combinations(range(width), order))
+    return _spaced(list(combinations(range(width), order)))
+
+
+def _spaced(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     if len(sets) <= MOST_MARGINALS:
-        return sets
+        return list(sets)
     return [sets[i] for i in np.linspace(0, len(sets) - 1, MOST_MARGINALS).astype(int)]
 
 
@@ -238,17 +243,20 @@ def total_variation(real: Codes, synthetic: Codes, sets: Sequence[Sequence[int]]
     return [float(np.abs(a / real.rows - b / synthetic.rows).sum() / 2) for a, b in pairs]
 
 
-def _distances(real: Codes, synthetic: Codes, names: Sequence[str], order: int) -> Distances:
-    sets = marginal_sets(real.width, order=order)
-    values = total_variation(real, synthetic, sets)
+def distances_of(
+    real: Codes, synthetic: Codes, names: Sequence[str], sets: Sequence[tuple[int, ...]]
+) -> Distances:
+    """Compare the marginals of attribute sets of one order, at most `MOST_MARGINALS` of them."""
+    compared = _spaced(sets)
+    values = total_variation(real, synthetic, compared)
     worst = int(np.argmax(values))
     return Distances(
-        order=order,
+        order=len(compared[worst]),
         average=float(np.mean(values)),
         worst=values[worst],
-        worst_attributes=tuple(names[p] for p in sets[worst]),
-        compared=len(sets),
-        existing=comb(real.width, order),
+        worst_attributes=tuple(names[p] for p in compared[worst]),
+        compared=len(compared),
+        existing=len(sets),
     )
 
 

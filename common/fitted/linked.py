@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,14 @@ from common.errors import InputError, LocalError
 from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
 from common.methods.subn_plus.linked.model import LinkedModel
-from common.methods.subn_plus.linked.script import BOTH
+from common.methods.subn_plus.linked.script import (
+    BOTH,
+    EVENTS,
+    NEXT,
+    PEOPLE,
+    LinkedFacts,
+    kinds_of,
+)
 from common.privacy.randomness import RandomSource, source_of
 from common.release.folder import TABLE, events_stem
 from common.schema import Codes
@@ -22,10 +29,43 @@ from common.schema.conditions import CellWeights, Condition, parse
 from common.schema.events import PERSON
 from common.schema.linked import LinkedCodes, concatenate_linked
 from common.schema.query import tokenise
+from common.wording import many
 
 _BATCH = 1 << 12  # people that are drawn at a time, to keep those with some event
 _MOST_TRIED = 1 << 20  # people, before a condition on events may be refused as too rare
 _MOST_DRAWN = 1 << 26  # people that are drawn for one answer
+
+
+_WORDS = {  # what is counted together in the tables of a step
+    PEOPLE: "two columns of a person",
+    BOTH: "a column of a person and the number or a column of her events",
+    EVENTS: "two columns of an event",
+    NEXT: "an event and the next one",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EventsTold:
+    """What a release has of events: how many, and how many pairs of each kind were measured."""
+
+    name: str
+    most: int  # events of a person that count
+    people: int
+    events: int
+    measured: Mapping[str, int]
+    not_measured: tuple[str, ...]
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        yield (
+            f"{self.name}: {self.events:,} synthetic ones of {self.people:,} people; of a person, "
+            f"at most {self.most} count"
+        )
+        counted = (f"{words} ({many(own, 'pair')})" for words, own in self.measured.items())
+        if self.measured:
+            yield f"counted together: {'; '.join(counted)}"
+        if self.not_measured:
+            yield f"never counted together: {'; '.join(self.not_measured)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -120,6 +160,22 @@ class LinkedFit(StudyFit):
     def pairs_counted(self) -> bool:
         """Whether the study asked for pairs of columns with those of events."""
         return any(step.name == BOTH for step in self.steps)
+
+    @property
+    def events_told(self) -> EventsTold:
+        """What the release has of events, and which pairs the study asked for."""
+        facts, asked = LinkedFacts.of(self.study), {step.name for step in self.steps}
+        kinds, declared, released = kinds_of(facts), self.schema.events, self.released
+        if declared is None or not isinstance(released, LinkedCodes):
+            raise LocalError("these are people without their events")
+        return EventsTold(
+            name=declared.name,
+            most=declared.most,
+            people=released.rows,
+            events=released.events.rows,
+            measured={_WORDS[kind]: own for kind, own in kinds.items() if kind in asked},
+            not_measured=tuple(_WORDS[kind] for kind in kinds if kind not in asked),
+        )
 
 
 def split_any(where: str) -> list[str]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from common.analysis.evaluation import MEANING, Distances, Evaluation, far_off
-from common.report.charts import Series, distribution, heatmap
+from common.analysis.linked_evaluation import KINDS, LinkedDistances
+from common.report.charts import Series, bar_rows, distribution, heatmap
 from common.report.page import (
     Markup,
     Section,
     card,
     cards,
     grid,
+    heading,
     joined,
     page,
     paragraph,
@@ -37,8 +41,11 @@ _DEPENDENCE = (
 )
 
 
-def evaluation_page(found: Evaluation) -> str:
-    """Show real and synthetic rows side by side, for the owner of the real rows."""
+def evaluation_page(found: Evaluation, linked: LinkedDistances | None = None) -> str:
+    """Show real and synthetic rows side by side, for the owner of the real rows.
+
+    Of a release of people and their events, `found` is of the people.
+    """
     maps = (
         ("real", found.dependence_real, False),
         ("synthetic", found.dependence_synthetic, False),
@@ -61,6 +68,7 @@ def evaluation_page(found: Evaluation) -> str:
             "Distances of counts",
             joined([paragraph(MEANING), _distances(found)]),
         ),
+        *_events(linked),
         Section("One column at a time", grid(bars)),
         Section("Numbers", _numbers(found)),
         Section("Pairs of columns", joined([paragraph(_DEPENDENCE), grid(heat)])),
@@ -93,12 +101,41 @@ def _card(found: Distances) -> Markup:
 
 
 def _distances(found: Evaluation) -> Markup:
-    headings = ["order", "average distance", "worst", "worst attributes", "compared", "of"]
-    lines = [
-        [d.order, d.average, d.worst, ", ".join(d.worst_attributes), d.compared, d.existing]
-        for d in found.distances
+    return _table("order", [(d.order, d) for d in found.distances])
+
+
+def _table(first: str, lines: Sequence[tuple[object, Distances]]) -> Markup:
+    headings = [first, "average distance", "worst", "worst attributes", "compared", "of"]
+    return table(
+        headings,
+        [
+            [what, d.average, d.worst, ", ".join(d.worst_attributes), d.compared, d.existing]
+            for what, d in lines
+        ],
+    )
+
+
+def _events(linked: LinkedDistances | None) -> list[Section]:
+    """Return the section about people's events; none for a single table."""
+    if linked is None:
+        return []
+    name = linked.name
+    words = (
+        f"{linked.events_synthetic:,} synthetic {name} against {linked.events_real:,} real ones "
+        "that count. Distances of pairs of columns:"
+    )
+    kinds = [(f"{kind}: {KINDS[kind]}", own) for kind, own in linked.kinds.items()]
+    parts = [paragraph(words), _table("kind", kinds)]
+    if linked.left_out:
+        parts.append(paragraph(f"Nothing to compare: {', '.join(linked.left_out)}."))
+    title = f"Number of {name} of a person"
+    series = [
+        Series("real", linked.numbers_real.tolist()),
+        Series("synthetic", linked.numbers_synthetic.tolist()),
     ]
-    return table(headings, lines)
+    bars = bar_rows(title, [str(n) for n in range(len(linked.numbers_real))], series)
+    parts += [heading(title), bars]
+    return [Section(f"People and their {name}", joined(parts))]
 
 
 def _numbers(found: Evaluation) -> Markup:

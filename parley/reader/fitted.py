@@ -31,7 +31,7 @@ from common.analysis.views import (
 )
 from common.errors import InputError
 from common.fitted import loading
-from common.fitted.linked import LinkedFit
+from common.fitted.linked import EventsTold, LinkedFit
 from common.fitted.model import NO_ROWS, DrawnModel, FittedModel
 from common.fitted.privbayes import PrivBayesFit
 from common.fitted.privelet import PriveletFit
@@ -54,6 +54,11 @@ class Answering(FittedModel):
     def diagnostics(self) -> Diagnostics:
         """What the release measured, and how well its rows follow."""
         return diagnose(self, self.released)
+
+    @property
+    def events_told(self) -> EventsTold | None:
+        """What a linked release has of events; None of a single table."""
+        return None
 
     def replicated(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent

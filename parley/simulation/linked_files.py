@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from common.errors import InputError
 from common.schema import Schema
-from common.schema.linked import encode_linked
+from common.schema.linked import LinkedCodes, encode_linked
 from common.tables import TableFile, read_table
 from common.wording import many
 
@@ -73,9 +73,13 @@ class LinkedFiles:
         """Both tables."""
         return self.people.data.to_pandas(), self.events.data.to_pandas()
 
+    def encode(self, schema: Schema) -> LinkedCodes:
+        """Return the codes of people with the events that count."""
+        return encode_linked(schema, *self.frames, person=self.person)
+
     def joined(self, schema: Schema) -> str:
         """Say what becomes of the events, for the owner alone."""
-        codes = encode_linked(schema, *self.frames, person=self.person)
+        codes = self.encode(schema)
         counted, without = codes.events.rows, int((codes.numbers == 0).sum())
         return (
             f"{self.events.path}: {counted:,} of {many(self.events.data.num_rows, 'row')} count; "

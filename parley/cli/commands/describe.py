@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +13,7 @@ from common.analysis.conclusions import Conclusions, conclude
 from common.analysis.diagnostics import Diagnostics, PairFacts
 from common.analysis.estimates import CONFIDENCE
 from common.analysis.pair_groups import pair_groups
+from common.fitted.linked import EventsTold
 from common.release.folder import verdict_lines
 from common.release.registry_entry import registry_entry
 from common.wording import many
@@ -42,13 +43,14 @@ class Description(Result):
     conclusions: Conclusions | None = field(metadata=FOR_PEOPLE)
     answers: tuple[Answer, ...] = field(metadata=FOR_PEOPLE)
     every_pair: bool = field(metadata=FOR_PEOPLE)
+    events: EventsTold | None = field(metadata=FOR_PEOPLE)
 
     def as_json(self) -> object:
         concluded = None if self.conclusions is None else self.conclusions.as_json()
         answered = {"answers": [each.as_json() for each in self.answers]} if self.answers else {}
-        return (
-            super().as_json() | {"conclusions": concluded} | answered | self.diagnostics.as_json()
-        )
+        events = {} if self.events is None else {"events": asdict(self.events)}
+        told = {"conclusions": concluded} | answered | events
+        return super().as_json() | told | self.diagnostics.as_json()
 
     def lines(self) -> Iterator[str]:
         rows = many(self.synthetic_rows, "synthetic row") if self.synthetic_rows else "answers"
@@ -57,6 +59,7 @@ class Description(Result):
             f"{many(len(self.attributes), 'attribute')}, learnt from "
             f"{many(self.rows, 'real row')} with {promise_words(self.privacy)}"
         )
+        yield from () if self.events is None else self.events.lines()
         for line in verdict_lines(self.privacy):
             yield f"criterion: {line}"
         yield from answer_lines(self.answers, CONFIDENCE, _MOST_ESTIMATES)
@@ -131,4 +134,5 @@ def describe(
         conclusions=conclusions,
         answers=loaded.answers(),
         every_pair=pairs or (conclusions is None and loaded.has_rows),
+        events=loaded.events_told,
     )

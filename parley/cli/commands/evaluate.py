@@ -10,19 +10,24 @@ from typing import Annotated
 
 import typer
 
-from common.analysis.evaluation import LOSSES, MEANING, Evaluation, far_off
+from common.analysis.evaluation import LOSSES, MEANING, Distances, Evaluation, far_off
 from common.analysis.evaluation import evaluate as compare
+from common.analysis.linked_evaluation import LinkedDistances, evaluate_linked
 from common.errors import InputError
 from common.fitted.loading import is_release_zip, synthetic_table
 from common.privacy.budget import parse_epsilon
 from common.release import folder as release
+from common.release.contents import open_release
+from common.release.linked_tables import read_linked
 from common.report.evaluation_page import evaluation_page
 from common.schema import Schema
 from common.tables import read_table
 from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
+from parley.cli.linked_tables import EventsFile
 from parley.cli.result import Result, command
+from parley.simulation.linked_files import LinkedFiles
 
 app = new_app()
 
@@ -32,20 +37,19 @@ class Compared(Result):
     """How far a synthetic table is from the real one."""
 
     found: Evaluation
+    linked: LinkedDistances | None = None  # of a release of people and their events
 
     def as_json(self) -> object:
-        return self.found.as_json()
+        linked = {} if self.linked is None else {"linked": self.linked.as_json()}
+        return self.found.as_json() | linked
 
     def lines(self) -> Iterator[str]:
         synthetic, real = self.found.rows_synthetic, self.found.rows_real
         yield f"{many(synthetic, 'synthetic row')} against {many(real, 'real row')}"
         yield MEANING
         for one in self.found.distances:
-            yield (
-                f"{one.order}-way marginals: average distance {one.average:.4f}, worst "
-                f"{one.worst:.4f} ({', '.join(one.worst_attributes)}), {one.compared:,} of "
-                f"{one.existing:,} compared"
-            )
+            yield _line(f"{one.order}-way marginals", one)
+        yield from () if self.linked is None else _events(self.linked)
         for column in far_off(self.found.numbers):
             yield column.words()
         for c in self.found.classifications:
@@ -60,6 +64,24 @@ class Compared(Result):
         return ["NOT PRIVATE: computed from the real rows without noise. Do not publish this."]
 
 
+def _events(linked: LinkedDistances) -> Iterator[str]:
+    yield (
+        f"{linked.name}: {linked.events_synthetic:,} synthetic against {linked.events_real:,} "
+        "real ones that count"
+    )
+    for kind, one in linked.kinds.items():
+        yield _line(kind, one)
+    if linked.left_out:
+        yield f"nothing to compare: {', '.join(linked.left_out)}"
+
+
+def _line(what: str, one: Distances) -> str:
+    return (
+        f"{what}: average distance {one.average:.4f}, worst {one.worst:.4f} "
+        f"({', '.join(one.worst_attributes)}), {one.compared:,} of {one.existing:,} compared"
+    )
+
+
 @command(app)
 def evaluate(
     real: Annotated[Path, typer.Argument(help="The real table: CSV or Parquet.")],
@@ -71,6 +93,7 @@ def evaluate(
     ],
     *,
     schema: options.SchemaFile,
+    second: EventsFile,
     target: Annotated[
         list[str] | None,
         typer.Option(help="An attribute to predict; may be repeated. [default: up to four]"),
@@ -90,6 +113,10 @@ def evaluate(
 ) -> Compared:
     """Compare a synthetic table with the real one: marginals, numbers, dependence, classification.
 
+    With --events and --person, the owner's people and their events are compared with a release of
+    two tables: people as any table, and pairs of columns of people, of events and of consecutive
+    events.
+
     The figures are computed from the real rows without noise. They are for the owner's eyes: do not
     publish them with the release; a page is not written into a release folder.
     """
@@ -103,14 +130,26 @@ def evaluate(
         raise InputError(f"--loss {loss!r}: choose one of {', '.join(LOSSES)}")
     domains = Schema.load(schema)
     in_release = synthetic.is_dir() or is_release_zip(synthetic)
+    if domains.events is not None and not in_release:
+        raise InputError(f"{synthetic}: the schema has [events]. Name the release, with two tables")
     place = synthetic_table(synthetic) if in_release else nullcontext(synthetic)
     with console.progress("evaluating") as report, place as rows_file:
         report(0.0, "reading the tables")
-        table = reading.table(real, domains)
-        drawn = read_table(rows_file, domains)
+        files = second.linked(real, domains, reading)
+        table = reading.table(real, domains) if files is None else files.people
+        drawn = read_table(rows_file, domains.people)
+        linked = None if files is None else _linked(files, synthetic, domains)
         report(0.3, "comparing marginals and training classifiers")
-        found = compare(table, drawn, domains, target, loss=loss, majority_epsilon=noisy_epsilon)
+        found = compare(
+            table, drawn, domains.people, target, loss=loss, majority_epsilon=noisy_epsilon
+        )
     if html is not None:
-        release.write_file(html, evaluation_page(found))
+        release.write_file(html, evaluation_page(found, linked))
         console.note(f"report: {html}")
-    return Compared(found)
+    return Compared(found, linked)
+
+
+def _linked(files: LinkedFiles, synthetic: Path, schema: Schema) -> LinkedDistances:
+    """Compare the owner's people and events with the two tables of a release."""
+    with open_release(synthetic) as contents:
+        return evaluate_linked(files.encode(schema), read_linked(contents, schema), schema)

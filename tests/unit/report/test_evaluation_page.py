@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from common.analysis.evaluation import evaluate
+from common.analysis.linked_evaluation import KINDS, NEXT, SAME, evaluate_linked
 from common.report.evaluation_page import evaluation_page
 from common.schema import Codes
+from common.schema.linked import encode_linked
+from tests.harness import linked
 from tests.harness.run_script import schema_of
 
 SCHEMA = schema_of((2, 3))
@@ -44,3 +47,16 @@ def test_the_verdict_is_that_of_the_average_distance(share, verdict):
 
 def test_a_table_without_numbers_says_so():
     assert "There are no columns of numbers to compare." in page_of(0)
+
+
+def test_people_and_their_events_have_a_section_of_their_own():
+    people, events = linked.frames(60)
+    tables = ((people, events), (people, events.drop_duplicates("id")))
+    pair = [encode_linked(linked.SCHEMA, *own, person="id") for own in tables]
+    of_people = evaluate(*pair, linked.SCHEMA.people)
+    page = evaluation_page(of_people, evaluate_linked(*pair, linked.SCHEMA))
+    assert "People and their visits" in page
+    assert all((f"{kind}: {KINDS[kind]}" in page) is (kind not in (NEXT, SAME)) for kind in KINDS)
+    assert "Nothing to compare: next event, same column next." in page
+    assert "Number of visits of a person" in page
+    assert "People and their" not in evaluation_page(of_people)

@@ -11,6 +11,7 @@ import pytest
 import parley as api
 from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
+from tests.harness.linked import SCHEMA, frames
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,87 @@ def test_commands_for_one_table_refuse_linked_schemas_by_name(parley, release):
 
 def test_a_linked_release_is_verified_and_described(parley, release):
     assert parley("verify", "release", "--unsigned").code == 0
-    assert parley("describe", "release").code == 0
+    told = parley("describe", "release")
+    assert told.code == 0
+    visits = len(pd.read_csv("release/synthetic-visits.csv"))
+    assert f"visits: {visits} synthetic ones of 20 people; of a person, at most 8" in told.out
+    assert "never counted together: two columns of a person; a column of a" in told.out
+    events = parley("describe", "release", "--json").json["events"]
+    assert (events["people"], events["events"], events["measured"]) == (20, visits, {})
+
+
+CLOSE = ("--schema", "schema.toml", "--events", "visits.csv", "--person", "id")
+
+
+@pytest.fixture
+def close(parley):
+    """Make the tables of 60 people, and what makes a release of them that is close to them."""
+    people, visits = frames(60)
+    people.to_csv("people.csv", index=False)
+    visits.to_csv("visits.csv", index=False)
+    Path("schema.toml").write_text(SCHEMA.to_toml())
+
+    def make(*words):
+        done = parley("synthesize", "people.csv", *CLOSE, "--epsilon", "100", *words)
+        assert done.code == 0, done.err
+        return visits.groupby("id").size().clip(upper=SCHEMA.events.most).sum()
+
+    return make
+
+
+def test_an_owner_compares_both_tables_with_her_own(parley, close):
+    real = close("--out", "release")
+    words = ("evaluate", "people.csv", "release", *CLOSE, "--html")
+    told = parley(*words, "page.html")
+    assert told.code == 0, told.err
+    assert "60 synthetic rows against 60 real rows" in told.out
+    synthetic = len(pd.read_csv("release/synthetic-visits.csv"))
+    assert f"visits: {synthetic} synthetic against {real} real ones that count" in told.out
+    assert "\nnext event: average distance 0." in told.out
+    assert "NOT PRIVATE" in told.err
+    page = Path("page.html").read_text()
+    assert page.index("NOT FOR PUBLICATION") < page.index("People and their visits")
+    refused = parley(*words, "release/page.html")
+    assert refused.code == ExitCode.REFUSED  # not beside what is published
+    assert "outside" in refused.err
+
+
+@pytest.mark.parametrize(("form", "where"), [("csv", "release.zip"), ("parquet", "release")])
+def test_every_form_of_a_linked_release_is_verified_and_evaluated(parley, close, form, where):
+    close("--out", "release", "--format", form)
+    assert parley("bundle", "release", "--out", "release.zip").code == 0
+    assert parley("verify", where, "--unsigned").code == 0
+    read = pd.read_csv if form == "csv" else pd.read_parquet
+    for name, own in (("synthetic", "people"), ("synthetic-visits", "visits")):
+        table = read(f"release/{name}.{form}").rename(columns={"person": "id"})
+        table.assign(day=range(len(table))).to_csv(f"same-{own}.csv", index=False)
+    for prefix in ("", "same-"):
+        second = [f"{prefix}{word}" if word == "visits.csv" else word for word in CLOSE]
+        done = parley("evaluate", f"{prefix}people.csv", where, *second, "--json")
+        assert done.code == 0, done.err
+        assert done.json["private"] is False
+        kinds = done.json["linked"]["distances"]
+        assert len(kinds) == 6
+        assert (max(kind["worst"] for kind in kinds.values()) == 0) is bool(prefix)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("release --schema play/schema.toml", "--events: the schema has [events]"),
+        ("release --schema play/schema.toml --events play/north-visits.csv", "--person"),
+        ("release/synthetic.csv --schema play/schema.toml", "Name the release"),
+        ("release --schema flat.toml --events play/north-visits.csv", "has no [events]"),
+    ],
+)
+def test_an_evaluation_of_other_tables_than_the_schema_has_is_refused(
+    parley, release, words, named
+):
+    flat = Path("play/schema.toml").read_text().partition("[events]")[0]
+    Path("flat.toml").write_text(flat)
+    outcome = parley("evaluate", "play/north-patients.csv", *words.split())
+    assert outcome.code == ExitCode.INPUT
+    assert named in outcome.err
 
 
 TERMS = ("--schema", "play/schema.toml", "--epsilon", "1", "--out", "out")
