@@ -93,12 +93,12 @@ class Protection:
     assumes: str  # what the bound rests on
 
 
-def suspicion(epsilon: float, delta: float = 0) -> str:
-    """Say what an epsilon means, without exponents."""
+def suspicion(epsilon: float, delta: float = 0, *, about: str = "row") -> str:
+    """Say what an epsilon means for a row, or for a person, without exponents."""
     sure = 100 / (1 + math.exp(-epsilon))
     most = f"about {sure:.0f} % at most" if sure < _NEARLY_SURE else "all but certain"
     but = f", except with a chance of about {chance(delta)}" if delta else ""
-    return f"a suspicion of 50 % about a row can become {most}{but}"
+    return f"a suspicion of 50 % about a {about} can become {most}{but}"
 
 
 def large_epsilon(written: Written) -> str:

@@ -194,9 +194,13 @@ def _privacy_card(privacy: Mapping[str, Any]) -> Markup:
     epsilon, delta = privacy["epsilon_delivered"], privacy["delta"]
     if not privacy["private"]:
         return card("Privacy", "; ".join(privacy["not_private_because"]), figure="NOT PRIVATE")
-    sentence = suspicion(epsilon, delta)
+    sentence = suspicion(epsilon, delta, about=_protected(privacy))
     promise = f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
     return card("Privacy", f"{sentence[0].upper()}{sentence[1:]}.", figure=promise)
+
+
+def _protected(privacy: Mapping[str, Any]) -> str:
+    return "person" if privacy["unit_of_privacy"].startswith("one person") else "row"
 
 
 def _columns_card(facts: ReleaseFacts) -> Markup:
@@ -262,21 +266,21 @@ def _privacy(privacy: Mapping[str, Any]) -> Markup:
     if not privacy["private"]:
         reasons = "; ".join(privacy["not_private_because"])
         parts.append(warning(f"NOT PRIVATE: {reasons}. The numbers below protect no row."))
-    epsilon = privacy["epsilon_delivered"]
+    epsilon, about = privacy["epsilon_delivered"], _protected(privacy)
     if epsilon > _LARGE_EPSILON:
         parts.append(
             warning(
-                f"An epsilon of {epsilon:g} promises next to nothing about one row. Values up to "
-                "a few are usual; an auditor will ask why this one was chosen."
+                f"An epsilon of {epsilon:g} promises next to nothing about one {about}. Values "
+                "up to a few are usual; an auditor will ask why this one was chosen."
             )
         )
     parts.append(
         paragraph(
             f"The guarantee is differential privacy with epsilon = {epsilon:g} "
             f"({privacy['epsilon_requested']:g} was asked for) and delta = {privacy['delta']:g}. "
-            f"It protects {privacy['unit_of_privacy']}: if any one row were another, a conclusion "
-            f"that a reader draws from this release would be at most {_factor(epsilon)} times as "
-            f"likely, or as unlikely; {suspicion(epsilon, privacy['delta'])}."
+            f"It protects {privacy['unit_of_privacy']}: if any one {about} were another, a "
+            f"conclusion that a reader draws from this release would be at most {_factor(epsilon)} "
+            f"times as likely, or as unlikely; {suspicion(epsilon, privacy['delta'], about=about)}."
         )
     )
     if privacy["delta"]:

@@ -169,11 +169,12 @@ def _notes_on_leaving(
 
 def protections_of(study: Study, method: Method, epsilon: Fraction) -> list[Protection]:
     """List every adversary of this study, and whether it is held off."""
+    about = "person" if study.person_rows else "row"
     public = Protection(
         against="the public",
         epsilon=epsilon,
         assumes=f"it sees nothing but what is published; "
-        f"{suspicion(float(epsilon), float(study.delta))}",
+        f"{suspicion(float(epsilon), float(study.delta), about=about)}",
     )
     protections = [public, _curator(study, method, epsilon)]
     if len(study.members) > 1:

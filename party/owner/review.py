@@ -143,7 +143,7 @@ class Review:
         later = "nothing. The study itself will charge " if self.rehearsal else ""
         return [
             f"It charges {later}{self.price} for {each}{claims}.",
-            f"In words: {suspicion(float(self.cost))}.",
+            f"In words: {suspicion(float(self.cost), about=self.unit.value)}.",
             (
                 f"Exactly: what is published is at most exp(epsilon) times likelier with {one} "
                 f"than with {other}{rarely}."

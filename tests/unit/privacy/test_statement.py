@@ -131,3 +131,5 @@ def test_what_is_not_promised_is_said_with_the_epsilon_of_a_person_with_two_rows
 )
 def test_an_epsilon_in_words(epsilon, said):
     assert suspicion(epsilon) == f"a suspicion of 50 % about a row can become {said}"
+    of_people = suspicion(epsilon, about="person")
+    assert of_people == f"a suspicion of 50 % about a person can become {said}"
