@@ -26,7 +26,7 @@ def clearest(study: Study) -> Study:
 
 METHOD = Method(
     name="subn+",
-    version=2,
+    version=3,
     summary="few noisy sums, and one model",
     script=script,
     encodings=("own",),
