@@ -21,7 +21,7 @@ def made(tmp_path_factory):
     with contextlib.chdir(folder):
         assert main(["demo", "--tables", "play", "--linked", "--rows", "60"]) == ExitCode.DONE
         owner = (pd.read_csv("play/north-patients.csv"), pd.read_csv("play/north-visits.csv"))
-        study = api.simulate([owner], "play/schema.toml", epsilon=1, person="patient")
+        study = api.simulate([owner], "play/schema.toml", epsilon=100, person="patient")
         study.save("release")
     return folder
 
