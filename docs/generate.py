@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a script, this file's own folder would be there alone
 
 import parley  # noqa: E402
+from common.methods.registry import methods  # noqa: E402
 from common.schema import declaration  # noqa: E402
 from common.study.document import Study  # noqa: E402
 from common.study.terms import DOCUMENT_TERMS, TERMS  # noqa: E402
@@ -62,9 +63,9 @@ Then a `[[party]]` for every owner (`name`, `rows`, `identity`), in the order of
 schema's `[[attribute]]`s.
 """
 _METHODS = """\
-Keys of the table of study.toml that has the method's name, and of `--set`: `parley methods` lists
-them with defaults and meanings. dp-subn and dp-ccbn choose `budget`, `consistency` and `reuse` by
-forecast where a new study in profile sound leaves them out.
+Keys of the table of study.toml that has the method's name, and of `--set`. dp-subn and dp-ccbn
+choose `budget`, `consistency` and `reuse` by forecast where a new study in profile sound leaves
+them out.
 """
 _PYTHON = """\
 What `import parley` offers, with an example each. They go on from one to the next, and begin with
@@ -291,6 +292,11 @@ def configuration_page() -> str:
         _STUDY,
         "### Settings of methods\n",
         _METHODS,
+        "".join(
+            f"- {method.name} `{key}` ({setting.default}): {setting.meaning}.\n"
+            for method in methods().values()
+            for key, setting in method.settings.items()
+        ),
     ]
     return "\n".join(parts)
 
