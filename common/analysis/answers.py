@@ -29,6 +29,7 @@ from common.analysis.estimates import CONFIDENCE, Estimate, estimate, of_mean
 from common.analysis.means import known_means
 from common.analysis.replicates import TABLES, Replicates
 from common.analysis.statistics import Statistic
+from common.analysis.survival import survival_at_fifths
 from common.bayes.postprocessing import margin_of
 from common.fitted.model import FittedModel
 from common.methods.subn_plus.facts import ordered_values
@@ -115,7 +116,7 @@ def statistics_of(analysis: Analysis, schema: Schema) -> Iterator[Statistic]:
     elif analysis.kind == "regression":
         yield kinds.regression(schema, about[0])
     else:
-        yield kinds.survival(schema, about, by)
+        yield survival_at_fifths(schema, about, by)
 
 
 def _relation(schema: Schema, one: str, other: str) -> Statistic:

@@ -27,7 +27,6 @@ from common.schema.attribute import Listed
 from common.schema.conditions import Condition, parse
 from common.schema.decoder import Insides, decode_column
 from common.schema.formula import bare_name, parse_formula
-from common.study.analyses import event_code
 
 Numbers = NDArray[np.float64]
 Group: TypeAlias = str | None
@@ -146,46 +145,6 @@ def shares(schema: Schema, column: str, by: By = None) -> Statistic:
     return grouped(schema, (column,), of, by, "", bounds=(0.0, 1.0))
 
 
-def survival(schema: Schema, columns: Sequence[str], by: By = None) -> Statistic:
-    """Ask for the proportion without an event at four times, in all rows or in each group.
-
-    The columns are the time and the status, which is the last of its two values if the event was
-    seen. The estimate is that of Kaplan and Meier; the times are fifths of the time's range.
-    """
-    time, status = columns
-    checked_numbers(schema, time)
-    least, greatest = _ends(_attribute(schema, time))
-    times = [least + (greatest - least) * part / 5 for part in range(1, 5)]
-    seen = event_code(_attribute(schema, status))
-
-    def of(table: CodedTable) -> OfRows:
-        numbers, events = table.numbers(time), table.column(status) == seen
-
-        def value(rows: Rows) -> dict[str, float]:
-            use = rows & ~np.isnan(numbers)
-            left = _kaplan_meier(numbers[use], events[use], times)
-            return {
-                f"survival of {time} beyond {at:g}": part
-                for at, part in zip(times, left, strict=True)
-            }
-
-        return value
-
-    return grouped(schema, (time, status), of, by, "", bounds=(0.0, 1.0))
-
-
-def _kaplan_meier(numbers: Numbers, events: Rows, times: Sequence[float]) -> list[float]:
-    """Return the estimated proportions that are beyond some times."""
-    if not numbers.size:
-        return [math.nan] * len(times)
-    order = np.lexsort((~events, numbers))  # events before the end of an observation
-    ended, seen = numbers[order], events[order]
-    at_risk = np.arange(len(ended), 0, -1)
-    left = np.cumprod(1 - seen / at_risk)
-    places = np.searchsorted(ended, times, side="right")
-    return [float(left[place - 1]) if place else 1.0 for place in places.tolist()]
-
-
 def count(schema: Schema, condition: str, rows: int, by: By = None) -> Statistic:
     """Ask how many of the real rows satisfy a condition, in all or in each group."""
     name = f"count of {condition}" if condition.strip() else "count"
@@ -231,10 +190,10 @@ def _of_numbers(
 
         return value
 
-    return grouped(schema, (column,), of, by, where, bounds=_ends(_attribute(schema, column)))
+    return grouped(schema, (column,), of, by, where, bounds=ends_of(_attribute(schema, column)))
 
 
-def _ends(attribute: Attribute) -> tuple[float, float]:
+def ends_of(attribute: Attribute) -> tuple[float, float]:
     """Return the least and the greatest number that a column may hold."""
     domain = attribute.domain
     if isinstance(domain, Listed):
@@ -316,7 +275,7 @@ def _fit_of(family: str | None, outcome: Attribute) -> Callable[[Numbers, Number
         raise InputError(f"--family {family!r}: choose one of {', '.join(FAMILIES)}")
     if family == "logistic" and outcome.kind != "boolean":
         raise InputError(f"--family logistic: {outcome.name!r} is not yes or no. Choose another")
-    if family == "poisson" and _ends(outcome)[0] < 0:
+    if family == "poisson" and ends_of(outcome)[0] < 0:
         raise InputError(f"--family poisson: {outcome.name!r} may be below 0. Choose another")
     return FAMILIES[family]
 

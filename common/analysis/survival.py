@@ -11,6 +11,7 @@ curve has a step at the end of each, and those who leave in a bin are at risk un
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,17 +19,21 @@ import numpy as np
 
 from common.analysis.estimates import Estimate
 from common.analysis.statistics import (
+    By,
     CodedTable,
+    Numbers,
     OfRows,
     Rows,
     Statistic,
     checked_numbers,
+    ends_of,
     grouped,
     happens,
 )
 from common.errors import InputError
 from common.schema import Attribute, Schema
 from common.schema.attribute import Listed
+from common.study.analyses import event_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +72,55 @@ def survival(
 
         def curve(rows: Rows) -> dict[str, float]:
             watched = rows & (codes < len(names))  # a missing time says nothing
-            return dict(
-                zip(names, kaplan_meier(codes[watched], known[watched], len(names)), strict=True)
-            )
+            ends = codes[watched].astype(np.float64)
+            after = kaplan_meier(ends, known[watched], range(len(names)))
+            last = ends.max(initial=-1)  # after that, no one is watched
+            return {
+                name: value if code <= last else math.nan
+                for code, (name, value) in enumerate(zip(names, after, strict=True))
+            }
 
         return curve
 
     return grouped(schema, (time, *happened.attributes), of, by, where, bounds=(0.0, 1.0))
 
 
-def kaplan_meier(times: np.ndarray, happened: np.ndarray, size: int) -> list[float]:
-    """Return survival after each of `size` times; NaN where nobody was watched."""
-    ends = np.bincount(times, minlength=size)
-    at_risk = np.cumsum(ends[::-1])[::-1]
-    events = np.bincount(times, weights=happened, minlength=size)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return [float(value) for value in np.cumprod(1 - events / at_risk)]
+def survival_at_fifths(schema: Schema, columns: Sequence[str], by: By = None) -> Statistic:
+    """Ask for the survival beyond four times, fifths of the time's range.
+
+    The columns are the time and the status, which is the last of its two values if it happened.
+    """
+    time, status = columns
+    least, greatest = ends_of(checked_numbers(schema, time))
+    times = [least + (greatest - least) * part / 5 for part in range(1, 5)]
+    names = [f"survival of {time} beyond {at:g}" for at in times]
+    happened = event_code(schema.attributes[schema.position(status)])
+
+    def of(table: CodedTable) -> OfRows:
+        numbers, known = table.numbers(time), table.column(status) == happened
+
+        def points(rows: Rows) -> dict[str, float]:
+            watched = rows & ~np.isnan(numbers)
+            return dict(
+                zip(names, kaplan_meier(numbers[watched], known[watched], times), strict=True)
+            )
+
+        return points
+
+    return grouped(schema, (time, status), of, by, "", bounds=(0.0, 1.0))
+
+
+def kaplan_meier(ends: Numbers, happened: Rows, times: Sequence[float]) -> list[float]:
+    """Return the survival after some times, of people who were watched until their `ends`.
+
+    It stays what it was after the last of them; NaN if no one was watched at all.
+    """
+    if not ends.size:
+        return [math.nan] * len(times)
+    order = np.lexsort((~happened, ends))  # what happens at an end is seen
+    left = np.cumprod(1 - happened[order] / np.arange(len(ends), 0, -1))
+    places = np.searchsorted(ends[order], times, side="right")
+    return [float(left[place - 1]) if place else 1.0 for place in places.tolist()]
 
 
 def curves_of(attribute: Attribute, estimates: Sequence[Estimate]) -> Iterator[Curve]:
