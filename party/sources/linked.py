@@ -95,12 +95,17 @@ class LinkedSource(Source):
 
 
 def require_one_row_each(people: Iterable[Hashes], *, where: str) -> Hashes:
-    """Return all people; InputError if one is empty, or has two rows."""
+    """Return all people; InputError if two rows have one identifier.
+
+    Whose the events would be could not be told then. Rows without an identifier are people without
+    events, so no empty cell stops a node.
+    """
     every = np.concatenate([np.zeros(0, dtype=np.uint64), *people])
-    if np.any(every == NO_ONE) or len(np.unique(every)) < len(every):
+    named = every[every != NO_ONE]
+    if len(np.unique(named)) < len(named):
         raise InputError(
-            f"{where}: source.person: a cell is empty, or the same in two rows. A row is a person "
-            "here: give every person one row"
+            f"{where}: source.person: a cell is the same in two rows. A row is a person here: give "
+            "every person one row"
         )
     return every
 
@@ -244,7 +249,7 @@ class _Joined:
 
     def add_events(self, rows: KeyedRows) -> None:
         at = np.minimum(np.searchsorted(self._sorted, rows.people), len(self._sorted) - 1)
-        known = np.flatnonzero(self._sorted[at] == rows.people)
+        known = np.flatnonzero((self._sorted[at] == rows.people) & (rows.people != NO_ONE))
         self.events += len(at)
         self.unknown += len(at) - len(known)
         places = self._places[at[known]]

@@ -134,11 +134,24 @@ def test_what_became_of_the_events_is_told_to_the_owner_alone():
     assert (nothing.rows, nothing.codes().events.rows) == (30, 0)
 
 
-@pytest.mark.parametrize("ids", [[1, 1], [1, None]])
-def test_a_person_with_two_rows_or_without_a_name_is_refused(ids):
-    people = pd.DataFrame({"id": pd.array(ids, "Int64"), "sex": "F", "age": 3})
+def test_a_person_with_two_rows_is_refused():
+    people = pd.DataFrame({"id": [1, 1], "sex": "F", "age": 3})
     with pytest.raises(InputError, match="one row"):
         joined(people, frames(3)[1])
+
+
+def test_rows_without_an_identifier_are_people_without_events():
+    people, events = frames(30)
+    ids = people.id.astype("Int64")
+    ids[[2, 5]] = pd.NA
+    of_none = events.assign(id=events.id.astype("Int64"))
+    of_none.loc[of_none.index[:3], "id"] = pd.NA
+    codes = joined(people.assign(id=ids), of_none).codes()
+    assert codes.rows == 30
+    assert codes.numbers[[2, 5]].tolist() == [0, 0]
+    left = of_none[of_none.id.notna() & ~of_none.id.isin(people.id[[2, 5]])]
+    expected = left.groupby("id").size().clip(upper=4).sum()
+    assert codes.events.rows == expected
 
 
 def written(people, events, folder):
