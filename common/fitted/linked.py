@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from common.errors import InputError, LocalError
 from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
 from common.methods.subn_plus.linked.model import LinkedModel
+from common.methods.subn_plus.linked.ruled import RuledHistories
 from common.methods.subn_plus.linked.script import (
     BOTH,
     EVENTS,
@@ -93,14 +95,21 @@ class LinkedFit(StudyFit):
         """The people; their events are drawn after them."""
         return self._linked.people
 
+    @cached_property
+    def _with_events(self) -> Callable[[Codes, RandomSource], LinkedCodes]:
+        """What draws the events of people, as the rules allow them."""
+        rules = self.schema.possible_events
+        model = self._linked
+        return RuledHistories(model, rules).with_events if rules.rules else model.with_events
+
     def draw(self, rows: int, source: RandomSource) -> LinkedCodes:
         """Draw people with their events."""
-        return self._linked.with_events(self._possible.sample(rows, source), source)
+        return self._with_events(self._possible.sample(rows, source), source)
 
     def given(self, condition: Sequence[CellWeights]) -> Draw:
         """Return what draws people who satisfy a condition, with their events."""
         people = self._possible.given(condition)
-        return lambda rows, source: self._linked.with_events(people(rows, source), source)
+        return lambda rows, source: self._with_events(people(rows, source), source)
 
     def frames(self, codes: Codes, source: RandomSource | None = None) -> dict[str, pd.DataFrame]:
         """Return people and events as tables that `person` joins, by the names of their files."""
