@@ -15,7 +15,7 @@ from common.errors import InputError, LocalError
 from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
 from common.methods.subn_plus.linked.model import LinkedModel
-from common.methods.subn_plus.linked.ruled import RuledHistories
+from common.methods.subn_plus.linked.ruled import keeping_frequencies
 from common.methods.subn_plus.linked.script import (
     BOTH,
     EVENTS,
@@ -24,7 +24,7 @@ from common.methods.subn_plus.linked.script import (
     LinkedFacts,
     kinds_of,
 )
-from common.privacy.randomness import RandomSource, source_of
+from common.privacy.randomness import RandomSource, SeededRandomSource, source_of
 from common.release.folder import TABLE, events_stem
 from common.schema import Codes
 from common.schema.conditions import CellWeights, Condition, parse
@@ -36,6 +36,7 @@ from common.wording import many
 _BATCH = 1 << 12  # people that are drawn at a time, to keep those with some event
 _MOST_TRIED = 1 << 20  # people, before a condition on events may be refused as too rare
 _MOST_DRAWN = 1 << 26  # people that are drawn for one answer
+_TYPICAL = 1 << 12  # people by whom rules keep the frequencies of events
 
 
 _WORDS = {  # what is counted together in the tables of a step
@@ -99,8 +100,10 @@ class LinkedFit(StudyFit):
     def _with_events(self) -> Callable[[Codes, RandomSource], LinkedCodes]:
         """What draws the events of people, as the rules allow them."""
         rules = self.schema.possible_events
-        model = self._linked
-        return RuledHistories(model, rules).with_events if rules.rules else model.with_events
+        if not rules.rules:
+            return self._linked.with_events
+        people = self._possible.sample(_TYPICAL, SeededRandomSource("people whom rules are about"))
+        return keeping_frequencies(self._linked, rules, people).with_events
 
     def draw(self, rows: int, source: RandomSource) -> LinkedCodes:
         """Draw people with their events."""

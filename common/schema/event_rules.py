@@ -140,7 +140,7 @@ class PossibleEvents:
         columns = {a: np.array(codes, dtype=np.intp) for a, codes in rows.items()}
         stuck = np.flatnonzero(repair(self.rules, columns))
         whole = [np.array(column) for column in events.columns]
-        for attribute in self._of_events:
+        for attribute in self.of_events:
             whole[attribute][bad] = columns[attribute + self.people]
         for place, kind in zip(stuck, self.kinds_of(people)[of_person[bad[stuck]]], strict=True):
             for attribute, code in self.examples[kind].items():
@@ -148,13 +148,13 @@ class PossibleEvents:
         return replace(events, columns=tuple(whole))
 
     @property
-    def _of_events(self) -> list[int]:
+    def of_events(self) -> list[int]:
         """The attributes of events that a rule is about."""
         return sorted({a - self.people for t in self.rules for a in t.attributes[t.kept :]})
 
     def joined(self, people: Codes, events: Codes, of_person: Positions) -> dict[int, NDArray[Any]]:
         """Return a row for every event, of the attributes that a rule is about."""
-        own = {a + self.people: events.columns[a] for a in self._of_events}
+        own = {a + self.people: events.columns[a] for a in self.of_events}
         return {**{a: people.columns[a][of_person] for a in self.columns}, **own}
 
 

@@ -1,17 +1,20 @@
-"""Histories that obey the rules about events: exactly the model's, given that every event does.
+"""Histories that obey the rules about events, by people whom the model and other rules made.
 
-People and their numbers of events are drawn as without rules; what was measured of them stays. Given
-a person and her number of events, her history has the model's distribution on condition that rules
-allow each of her events. Of all distributions of histories that rules allow, with these people and
-numbers, it is the one of least Kullback-Leibler divergence from the model [Csiszar75].
+People and their numbers of events are drawn as without these rules: what was measured of them stays.
+The history of a person with n events is drawn from the model's distribution times the rules times a
+weight for each value of the columns that rules are about. The weights keep the frequency of every
+such value among all events. Of all distributions without an impossible event, with these people,
+numbers and frequencies, it is the one of least Kullback-Leibler divergence from the model
+[Csiszar75]. Without the weights it would be the model's, given that every event is possible; but
+impossible events would take the frequencies of values along, which were measured well.
 
 Nothing is drawn in vain. For people of one kind (`common.schema.event_rules`), M(w) is how much of
 the events of class w is possible. Backward along the walk, M times what is possible of the events
-after it is the weight of a class; it re-weights the person's class, the first event's and every step.
+to come is the weight of a class: of the person's class, the first event's, and every next one's.
 The columns of an event are then drawn by variable elimination (`common.bayes.weighting`).
 
 Where columns of events hang together too much for that, histories are the model's, and events that
-break a rule are replaced by the nearest possible ones, as for a single table.
+break a rule are replaced by the nearest possible ones, as in a single table.
 
 [Csiszar75] Csiszar: I-divergence geometry of probability distributions and minimization problems.
 """
@@ -36,6 +39,9 @@ from common.schema.linked import LinkedCodes, Positions
 _LEAST = 1e-12  # probability of a value that rules may leave as the only one
 _TINY = 1e-300
 _MOST_PREPARED = 16  # kinds of people whose tables are held at a time
+_MOST_FITTINGS = 50  # of weights; fewer where there are many kinds of people
+_MOST_TABLES = 1_000  # kinds of people times fittings
+_CLOSE = 1e-4  # differences of a column's frequencies, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +63,14 @@ class _Kind:
 
 @dataclass(frozen=True, eq=False)
 class RuledHistories:
-    """A model of people and events whose events obey rules."""
+    """A model of people and events whose events obey rules.
+
+    `weights` are those of the values of every attribute of events.
+    """
 
     model: LinkedModel
     rules: PossibleEvents
+    weights: tuple[Floats, ...]
     _prepared: dict[int, _Kind] = field(default_factory=dict)
 
     def with_events(self, people: Codes, source: RandomSource) -> LinkedCodes:
@@ -89,9 +99,8 @@ class RuledHistories:
         self, kind: _Kind, odds: Floats, numbers: Positions, source: RandomSource
     ) -> Codes:
         """Draw the events of people of one kind, by the odds of their classes and their numbers."""
-        with np.errstate(divide="ignore"):
-            logs = np.log(odds) + np.log(self.model.numbers.T)[numbers] + kind.logs[numbers]
-        classes = drawn_places(np.exp(logs - logs.max(axis=1, keepdims=True)), source)
+        logs = _log(odds) + _log(self.model.numbers.T)[numbers] + kind.logs[numbers]
+        classes = drawn_places(_odds_of(logs), source)
         steps = self._steps(kind, classes, numbers, source)
         columns = [np.zeros(len(steps), dtype=np.intp) for _ in self.model.columns]
         start = 0
@@ -125,16 +134,97 @@ class RuledHistories:
         if number not in self._prepared:
             if len(self._prepared) >= _MOST_PREPARED:
                 self._prepared.clear()
-            columns = [np.maximum(own, _LEAST) for own in self.model.columns]
-            try:
-                parts = _networks(columns, self.rules.weights(number))
-            except TooManyCells:
-                parts = _networks(columns, [])
-            masses = np.maximum(np.concatenate([mass for mass, _ in parts]), _TINY)
-            networks = tuple(network for _, network in parts)
-            onward, logs = _possible_walks(self.model.walk, masses, self.model.most)
-            self._prepared[number] = _Kind(networks, onward, logs)
+            self._prepared[number] = self._prepare(self.rules.weights(number))
         return self._prepared[number]
+
+    def _prepare(self, rules: Sequence[CellWeights]) -> _Kind:
+        columns = [
+            np.maximum(own, _LEAST) * weights
+            for own, weights in zip(self.model.columns, self.weights, strict=True)
+        ]
+        try:
+            parts = _networks(columns, rules)
+        except TooManyCells:
+            parts = _networks(columns, [])
+        masses = np.maximum(np.concatenate([mass for mass, _ in parts]), _TINY)
+        networks = tuple(network for _, network in parts)
+        return _Kind(networks, *_possible_walks(self.model.walk, masses, self.model.most))
+
+    def frequencies(self, odds: Floats, rules: Sequence[CellWeights]) -> list[Floats]:
+        """Return how many events are expected to have each value, of columns in rules.
+
+        `odds` has the classes of people, of whom all are of the kind with these rules.
+        """
+        kind, numbers = self._prepare(rules), self.model.numbers
+        people = np.zeros_like(kind.logs)
+        for number in range(1, len(people)):
+            together = odds * numbers[:, number]
+            people[number] = together.sum(axis=1) @ _odds_of(_log(together) + kind.logs[number])
+        events = _expected_classes(self.model.walk, kind.onward, people)
+        counts = [np.zeros(self.model.columns[a].shape[1]) for a in self.rules.of_events]
+        start = 0
+        for network in kind.networks:
+            own = events[start : start + network.domain.sizes[0]]
+            start += len(own)
+            whole = replace(network, conditionals=(own[None, :], *network.conditionals[1:]))
+            for a, count in zip(self.rules.of_events, counts, strict=True):
+                count += whole.marginal((a + 1,))
+        return counts
+
+
+def keeping_frequencies(model: LinkedModel, rules: PossibleEvents, people: Codes) -> RuledHistories:
+    """Return histories whose values are as frequent as in the model's histories of these people.
+
+    Iterative scaling finds the weights, in smaller steps where a step went too far. Where rules and
+    frequencies contradict each other, the nearest that was found is taken, and the rules hold.
+    """
+    odds, kinds = model.class_odds(people), rules.kinds_of(people)
+    groups = [(rules.weights(kind), odds[kinds == kind]) for kind in np.unique(kinds).tolist()]
+    ruled = best = RuledHistories(model, rules, _ones(model))
+    wanted, counts = ruled.frequencies(odds, ()), list[Floats]()
+    nearest, pace = np.inf, 1.0
+    for _ in range(min(_MOST_FITTINGS, _MOST_TABLES // len(groups) + 1)):
+        parts = [ruled.frequencies(own, weights) for weights, own in groups]
+        found = [np.sum(own, axis=0) for own in zip(*parts, strict=True)]
+        off = max(
+            float(np.abs(one - other).sum() / max(other.sum(), _TINY))
+            for one, other in zip(found, wanted, strict=True)
+        )
+        if off < nearest:
+            best, nearest, counts = ruled, off, found
+        else:
+            pace /= 2
+        if nearest < _CLOSE:
+            break
+        ruled = RuledHistories(model, rules, _scaled(best, wanted, counts, pace))
+    return best
+
+
+def _ones(model: LinkedModel) -> tuple[Floats, ...]:
+    return tuple(np.ones(own.shape[1]) for own in model.columns)
+
+
+def _scaled(
+    ruled: RuledHistories, wanted: Sequence[Floats], counts: Sequence[Floats], pace: float
+) -> tuple[Floats, ...]:
+    """Return weights that bring the counts nearer to what is wanted."""
+    weights = list(ruled.weights)
+    for a, target, count in zip(ruled.rules.of_events, wanted, counts, strict=True):
+        ratio = np.divide(target, count, out=np.ones_like(count), where=count > 0)
+        weights[a] = weights[a] * ratio**pace
+        weights[a] /= weights[a].max()
+    return tuple(weights)
+
+
+def _log(odds: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(odds))
+
+
+def _odds_of(logs: Floats) -> Floats:
+    """Return the odds of each row whose logarithms are these, up to a factor."""
+    odds = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
 def _networks(
@@ -172,3 +262,21 @@ def _possible_walks(walk: Walk, masses: Floats, most: int) -> tuple[Floats, Floa
         returned = (walk.back * onward[left]).sum(axis=1)
         after = onward[left] @ ((1 - returns)[:, None] * walk.step).T + np.outer(returned, returns)
     return onward, logs
+
+
+def _expected_classes(walk: Walk, onward: Floats, people: Floats) -> Floats:
+    """Return how many events of each class are expected, forward along the walk.
+
+    `people` says how many have n events, by n and their class; `onward` what is possible.
+    """
+    total, returns = np.zeros(len(walk.returns)), walk.returns
+    before = np.zeros(walk.first.shape)  # events after which there are so many to come
+    for here, begin in zip(onward[::-1], people[:0:-1], strict=True):
+        first = walk.first * here
+        leaving = (1 - returns) * (here @ walk.step.T)
+        leaving += np.outer((walk.back * here).sum(axis=1), returns)
+        flow = before / np.maximum(leaving, _TINY)
+        after = (flow * (1 - returns)) @ walk.step + (flow @ returns)[:, None] * walk.back
+        before = begin[:, None] * first / first.sum(axis=1, keepdims=True) + here * after
+        total += before.sum(axis=0)
+    return total
