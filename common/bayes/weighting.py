@@ -114,7 +114,7 @@ class WeightedNetwork:
     def sample_given(
         self, root: int, values: NDArray[np.integer[Any]], source: RandomSource
     ) -> list[NDArray[np.intp]]:
-        """Draw a row for each of these values of the first variable, independently of the others."""
+        """Draw a row for each of these values of the first variable, each independently."""
 
         def one_by_one(table: Conditional, configuration: NDArray[np.intp]) -> NDArray[np.intp]:
             return _at(table, configuration, uniforms(len(configuration), source))

@@ -57,6 +57,7 @@ class EventsTold:
     events: int
     measured: Mapping[str, int]
     not_measured: tuple[str, ...]
+    rules: Mapping[str, float]  # how much of the model's people and events would break one
 
     def lines(self) -> Iterator[str]:
         """Say it in words."""
@@ -69,6 +70,7 @@ class EventsTold:
             yield f"counted together: {'; '.join(counted)}"
         if self.not_measured:
             yield f"never counted together: {'; '.join(self.not_measured)}"
+        yield from (f"{rules}: {words}" for rules, words in _rules_told(self.rules))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -102,8 +104,12 @@ class LinkedFit(StudyFit):
         rules = self.schema.possible_events
         if not rules.rules:
             return self._linked.with_events
-        people = self._possible.sample(_TYPICAL, SeededRandomSource("people whom rules are about"))
-        return keeping_frequencies(self._linked, rules, people).with_events
+        return keeping_frequencies(self._linked, rules, self._typical).with_events
+
+    @property
+    def _typical(self) -> Codes:
+        """Some people of the model, always the same."""
+        return self._possible.sample(_TYPICAL, SeededRandomSource("typical people"))
 
     def draw(self, rows: int, source: RandomSource) -> LinkedCodes:
         """Draw people with their events."""
@@ -187,6 +193,34 @@ class LinkedFit(StudyFit):
             events=released.events.rows,
             measured={_WORDS[kind]: own for kind, own in kinds.items() if kind in asked},
             not_measured=tuple(_WORDS[kind] for kind in kinds if kind not in asked),
+            rules=self._broken,
+        )
+
+    @cached_property
+    def _broken(self) -> dict[str, float]:
+        """Of what has rules: the proportion of the model's that would break one without them."""
+        model, possible, events = self._linked, self.schema.possible_events, self.schema.events
+        source, broken = SeededRandomSource("without rules"), dict[str, float]()
+        if self.schema.rules:
+            obeys = self.schema.possible.holds(model.people.sample(_TYPICAL, source))
+            broken["people"] = 1 - float(obeys.mean())
+        if possible.rules and events is not None:
+            linked = model.with_events(self._typical, source)
+            obeys = possible.holds(linked, linked.events, linked.of_person)
+            broken[events.name] = float((~obeys).sum() / max(1, len(obeys)))
+        return broken
+
+    @property
+    def how_made(self) -> list[tuple[str, object]]:
+        """What the study agreed on, and what became of it and of its rules."""
+        return [*super().how_made, *_rules_told(self._broken)]
+
+
+def _rules_told(broken: Mapping[str, float]) -> Iterator[tuple[str, object]]:
+    for what, share in broken.items():
+        yield (
+            f"rules about {what}",
+            f"none is broken; without rules, {share:.1%} of the model's {what} would break one",
         )
 
 

@@ -262,9 +262,7 @@ def check_rules(
 ) -> None:
     """Refuse a row that breaks a rule; where `other` is an empty cell, a rule cannot be checked."""
     unclear = {
-        a
-        for a, each in enumerate(attributes)
-        if each.other and each.missing and not each.textual
+        a for a, each in enumerate(attributes) if each.other and each.missing and not each.textual
     }
     for rule in rules:
         if unclear.isdisjoint(rule.attributes) and not rule.holds(columns).all():

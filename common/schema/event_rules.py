@@ -115,18 +115,15 @@ class PossibleEvents:
             return np.zeros(people.rows, dtype=np.intp)
         return np.asarray(self.kinds[tuple(people.columns[a] for a in self.columns)])
 
+    def hold(self, people: Codes, events: Codes, of_person: Positions) -> list[Cells]:
+        """Tell, of each rule, whether each event obeys it."""
+        columns = self.joined(people, events, of_person)
+        return [each.holds(columns) for each in self.rules]
+
     def holds(self, people: Codes, events: Codes, of_person: Positions) -> Cells:
         """Tell whether each event is possible for its person."""
-        columns = self.joined(people, events, of_person)
-        inside = np.ones(events.rows, dtype=np.bool_)
-        for each in self.rules:
-            inside &= each.holds(columns)
-        return inside
-
-    def broken(self, people: Codes, events: Codes, of_person: Positions) -> list[int]:
-        """Count the events that break each rule. Only their owner may see the counts."""
-        columns = self.joined(people, events, of_person)
-        return [int(events.rows - each.holds(columns).sum()) for each in self.rules]
+        every = np.ones(events.rows, dtype=np.bool_)
+        return np.asarray(np.logical_and.reduce([every, *self.hold(people, events, of_person)]))
 
     def repaired(self, people: Codes, events: Codes, of_person: Positions) -> Codes:
         """Return the events, each that breaks a rule replaced by the nearest possible one.
@@ -164,6 +161,10 @@ def _of_event(table: PossibleCells, people: int) -> PossibleCells:
     events = [a for a in table.attributes if a >= people]
     if not events:
         raise InputError(f"rule ({table.rule}): no column of events is in it. Write it as [[rule]]")
+    if kept and table.rule.texts[0][0] == "order":
+        raise InputError(
+            f"rule ({table.rule}): an order is of two columns of an event. Write when and then"
+        )
     after = table.attributes[len(table.attributes) - table.giving_way :]
     giving = [a for a in events if a in after] or events
     axes = (*kept, *(a for a in events if a not in giving), *giving)
@@ -179,7 +180,10 @@ def _of_event(table: PossibleCells, people: int) -> PossibleCells:
 
 
 def _kinds(
-    tables: Sequence[PossibleCells], columns: tuple[int, ...], sizes: Sequence[int], people: Possible
+    tables: Sequence[PossibleCells],
+    columns: tuple[int, ...],
+    sizes: Sequence[int],
+    people: Possible,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the kind of each cell of people's columns, and a cell of each kind.
 

@@ -182,6 +182,15 @@ def possible_histories(schema: Schema, codes: LinkedCodes) -> LinkedCodes:
     return replace(codes, events=rules.repaired(codes, codes.events, codes.of_person))
 
 
+def breaking_events(schema: Schema, codes: LinkedCodes) -> list[NDArray[np.bool_]]:
+    """Tell, of each rule about events, which events break it; for their owner alone.
+
+    The codes are those of the schema without its rules.
+    """
+    people = schema.possible.repaired(Codes(codes.columns, codes.sizes))
+    return [~own for own in schema.possible_events.hold(people, codes.events, codes.of_person)]
+
+
 def check_order(order: str, columns: Sequence[str]) -> None:
     """Refuse events without the column that orders them."""
     if order not in columns:

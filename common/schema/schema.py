@@ -101,8 +101,7 @@ class Schema:
             if self.events is None:
                 raise
             raise InputError(
-                f"{error}\nA rule with a column of {self.events.name} is written as "
-                "[[events.rule]]"
+                f"{error}\nA rule with a column of {self.events.name} is written as [[events.rule]]"
             ) from None
         if self.events is not None and self.events.rules:
             with located("events"):

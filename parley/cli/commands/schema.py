@@ -16,6 +16,7 @@ from common.schema import Codes, Schema
 from common.schema.attribute import Attribute
 from common.schema.dictionary import read_dictionary, with_drafted, with_frequencies
 from common.schema.encoder import describe
+from common.schema.linked import breaking_events
 from common.schema.schema import Proposal
 from common.schema.toml import text_of
 from common.tables import TableFile
@@ -91,6 +92,8 @@ class CheckedSchema(Result):
     rows: int | None
     rows_that_break_each_rule: tuple[int, ...]
     events: tuple[CheckedAttribute, ...]
+    rules_about_events: tuple[str, ...]
+    events_that_break_each_rule: tuple[int, ...]
     joined: str  # what became of the events in their table
     schema: Schema = field(metadata=FOR_PEOPLE)
     table: Path | None = field(metadata=FOR_PEOPLE)
@@ -103,6 +106,8 @@ class CheckedSchema(Result):
             yield from (f"{events.name}: {_line(each)}" for each in events.attributes)
         for number, rule in enumerate(self.rules, start=1):
             yield f"rule {number}: {rule}"
+        for number, rule in enumerate(self.rules_about_events, start=1):
+            yield f"rule {number} about events: {rule}"
         yield f"digest {self.digest}"
         if self.rows is None:
             return
@@ -113,6 +118,10 @@ class CheckedSchema(Result):
                 yield f"{self.table}: {broke}, counted as the nearest possible row"
         if self.joined:
             yield self.joined
+        for number, breaking in enumerate(self.events_that_break_each_rule, start=1):
+            if breaking:
+                broke = f"{many(breaking, 'event')} broke rule {number} about events"
+                yield f"{self.table}: {broke}, counted as the nearest possible event"
 
 
 def _line(attribute: Attribute) -> str:
@@ -278,31 +287,33 @@ def check(
     if data is not None and source is not None:
         raise InputError("schema check: name a table or a --source, not both")
     domains = Schema.load(schema)
-    rows, broken, joined = None, list[int](), ""
+    rows, broken, of_events, joined = None, list[int](), list[int](), ""
     with console.progress("checking") as report:
         if data is not None:
             report(0.1, f"reading {data.name}")
             linked = second.linked(data, domains, reading)
-            codes = (
-                _encoded(data, domains.people, reading)
-                if linked is None
-                else linked.people.encode(domains.people.without_rules())
-            )
-            rows, broken = _fit(domains, [codes])
-            joined = "" if linked is None else linked.joined(domains)
+            if linked is None:
+                rows, broken = _fit(domains, [_encoded(data, domains.people, reading)])
+            else:
+                codes = linked.encode(domains.without_rules())
+                rows, broken = _fit(domains, [codes])
+                of_events = [int(own.sum()) for own in breaking_events(domains, codes)]
+                joined = linked.joined(codes)
         elif source is not None:
             report(0.1, f"reading the source of {source.name}")
             domains.require_one_table()
             owners = source_settings(party_settings(source, os.environ), source, os.environ)
             rows, broken = _fit(domains, owners.open(domains.without_rules()).chunks())
-    events = () if domains.events is None else _checked(domains.events.attributes)
+    declared = domains.events
     return CheckedSchema(
         digest=domains.digest(),
         attributes=_checked(domains.attributes),
         rules=tuple(map(str, domains.rules)),
         rows=rows,
         rows_that_break_each_rule=tuple(broken),
-        events=events,
+        events=() if declared is None else _checked(declared.attributes),
+        rules_about_events=() if declared is None else tuple(map(str, declared.rules)),
+        events_that_break_each_rule=tuple(of_events),
         joined=joined,
         schema=domains,
         table=data or source,

@@ -123,7 +123,7 @@ def drawn_places(odds: Floats, source: RandomSource) -> Positions:
 
 
 def _drawn_by_class(odds: Floats, classes: Positions, source: RandomSource) -> Positions:
-    """Draw a place for each of these classes, as `drawn_places` does of `odds[classes]`, class by class.
+    """Draw a place for each class, as `drawn_places` does of `odds[classes]`, class by class.
 
     A column of many values would not fit into memory once for every event.
     """

@@ -1,10 +1,10 @@
 """Histories that obey the rules about events, by people whom the model and other rules made.
 
-People and their numbers of events are drawn as without these rules: what was measured of them stays.
-The history of a person with n events is drawn from the model's distribution times the rules times a
-weight for each value of the columns that rules are about. The weights keep the frequency of every
-such value among all events. Of all distributions without an impossible event, with these people,
-numbers and frequencies, it is the one of least Kullback-Leibler divergence from the model
+People and their numbers of events are drawn as without these rules: what was measured of them
+stays. The history of a person with n events is drawn from the model's distribution times the rules
+times a weight for each value of the columns that rules are about. The weights keep the frequency of
+every such value among all events. Of all distributions without an impossible event, with these
+people, numbers and frequencies, it is the one of least Kullback-Leibler divergence from the model
 [Csiszar75]. Without the weights it would be the model's, given that every event is possible; but
 impossible events would take the frequencies of values along, which were measured well.
 
@@ -38,7 +38,7 @@ from common.schema.linked import LinkedCodes, Positions
 
 _LEAST = 1e-12  # probability of a value that rules may leave as the only one
 _TINY = 1e-300
-_MOST_PREPARED = 16  # kinds of people whose tables are held at a time
+_MOST_HELD = 1 << 24  # numbers in the tables of kinds of people that are held at a time
 _MOST_FITTINGS = 50  # of weights; fewer where there are many kinds of people
 _MOST_TABLES = 1_000  # kinds of people times fittings
 _CLOSE = 1e-4  # differences of a column's frequencies, together
@@ -59,6 +59,12 @@ class _Kind:
     networks: tuple[WeightedNetwork, ...]
     onward: Floats
     logs: Floats
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers the tables hold."""
+        tables = (table for network in self.networks for table in network.conditionals)
+        return self.onward.size + sum(table.size for table in tables)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +101,7 @@ class RuledHistories:
         possible = self.rules.repaired(own, events, linked.of_person)
         return replace(linked, events=possible).take(np.argsort(order))
 
-    def _events(
-        self, kind: _Kind, odds: Floats, numbers: Positions, source: RandomSource
-    ) -> Codes:
+    def _events(self, kind: _Kind, odds: Floats, numbers: Positions, source: RandomSource) -> Codes:
         """Draw the events of people of one kind, by the odds of their classes and their numbers."""
         logs = _log(odds) + _log(self.model.numbers.T)[numbers] + kind.logs[numbers]
         classes = drawn_places(_odds_of(logs), source)
@@ -132,7 +136,7 @@ class RuledHistories:
 
     def _kind(self, number: int) -> _Kind:
         if number not in self._prepared:
-            if len(self._prepared) >= _MOST_PREPARED:
+            if sum(kind.numbers for kind in self._prepared.values()) > _MOST_HELD:
                 self._prepared.clear()
             self._prepared[number] = self._prepare(self.rules.weights(number))
         return self._prepared[number]
@@ -167,8 +171,8 @@ class RuledHistories:
             own = events[start : start + network.domain.sizes[0]]
             start += len(own)
             whole = replace(network, conditionals=(own[None, :], *network.conditionals[1:]))
-            for a, count in zip(self.rules.of_events, counts, strict=True):
-                count += whole.marginal((a + 1,))
+            for place, a in enumerate(self.rules.of_events):
+                counts[place] += whole.marginal((a + 1,))
         return counts
 
 
@@ -222,9 +226,9 @@ def _log(odds: Floats) -> Floats:
 
 
 def _odds_of(logs: Floats) -> Floats:
-    """Return the odds of each row whose logarithms are these, up to a factor."""
-    odds = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+    """Return odds that add up to one, from logarithms up to a constant; zeros of a row of zeros."""
+    odds = np.exp(logs - np.maximum(logs.max(axis=1, keepdims=True), -1 / _TINY))
+    return np.asarray(odds / np.maximum(odds.sum(axis=1, keepdims=True), _TINY))
 
 
 def _networks(
@@ -255,10 +259,10 @@ def _possible_walks(walk: Walk, masses: Floats, most: int) -> tuple[Floats, Floa
     after, scale = np.ones(walk.first.shape), np.zeros(len(walk.first))
     for left in range(most):
         possible = after * masses
-        largest = possible.max(axis=1)
+        largest = np.maximum(possible.max(axis=1), _TINY)
         scale += np.log(largest)
         onward[left] = possible / largest[:, None]
-        logs[left + 1] = np.log((walk.first * onward[left]).sum(axis=1)) + scale
+        logs[left + 1] = _log((walk.first * onward[left]).sum(axis=1)) + scale
         returned = (walk.back * onward[left]).sum(axis=1)
         after = onward[left] @ ((1 - returns)[:, None] * walk.step).T + np.outer(returned, returns)
     return onward, logs
@@ -277,6 +281,7 @@ def _expected_classes(walk: Walk, onward: Floats, people: Floats) -> Floats:
         leaving += np.outer((walk.back * here).sum(axis=1), returns)
         flow = before / np.maximum(leaving, _TINY)
         after = (flow * (1 - returns)) @ walk.step + (flow @ returns)[:, None] * walk.back
-        before = begin[:, None] * first / first.sum(axis=1, keepdims=True) + here * after
+        begun = first / np.maximum(first.sum(axis=1, keepdims=True), _TINY)
+        before = begin[:, None] * begun + here * after
         total += before.sum(axis=0)
     return total
