@@ -178,13 +178,17 @@ def test_a_schema_is_refused_if_and_only_if_a_person_could_have_no_event():
         ('[[events.rule]]\nwhen = "sex = X"\nthen = "ward = x"', "events: rule 1: 'sex' has no"),
         ("[[events.rule]]\nwhen = 3", "events: rule 1: expected when and then"),
         (
-            '[[events.rule]]\nwhen = "sex = M"\nthen = "ward = x"\n'
-            '[[events.rule]]\nwhen = "age < 30"\nthen = "ward = y"',
+            (
+                '[[events.rule]]\nwhen = "sex = M"\nthen = "ward = x"\n'
+                '[[events.rule]]\nwhen = "age < 30"\nthen = "ward = y"'
+            ),
             "possible for a person with sex = M, age = 0..14",
         ),
         (
-            '[[events.rule]]\nimpossible = "ward = x"\n[[events.rule]]\nimpossible = "ward = y"\n'
-            '[[events.rule]]\nimpossible = "ward = z"',
+            (
+                '[[events.rule]]\nimpossible = "ward = x"\n[[events.rule]]\nimpossible = "ward = y"\n'
+                '[[events.rule]]\nimpossible = "ward = z"'
+            ),
             "possible for any person",
         ),
     ],
