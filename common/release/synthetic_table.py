@@ -217,11 +217,11 @@ def _repeats(name: str, schema: Schema) -> bool:
 def as_in_the_table(schema: Schema, codes: Codes) -> Codes:
     """Return the codes that a reader of the table finds: `other` without text is empty."""
     columns = list(codes.columns)
-    for place, each in enumerate(schema.attributes):
-        if each.other and each.missing and not each.textual:
-            found = codes.columns[place]
-            missing = found.dtype.type(each.size - 1)
-            columns[place] = np.where(found == each.other_code, missing, found)
+    for place, attribute in enumerate(schema.attributes):
+        if attribute.other and attribute.missing and not attribute.textual:
+            column = codes.columns[place]
+            missing = column.dtype.type(attribute.size - 1)
+            columns[place] = np.where(column == attribute.other_code, missing, column)
     return replace(codes, columns=tuple(columns))
 
 
@@ -262,7 +262,9 @@ def check_rules(
 ) -> None:
     """Refuse a row that breaks a rule; where `other` is an empty cell, a rule cannot be checked."""
     unclear = {
-        a for a, each in enumerate(attributes) if each.other and each.missing and not each.textual
+        a
+        for a, attribute in enumerate(attributes)
+        if attribute.other and attribute.missing and not attribute.textual
     }
     for rule in rules:
         if unclear.isdisjoint(rule.attributes) and not rule.holds(columns).all():

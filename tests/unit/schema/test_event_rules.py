@@ -186,8 +186,8 @@ def test_a_schema_is_refused_if_and_only_if_a_person_could_have_no_event():
         ),
         (
             (
-                '[[events.rule]]\nimpossible = "ward = x"\n[[events.rule]]\nimpossible = "ward = y"\n'
-                '[[events.rule]]\nimpossible = "ward = z"'
+                '[[events.rule]]\nimpossible = "ward = x"\n'
+                '[[events.rule]]\nimpossible = "ward in (y, z)"'
             ),
             "possible for any person",
         ),
