@@ -75,18 +75,18 @@ class PossibleEvents:
             people: how many of them are people's.
             possible: which people are possible.
         """
-        tables = tuple(_of_event(each, people) for each in tables_of(rules, joined))
-        columns = tuple(sorted({a for each in tables for a in each.attributes[: each.kept]}))
+        tables = tuple(_of_event(table, people) for table in tables_of(rules, joined))
+        columns = tuple(sorted({a for table in tables for a in table.attributes[: table.kept]}))
         kinds, cells = _kinds(tables, columns, joined.sizes, possible)
         events = cls(tables, people, columns, kinds, cells, ())
         return replace(events, examples=tuple(events._examples(joined)))
 
     def _examples(self, joined: Domains) -> list[dict[int, int]]:
         tries = max(_LEAST_TRIED, MOST_TRIED // len(self.cells))
-        found = []
+        examples = []
         for kind, cell in enumerate(self.cells.tolist()):
             try:
-                found.append(example_of(self.weights(kind), joined.sizes[self.people :], tries))
+                examples.append(example_of(self.weights(kind), joined.sizes[self.people :], tries))
             except InputError:
                 person = ", ".join(
                     f"{joined.names[a]} = {joined.attributes[a].labels[code]}"
@@ -96,17 +96,17 @@ class PossibleEvents:
                 raise InputError(
                     f"rules: no event was found that is possible for {who}. Leave a rule out"
                 ) from None
-        return found
+        return examples
 
     def weights(self, kind: int) -> list[CellWeights]:
         """Return what rules say to people of a kind, as weights of cells of events' attributes."""
         person = dict(zip(self.columns, self.cells[kind].tolist(), strict=True))
         return [
             CellWeights(
-                tuple(a - self.people for a in each.attributes[each.kept :]),
-                each.table[tuple(person[a] for a in each.attributes[: each.kept])].astype(float),
+                tuple(a - self.people for a in rule.attributes[rule.kept :]),
+                rule.table[tuple(person[a] for a in rule.attributes[: rule.kept])].astype(float),
             )
-            for each in self.rules
+            for rule in self.rules
         ]
 
     def kinds_of(self, people: Codes) -> NDArray[np.intp]:
@@ -118,7 +118,7 @@ class PossibleEvents:
     def hold(self, people: Codes, events: Codes, of_person: Positions) -> list[Cells]:
         """Tell, of each rule, whether each event obeys it."""
         columns = self.joined(people, events, of_person)
-        return [each.holds(columns) for each in self.rules]
+        return [rule.holds(columns) for rule in self.rules]
 
     def holds(self, people: Codes, events: Codes, of_person: Positions) -> Cells:
         """Tell whether each event is possible for its person."""
@@ -151,8 +151,8 @@ class PossibleEvents:
 
     def joined(self, people: Codes, events: Codes, of_person: Positions) -> dict[int, NDArray[Any]]:
         """Return a row for every event, of the attributes that a rule is about."""
-        own = {a + self.people: events.columns[a] for a in self.of_events}
-        return {**{a: people.columns[a][of_person] for a in self.columns}, **own}
+        columns = {a: people.columns[a][of_person] for a in self.columns}
+        return columns | {a + self.people: events.columns[a] for a in self.of_events}
 
 
 def _of_event(table: PossibleCells, people: int) -> PossibleCells:
@@ -193,15 +193,13 @@ def _kinds(
     with located("rules: people's columns in them"):
         check_most("cells together", prod(shape), most=MOST_PEOPLE_CELLS)
     by_columns: dict[tuple[int, ...], list[NDArray[Any]]] = {}
-    for each in tables:
-        own = each.attributes[: each.kept]
-        by_columns.setdefault(own, []).append(
-            each.table.reshape(prod(each.table.shape[: each.kept]), -1)
-        )
+    for table in tables:
+        of_people = table.table.reshape(prod(table.table.shape[: table.kept]), -1)
+        by_columns.setdefault(table.attributes[: table.kept], []).append(of_people)
     kinds = np.zeros(shape, dtype=np.intp)
-    for own, slices in by_columns.items():
+    for attributes, slices in by_columns.items():
         told = _numbered(np.hstack(slices), axis=0)
-        told = told.reshape([sizes[a] if a in own else 1 for a in columns])
+        told = told.reshape([sizes[a] if a in attributes else 1 for a in columns])
         kinds = _numbered(kinds * (int(told.max()) + 1) + told).reshape(shape)
     mask = people.mask(columns, (False,) * len(columns))
     there = np.broadcast_to(True if mask is None else mask, shape)
@@ -215,5 +213,5 @@ def _kinds(
 
 def _numbered(values: NDArray[Any], axis: int | None = None) -> NDArray[np.intp]:
     """Number the distinct values from 0 on."""
-    found = np.unique(values, axis=axis, return_inverse=True)[1]
-    return np.asarray(found.reshape(-1), dtype=np.intp)
+    numbers = np.unique(values, axis=axis, return_inverse=True)[1]
+    return np.asarray(numbers.reshape(-1), dtype=np.intp)

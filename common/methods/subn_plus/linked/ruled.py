@@ -39,8 +39,9 @@ from common.schema.linked import LinkedCodes, Positions
 _LEAST = 1e-12  # probability of a value that rules may leave as the only one
 _TINY = 1e-300
 _MOST_HELD = 1 << 24  # numbers in the tables of kinds of people that are held at a time
-_MOST_FITTINGS = 50  # of weights; fewer where there are many kinds of people
-_MOST_TABLES = 1_000  # kinds of people times fittings
+_FITTINGS = (3, 50)  # the fewest and the most steps that fit the weights
+_MOST_WORK = 1 << 28  # cells that these steps go through, if not the fewest
+_LEAST_WORK = 1 << 18  # cells that take as long as a kind of people at least
 _CLOSE = 1e-4  # differences of a column's frequencies, together
 
 
@@ -96,9 +97,9 @@ class RuledHistories:
                 for number, who in groups
             ]
         )
-        own = people.take(order)
-        linked = LinkedCodes(own.columns, own.sizes, events, numbers[order], model.most)
-        possible = self.rules.repaired(own, events, linked.of_person)
+        by_kind = people.take(order)
+        linked = LinkedCodes(by_kind.columns, by_kind.sizes, events, numbers[order], model.most)
+        possible = self.rules.repaired(by_kind, events, linked.of_person)
         return replace(linked, events=possible).take(np.argsort(order))
 
     def _events(self, kind: _Kind, odds: Floats, numbers: Positions, source: RandomSource) -> Codes:
@@ -115,7 +116,7 @@ class RuledHistories:
             for column, codes in zip(columns, drawn, strict=True):
                 column[there] = codes
             start = end
-        return Codes.from_columns(columns, [own.shape[1] for own in self.model.columns])
+        return Codes.from_columns(columns, [column.shape[1] for column in self.model.columns])
 
     def _steps(
         self, kind: _Kind, classes: Positions, numbers: Positions, source: RandomSource
@@ -125,13 +126,14 @@ class RuledHistories:
         steps = np.zeros(int(numbers.sum()), dtype=np.int64)
         for place in range(int(numbers.max(initial=0))):
             there = np.flatnonzero(numbers > place)
-            own, at = classes[there], starts[there] + place
-            odds = walk.first[own]
+            person, at = classes[there], starts[there] + place
+            odds = walk.first[person]
             if place:
                 before = steps[at - 1]
                 back = walk.returns[before][:, None]
-                odds = back * walk.back[own] + (1 - back) * walk.step[before]
-            steps[at] = drawn_places(odds * kind.onward[numbers[there] - place - 1, own], source)
+                odds = back * walk.back[person] + (1 - back) * walk.step[before]
+            possible = kind.onward[numbers[there] - place - 1, person]
+            steps[at] = drawn_places(odds * possible, source)
         return steps
 
     def _kind(self, number: int) -> _Kind:
@@ -143,8 +145,8 @@ class RuledHistories:
 
     def _prepare(self, rules: Sequence[CellWeights]) -> _Kind:
         columns = [
-            np.maximum(own, _LEAST) * weights
-            for own, weights in zip(self.model.columns, self.weights, strict=True)
+            np.maximum(column, _LEAST) * weights
+            for column, weights in zip(self.model.columns, self.weights, strict=True)
         ]
         try:
             parts = _networks(columns, rules)
@@ -168,9 +170,9 @@ class RuledHistories:
         counts = [np.zeros(self.model.columns[a].shape[1]) for a in self.rules.of_events]
         start = 0
         for network in kind.networks:
-            own = events[start : start + network.domain.sizes[0]]
-            start += len(own)
-            whole = replace(network, conditionals=(own[None, :], *network.conditionals[1:]))
+            part = events[start : start + network.domain.sizes[0]]
+            start += len(part)
+            whole = replace(network, conditionals=(part[None, :], *network.conditionals[1:]))
             for place, a in enumerate(self.rules.of_events):
                 counts[place] += whole.marginal((a + 1,))
         return counts
@@ -183,19 +185,19 @@ def keeping_frequencies(model: LinkedModel, rules: PossibleEvents, people: Codes
     frequencies contradict each other, the nearest that was found is taken, and the rules hold.
     """
     odds, kinds = model.class_odds(people), rules.kinds_of(people)
-    groups = [(rules.weights(kind), odds[kinds == kind]) for kind in np.unique(kinds).tolist()]
+    groups = {kind: odds[kinds == kind] for kind in np.unique(kinds).tolist()}
     ruled = best = RuledHistories(model, rules, _ones(model))
     wanted, counts = ruled.frequencies(odds, ()), list[Floats]()
     nearest, pace = np.inf, 1.0
-    for _ in range(min(_MOST_FITTINGS, _MOST_TABLES // len(groups) + 1)):
-        parts = [ruled.frequencies(own, weights) for weights, own in groups]
-        found = [np.sum(own, axis=0) for own in zip(*parts, strict=True)]
+    for _ in range(_steps_within_reach(model, rules, len(groups))):
+        by_kind = [ruled.frequencies(own, rules.weights(kind)) for kind, own in groups.items()]
+        expected = [np.sum(parts, axis=0) for parts in zip(*by_kind, strict=True)]
         off = max(
             float(np.abs(one - other).sum() / max(other.sum(), _TINY))
-            for one, other in zip(found, wanted, strict=True)
+            for one, other in zip(expected, wanted, strict=True)
         )
         if off < nearest:
-            best, nearest, counts = ruled, off, found
+            best, nearest, counts = ruled, off, expected
         else:
             pace /= 2
         if nearest < _CLOSE:
@@ -204,8 +206,15 @@ def keeping_frequencies(model: LinkedModel, rules: PossibleEvents, people: Codes
     return best
 
 
+def _steps_within_reach(model: LinkedModel, rules: PossibleEvents, kinds: int) -> int:
+    """Return how many steps fit the weights in bounded time."""
+    cells = sum(weights.table.size for weights in rules.weights(0)) * len(model.walk.returns)
+    fewest, most = _FITTINGS
+    return min(most, max(fewest, _MOST_WORK // (kinds * max(cells, _LEAST_WORK))))
+
+
 def _ones(model: LinkedModel) -> tuple[Floats, ...]:
-    return tuple(np.ones(own.shape[1]) for own in model.columns)
+    return tuple(np.ones(column.shape[1]) for column in model.columns)
 
 
 def _scaled(
@@ -239,7 +248,7 @@ def _networks(
     Raises:
         TooManyCells: the columns hang together too much, even of a single class.
     """
-    classes, sizes = len(columns[0]), [own.shape[1] for own in columns]
+    classes, sizes = len(columns[0]), [column.shape[1] for column in columns]
     sets = [(a,) for a in range(len(sizes))]
     form = of_mixture(np.ones(classes), columns, sets, sizes)
     try:
@@ -248,7 +257,7 @@ def _networks(
         half = classes // 2
         if not half:
             raise
-        parts = ([own[:half] for own in columns], [own[half:] for own in columns])
+        parts = ([column[:half] for column in columns], [column[half:] for column in columns])
         return [network for part in parts for network in _networks(part, rules)]
 
 
