@@ -207,8 +207,8 @@ def _broken(table: OwnersTable, schema: Schema) -> str:
         if ruled and isinstance(codes, LinkedCodes):
             events += int(np.logical_or.reduce(breaking_events(schema, codes)).sum())
     breaking = f"; {many(rows, 'row')} broke a rule, counted as the nearest possible row"
-    own = f"; {many(events, 'event')} broke a rule, counted as the nearest possible event"
-    return breaking * bool(schema.rules) + own * bool(ruled)
+    of_events = f"; {many(events, 'event')} broke a rule, counted as the nearest possible event"
+    return breaking * bool(schema.rules) + of_events * bool(ruled)
 
 
 @dataclass(frozen=True, slots=True)

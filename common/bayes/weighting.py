@@ -89,9 +89,9 @@ class WeightedNetwork:
         """Return the network in which what was summed out, last first, comes after the roots."""
         whole = list(zip(self.network.pairs, self.conditionals, strict=True))
         changed = [(pair, _normalised(table)) for pair, table in reversed(trail)]
-        done = {pair.child for pair, _ in changed}
-        first = [own for own in whole if own[0].child in roots]
-        rest = [own for own in whole if own[0].child not in done.union(roots)]
+        before = {pair.child for pair, _ in changed}.union(roots)
+        first = [(pair, table) for pair, table in whole if pair.child in roots]
+        rest = [(pair, table) for pair, table in whole if pair.child not in before]
         pairs, conditionals = zip(*first, *changed, *rest, strict=True)
         return WeightedNetwork(Network(pairs), self.domain, conditionals, log_mass)
 

@@ -76,7 +76,7 @@ class PossibleEvents:
             possible: which people are possible.
         """
         tables = tuple(_of_event(table, people) for table in tables_of(rules, joined))
-        columns = tuple(sorted({a for table in tables for a in table.attributes[: table.kept]}))
+        columns = tuple(sorted({a for table in tables for a in table.attributes[: table.fixed]}))
         kinds, cells = _kinds(tables, columns, joined.sizes, possible)
         events = cls(tables, people, columns, kinds, cells, ())
         return replace(events, examples=tuple(events._examples(joined)))
@@ -103,8 +103,8 @@ class PossibleEvents:
         person = dict(zip(self.columns, self.cells[kind].tolist(), strict=True))
         return [
             CellWeights(
-                tuple(a - self.people for a in rule.attributes[rule.kept :]),
-                rule.table[tuple(person[a] for a in rule.attributes[: rule.kept])].astype(float),
+                tuple(a - self.people for a in rule.attributes[rule.fixed :]),
+                rule.table[tuple(person[a] for a in rule.attributes[: rule.fixed])].astype(float),
             )
             for rule in self.rules
         ]
@@ -147,7 +147,7 @@ class PossibleEvents:
     @property
     def of_events(self) -> list[int]:
         """The attributes of events that a rule is about."""
-        return sorted({a - self.people for t in self.rules for a in t.attributes[t.kept :]})
+        return sorted({a - self.people for t in self.rules for a in t.attributes[t.fixed :]})
 
     def joined(self, people: Codes, events: Codes, of_person: Positions) -> dict[int, NDArray[Any]]:
         """Return a row for every event, of the attributes that a rule is about."""
@@ -157,17 +157,17 @@ class PossibleEvents:
 
 def _of_event(table: PossibleCells, people: int) -> PossibleCells:
     """Let a rule keep people as they are, and what gives way be of the event."""
-    kept = sorted(a for a in table.attributes if a < people)
+    fixed = sorted(a for a in table.attributes if a < people)
     events = [a for a in table.attributes if a >= people]
     if not events:
         raise InputError(f"rule ({table.rule}): no column of events is in it. Write it as [[rule]]")
-    if kept and table.rule.texts[0][0] == "order":
+    if fixed and table.rule.texts[0][0] == "order":
         raise InputError(
             f"rule ({table.rule}): an order is of two columns of an event. Write when and then"
         )
     after = table.attributes[len(table.attributes) - table.giving_way :]
     giving = [a for a in events if a in after] or events
-    axes = (*kept, *(a for a in events if a not in giving), *giving)
+    axes = (*fixed, *(a for a in events if a not in giving), *giving)
     order = [table.attributes.index(a) for a in axes]
     return replace(
         table,
@@ -175,7 +175,7 @@ def _of_event(table: PossibleCells, people: int) -> PossibleCells:
         giving_way=len(giving),
         table=table.table.transpose(order),
         ordered=tuple(table.ordered[place] for place in order),
-        kept=len(kept),
+        fixed=len(fixed),
     )
 
 
@@ -194,13 +194,13 @@ def _kinds(
         check_most("cells together", prod(shape), most=MOST_PEOPLE_CELLS)
     by_columns: dict[tuple[int, ...], list[NDArray[Any]]] = {}
     for table in tables:
-        of_people = table.table.reshape(prod(table.table.shape[: table.kept]), -1)
-        by_columns.setdefault(table.attributes[: table.kept], []).append(of_people)
+        of_people = table.table.reshape(prod(table.table.shape[: table.fixed]), -1)
+        by_columns.setdefault(table.attributes[: table.fixed], []).append(of_people)
     kinds = np.zeros(shape, dtype=np.intp)
     for attributes, slices in by_columns.items():
-        told = _numbered(np.hstack(slices), axis=0)
-        told = told.reshape([sizes[a] if a in attributes else 1 for a in columns])
-        kinds = _numbered(kinds * (int(told.max()) + 1) + told).reshape(shape)
+        slice_numbers = _numbered(np.hstack(slices), axis=0)
+        slice_numbers = slice_numbers.reshape([sizes[a] if a in attributes else 1 for a in columns])
+        kinds = _numbered(kinds * (int(slice_numbers.max()) + 1) + slice_numbers).reshape(shape)
     mask = people.mask(columns, (False,) * len(columns))
     there = np.broadcast_to(True if mask is None else mask, shape)
     kinds = _numbered(np.where(there, kinds, kinds[there][0])).reshape(shape)

@@ -188,7 +188,8 @@ def breaking_events(schema: Schema, codes: LinkedCodes) -> list[NDArray[np.bool_
     The codes are those of the schema without its rules.
     """
     people = schema.possible.repaired(Codes(codes.columns, codes.sizes))
-    return [~own for own in schema.possible_events.hold(people, codes.events, codes.of_person)]
+    hold = schema.possible_events.hold(people, codes.events, codes.of_person)
+    return [~obeying for obeying in hold]
 
 
 def check_order(order: str, columns: Sequence[str]) -> None:

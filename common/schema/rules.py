@@ -89,7 +89,7 @@ class PossibleCells:
     giving_way: int  # how many give way
     table: Cells  # whether each of their cells is possible
     ordered: tuple[bool, ...]  # whether the values of each attribute have an order
-    kept: int = 0  # how many of the first attributes never change
+    fixed: int = 0  # how many of the first attributes never change
 
     def holds(self, columns: Columns) -> Cells:
         """Tell whether each row is possible, by all columns of the table."""
@@ -98,11 +98,11 @@ class PossibleCells:
 
     def nearest(self, cell: tuple[int, ...]) -> tuple[int, ...]:
         """Return the nearest possible cell: only what gives way changes, if that is possible."""
-        fixed = cell[: len(cell) - self.giving_way]
-        if not self.table[fixed].any():
-            fixed = cell[: self.kept]
-        near = np.argwhere(self.table[fixed])
-        near = np.hstack([np.tile(np.array(fixed, dtype=np.intp), (len(near), 1)), near])
+        first = cell[: len(cell) - self.giving_way]
+        if not self.table[first].any():
+            first = cell[: self.fixed]
+        near = np.argwhere(self.table[first])
+        near = np.hstack([np.tile(np.array(first, dtype=np.intp), (len(near), 1)), near])
         steps = np.abs(near - np.array(cell))
         shown = np.where(self.ordered, steps, 0)
         cost = (steps > 0).sum(axis=1) * _BY_ONE + shown.sum(axis=1)
@@ -225,7 +225,7 @@ def example_of(
     tables: Sequence[PossibleCells | CellWeights], sizes: Sequence[int], most: int = MOST_TRIED
 ) -> dict[int, int]:
     """Find a row that every rule allows, by depth-first search in the order of the schema."""
-    about = sorted({a for each in tables for a in each.attributes})
+    about = sorted({a for rule in tables for a in rule.attributes})
     ends = {a: [t for t in tables if max(t.attributes) == a] for a in about}
     row: dict[int, int] = {}
     tried, code = 0, 0
@@ -234,8 +234,8 @@ def example_of(
         a = about[len(row)]
         free = np.ones(sizes[a], dtype=np.bool_)
         free[:code] = False
-        for each in ends[a]:
-            free &= each.table[tuple(row.get(b, slice(None)) for b in each.attributes)] > 0
+        for rule in ends[a]:
+            free &= rule.table[tuple(row.get(b, slice(None)) for b in rule.attributes)] > 0
         if free.any():
             row[a], code = int(free.argmax()), 0
         elif not row or tried > most:

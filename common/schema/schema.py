@@ -280,8 +280,8 @@ class Schema:
         """The schema of the events alone; InputError if there are none."""
         if self.events is None:
             raise InputError("schema: it has no [events]. Declare them, or hand over one table")
-        own = (each for each in self.possible_events.rules if not each.kept)
-        return Schema(self.events.attributes, rules=tuple(each.rule for each in own))
+        rules = (table.rule for table in self.possible_events.rules if not table.fixed)
+        return Schema(self.events.attributes, rules=tuple(rules))
 
     def require_one_table(self) -> None:
         """Refuse a linked schema, with InputError, where a single table is read or written."""

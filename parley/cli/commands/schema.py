@@ -297,7 +297,7 @@ def check(
             else:
                 codes = linked.encode(domains.without_rules())
                 rows, broken = _fit(domains, [codes])
-                of_events = [int(own.sum()) for own in breaking_events(domains, codes)]
+                of_events = [int(mask.sum()) for mask in breaking_events(domains, codes)]
                 joined = linked.joined(codes)
         elif source is not None:
             report(0.1, f"reading the source of {source.name}")

@@ -187,14 +187,14 @@ def keeping_frequencies(model: LinkedModel, rules: PossibleEvents, people: Codes
     odds, kinds = model.class_odds(people), rules.kinds_of(people)
     groups = {kind: odds[kinds == kind] for kind in np.unique(kinds).tolist()}
     ruled = best = RuledHistories(model, rules, _ones(model))
-    wanted, counts = ruled.frequencies(odds, ()), list[Floats]()
+    targets, counts = ruled.frequencies(odds, ()), list[Floats]()
     nearest, pace = np.inf, 1.0
     for _ in range(_steps_within_reach(model, rules, len(groups))):
-        by_kind = [ruled.frequencies(own, rules.weights(kind)) for kind, own in groups.items()]
+        by_kind = [ruled.frequencies(odds, rules.weights(kind)) for kind, odds in groups.items()]
         expected = [np.sum(parts, axis=0) for parts in zip(*by_kind, strict=True)]
         off = max(
             float(np.abs(one - other).sum() / max(other.sum(), _TINY))
-            for one, other in zip(expected, wanted, strict=True)
+            for one, other in zip(expected, targets, strict=True)
         )
         if off < nearest:
             best, nearest, counts = ruled, off, expected
@@ -202,7 +202,7 @@ def keeping_frequencies(model: LinkedModel, rules: PossibleEvents, people: Codes
             pace /= 2
         if nearest < _CLOSE:
             break
-        ruled = RuledHistories(model, rules, _scaled(best, wanted, counts, pace))
+        ruled = RuledHistories(model, rules, _scaled(best, targets, counts, pace))
     return best
 
 
@@ -218,11 +218,11 @@ def _ones(model: LinkedModel) -> tuple[Floats, ...]:
 
 
 def _scaled(
-    ruled: RuledHistories, wanted: Sequence[Floats], counts: Sequence[Floats], pace: float
+    ruled: RuledHistories, targets: Sequence[Floats], counts: Sequence[Floats], pace: float
 ) -> tuple[Floats, ...]:
-    """Return weights that bring the counts nearer to what is wanted."""
+    """Return weights that bring the counts nearer to the targets."""
     weights = list(ruled.weights)
-    for a, target, count in zip(ruled.rules.of_events, wanted, counts, strict=True):
+    for a, target, count in zip(ruled.rules.of_events, targets, counts, strict=True):
         ratio = np.divide(target, count, out=np.ones_like(count), where=count > 0)
         weights[a] = weights[a] * ratio**pace
         weights[a] /= weights[a].max()
