@@ -355,11 +355,14 @@ class Proposal:
         attributes = events.schema.attributes
         dates = [each.name for each in attributes if each.kind in ("date", "datetime")]
         order = dates[0] if len(dates) == 1 else ""
+        shared = set(self.schema.names).intersection(events.schema.names)
         linked = Events(
             name=events_name(called), most=USUAL_MOST, attributes=attributes, order=order,
-            rules=events.schema.rules,
+            rules=() if shared else events.schema.rules,
         )  # fmt: skip
         notes = [f"{linked.name}: {note}" for note in events.notes]
+        if shared and events.schema.rules:
+            notes.append(f"{linked.name}: rules are left out: people have {_quoted(list(shared))}")
         notes.append(
             f"{linked.name}: of a person's {linked.name} the first {USUAL_MOST} count (most). "
             + (f"They are ordered by {order!r} (order)." if order else _NO_ORDER)

@@ -107,7 +107,7 @@ class CheckedSchema(Result):
         for number, rule in enumerate(self.rules, start=1):
             yield f"rule {number}: {rule}"
         for number, rule in enumerate(self.rules_about_events, start=1):
-            yield f"rule {number} about events: {rule}"
+            yield f"{self._events}: rule {number}: {rule}"
         yield f"digest {self.digest}"
         if self.rows is None:
             return
@@ -120,8 +120,12 @@ class CheckedSchema(Result):
             yield self.joined
         for number, breaking in enumerate(self.events_that_break_each_rule, start=1):
             if breaking:
-                broke = f"{many(breaking, 'event')} broke rule {number} about events"
-                yield f"{self.table}: {broke}, counted as the nearest possible event"
+                broke = f"{many(breaking, 'event')} broke rule {number}"
+                yield f"{self._events}: {broke}, counted as the nearest possible event"
+
+    @property
+    def _events(self) -> str:
+        return "" if self.schema.events is None else self.schema.events.name
 
 
 def _line(attribute: Attribute) -> str:

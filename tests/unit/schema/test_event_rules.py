@@ -12,6 +12,7 @@ from common.errors import InputError
 from common.schema import Schema
 from common.schema.codes import Codes
 from common.schema.linked import LinkedCodes, breaking_events, encode_linked
+from common.schema.schema import Proposal
 from tests.harness.linked import SCHEMA
 
 ACROSS = '[[events.rule]]\nwhen = "sex = M"\nthen = "diagnosis != a"\n'
@@ -215,6 +216,18 @@ def test_an_order_across_the_tables_and_names_of_both_are_refused():
     later = '[[events.attribute]]\nname = "when"\nkind = "integer"\nmin = 0\nmax = 89\nbins = 6\n'
     with pytest.raises(InputError, match="an order is of two columns of an event"):
         schema_of(f'{later}[[events.rule]]\norder = "age <= when"')
+
+
+def test_a_draft_of_events_keeps_the_rules_of_their_dictionary():
+    people = Proposal(SCHEMA.people, ())
+    rule = '[[rule]]\nimpossible = "diagnosis = b and ward = x"\n'
+    events = Schema.from_toml(SCHEMA.of_events.to_toml() + rule)
+    drafted = people.with_events(Proposal(events, ()), called="visits")
+    assert drafted.schema.events.rules == events.rules
+    same = Schema.from_toml(events.to_toml().replace("ward", "sex"))
+    drafted = people.with_events(Proposal(same, ()), called="visits")
+    assert drafted.schema.events.rules == ()
+    assert 'visits: rules are left out: people have "sex"' in drafted.notes
 
 
 def test_what_rules_tell_apart_is_limited(monkeypatch):

@@ -85,8 +85,8 @@ def test_what_rules_did_is_told_to_owners_and_readers(parley, release):
     broken = [int((~males).sum()), int((~emergencies).sum())]
     assert parley("schema", "check", *words, "--json").json["events_that_break_each_rule"] == broken
     told = parley("schema", "check", *words).out
-    assert "rule 1 about events: when sex = Male, then diagnosis != Pregnancy" in told
-    assert f"{broken[1]} events broke rule 2 about events, counted as the nearest" in told
+    assert "visits: rule 1: when sex = Male, then diagnosis != Pregnancy" in told
+    assert f"visits: {broken[1]} events broke rule 2, counted as the nearest possible" in told
     described = parley("describe", "release").out
     for what in ("people", "visits"):
         assert f"rules about {what}: none is broken; without rules, " in described
