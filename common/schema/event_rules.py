@@ -26,7 +26,7 @@ from common.errors import InputError, located
 from common.schema.codes import Codes
 from common.schema.conditions import CellWeights
 from common.schema.domains import Domains
-from common.schema.limits import MOST_KINDS, MOST_PEOPLE_CELLS, check_most
+from common.schema.limits import MOST_KIND_RULES, MOST_KINDS, MOST_PEOPLE_CELLS, check_most
 from common.schema.rules import (
     MOST_TRIED,
     Cells,
@@ -86,7 +86,7 @@ class PossibleEvents:
         examples = []
         for kind, cell in enumerate(self.cells.tolist()):
             try:
-                examples.append(example_of(self.weights(kind), joined.sizes[self.people :], tries))
+                examples.append(example_of(self._tables(kind), joined.sizes[self.people :], tries))
             except InputError:
                 person = ", ".join(
                     f"{joined.names[a]} = {joined.attributes[a].labels[code]}"
@@ -100,11 +100,19 @@ class PossibleEvents:
 
     def weights(self, kind: int) -> list[CellWeights]:
         """Return what rules say to people of a kind, as weights of cells of events' attributes."""
+        tables = self._tables(kind)
+        return [CellWeights(table.attributes, table.table.astype(np.float64)) for table in tables]
+
+    def _tables(self, kind: int) -> list[PossibleCells]:
+        """Return the rules as people of a kind see them, over events' attributes alone."""
         person = dict(zip(self.columns, self.cells[kind].tolist(), strict=True))
         return [
-            CellWeights(
-                tuple(a - self.people for a in rule.attributes[rule.fixed :]),
-                rule.table[tuple(person[a] for a in rule.attributes[: rule.fixed])].astype(float),
+            replace(
+                rule,
+                attributes=tuple(a - self.people for a in rule.attributes[rule.fixed :]),
+                table=rule.table[tuple(person[a] for a in rule.attributes[: rule.fixed])],
+                ordered=rule.ordered[rule.fixed :],
+                fixed=0,
             )
             for rule in self.rules
         ]
@@ -192,26 +200,36 @@ def _kinds(
     shape = [sizes[a] for a in columns]
     with located("rules: people's columns in them"):
         check_most("cells together", prod(shape), most=MOST_PEOPLE_CELLS)
+    kinds = np.zeros(shape, dtype=np.intp)
     by_columns: dict[tuple[int, ...], list[NDArray[Any]]] = {}
     for table in tables:
-        of_people = table.table.reshape(prod(table.table.shape[: table.fixed]), -1)
-        by_columns.setdefault(table.attributes[: table.fixed], []).append(of_people)
-    kinds = np.zeros(shape, dtype=np.intp)
+        cells = prod(table.table.shape[: table.fixed])
+        by_columns.setdefault(table.attributes[: table.fixed], []).append(
+            table.table.reshape(cells, -1)
+        )
     for attributes, slices in by_columns.items():
-        slice_numbers = _numbered(np.hstack(slices), axis=0)
-        slice_numbers = slice_numbers.reshape([sizes[a] if a in attributes else 1 for a in columns])
-        kinds = _numbered(kinds * (int(slice_numbers.max()) + 1) + slice_numbers).reshape(shape)
+        numbers = _rows_numbered(np.hstack(slices))
+        numbers = numbers.reshape([sizes[a] if a in attributes else 1 for a in columns])
+        kinds = _numbered(kinds * (int(numbers.max()) + 1) + numbers)
     mask = people.mask(columns, (False,) * len(columns))
     there = np.broadcast_to(True if mask is None else mask, shape)
-    kinds = _numbered(np.where(there, kinds, kinds[there][0])).reshape(shape)
-    check_most("rules: kinds of people that they tell apart", kinds.max() + 1, most=MOST_KINDS)
-    numbers, places = np.unique(np.where(there, kinds, -1), return_index=True)
-    first = places[numbers >= 0]
-    cells = np.unravel_index(first, shape) if columns else ()
-    return kinds, np.array(cells, dtype=np.intp).reshape(len(columns), len(first)).T
+    kinds = _numbered(np.where(there, kinds, kinds[there][0]))
+    count = int(kinds.max()) + 1
+    check_most("rules: kinds of people that they tell apart", count, most=MOST_KINDS)
+    check_most("rules: kinds of people times rules", count * len(tables), most=MOST_KIND_RULES)
+    every, places = np.unique(np.where(there, kinds, -1), return_index=True)
+    first = np.unravel_index(places[every >= 0], shape) if columns else ()
+    return kinds, np.array(first, dtype=np.intp).reshape(len(columns), count).T
 
 
-def _numbered(values: NDArray[Any], axis: int | None = None) -> NDArray[np.intp]:
+def _numbered(values: NDArray[np.intp]) -> NDArray[np.intp]:
     """Number the distinct values from 0 on."""
-    numbers = np.unique(values, axis=axis, return_inverse=True)[1]
-    return np.asarray(numbers.reshape(-1), dtype=np.intp)
+    numbers = np.unique(values, return_inverse=True)[1]
+    return np.asarray(numbers.reshape(values.shape), dtype=np.intp)
+
+
+def _rows_numbered(rows: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Number the distinct rows from 0 on."""
+    numbers: dict[bytes, int] = {}
+    packed = np.packbits(rows, axis=1)
+    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in packed])

@@ -23,6 +23,7 @@ MOST_RULES = 1_000
 MOST_RULE_CELLS = 1 << 20  # of the table of a rule's attributes
 MOST_PEOPLE_CELLS = 1 << 16  # of people's columns in rules about events, together
 MOST_KINDS = 1 << 10  # of people that rules about events tell apart
+MOST_KIND_RULES = 1 << 16  # kinds of people times rules about events
 MOST_STEP_CELLS = 1 << 24  # integers that a party sends in one step
 MOST_PLAN_CELLS = 1 << 26  # of all steps of a plan together, with the bytes of parties' choices
 MOST_PLAN_TABLES = 1 << 22  # of all steps of a plan together; each takes some microseconds

@@ -222,7 +222,7 @@ def _repair(rule: PossibleCells, columns: Mapping[int, NDArray[np.intp]]) -> Non
 
 
 def example_of(
-    tables: Sequence[PossibleCells | CellWeights], sizes: Sequence[int], most: int = MOST_TRIED
+    tables: Sequence[PossibleCells], sizes: Sequence[int], most: int = MOST_TRIED
 ) -> dict[int, int]:
     """Find a row that every rule allows, by depth-first search in the order of the schema."""
     about = sorted({a for rule in tables for a in rule.attributes})
@@ -235,7 +235,7 @@ def example_of(
         free = np.ones(sizes[a], dtype=np.bool_)
         free[:code] = False
         for rule in ends[a]:
-            free &= rule.table[tuple(row.get(b, slice(None)) for b in rule.attributes)] > 0
+            free &= rule.table[tuple(row.get(b, slice(None)) for b in rule.attributes)]
         if free.any():
             row[a], code = int(free.argmax()), 0
         elif not row or tried > most:

@@ -234,6 +234,10 @@ def test_what_rules_tell_apart_is_limited(monkeypatch):
     monkeypatch.setattr("common.schema.event_rules.MOST_KINDS", 3)
     with pytest.raises(InputError, match="kinds of people that they tell apart: at most 3"):
         schema_of(EVERY)
+    monkeypatch.setattr("common.schema.event_rules.MOST_KINDS", 4)
+    monkeypatch.setattr("common.schema.event_rules.MOST_KIND_RULES", 11)
+    with pytest.raises(InputError, match="kinds of people times rules: at most 11, not 12"):
+        schema_of(EVERY)
     monkeypatch.setattr("common.schema.event_rules.MOST_PEOPLE_CELLS", 11)
     with pytest.raises(InputError, match="cells together: at most 11, not 12"):
         schema_of(EVERY)
