@@ -10,9 +10,11 @@ _HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 
 def many(number: int, word: str) -> str:
-    """Count things in words: 1 row, 2 rows, 1 party, 1,200 parties."""
+    """Count things in words: 1 row, 2 rows, 1 party, 1,200 parties, 1 person, 2 people."""
     if number == 1:
         return f"1 {word}"
+    if word.endswith("person"):
+        return f"{number:,} {word.removesuffix('person')}people"
     if word.endswith("y") and word[-2] not in "aeiou":
         return f"{number:,} {word[:-1]}ies"
     return f"{number:,} {word}s"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from common.analysis.evaluation import MEANING, Distances, Evaluation, far_off
+from common.analysis.distances import MEANING, Distances
+from common.analysis.evaluation import Evaluation, far_off
 from common.analysis.linked_evaluation import KINDS, LinkedDistances
 from common.report.charts import Series, bar_rows, distribution, heatmap
 from common.report.page import (
@@ -21,7 +22,6 @@ from common.report.page import (
     titled,
     warning,
 )
-from common.wording import many
 
 _ORDERS = {1: "Single columns", 2: "Pairs of columns", 3: "Three columns together"}
 # What a statistician would say of an average distance.
@@ -41,11 +41,8 @@ _DEPENDENCE = (
 )
 
 
-def evaluation_page(found: Evaluation, linked: LinkedDistances | None = None) -> str:
-    """Show real and synthetic rows side by side, for the owner of the real rows.
-
-    Of a release of people and their events, `found` is of the people.
-    """
+def evaluation_page(found: Evaluation) -> str:
+    """Show real and synthetic rows side by side, for the owner of the real rows."""
     maps = (
         ("real", found.dependence_real, False),
         ("synthetic", found.dependence_synthetic, False),
@@ -68,7 +65,7 @@ def evaluation_page(found: Evaluation, linked: LinkedDistances | None = None) ->
             "Distances of counts",
             joined([paragraph(MEANING), _distances(found)]),
         ),
-        *_events(linked),
+        *_events(found.linked),
         Section("One column at a time", grid(bars)),
         Section("Numbers", _numbers(found)),
         Section("Pairs of columns", joined([paragraph(_DEPENDENCE), grid(heat)])),
@@ -83,11 +80,8 @@ def evaluation_page(found: Evaluation, linked: LinkedDistances | None = None) ->
             ),
         ),
     ]
-    lead = (
-        f"{many(found.rows_synthetic, 'synthetic row')} against {many(found.rows_real, 'real row')}"
-    )
     summary = [warning(_PRIVATE), cards([_card(each) for each in found.distances])]
-    return page("How close is the synthetic table?", lead, sections, summary=summary)
+    return page("How close is the synthetic table?", found.sizes, sections, summary=summary)
 
 
 def _card(found: Distances) -> Markup:

@@ -181,12 +181,12 @@ def _summary(facts: ReleaseFacts) -> list[Markup]:
 
 
 def _size_card(facts: ReleaseFacts) -> Markup:
-    owners = many(len(facts.privacy["parties"]), "owner")
+    row, owners = facts.schema.row, many(len(facts.privacy["parties"]), "owner")
     return card(
         "What it is",
-        f"{many(len(facts.schema.names), 'column')}, learnt from noisy counts of {facts.rows:,} "
-        f"real rows of {owners}. No row was copied.",
-        figure=f"{facts.synthetic_rows:,} synthetic rows",
+        f"{many(len(facts.schema.names), 'column')}, learnt from noisy counts of "
+        f"{many(facts.rows, f'real {row}')} of {owners}. No row was copied.",
+        figure=many(facts.synthetic_rows, f"synthetic {row}"),
     )
 
 

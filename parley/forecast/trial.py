@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from common.analysis.evaluation import marginal_sets, total_variation
+from common.analysis.distances import marginal_sets, total_variation
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError

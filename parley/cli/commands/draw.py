@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +22,7 @@ from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import OutputFormat, OutputRows, Overwrite, Release, not_private
-from parley.cli.result import Result, command
+from parley.cli.result import FOR_PEOPLE, Result, command
 from parley.reader.fitted import load
 
 app = new_app()
@@ -35,9 +35,13 @@ class DrawnRows(Result):
     out: Path
     rows: int
     where: str
+    events: Path | None = field(default=None, metadata=FOR_PEOPLE)  # of the people in `out`
 
     def lines(self) -> Iterator[str]:
-        yield f"{many(self.rows, 'synthetic row')}: {self.out}"
+        row = "row" if self.events is None else "person"
+        yield f"{many(self.rows, f'synthetic {row}')}: {self.out}"
+        if self.events is not None:
+            yield f"their events: {self.events}"
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,7 @@ def _draw_linked(
     with whole_file(out) as first, whole_file(events) as second:
         for path, table in zip((first, second), tables, strict=True):
             _write(table, path, path.suffix)
-    return DrawnRows(out, rows, where)
+    return DrawnRows(out, rows, where, events)
 
 
 def _draw_into(path: Path | None, fitted: FittedModel, rows: int, where: str) -> None:

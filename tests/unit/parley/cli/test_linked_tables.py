@@ -104,7 +104,7 @@ def test_an_owner_compares_both_tables_with_her_own(parley, close):
     words = ("evaluate", "people.csv", "release", *CLOSE, "--html")
     told = parley(*words, "page.html")
     assert told.code == 0, told.err
-    assert "60 synthetic rows against 60 real rows" in told.out
+    assert "60 synthetic people against 60 real people" in told.out
     synthetic = len(pd.read_csv("release/synthetic-visits.csv"))
     assert f"visits: {synthetic} synthetic against {real} real ones that count" in told.out
     assert "\nnext event: average distance 0." in told.out
@@ -201,7 +201,7 @@ def test_two_sheets_of_a_workbook_are_two_tables(parley, release):
     )
     assert checked.code == 0, checked.err
     assert "visits: of a person, at most 8 count, in the order of 'day'" in checked.out
-    assert "book.xlsx: fits the schema, 20 rows" in checked.out
+    assert "book.xlsx: fits the schema, 20 people" in checked.out
     outcome = parley("simulate", "book.xlsx", *TERMS, *words)
     assert outcome.code == 0, outcome.err
 
@@ -288,3 +288,28 @@ def test_estimates_that_a_release_does_not_tell_are_refused(parley, release, wor
     outcome = parley("estimate", "release", *words.split())
     assert outcome.code == ExitCode.INPUT
     assert said in outcome.err
+
+
+SETTINGS = """
+folder = "state"
+keys = "keys"
+policy = "policy.toml"
+curator = "127.0.0.1:1"
+[source]
+kind = "csv"
+path = "play/north-patients.csv"
+person = "patient"
+[source.events]
+kind = "csv"
+path = "play/north-visits.csv"
+person = "patient"
+"""
+
+
+def test_an_owners_source_of_two_tables_is_checked(parley, release):
+    Path("party.toml").write_text(SETTINGS)
+    done = parley("schema", "check", "play/schema.toml", "--source", "party.toml")
+    assert done.code == ExitCode.DONE, done.err
+    assert "party.toml: fits the schema, 20 people" in done.out
+    visits = len(pd.read_csv("play/north-visits.csv"))
+    assert f"visits: {visits} of {visits} count; 0 are of people who are not in our" in done.out

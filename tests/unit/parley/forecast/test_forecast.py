@@ -7,7 +7,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from common.analysis.evaluation import marginal_sets, total_variation
+from common.analysis.distances import marginal_sets, total_variation
 from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.registry import run_of
 from common.privacy.noise_law import DiscreteLaplace

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.analysis.evaluation import total_variation
+from common.analysis.distances import total_variation
 from common.bayes.contingency import cramers_v
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
