@@ -11,7 +11,7 @@ from common.privacy.budget import shown
 from common.study.document import Study
 from common.wording import many
 from parley.forecast.forecast import AnalysisForecast, EpsilonForecast, Forecast, PhaseForecast
-from parley.forecast.trial import Distances
+from parley.forecast.trial import TRIPLES, Distances
 
 _BEYOND_NOISE = 1.05  # times: what a few runs cannot tell apart
 _SECOND_UNITS = ((3600.0, "h"), (60.0, "min"))
@@ -20,15 +20,20 @@ _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
     """Yield what `parley plan` prints."""
-    study = found.study
+    study, row = found.study, found.study.schema.row
+    events = ""
+    if (declared := study.schema.events) is not None:
+        events = f"; {declared.name}, {many(len(declared.attributes), 'attribute')}"
     yield (
         f"Study {study.name!r}: {study.method}, "
-        f"{many(len(study.members), 'party')}, {many(study.rows, 'row')}, "
-        f"{many(len(study.schema.names), 'attribute')}, aggregation {study.aggregation.value}"
+        f"{many(len(study.members), 'party')}, {many(study.rows, row)}, "
+        f"{many(len(study.schema.names), 'attribute')}{events}, aggregation "
+        f"{study.aggregation.value}"
     )
     yield f"A forecast on {found.stand_in_rows:,} {stand_in}: of the stand-in, not of your data."
     if found.stand_in_rows < study.rows:
-        yield f"Each stands for about {study.rows / found.stand_in_rows:,.1f} rows of the study."
+        each, rows = study.rows / found.stand_in_rows, "people" if events else "rows"
+        yield f"Each stands for about {each:,.1f} {rows} of the study."
     own = next(line for line in found.lines if line.epsilon == study.epsilon)
     if found.analyses:
         yield ""
@@ -112,7 +117,11 @@ def _analysis_json(found: AnalysisForecast) -> dict[str, object]:
 
 def _below_floor(line: EpsilonForecast) -> bool:
     """Return whether pairs of columns are expected to be further off than those of the floor."""
-    return line.distances[2] > _BEYOND_NOISE * line.floor[2] if 2 in line.distances else False
+    own, floor = (
+        sum(distance for kind, distance in each.items() if kind != TRIPLES)
+        for each in (line.distances, line.floor)
+    )
+    return own > _BEYOND_NOISE * floor
 
 
 def as_json(found: Forecast, stand_in: str) -> dict[str, object]:
@@ -159,7 +168,10 @@ def _phase_json(phase: PhaseForecast, rows: int, currency: str) -> dict[str, obj
 
 
 def _distance_json(distances: Distances) -> dict[str, float]:
-    return {f"tvd_{order}": distance for order, distance in distances.items()}
+    return {
+        f"tvd_{kind.removesuffix('-way').replace(' ', '_')}": distance
+        for kind, distance in distances.items()
+    }
 
 
 def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
@@ -184,7 +196,7 @@ def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
 
 
 def _headings(distances: Distances, before: str = "") -> list[str]:
-    return [f"{before}{order}-way" for order in distances]
+    return [f"{before}{kind}" for kind in distances]
 
 
 def _distance_words(distances: Distances) -> list[str]:

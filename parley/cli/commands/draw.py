@@ -68,10 +68,15 @@ class ReplicatedTables(Result):
     files: tuple[str, ...]
     references: tuple[str, ...]
     seed: int
+    events: str = field(default="", metadata=FOR_PEOPLE)  # the name of people's events
 
     def lines(self) -> Iterator[str]:
         first, last = self.files[0], self.files[-1]
         yield f"{many(len(self.files), 'table')}: {self.out / first} to {last}"
+        if self.events:
+            path = Path(first)
+            name = f"{path.stem}-{self.events}{path.suffix}"
+            yield f"beside each, {self.events}, joined by `person`: {name} and so on"
 
 
 @command(app)
@@ -174,7 +179,8 @@ def replicate(
     Analyse each of them, and combine the results with `parley.pool` or by the formula in the quick
     start for analysts. Two larger tables correct the result for relations that the method weakens:
     `model` has rows of the released model, and `independent` the same rows with every column
-    shuffled. The tables are made from the release alone and cost no budget.
+    shuffled. The tables are made from the release alone and cost no budget. Of a linked release
+    each has a second table beside it, of events.
     """
     check_tables(tables)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -182,18 +188,21 @@ def replicate(
     if release.absolute() in (out.absolute(), *out.absolute().parents):
         raise InputError(f"{out}: in a release there are only its own files. Name another folder")
     loaded = load(release)
-    loaded.schema.require_one_table()
+    events = "" if loaded.schema.events is None else loaded.schema.events.name
     with whole_folder(out), console.progress("replicating") as tell:
-        made = loaded.replicates(tables, seed=seed, tell=tell)
+        made = loaded.replicate_frames(tables, seed=seed, tell=tell)
         out.mkdir(parents=True, exist_ok=True)
         digits = max(2, len(str(tables)))
-        names = tuple(f"table-{number:0{digits}}.{format}" for number in range(1, tables + 1))
-        for name, table in zip(names, made, strict=True):
-            _write(table, out / name, f".{format}")
-        references = (f"model.{format}", f"independent.{format}")
-        for name, table in zip(references, loaded.references(seed=seed), strict=True):
-            _write(table, out / name, f".{format}")
-    return ReplicatedTables(out, names, references, seed)
+        names = [f"table-{number:0{digits}}" for number in range(1, tables + 1)]
+        references = ["model", "independent"]
+        written = zip(
+            [*names, *references], [*made, *loaded.reference_frames(seed=seed)], strict=True
+        )
+        for name, frames in written:
+            for table, ending in zip(frames.values(), ("", f"-{events}"), strict=False):
+                _write(table, out / f"{name}{ending}.{format}", f".{format}")
+    files, more = (tuple(f"{name}.{format}" for name in own) for own in (names, references))
+    return ReplicatedTables(out, files, more, seed, events)
 
 
 def _write(table: pd.DataFrame, file: Path, suffix: str) -> None:
