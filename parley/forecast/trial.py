@@ -97,8 +97,8 @@ def _drawn(
         pull = np.zeros(rows)
         for parent in parents:
             pull += rng.choice((-1.0, 1.0)) * scores[parent] / np.sqrt(len(parents))
-        kept = dependence if len(parents) else 0.0
-        height = ndtr(kept * pull + np.sqrt(1 - kept**2) * rng.standard_normal(rows))
+        strength = dependence if len(parents) else 0.0
+        height = ndtr(strength * pull + np.sqrt(1 - strength**2) * rng.standard_normal(rows))
         ladder = np.cumsum(law[shuffle])
         place = np.minimum(np.searchsorted(ladder, height, side="right"), attribute.size - 1)
         middles = ladder - law[shuffle] / 2
@@ -171,8 +171,8 @@ class StandInRows:
         started = time.perf_counter()
         shown = self.table.showing(sets)
         tables = count(shown, sets, groups=groups, weights=self.repeated)
-        taken = time.perf_counter() - started
-        self.extra_s += taken * max(0, self.rows / self.table.rows - 1)
+        seconds = time.perf_counter() - started
+        self.extra_s += seconds * max(0, self.rows / self.table.rows - 1)
         return tables
 
     def codes(self) -> Codes:
@@ -211,7 +211,7 @@ class Trial:
         self._sets = {
             order: marginal_sets(stand_in.width, order=order)
             for order in ORDERS
-            if order <= stand_in.width and method_of(study).publishes_rows
+            if order <= stand_in.width
         }
         count(stand_in, self._sets.get(2, ()))  # loads the compiled kernels before time is taken
 
@@ -241,19 +241,21 @@ class Trial:
     def distances(self, runs: Sequence[Run]) -> Distances:
         """Average distance of the marginals of each order, over some runs."""
         rows = min(self.study.output_rows or self.study.rows, _MOST_SYNTHETIC)
-        found: dict[str, list[float]] = {}
+        by_kind: dict[str, list[float]] = {}
         for number, run in enumerate(runs):
             source = SeededRandomSource(f"{self._seed}/rows/{number}")
             for kind, distance in self._apart(run.model.sample(rows, source)).items():
-                found.setdefault(kind, []).append(distance)
-        return {kind: fmean(values) for kind, values in found.items()}
+                by_kind.setdefault(kind, []).append(distance)
+        return {kind: fmean(values) for kind, values in by_kind.items()}
 
     def _apart(self, synthetic: Codes) -> Distances:
         """Compare rows with the stand-in; people with their events, kind by kind of pairs."""
         whole, schema = self._whole, self.study.schema
+        if not method_of(self.study).publishes_rows:
+            return {}
         if isinstance(whole, LinkedCodes) and isinstance(synthetic, LinkedCodes):
             kinds = linked_distances(whole, synthetic, schema)
-            return {kind: own.average for kind, own in kinds.items() if kind in _KINDS}
+            return {kind: distances.average for kind, distances in kinds.items() if kind in _KINDS}
         return {
             f"{order}-way": fmean(total_variation(whole, synthetic, sets))
             for order, sets in self._sets.items()
@@ -273,8 +275,8 @@ def _dealt_out(study: Study, rows: Codes, seed: int) -> dict[str, tuple[Codes, N
     for place, member in enumerate(study.members, start=1):
         before += member.rows
         end = place + round(Fraction(spare * before, study.rows))
-        own = rows.take(np.sort(order[begin:end]))
-        each, more = divmod(member.rows, own.rows)
-        dealt[member.name] = own, each + (np.arange(own.rows) < more)
+        part = rows.take(np.sort(order[begin:end]))
+        times, more = divmod(member.rows, part.rows)
+        dealt[member.name] = part, times + (np.arange(part.rows) < more)
         begin = end
     return dealt

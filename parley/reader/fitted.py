@@ -68,8 +68,8 @@ class Answering(FittedModel):
             raise InputError(NO_ROWS)
         cache = None if self.origin is None else self.origin.cache(seed)
         if (tables, seed) not in self._replicates:
-            made = Replicator(self, self.released, seed, cache).run(tables, tell=tell)
-            self._replicates[tables, seed] = made
+            replicates = Replicator(self, self.released, seed, cache).run(tables, tell=tell)
+            self._replicates[tables, seed] = replicates
         return self._replicates[tables, seed]
 
     @cached_property
@@ -80,17 +80,17 @@ class Answering(FittedModel):
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> list[pd.DataFrame]:
         """Make tables like the released table, each from its own refit; a seed repeats them."""
-        made = self.replicate_frames(tables, seed=seed, tell=tell)
-        return [table for frames in made for table in frames.values()]
+        replicates = self.replicate_frames(tables, seed=seed, tell=tell)
+        return [table for frames in replicates for table in frames.values()]
 
     def replicate_frames(
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> list[dict[str, pd.DataFrame]]:
         """Return the tables of every replicate, by the names of a release's files."""
-        made = self.replicated(tables, seed=seed, tell=tell)
+        replicates = self.replicated(tables, seed=seed, tell=tell)
         return [
             self.frames(codes, SeededRandomSource(f"numbers/{number}"))
-            for number, codes in enumerate(made.tables, start=1)
+            for number, codes in enumerate(replicates.tables, start=1)
         ]
 
     def references(self, *, seed: int = SEED) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -144,19 +144,19 @@ class Answering(FittedModel):
                 f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
                 'lambda table: table["income"].mean()'
             )
-        own = view.of_people and statistic.attributes <= set(self.schema.names)
-        if own:
+        of_schema = view.of_people and statistic.attributes <= set(self.schema.names)
+        if of_schema:
             self._check_measured(statistic.attributes)
-        if own and is_declared(self, statistic.attributes):
-            made = redrawn(self, self.released, tables)
+        if of_schema and is_declared(self, statistic.attributes):
+            replicates = redrawn(self, self.released, tables)
         else:
-            made = self.replicated(tables, seed=seed, tell=tell)
-        seen = view.of(made)
-        if own:
-            return answered(self, statistic, seen, self.diagnostics, confidence)
+            replicates = self.replicated(tables, seed=seed, tell=tell)
+        viewed = view.of(replicates)
+        if of_schema:
+            return answered(self, statistic, viewed, self.diagnostics, confidence)
         flagged = bool(self.concerns(statistic))
-        found = estimate(statistic, seen, flagged=flagged, confidence=confidence)
-        return widened(found, statistic.bounds)
+        estimates = estimate(statistic, viewed, flagged=flagged, confidence=confidence)
+        return widened(estimates, statistic.bounds)
 
     def view(self, of: str = "") -> TableView:
         """Return the single table that statistics are computed of: here, the rows."""
@@ -215,8 +215,8 @@ class Answering(FittedModel):
 
     def concerns(self, statistic: Statistic) -> list[str]:
         """Return the reasons why a statistic is flagged, if any."""
-        own = statistic.attributes & set(self.schema.names)
-        return self.diagnostics.concerns(own, pairwise=statistic.pairwise)
+        columns = statistic.attributes & set(self.schema.names)
+        return self.diagnostics.concerns(columns, pairwise=statistic.pairwise)
 
     def _of_table(
         self,
@@ -268,8 +268,8 @@ class FittedLinkedStudy(LinkedFit, FittedStudy):
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
         """Make people and events like the released ones, each pair from its own refit."""
-        made = self.replicate_frames(tables, seed=seed, tell=tell)
-        return [_pair(frames) for frames in made]
+        replicates = self.replicate_frames(tables, seed=seed, tell=tell)
+        return [_pair(frames) for frames in replicates]
 
     def references(  # type: ignore[override]
         self, *, seed: int = SEED
@@ -294,11 +294,11 @@ class FittedLinkedStudy(LinkedFit, FittedStudy):
 
     def concerns(self, statistic: Statistic) -> list[str]:
         """Return the reasons why a statistic is flagged: pairs with events are not counted."""
-        found = super().concerns(statistic)
+        concerns = super().concerns(statistic)
         others = sorted(statistic.attributes - set(self.schema.names))
         if others and len(statistic.attributes) > 1 and not self.pairs_counted:
-            found.append(f"{', '.join(others)}: never counted together with another column")
-        return found
+            concerns.append(f"{', '.join(others)}: never counted together with another column")
+        return concerns
 
 
 def _pair(frames: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -114,7 +114,9 @@ class Review:
             "Who takes part": self.members,
             "What it asks": [_phase_text(phase, self.currency) for phase in self.phases],
             "What leaves the building": self.leaves,
-            "Who is protected from whom": [_protection_text(each) for each in self.protections],
+            "Who is protected from whom": [
+                _protection_text(protection) for protection in self.protections
+            ],
             "What is not promised": self.limits,
             verdict: self.reasons_against,
         }
@@ -138,11 +140,11 @@ class Review:
         claims = "" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"
         rarely = ", but for a probability of delta" if self.delta else ""
         people = self.unit is Unit.PERSON
-        each = "each person of ours" if people else "each of our rows"
+        unit = "each person of ours" if people else "each of our rows"
         one, other = ("all rows of one person", "others") if people else ("one row", "another")
         later = "nothing. The study itself will charge " if self.rehearsal else ""
         return [
-            f"It charges {later}{self.price} for {each}{claims}.",
+            f"It charges {later}{self.price} for {unit}{claims}.",
             f"In words: {suspicion(float(self.cost), about=self.unit.value)}.",
             (
                 f"Exactly: what is published is at most exp(epsilon) times likelier with {one} "
@@ -225,7 +227,7 @@ def _expected(study: Study, steps: Sequence[PlannedStep]) -> list[str]:
     return [
         *lines,
         "Pairs: the report says which are told well; parley plan forecasts them",
-        *(each.caution for each in method_of(study).decisions(study) if each.caution),
+        *(decision.caution for decision in method_of(study).decisions(study) if decision.caution),
     ]
 
 
@@ -260,7 +262,7 @@ def _more_than(study: Study) -> str:
 
 
 def _purpose(study: Study) -> list[str]:
-    said = {
+    texts = {
         "for": study.recipient,
         "contact": study.contact,
         "ethics reference": study.ethics,
@@ -269,8 +271,8 @@ def _purpose(study: Study) -> list[str]:
     missing = "The study does not say what its table is for. Ask its proposer."
     return [
         study.purpose or missing,
-        *(f"analysis: {each.words}" for each in study.analyses),
-        *(f"{key}: {text}" for key, text in said.items() if text),
+        *(f"analysis: {analysis.words}" for analysis in study.analyses),
+        *(f"{key}: {text}" for key, text in texts.items() if text),
     ]
 
 
@@ -320,24 +322,26 @@ def _events(study: Study) -> str:
 
 
 def _reads(study: Study) -> str:
-    events, own = study.schema.events, many(len(study.schema.attributes), "column")
+    events, columns = study.schema.events, many(len(study.schema.attributes), "column")
     joins = ""
     if events is not None:
-        own += f" of people and {many(len(events.attributes), 'column')} of {events.name}"
+        columns += f" of people and {many(len(events.attributes), 'column')} of {events.name}"
         order = f" and their {events.order!r}" if events.order else ""
         joins = f" but whose they are{order}, to join the two"
     if study.rehearsal:
-        return f"Our node simulates {own}. The study itself will read them, and no other{joins}:"
-    return f"It reads {own}{' of ours' if events is None else ''}, and no other{joins}:"
+        return (
+            f"Our node simulates {columns}. The study itself will read them, and no other{joins}:"
+        )
+    return f"It reads {columns}{' of ours' if events is None else ''}, and no other{joins}:"
 
 
 def _columns(study: Study) -> Iterator[str]:
     """Name the columns, and what they may contain."""
-    yield from (f"{each.name}: {describe(each)}" for each in study.schema.attributes)
+    yield from (f"{attribute.name}: {describe(attribute)}" for attribute in study.schema.attributes)
     if (events := study.schema.events) is None:
         return
-    for each in events.attributes:
-        yield f"{events.name}: {each.name}: {describe(each)}"
+    for attribute in events.attributes:
+        yield f"{events.name}: {attribute.name}: {describe(attribute)}"
 
 
 def _criteria(study: Study) -> list[str]:
@@ -346,7 +350,7 @@ def _criteria(study: Study) -> list[str]:
         return []
     return [
         f"Of the cost, epsilon {shown(study.criteria_epsilon)} tells how good the model is:",
-        *(f"criterion: {each.words}" for each in study.criteria),
+        *(f"criterion: {criterion.words}" for criterion in study.criteria),
     ]
 
 

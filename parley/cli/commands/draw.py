@@ -123,14 +123,14 @@ def draw(
     fitted = replace(loaded, seed=seed)
     if not fitted.has_rows:
         raise InputError(f"{source}: {NO_ROWS}")
-    wanted = fitted.output_rows if rows is None else rows
+    number = fitted.output_rows if rows is None else rows
     if fitted.schema.events is not None:
-        return _draw_linked(fitted, wanted, where, out, overwrite=overwrite)
+        return _draw_linked(fitted, number, where, out, overwrite=overwrite)
     if out is None:
-        return PrintedRows(fitted, wanted, where)
+        return PrintedRows(fitted, number, where)
     with whole_file(out) as scratch:
-        _draw_into(scratch, fitted, wanted, where)
-    return DrawnRows(out, wanted, where)
+        _draw_into(scratch, fitted, number, where)
+    return DrawnRows(out, number, where)
 
 
 def _draw_linked(
@@ -190,13 +190,13 @@ def replicate(
     loaded = load(release)
     events = "" if loaded.schema.events is None else loaded.schema.events.name
     with whole_folder(out), console.progress("replicating") as tell:
-        made = loaded.replicate_frames(tables, seed=seed, tell=tell)
+        replicates = loaded.replicate_frames(tables, seed=seed, tell=tell)
         out.mkdir(parents=True, exist_ok=True)
         digits = max(2, len(str(tables)))
         names = [f"table-{number:0{digits}}" for number in range(1, tables + 1)]
         references = ["model", "independent"]
         written = zip(
-            [*names, *references], [*made, *loaded.reference_frames(seed=seed)], strict=True
+            [*names, *references], [*replicates, *loaded.reference_frames(seed=seed)], strict=True
         )
         for name, frames in written:
             for table, ending in zip(frames.values(), ("", f"-{events}"), strict=False):

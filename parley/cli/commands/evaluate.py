@@ -36,20 +36,20 @@ app = new_app()
 class Compared(Result):
     """How far a synthetic table is from the real one."""
 
-    found: Evaluation
+    evaluation: Evaluation
 
     def as_json(self) -> object:
-        return self.found.as_json()
+        return self.evaluation.as_json()
 
     def lines(self) -> Iterator[str]:
-        yield self.found.sizes
+        yield self.evaluation.sizes
         yield MEANING
-        for one in self.found.distances:
+        for one in self.evaluation.distances:
             yield one.words(f"{one.order}-way marginals")
-        yield from () if self.found.linked is None else self.found.linked.lines()
-        for column in far_off(self.found.numbers):
+        yield from () if self.evaluation.linked is None else self.evaluation.linked.lines()
+        for column in far_off(self.evaluation.numbers):
             yield column.words()
-        for c in self.found.classifications:
+        for c in self.evaluation.classifications:
             noisy = "" if c.noisy_majority is None else f", {c.noisy_majority:.3f} by the noisy one"
             yield (
                 f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic "
@@ -118,15 +118,15 @@ def evaluate(
         table = reading.table(real, domains) if files is None else files.people
         drawn = read_table(rows_file, domains.people)
         report(0.3, "comparing marginals and training classifiers")
-        found = compare(
+        evaluation = compare(
             table, drawn, domains.people, target, loss=loss, majority_epsilon=noisy_epsilon
         )
         if files is not None:
-            found = replace(found, linked=_linked(files, synthetic, domains))
+            evaluation = replace(evaluation, linked=_linked(files, synthetic, domains))
     if html is not None:
-        release.write_file(html, evaluation_page(found))
+        release.write_file(html, evaluation_page(evaluation))
         console.note(f"report: {html}")
-    return Compared(found)
+    return Compared(evaluation)
 
 
 def _linked(files: LinkedFiles, synthetic: Path, schema: Schema) -> LinkedDistances:

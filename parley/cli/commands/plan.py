@@ -87,30 +87,27 @@ def plan(
         proposed = replace(proposed, prior="", signature=None)
     run_of(proposed)  # refuses a study that could never be run
     epsilons = _epsilons(proposed, epsilon or [])
-    wanted, rows_word = (
-        min(rows, proposed.rows),
-        "rows" if proposed.schema.events is None else "people",
-    )
+    number, noun = min(rows, proposed.rows), "rows" if proposed.schema.events is None else "people"
     with console.progress("forecasting") as tell:
         tell(0.0, "preparing the stand-in")
         if stand_in is None:
             if second.events is not None:
                 raise InputError("--events: they belong to the people of --stand-in. Name both")
-            table = simulated(proposed.schema, wanted, seed=seed, dependence=dependence)
-            what = f"simulated {rows_word} (dependence {dependence:g}, seed {seed})"
+            table = simulated(proposed.schema, number, seed=seed, dependence=dependence)
+            what = f"simulated {noun} (dependence {dependence:g}, seed {seed})"
         else:
             reading = options.Reading()
             files = second.linked(stand_in, proposed.schema, reading)
             read = reading.table(stand_in, proposed.schema) if files is None else files
-            table = public_rows(read.encode(proposed.schema), wanted, seed=seed)
-            what = f"{rows_word} of {stand_in}, which must be public"
+            table = public_rows(read.encode(proposed.schema), number, seed=seed)
+            what = f"{noun} of {stand_in}, which must be public"
         expected = forecast(proposed, table, epsilons, runs=runs, seed=seed, tell=tell)
     return Forecasted(expected, what)
 
 
 def _epsilons(study: Study, written: list[str]) -> list[Fraction]:
     """Return the epsilons asked for and the study's own, from small to large."""
-    words = [word.strip() for each in written for word in each.split(",")]
+    words = [word.strip() for option in written for word in option.split(",")]
     if not all(words):
         raise InputError("--epsilon: one of the values is empty. Write them like 0.1,0.2,0.4")
     return sorted({study.epsilon, *map(parse_epsilon, words)})
