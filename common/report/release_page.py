@@ -50,7 +50,7 @@ from common.report.page import (
 from common.report.usable_pairs import usable_pairs
 from common.schema import Codes, Schema
 from common.study.transcript import Phases
-from common.wording import many
+from common.wording import many, plural
 
 _MOST_LINES = 30  # of a table; more are folded away
 _MOST_EDGES = 12
@@ -239,8 +239,8 @@ def _named(columns: Sequence[str], facts: ReleaseFacts) -> str:
 def _limits_card(facts: ReleaseFacts) -> Markup:
     sentences = ["Ordinary standard errors are too small: use `parley estimate`."]
     if facts.columns:
-        least = 2 * max(error.deviation for error in facts.columns)
-        sentences.insert(0, f"Groups of fewer than {least:,.0f} rows are mostly noise.")
+        least, rows = 2 * max(error.deviation for error in facts.columns), plural(facts.schema.row)
+        sentences.insert(0, f"Groups of fewer than {least:,.0f} {rows} are mostly noise.")
     if facts.synthetic.rows and facts.relations.alone:
         sentences.append("The release holds no relations of columns that are related to nothing.")
     return card("Do not use it for", *sentences, figure="small groups")

@@ -9,7 +9,7 @@ from fractions import Fraction
 from common.crypto.sums.plan import Aggregation
 from common.privacy.budget import shown
 from common.study.document import Study
-from common.wording import many
+from common.wording import many, plural
 from parley.forecast.forecast import AnalysisForecast, EpsilonForecast, Forecast, PhaseForecast
 from parley.forecast.trial import TRIPLES, Distances
 
@@ -32,8 +32,8 @@ def as_lines(forecast: Forecast, stand_in: str) -> Iterator[str]:
     )
     yield f"A forecast on {forecast.stand_in_rows:,} {stand_in}: of the stand-in, not of your data."
     if forecast.stand_in_rows < study.rows:
-        each, rows = study.rows / forecast.stand_in_rows, "people" if events else "rows"
-        yield f"Each stands for about {each:,.1f} {rows} of the study."
+        each = study.rows / forecast.stand_in_rows
+        yield f"Each stands for about {each:,.1f} {plural(row)} of the study."
     proposed = next(line for line in forecast.lines if line.epsilon == study.epsilon)
     if forecast.analyses:
         yield ""

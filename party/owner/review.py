@@ -25,7 +25,7 @@ from common.release.spreadsheet import formula_warning
 from common.schema.encoder import describe
 from common.study.accounting import protections_of
 from common.study.document import Study
-from common.wording import many
+from common.wording import many, plural
 from party.owner.dry_run import PlannedStep, by_phase, fewest_owners
 from party.owner.policy import Circumstances, Policy, totals_of
 from party.totals import Totals, Unit
@@ -216,23 +216,19 @@ def _expected(study: Study, steps: Sequence[PlannedStep]) -> list[str]:
         average = sum(error.distance for error in errors) / len(errors)
         worst = max(errors, key=lambda error: error.distance)
         least = 2 * max(error.deviation for error in errors)
-        whose = "" if study.schema.events is None else " of people"
+        rows, whose = plural(study.schema.row), "" if study.schema.events is None else " of people"
         lines = [
             (
-                f"Single columns{whose}: off by about {average:.1%} of the {_rows(study)}; worst "
+                f"Single columns{whose}: off by about {average:.1%} of the {rows}; worst "
                 f"{worst.named(names)}, {worst.distance:.1%}"
             ),
-            f"Groups of fewer than about {least:,.0f} {_rows(study)} will be mostly noise",
+            f"Groups of fewer than about {least:,.0f} {rows} will be mostly noise",
         ]
     return [
         *lines,
         "Pairs: the report says which are told well; parley plan forecasts them",
         *(decision.caution for decision in method_of(study).decisions(study) if decision.caution),
     ]
-
-
-def _rows(study: Study) -> str:
-    return "rows" if study.schema.events is None else "people"
 
 
 def _by_rank(error: ExpectedError) -> tuple[bool, float, float]:
@@ -388,7 +384,7 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
             "the other party's, computed in sealed messages between the two parties. Only the "
             "outcome is published."
         )
-    number, events = f"number of {_rows(study)}", study.schema.events
+    number, events = f"number of {plural(study.schema.row)}", study.schema.events
     lines.append(f"Our {number}, which the study makes public, and the times of our answers.")
     number = "" if events is None else f"the number of our {events.name}, "
     lines.append(f"Never: a row, an exact count, {number}our budget, or the reason for a refusal.")

@@ -14,6 +14,7 @@ from common.errors import InputError, located
 from common.methods.registry import run_of
 from common.privacy.budget import parse_delta, parse_epsilon
 from common.study.document import Study
+from common.wording import plural
 from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.linked_tables import EventsFile
@@ -87,7 +88,7 @@ def plan(
         proposed = replace(proposed, prior="", signature=None)
     run_of(proposed)  # refuses a study that could never be run
     epsilons = _epsilons(proposed, epsilon or [])
-    number, noun = min(rows, proposed.rows), "rows" if proposed.schema.events is None else "people"
+    number, noun = min(rows, proposed.rows), plural(proposed.schema.row)
     with console.progress("forecasting") as tell:
         tell(0.0, "preparing the stand-in")
         if stand_in is None:
