@@ -201,11 +201,11 @@ def evaluate(
     if schema.events is not None:
         two = _two_tables(real, where="real"), _two_tables(synthetic, where="synthetic")
         distances = evaluate_linked(*_encoded(*two, schema, person), schema)
-        found = evaluate(
+        of_people = evaluate(
             two[0][0], two[1][0], schema.people, targets,
             loss=loss, majority_epsilon=majority_epsilon,
         )  # fmt: skip
-        return replace(found, linked=distances)
+        return replace(of_people, linked=distances)
     if isinstance(real, tuple) or isinstance(synthetic, tuple):
         raise InputError("schema: it has no [events]. Declare them, or hand over one table each")
     ours = real if isinstance(real, Codes) else encode(real, schema)[0]
@@ -248,7 +248,7 @@ def _encoded(
         raise InputError('person: name the column that joins people and events, as person="id"')
     declared = schema.events and replace(schema.events, order="")
     in_order = replace(schema, events=declared)
-    ours, theirs = ([as_arrow(own).to_pandas() for own in pair] for pair in (real, synthetic))
+    ours, theirs = ([as_arrow(table).to_pandas() for table in pair] for pair in (real, synthetic))
     return (
         encode_linked(schema, *ours, person=person),
         encode_linked(in_order, *theirs, person=PERSON),

@@ -80,7 +80,7 @@ def shuffled(codes: Codes) -> Codes:
     source = KeyedRandomSource(_SHUFFLE, private=False)
 
     def apart(columns: Sequence[CodeColumn]) -> tuple[CodeColumn, ...]:
-        return tuple(own[np.argsort(uniforms(len(own), source))] for own in columns)
+        return tuple(codes[np.argsort(uniforms(len(codes), source))] for codes in columns)
 
     if not isinstance(codes, LinkedCodes):
         return Codes(apart(codes.columns), codes.sizes)

@@ -32,8 +32,8 @@ def as_lines(forecast: Forecast, stand_in: str) -> Iterator[str]:
     )
     yield f"A forecast on {forecast.stand_in_rows:,} {stand_in}: of the stand-in, not of your data."
     if forecast.stand_in_rows < study.rows:
-        each = study.rows / forecast.stand_in_rows
-        yield f"Each stands for about {each:,.1f} {plural(row)} of the study."
+        repeated = study.rows / forecast.stand_in_rows
+        yield f"Each stands for about {repeated:,.1f} {plural(row)} of the study."
     proposed = next(line for line in forecast.lines if line.epsilon == study.epsilon)
     if forecast.analyses:
         yield ""
@@ -120,11 +120,11 @@ def _analysis_json(analysis: AnalysisForecast) -> dict[str, object]:
 
 def _below_floor(line: EpsilonForecast) -> bool:
     """Return whether pairs of columns are expected to be further off than those of the floor."""
-    own, floor = (
-        sum(distance for kind, distance in each.items() if kind != TRIPLES)
-        for each in (line.distances, line.floor)
+    method, floor = (
+        sum(distance for kind, distance in distances.items() if kind != TRIPLES)
+        for distances in (line.distances, line.floor)
     )
-    return own > _BEYOND_NOISE * floor
+    return method > _BEYOND_NOISE * floor
 
 
 def as_json(forecast: Forecast, stand_in: str) -> dict[str, object]:

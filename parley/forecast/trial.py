@@ -70,7 +70,7 @@ def simulated(schema: Schema, rows: int, *, seed: int, dependence: float = DEPEN
     drawn = _drawn(people_view(schema).schema, rows, rng, dependence, scores)
     numbers = drawn.columns[-1].astype(np.int64)
     of_person = np.repeat(np.arange(rows), numbers)
-    of_events = [own[of_person] for own in scores]
+    of_events = [score[of_person] for score in scores]
     events = _drawn(schema.of_events, len(of_person), rng, dependence, of_events)
     anew = rng.random(len(of_person)) >= dependence
     anew[(np.cumsum(numbers) - numbers)[numbers > 0]] = True

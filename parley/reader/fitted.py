@@ -99,10 +99,8 @@ class Answering(FittedModel):
         The first has many rows of the released model. The second has the same rows with each column
         shuffled by itself, so that no column depends on another.
         """
-        first, second = (
-            table for own in self.reference_frames(seed=seed) for table in own.values()
-        )
-        return first, second
+        model, independent = self.reference_frames(seed=seed)
+        return next(iter(model.values())), next(iter(independent.values()))
 
     def reference_frames(self, *, seed: int = SEED) -> list[dict[str, pd.DataFrame]]:
         """Return the tables of both references, by the names of a release's files."""

@@ -201,7 +201,7 @@ def replicate(
         for name, frames in written:
             for table, ending in zip(frames.values(), ("", f"-{events}"), strict=False):
                 _write(table, out / f"{name}{ending}.{format}", f".{format}")
-    files, more = (tuple(f"{name}.{format}" for name in own) for own in (names, references))
+    files, more = (tuple(f"{stem}.{format}" for stem in stems) for stems in (names, references))
     return ReplicatedTables(out, files, more, seed, events)
 
 

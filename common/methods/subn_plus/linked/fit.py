@@ -174,11 +174,12 @@ class Logits:
         columns = (*model.people.columns, model.numbers, *model.columns)
         parts = [model.people.weights, walk.first, walk.back, walk.step]
         parts += [
-            rows @ np.eye(int(own.max()) + 1)[own] for own, rows in zip(atoms, columns, strict=True)
+            rows @ np.eye(int(of_values.max()) + 1)[of_values]
+            for of_values, rows in zip(atoms, columns, strict=True)
         ]
-        logs = [np.log(np.maximum(own, _TINY)).ravel() for own in parts]
-        odds = np.maximum(walk.returns, _TINY) / np.maximum(1 - walk.returns, _TINY)
-        self.vector = np.concatenate([*logs[:4], np.log(odds), *logs[4:]])
+        logs = [np.log(np.maximum(odds, _TINY)).ravel() for odds in parts]
+        returns = np.maximum(walk.returns, _TINY) / np.maximum(1 - walk.returns, _TINY)
+        self.vector = np.concatenate([*logs[:4], np.log(returns), *logs[4:]])
         return self
 
     def _cut(self, vector: Floats) -> list[Floats]:
@@ -253,7 +254,7 @@ def fit_linked(
         loss = Loss(*sides, seen, share, later_share, prices)
         start = Logits(*sides, classes=classes, event_classes=classes)
         if near is not None:
-            start = start.near(near, [own.atoms for own in (*people, *events)])
+            start = start.near(near, [column.atoms for column in (*people, *events)])
         return _descend(loss, start, steps)
 
     def error(factor: float) -> float:
