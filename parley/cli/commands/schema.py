@@ -16,7 +16,7 @@ from common.schema import Codes, Schema
 from common.schema.attribute import Attribute
 from common.schema.dictionary import read_dictionary, with_drafted, with_frequencies
 from common.schema.encoder import describe
-from common.schema.linked import breaking_events
+from common.schema.linked import LinkedCodes, breaking_events
 from common.schema.schema import Proposal
 from common.schema.toml import text_of
 from common.tables import TableFile
@@ -111,10 +111,10 @@ class CheckedSchema(Result):
         yield f"digest {self.digest}"
         if self.rows is None:
             return
-        yield f"{self.table}: fits the schema, {many(self.rows, 'row')}"
+        yield f"{self.table}: fits the schema, {many(self.rows, self.schema.row)}"
         for number, breaking in enumerate(self.rows_that_break_each_rule, start=1):
             if breaking:
-                broke = f"{many(breaking, 'row')} broke rule {number}"
+                broke = f"{many(breaking, self.schema.row)} broke rule {number}"
                 yield f"{self.table}: {broke}, counted as the nearest possible row"
         if self.joined:
             yield self.joined
@@ -297,17 +297,17 @@ def check(
             report(0.1, f"reading {data.name}")
             linked = second.linked(data, domains, reading)
             if linked is None:
-                rows, broken = _fit(domains, [_encoded(data, domains.people, reading)])
+                codes = _encoded(data, domains.people, reading)
             else:
-                codes = linked.encode(domains.without_rules())
-                rows, broken = _fit(domains, [codes])
-                of_events = [int(mask.sum()) for mask in breaking_events(domains, codes)]
-                joined = linked.joined(codes)
+                codes = both = linked.encode(domains.without_rules())
+                joined = linked.joined(both)
+            rows, broken, of_events = _fit(domains, [codes])
         elif source is not None:
             report(0.1, f"reading the source of {source.name}")
-            domains.require_one_table()
             owners = source_settings(party_settings(source, os.environ), source, os.environ)
-            rows, broken = _fit(domains, owners.open(domains.without_rules()).chunks())
+            opened = owners.open(domains.without_rules())
+            rows, broken, of_events = _fit(domains, opened.chunks())
+            joined = "" if domains.events is None else opened.snapshot.note
     declared = domains.events
     return CheckedSchema(
         digest=domains.digest(),
@@ -336,13 +336,17 @@ def _encoded(data: Path, schema: Schema, reading: options.Reading) -> Codes:
         ) from None
 
 
-def _fit(schema: Schema, parts: Iterable[Codes]) -> tuple[int, list[int]]:
-    """Return how many rows there are, and how many break each rule."""
+def _fit(schema: Schema, parts: Iterable[Codes]) -> tuple[int, list[int], list[int]]:
+    """Return how many rows there are, and how many rows and events break each rule."""
     rows, broken = 0, [0] * len(schema.rules)
+    of_events = [0] * len(schema.possible_events.rules)
     for codes in parts:
         rows += codes.rows
         broken = list(map(sum, zip(broken, schema.possible.broken(codes), strict=True)))
-    return rows, broken
+        if isinstance(codes, LinkedCodes):
+            breaking = (int(mask.sum()) for mask in breaking_events(schema, codes))
+            of_events = list(map(sum, zip(of_events, breaking, strict=True)))
+    return rows, broken, of_events
 
 
 def _checked(attributes: Sequence[Attribute]) -> tuple[CheckedAttribute, ...]:
