@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -26,48 +26,6 @@ from parley.cli.result import Result, command
 from parley.reader.fitted import load
 
 app = new_app()
-
-
-@dataclass(frozen=True)
-class DrawnRows(Result):
-    """Where the rows are."""
-
-    out: Path
-    rows: int
-    where: str
-
-    def lines(self) -> Iterator[str]:
-        yield f"{many(self.rows, 'synthetic row')}: {self.out}"
-
-
-@dataclass(frozen=True)
-class PrintedRows(Result):
-    """Rows that are drawn onto the output."""
-
-    fitted: FittedModel
-    rows: int
-    where: str
-
-    def lines(self) -> Iterator[str]:
-        _draw_into(None, self.fitted, self.rows, self.where)
-        return iter(())
-
-    def as_json(self) -> object:
-        raise InputError("--json: name a file for the rows with --out")
-
-
-@dataclass(frozen=True)
-class ReplicatedTables(Result):
-    """Where the tables are."""
-
-    out: Path
-    files: tuple[str, ...]
-    references: tuple[str, ...]
-    seed: int
-
-    def lines(self) -> Iterator[str]:
-        first, last = self.files[0], self.files[-1]
-        yield f"{many(len(self.files), 'table')}: {self.out / first} to {last}"
 
 
 @command(app)
@@ -118,15 +76,15 @@ def draw(
     if fitted.schema.events is not None:
         return _draw_linked(fitted, number, where, out, overwrite=overwrite)
     if out is None:
-        return PrintedRows(fitted, number, where)
+        return Result(_refuse_json, _printed(fitted, number, where))
     with whole_file(out) as scratch:
         _draw_into(scratch, fitted, number, where)
-    return DrawnRows(out, number, where)
+    return _into(out, number, where)
 
 
 def _draw_linked(
     fitted: FittedModel, rows: int, where: str, out: Path | None, *, overwrite: bool
-) -> DrawnRows:
+) -> Result:
     """Draw people and their events into two files."""
     if out is None or fitted.schema.events is None:
         raise InputError("draw: the release has two tables. Name the file of people with --out")
@@ -138,7 +96,21 @@ def _draw_linked(
     with whole_file(out) as first, whole_file(events) as second:
         for path, table in zip((first, second), tables, strict=True):
             _write(table, path, path.suffix)
-    return DrawnRows(out, rows, where)
+    return _into(out, rows, where)
+
+
+def _into(out: Path, rows: int, where: str) -> Result:
+    form = {"out": out, "rows": rows, "where": where}
+    return Result(form, [f"{many(rows, 'synthetic row')}: {out}"])
+
+
+def _printed(fitted: FittedModel, rows: int, where: str) -> Iterator[str]:
+    _draw_into(None, fitted, rows, where)
+    yield from ()
+
+
+def _refuse_json() -> None:
+    raise InputError("--json: name a file for the rows with --out")
 
 
 def _draw_into(path: Path | None, fitted: FittedModel, rows: int, where: str) -> None:
@@ -164,7 +136,7 @@ def replicate(
     tables: Annotated[int, typer.Option(help="How many tables.")] = TABLES,
     seed: Annotated[int, typer.Option(help="The same seed gives the same tables.")] = SEED,
     format: OutputFormat = "csv",  # noqa: A002
-) -> ReplicatedTables:
+) -> Result:
     """Write tables like the released one, each from a model that was fitted anew with fresh noise.
 
     Analyse each of them, and combine the results with `parley.pool` or by the formula in the quick
@@ -189,7 +161,10 @@ def replicate(
         references = (f"model.{format}", f"independent.{format}")
         for name, table in zip(references, loaded.references(seed=seed), strict=True):
             _write(table, out / name, f".{format}")
-    return ReplicatedTables(out, names, references, seed)
+    return Result(
+        {"out": out, "files": names, "references": references, "seed": seed},
+        [f"{many(tables, 'table')}: {out / names[0]} to {names[-1]}"],
+    )
 
 
 def _write(table: pd.DataFrame, file: Path, suffix: str) -> None:

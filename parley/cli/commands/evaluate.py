@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -30,38 +29,25 @@ from parley.cli.result import Result, command
 from parley.simulation.linked_files import LinkedFiles
 
 app = new_app()
+_REAL = "NOT PRIVATE: computed from the real rows without noise. Do not publish this."
 
 
-@dataclass(frozen=True)
-class Compared(Result):
-    """How far a synthetic table is from the real one."""
-
-    evaluation: Evaluation
-    linked: LinkedDistances | None = None  # of a release of people and their events
-
-    def as_json(self) -> object:
-        linked = {} if self.linked is None else {"linked": self.linked.as_json()}
-        return self.evaluation.as_json() | linked
-
-    def lines(self) -> Iterator[str]:
-        synthetic, real = self.evaluation.rows_synthetic, self.evaluation.rows_real
-        yield f"{many(synthetic, 'synthetic row')} against {many(real, 'real row')}"
-        yield MEANING
-        for one in self.evaluation.distances:
-            yield _line(f"{one.order}-way marginals", one)
-        yield from () if self.linked is None else _events(self.linked)
-        for column in far_off(self.evaluation.numbers):
-            yield column.words()
-        for c in self.evaluation.classifications:
-            noisy = "" if c.noisy_majority is None else f", {c.noisy_majority:.3f} by the noisy one"
-            yield (
-                f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic "
-                f"rows, {c.trained_on_real:.3f} on real rows, {c.majority:.3f} by always saying "
-                f"the majority{noisy}"
-            )
-
-    def warnings(self) -> list[str]:
-        return ["NOT PRIVATE: computed from the real rows without noise. Do not publish this."]
+def _lines(evaluation: Evaluation, linked: LinkedDistances | None) -> Iterator[str]:
+    synthetic, real = evaluation.rows_synthetic, evaluation.rows_real
+    yield f"{many(synthetic, 'synthetic row')} against {many(real, 'real row')}"
+    yield MEANING
+    for one in evaluation.distances:
+        yield _line(f"{one.order}-way marginals", one)
+    yield from () if linked is None else _events(linked)
+    for column in far_off(evaluation.numbers):
+        yield column.words()
+    for c in evaluation.classifications:
+        noisy = "" if c.noisy_majority is None else f", {c.noisy_majority:.3f} by the noisy one"
+        yield (
+            f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic "
+            f"rows, {c.trained_on_real:.3f} on real rows, {c.majority:.3f} by always saying "
+            f"the majority{noisy}"
+        )
 
 
 def _events(linked: LinkedDistances) -> Iterator[str]:
@@ -110,7 +96,7 @@ def evaluate(
     ] = None,
     reading: options.Reading,
     overwrite: options.Overwrite = False,
-) -> Compared:
+) -> Result:
     """Compare a synthetic table with the real one: marginals, numbers, dependence, classification.
 
     With --events and --person, the owner's people and their events are compared with a release of
@@ -146,7 +132,8 @@ def evaluate(
     if html is not None:
         release.write_file(html, evaluation_page(evaluation, linked))
         console.note(f"report: {html}")
-    return Compared(evaluation, linked)
+    form = evaluation.as_json() | ({} if linked is None else {"linked": linked})
+    return Result(form, _lines(evaluation, linked), warnings=[_REAL])
 
 
 def _linked(files: LinkedFiles, synthetic: Path, schema: Schema) -> LinkedDistances:
