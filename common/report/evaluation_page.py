@@ -44,7 +44,7 @@ _DEPENDENCE = (
 def evaluation_page(evaluation: Evaluation, linked: LinkedDistances | None = None) -> str:
     """Show real and synthetic rows side by side, for the owner of the real rows.
 
-    Of a release of people and their events, `found` is of the people.
+    Of a release of people and their events, `evaluation` is of the people.
     """
     maps = (
         ("real", evaluation.dependence_real, False),

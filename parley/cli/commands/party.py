@@ -20,7 +20,7 @@ from common.service.process import log_to, running_in, software, stopping_on_sig
 from common.service.reloading import reloading
 from common.study.document import Study
 from common.study.ids import StudyId
-from common.study.progress import StudyState
+from common.study.progress import StudyState, StudySummary
 from common.wire.catalogue import WireError
 from common.wording import one_line
 from parley.cli import console
@@ -46,7 +46,7 @@ from parley.cli.options import (
 )
 from parley.cli.result import Result, command, listed
 from party import app as party_app
-from party.client.connection import Connection, InvitingStudy
+from party.client.connection import Connection
 from party.client.context import PartyContext
 from party.client.sessions import Ending
 from party.collection import Collected
@@ -196,7 +196,7 @@ def _known(
     context: PartyContext,
     study: StudyId,
     records: Mapping[StudyId, StudyRecord],
-    invited: Mapping[StudyId, InvitingStudy],
+    invited: Mapping[StudyId, StudySummary],
     notes: Mapping[StudyId, str],
 ) -> Result:
     known = records.get(study) or invited.get(study)
@@ -272,7 +272,7 @@ def fetch(
 
 def _fetch_release(
     connection: Connection,
-    study: InvitingStudy,
+    study: StudySummary,
     out: Path,
     *,
     most_gb: float,
@@ -291,7 +291,7 @@ def _fetch_release(
     return checked_release(verified)
 
 
-def _invited(settings: PartySettings, context: PartyContext) -> dict[StudyId, InvitingStudy]:
+def _invited(settings: PartySettings, context: PartyContext) -> dict[StudyId, StudySummary]:
     try:
         with dialer_of(settings).dial() as connection:
             summaries = connection.enrol(context.name, context.identity.public.encoded)

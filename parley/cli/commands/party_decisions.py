@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from common.errors import InputError, RemoteProtocolError
+from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import fraction_words
 from common.service.process import running_in, stamp, system_clock
@@ -52,7 +52,8 @@ def approve(
     A study that is over, here or at the curator, is refused with exit code 4.
     """
     with owner_context(config) as context:
-        _require_open(Study.load(study), context, config, offline=offline)
+        dial = None if offline else dialer_of(party_settings(config, os.environ).values).dial
+        require_open(Study.load(study), context, dial, warn=console.warn)
         reviewed, rows = _seen(context, study, prior)
         if not yes and not reviewed.reasons_against:
             console.note(reviewed.text())
@@ -150,20 +151,6 @@ def _say_no(digest: StudyId, settings: PartySettings, *, reason: str, yes: bool)
         stays = f"charged {fraction_words(charged)}, which stays charged"
         lines.append(stays if charged else "charged nothing")
     return Result({"study": digest, "decision": word, "epsilon_charged": charged}, lines)
-
-
-def _require_open(
-    study: Study, context: PartyContext, config: Path | None, *, offline: bool
-) -> None:
-    """Refuse a study that is over, as far as we and the curator know."""
-    decisions.require_not_over(study.digest, context.journal)
-    if offline:
-        return
-    try:
-        with dialer_of(party_settings(config, os.environ).values).dial() as connection:
-            require_open(study, context, connection)
-    except RemoteProtocolError as error:
-        console.warn(f"the curator does not say whether the study is still open: {error}")
 
 
 def _seen(context: PartyContext, study: Path, prior: Path | None) -> tuple[Review, str]:
