@@ -34,10 +34,11 @@ def _lines(
     *,
     pairs: bool,
 ) -> Iterator[str]:
-    rows = many(release.released.rows, "synthetic row") if release.has_rows else "answers"
+    row = release.schema.row
+    rows = many(release.released.rows, f"synthetic {row}") if release.has_rows else "answers"
     yield (
         f"{rows}, {many(len(release.schema.names), 'attribute')}, learnt from "
-        f"{many(release.rows, 'real row')} with {promise_words(release.privacy)}"
+        f"{many(release.rows, f'real {row}')} with {promise_words(release.privacy)}"
     )
     yield from () if release.events_told is None else release.events_told.lines()
     for line in verdict_lines(release.privacy):

@@ -96,12 +96,15 @@ def _draw_linked(
     with whole_file(out) as first, whole_file(events) as second:
         for path, table in zip((first, second), tables, strict=True):
             _write(table, path, path.suffix)
-    return _into(out, rows, where)
+    return _into(out, rows, where, events)
 
 
-def _into(out: Path, rows: int, where: str) -> Result:
-    form = {"out": out, "rows": rows, "where": where}
-    return Result(form, [f"{many(rows, 'synthetic row')}: {out}"])
+def _into(out: Path, rows: int, where: str, events: Path | None = None) -> Result:
+    """Return where the rows are; of people, also where their events are."""
+    row = "row" if events is None else "person"
+    lines = [f"{many(rows, f'synthetic {row}')}: {out}"]
+    lines += [] if events is None else [f"their events: {events}"]
+    return Result({"out": out, "rows": rows, "where": where}, lines)
 
 
 def _printed(fitted: FittedModel, rows: int, where: str) -> Iterator[str]:
@@ -142,7 +145,8 @@ def replicate(
     Analyse each of them, and combine the results with `parley.pool` or by the formula in the quick
     start for analysts. Two larger tables correct the result for relations that the method weakens:
     `model` has rows of the released model, and `independent` the same rows with every column
-    shuffled. The tables are made from the release alone and cost no budget.
+    shuffled. The tables are made from the release alone and cost no budget. Of a linked release
+    each has a second table beside it, of events.
     """
     check_tables(tables)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -150,21 +154,25 @@ def replicate(
     if release.absolute() in (out.absolute(), *out.absolute().parents):
         raise InputError(f"{out}: in a release there are only its own files. Name another folder")
     loaded = load(release)
-    loaded.schema.require_one_table()
+    events = "" if loaded.schema.events is None else loaded.schema.events.name
     with whole_folder(out), console.progress("replicating") as tell:
-        replicates = loaded.replicates(tables, seed=seed, tell=tell)
+        replicates = loaded.replicate_frames(tables, seed=seed, tell=tell)
         out.mkdir(parents=True, exist_ok=True)
         digits = max(2, len(str(tables)))
-        names = tuple(f"table-{number:0{digits}}.{format}" for number in range(1, tables + 1))
-        for name, table in zip(names, replicates, strict=True):
-            _write(table, out / name, f".{format}")
-        references = (f"model.{format}", f"independent.{format}")
-        for name, table in zip(references, loaded.references(seed=seed), strict=True):
-            _write(table, out / name, f".{format}")
-    return Result(
-        {"out": out, "files": names, "references": references, "seed": seed},
-        [f"{many(tables, 'table')}: {out / names[0]} to {names[-1]}"],
-    )
+        names = [f"table-{number:0{digits}}" for number in range(1, tables + 1)]
+        references = ["model", "independent"]
+        written = zip(
+            [*names, *references], [*replicates, *loaded.reference_frames(seed=seed)], strict=True
+        )
+        for name, frames in written:
+            for table, ending in zip(frames.values(), ("", f"-{events}"), strict=False):
+                _write(table, out / f"{name}{ending}.{format}", f".{format}")
+    files, more = (tuple(f"{stem}.{format}" for stem in stems) for stems in (names, references))
+    lines = [f"{many(tables, 'table')}: {out / files[0]} to {files[-1]}"]
+    if events:
+        name = f"{names[0]}-{events}.{format}"
+        lines.append(f"beside each, {events}, joined by `person`: {name} and so on")
+    return Result({"out": out, "files": files, "references": more, "seed": seed}, lines)
 
 
 def _write(table: pd.DataFrame, file: Path, suffix: str) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from common.analysis.evaluation import LOSSES, MEANING, Distances, Evaluation, far_off
+from common.analysis.distances import MEANING
+from common.analysis.evaluation import LOSSES, Evaluation, far_off
 from common.analysis.evaluation import evaluate as compare
 from common.analysis.linked_evaluation import LinkedDistances, evaluate_linked
 from common.errors import InputError
@@ -21,7 +23,6 @@ from common.release.linked_tables import read_linked
 from common.report.evaluation_page import evaluation_page
 from common.schema import Schema
 from common.tables import read_table
-from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.linked_tables import EventsFile
@@ -32,13 +33,12 @@ app = new_app()
 _REAL = "NOT PRIVATE: computed from the real rows without noise. Do not publish this."
 
 
-def _lines(evaluation: Evaluation, linked: LinkedDistances | None) -> Iterator[str]:
-    synthetic, real = evaluation.rows_synthetic, evaluation.rows_real
-    yield f"{many(synthetic, 'synthetic row')} against {many(real, 'real row')}"
+def _lines(evaluation: Evaluation) -> Iterator[str]:
+    yield evaluation.sizes
     yield MEANING
     for one in evaluation.distances:
-        yield _line(f"{one.order}-way marginals", one)
-    yield from () if linked is None else _events(linked)
+        yield one.words(f"{one.order}-way marginals")
+    yield from () if evaluation.linked is None else evaluation.linked.lines()
     for column in far_off(evaluation.numbers):
         yield column.words()
     for c in evaluation.classifications:
@@ -48,24 +48,6 @@ def _lines(evaluation: Evaluation, linked: LinkedDistances | None) -> Iterator[s
             f"rows, {c.trained_on_real:.3f} on real rows, {c.majority:.3f} by always saying "
             f"the majority{noisy}"
         )
-
-
-def _events(linked: LinkedDistances) -> Iterator[str]:
-    yield (
-        f"{linked.name}: {linked.events_synthetic:,} synthetic against {linked.events_real:,} "
-        "real ones that count"
-    )
-    for kind, one in linked.kinds.items():
-        yield _line(kind, one)
-    if linked.left_out:
-        yield f"nothing to compare: {', '.join(linked.left_out)}"
-
-
-def _line(what: str, one: Distances) -> str:
-    return (
-        f"{what}: average distance {one.average:.4f}, worst {one.worst:.4f} "
-        f"({', '.join(one.worst_attributes)}), {one.compared:,} of {one.existing:,} compared"
-    )
 
 
 @command(app)
@@ -124,16 +106,16 @@ def evaluate(
         files = second.linked(real, domains, reading)
         table = reading.table(real, domains) if files is None else files.people
         drawn = read_table(rows_file, domains.people)
-        linked = None if files is None else _linked(files, synthetic, domains)
         report(0.3, "comparing marginals and training classifiers")
         evaluation = compare(
             table, drawn, domains.people, target, loss=loss, majority_epsilon=noisy_epsilon
         )
+        if files is not None:
+            evaluation = replace(evaluation, linked=_linked(files, synthetic, domains))
     if html is not None:
-        release.write_file(html, evaluation_page(evaluation, linked))
+        release.write_file(html, evaluation_page(evaluation))
         console.note(f"report: {html}")
-    form = evaluation.as_json() | ({} if linked is None else {"linked": linked})
-    return Result(form, _lines(evaluation, linked), warnings=[_REAL])
+    return Result(evaluation, _lines(evaluation), warnings=[_REAL])
 
 
 def _linked(files: LinkedFiles, synthetic: Path, schema: Schema) -> LinkedDistances:

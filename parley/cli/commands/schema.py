@@ -222,9 +222,10 @@ def check(
             joined = "" if linked is None else linked.joined(domains)
         elif source is not None:
             report(0.1, f"reading the source of {source.name}")
-            domains.require_one_table()
             owners = source_settings(party_settings(source, os.environ), source, os.environ)
-            rows, broken = _fit(domains, owners.open(domains.without_rules()).chunks())
+            opened = owners.open(domains.without_rules())
+            rows, broken = _fit(domains, opened.chunks())
+            joined = "" if domains.events is None else opened.snapshot.note
     form = {
         "digest": domains.digest(),
         "attributes": _checked(domains.attributes),
@@ -234,8 +235,8 @@ def check(
         "events": [] if domains.events is None else _checked(domains.events.attributes),
         "joined": joined,  # what became of the events in their table
     }
-    fits = () if rows is None else _fit_lines(data or source, rows, broken, joined)
-    return Result(form, chain(_schema_lines(domains), fits))
+    fits = () if rows is None else _fit_lines(data or source, domains.row, rows, broken)
+    return Result(form, chain(_schema_lines(domains), fits, filter(None, [joined])))
 
 
 def _schema_lines(schema: Schema) -> Iterator[str]:
@@ -249,14 +250,12 @@ def _schema_lines(schema: Schema) -> Iterator[str]:
     yield f"digest {schema.digest()}"
 
 
-def _fit_lines(table: Path | None, rows: int, broken: list[int], joined: str) -> Iterator[str]:
-    yield f"{table}: fits the schema, {many(rows, 'row')}"
+def _fit_lines(table: Path | None, row: str, rows: int, broken: list[int]) -> Iterator[str]:
+    yield f"{table}: fits the schema, {many(rows, row)}"
     for number, breaking in enumerate(broken, start=1):
         if breaking:
-            broke = f"{many(breaking, 'row')} broke rule {number}"
+            broke = f"{many(breaking, row)} broke rule {number}"
             yield f"{table}: {broke}, counted as the nearest possible row"
-    if joined:
-        yield joined
 
 
 def _encoded(data: Path, schema: Schema, reading: options.Reading) -> Codes:

@@ -221,15 +221,17 @@ def simulate_study(
         {"out": out, "files": files, "rows": number, "refusals": refusals}
         | {key: privacy[key] for key in _STATED}
         | {key: traffic[key] for key in ("bytes", "seconds", "phases")},
-        _lines(out, privacy, rows=number, owners=len(tables)),
+        _lines(out, privacy, domains.row, rows=number, owners=len(tables)),
         warnings=[f"{party} went missing: it is in no sum from step {step} on (steps from 0)"
                   for party, step in gone],
         require=partial(require_countersigned, out, refusals),
     )  # fmt: skip
 
 
-def _lines(out: Path, privacy: Mapping[str, Any], *, rows: int, owners: int) -> Iterator[str]:
-    published = many(rows, "synthetic row") if rows else "answers, no synthetic rows,"
+def _lines(
+    out: Path, privacy: Mapping[str, Any], row: str, *, rows: int, owners: int
+) -> Iterator[str]:
+    published = many(rows, f"synthetic {row}") if rows else "answers, no synthetic rows,"
     yield (
         f"{published} of {many(owners, 'owner')}, {options.promise_words(privacy)} "
         f"({privacy['epsilon_requested']:g} was asked for): {out / release.REPORT}"

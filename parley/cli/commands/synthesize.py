@@ -199,10 +199,10 @@ def synthesize(
             )
     options.tell_of_release(out, fitted.privacy)
     promise = {key: fitted.privacy[key] for key in _PROMISE}
-    words = f"{many(written.rows, 'synthetic row')}, epsilon {promise['epsilon_delivered']:g}"
+    words = f"{many(written.rows, f'synthetic {domains.row}')}, epsilon"
     return Result(
         {"out": out, "files": written.files, "rows": written.rows} | promise,
-        [f"{words}: {out / release.REPORT}"],
+        [f"{words} {promise['epsilon_delivered']:g}: {out / release.REPORT}"],
     )
 
 
