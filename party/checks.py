@@ -54,7 +54,7 @@ def examine_party(
 ) -> Iterator[CheckResult]:
     """Check everything that a party's node needs.
 
-    `wanted` is the study to come, or its schema; None if there is none yet.
+    `coming` is the study to come, or its schema; None if there is none yet.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
     here = _Node(settings, source, files)
