@@ -151,7 +151,7 @@ def redrawn(fitted: FittedModel, released: Codes, tables: int = TABLES) -> Repli
         _again(fitted, reference, noise, SeededRandomSource(f"answers/{number}"))
         for number in range(1, tables + 1)
     )
-    return Replicates(fitted.schema, released, reference, again, fitted.inside)
+    return Replicates(fitted.schema, released, reference, again, fitted.inside, refitted=False)
 
 
 def _with_lost_values(rows: Codes, columns: Iterable[int]) -> Codes:
