@@ -68,8 +68,8 @@ class Answering(FittedModel):
             raise InputError(NO_ROWS)
         cache = None if self.origin is None else self.origin.cache(seed)
         if (tables, seed) not in self._replicates:
-            made = Replicator(self, self.released, seed, cache).run(tables, tell=tell)
-            self._replicates[tables, seed] = made
+            replicates = Replicator(self, self.released, seed, cache).run(tables, tell=tell)
+            self._replicates[tables, seed] = replicates
         return self._replicates[tables, seed]
 
     @cached_property
@@ -80,10 +80,10 @@ class Answering(FittedModel):
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> list[pd.DataFrame]:
         """Make tables like the released table, each from its own refit; a seed repeats them."""
-        made = self.replicated(tables, seed=seed, tell=tell)
+        replicates = self.replicated(tables, seed=seed, tell=tell)
         return [
             self.decode(codes, SeededRandomSource(f"numbers/{number}"))
-            for number, codes in enumerate(made.tables, start=1)
+            for number, codes in enumerate(replicates.tables, start=1)
         ]
 
     def references(self, *, seed: int = SEED) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -130,19 +130,19 @@ class Answering(FittedModel):
                 f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
                 'lambda table: table["income"].mean()'
             )
-        own = view.of_people and statistic.attributes <= set(self.schema.names)
-        if own:
+        of_schema = view.of_people and statistic.attributes <= set(self.schema.names)
+        if of_schema:
             self._check_measured(statistic.attributes)
-        if own and is_declared(self, statistic.attributes):
-            made = redrawn(self, self.released, tables)
+        if of_schema and is_declared(self, statistic.attributes):
+            replicates = redrawn(self, self.released, tables)
         else:
-            made = self.replicated(tables, seed=seed, tell=tell)
-        seen = view.of(made)
-        if own:
-            return answered(self, statistic, seen, self.diagnostics, confidence)
+            replicates = self.replicated(tables, seed=seed, tell=tell)
+        viewed = view.of(replicates)
+        if of_schema:
+            return answered(self, statistic, viewed, self.diagnostics, confidence)
         flagged = bool(self.concerns(statistic))
-        found = estimate(statistic, seen, flagged=flagged, confidence=confidence)
-        return widened(found, statistic.bounds)
+        estimates = estimate(statistic, viewed, flagged=flagged, confidence=confidence)
+        return widened(estimates, statistic.bounds)
 
     def view(self, of: str = "") -> TableView:
         """Return the single table that statistics are computed of: here, the rows."""
@@ -201,8 +201,8 @@ class Answering(FittedModel):
 
     def concerns(self, statistic: Statistic) -> list[str]:
         """Return the reasons why a statistic is flagged, if any."""
-        own = statistic.attributes & set(self.schema.names)
-        return self.diagnostics.concerns(own, pairwise=statistic.pairwise)
+        columns = statistic.attributes & set(self.schema.names)
+        return self.diagnostics.concerns(columns, pairwise=statistic.pairwise)
 
     def _of_table(
         self,
@@ -266,11 +266,11 @@ class FittedLinkedStudy(LinkedFit, FittedStudy):
 
     def concerns(self, statistic: Statistic) -> list[str]:
         """Return the reasons why a statistic is flagged: pairs with events are not counted."""
-        found = super().concerns(statistic)
+        concerns = super().concerns(statistic)
         others = sorted(statistic.attributes - set(self.schema.names))
         if others and len(statistic.attributes) > 1 and not self.pairs_counted:
-            found.append(f"{', '.join(others)}: never counted together with another column")
-        return found
+            concerns.append(f"{', '.join(others)}: never counted together with another column")
+        return concerns
 
 
 class FittedPrivBayes(Pictured, PrivBayesFit):
