@@ -130,9 +130,9 @@ def _relation(schema: Schema, one: str, other: str) -> Statistic:
 
 def is_declared(fitted: FittedModel, statistic: Statistic) -> bool:
     """Return whether analyses name all columns of a statistic together, or all that it rests on."""
-    asked = tuple(fitted.schema.position(name) for name in statistic.attributes)
+    columns = tuple(fitted.schema.position(name) for name in statistic.attributes)
     sets = [set(own) for analysis in fitted.analyses for own in analysis.sets(fitted.schema)]
-    parts = combinations(asked, 2) if statistic.pairwise and len(asked) > 1 else (asked,)
+    parts = combinations(columns, 2) if statistic.pairwise and len(columns) > 1 else (columns,)
     return all(any(own.issuperset(part) for own in sets) for part in parts)
 
 

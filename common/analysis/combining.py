@@ -91,8 +91,8 @@ def quantile(freedom: float, *, confidence: float, ranges: float = 0.0) -> float
     low, high = (float(special.stdtrit(freedom, p)) for p in (confidence, (1 + confidence) / 2))
     for _ in range(_HALVINGS if 0 < ranges < math.inf else 0):
         middle = (low + high) / 2
-        held = special.stdtr(freedom, middle + ranges) - special.stdtr(freedom, -middle)
-        low, high = (middle, high) if held < confidence else (low, middle)
+        inside = special.stdtr(freedom, middle + ranges) - special.stdtr(freedom, -middle)
+        low, high = (middle, high) if inside < confidence else (low, middle)
     return high if ranges < math.inf else low
 
 
@@ -114,12 +114,12 @@ def misfit_of(direct: DirectIntervals, statistic: Statistic) -> float:
 def _square(known: KnownTable) -> float:
     """Return the square by which the correlation of groups is off, over its variance."""
     margins = [np.maximum(known.table.sum(axis=axis), 0.0) for axis in (1, 0)]
-    weights = np.multiply.outer(*(_scores(own) for own in margins))
+    weights = np.multiply.outer(*(_scores(shares) for shares in margins))
     off = float((weights * known.off).sum())
     inside = np.maximum(known.table, 0.0)
-    sampled = float((weights**2 * inside).sum() - (weights * inside).sum() ** 2)
+    sampling = float((weights**2 * inside).sum() - (weights * inside).sum() ** 2)
     rows = 1 if known.noise is None else known.noise.rows
-    variance = known.noise_of(weights) ** 2 + max(sampled, 0.0) / rows
+    variance = known.noise_of(weights) ** 2 + max(sampling, 0.0) / rows
     return off**2 / variance if variance > 0 else 0.0
 
 

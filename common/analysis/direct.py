@@ -177,7 +177,7 @@ class DirectIntervals:
         off = _of_set(best, asked, best.residuals) / best.rows
         joined = _joined_groups(best, drawn)
         groupings = tuple(few[fine] for few, fine in zip(joined, own, strict=True))
-        table, off = (_joined(each, joined) for each in (drawn + off, off))
+        table, off = _joined(drawn + off, joined), _joined(off, joined)
         return KnownTable(asked, groupings, table, best, joined, off)
 
     def of(self, statistic: Statistic) -> dict[Key, Direct]:

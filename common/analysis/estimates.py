@@ -113,7 +113,8 @@ def estimate(
             direct.get(key),
             misfit,
             statistic.bounds,
-            (len(others) - 1, confidence),
+            freedom=len(others) - 1,
+            confidence=confidence,
         )
         for key in released
     ]
@@ -173,14 +174,15 @@ def _both(
     direct: Direct | None,
     misfit: float,
     bounds: tuple[float, float],
-    asked: tuple[int, float],
+    *,
+    freedom: int,
+    confidence: float,
 ) -> Estimate:
     """Return the estimate from the model and from the sums, in the range of what is possible."""
     value, error, low, high = model.estimate, model.standard_error, model.low, model.high
     if value is None or error is None or low is None or high is None:
         return model
     if direct is not None:
-        freedom, confidence = asked
         both = combined(value, error, direct, misfit, freedom=freedom, confidence=confidence)
         value, error, low, high = both.estimate, both.deviation, both.low, both.high
         bounds = max(bounds[0], direct.ends[0]), min(bounds[1], direct.ends[1])

@@ -9,6 +9,7 @@ follows from public facts:
 * every table has its own number of groups, the one for which noise and what groups hide are
   together the least (`reach`). The rare values of a column in an order share a group: they would
   make most of the noise. Other columns keep their values, if these are no more than the groups;
+* without other pairs, margins get what keeps means exact, as far as that is worth it (`_alone`);
 * `others`, if the study leaves it open, is the largest fraction at which declared tables stay
   clear, or else the least; nothing, where other pairs would drown, or declared tables be noisy.
 
