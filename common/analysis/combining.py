@@ -12,9 +12,9 @@ is more. It is never more than S^2.
 
 How large b is, the tables of all pairs tell. m and d differ by b and by noise of a variance of at
 least D^2, by the same inequality. The *misfit* is the mean square of d - m for the correlations of
-all published pairs, in units of their S; so b^2 is misfit S^2 - D^2 on average. As a mean of P
-squares it is taken two of its deviations larger, (1 + 2 sqrt(2 / P)) times. Such intervals hold on
-average over the pairs of a release, as those of empirical Bayes do [Armstrong22]. Where m is
+all published pairs, in units of their S; so on average b^2 is at most misfit S^2 - D^2. As a mean of
+P squares it is taken two of its deviations larger, (1 + 2 sqrt(2 / P)) times. Such intervals hold
+on average over the pairs of a release, as those of empirical Bayes do [Armstrong22]. Where m is
 outside of the direct interval, x is 0.
 
 What groups hide is a range, not an error: m has it as well, as the rows inside of groups are the
@@ -104,8 +104,10 @@ def misfit_of(direct: DirectIntervals, statistic: Statistic) -> float:
     """
     if not direct.made.refitted or any(t.noise is None for t in direct.tables_for(statistic)):
         return math.inf
-    places = range(len(direct.schema.sizes))
-    pairs = [p for p in combinations(places, 2) if any(t.usable(p) for t in direct.measured)]
+    varied = [place for place, size in enumerate(direct.schema.sizes) if size > 1]
+    pairs = [p for p in combinations(varied, 2) if any(t.usable(p) for t in direct.measured)]
+    if not pairs:
+        return math.inf
     every = math.ceil(len(pairs) / _MOST_PAIRS)
     squares = [_square(direct.table(pair)) for pair in pairs[::every]]
     return float(np.mean(squares)) * (1 + _DEVIATIONS * math.sqrt(2 / len(squares)))
