@@ -248,6 +248,11 @@ class Schema:
         """The names of all attributes, those of events after those of people."""
         return self.names if self.events is None else (*self.names, *self.of_events.names)
 
+    @property
+    def row(self) -> str:
+        """What a row of the table, or of the table of people, is called."""
+        return "row" if self.events is None else "person"
+
     @cached_property
     def people(self) -> Schema:
         """The schema of the people alone."""
@@ -265,9 +270,7 @@ class Schema:
         if self.events is not None:
             raise InputError(
                 f"schema: it has [events] {self.events.name!r}, and this works on a single table. "
-                "In Python, parley.simulate([(people, events), ...], schema, ...) releases linked "
-                "tables, and parley.load(release).sample() draws them; leave [events] out for "
-                "people alone"
+                "Leave [events] out for people alone; docs/linked-tables.md says what works on both"
             )
 
     def forgiven(self) -> Schema:
