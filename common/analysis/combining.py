@@ -12,10 +12,10 @@ is more. It is never more than S^2.
 
 How large b is, the tables of all pairs tell. m and d differ by b and by noise of a variance of at
 least D^2, by the same inequality. The *misfit* is the mean square of d - m for the correlations of
-all published pairs, in units of their S; so on average b^2 is at most misfit S^2 - D^2. As a mean of
-P squares it is taken two of its deviations larger, (1 + 2 sqrt(2 / P)) times. Such intervals hold
-on average over the pairs of a release, as those of empirical Bayes do [Armstrong22]. Where m is
-outside of the direct interval, x is 0.
+all published pairs, in units of their S; so on average b^2 is at most misfit S^2 - D^2. As a mean
+of P squares it is taken two of its deviations larger, (1 + 2 sqrt(2 / P)) times. Such intervals
+hold on average over the pairs of a release, as those of empirical Bayes do [Armstrong22]. Where m
+is outside of the direct interval, x is 0.
 
 What groups hide is a range, not an error: m has it as well, as the rows inside of groups are the
 model's. A value cannot be beyond both of its ends, so the interval reaches C deviations beyond the
