@@ -11,7 +11,7 @@ independent columns. Made tables have columns of 2 to 12 values of uneven weight
     classes M    a hidden class of M on which half of the columns and the target depend
 
 Of a package's table the target is the most even binary column, and of more than 76 columns those of
-the largest entropy are taken. Finished runs are kept in benchmarks/results/wide-targets.json.
+the largest entropy are taken. Lines are written to benchmarks/results/wide-targets.json.
 """
 
 from __future__ import annotations

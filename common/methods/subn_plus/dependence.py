@@ -239,13 +239,13 @@ def strong_forest(
     return tuple(chosen)
 
 
-def kept(own: Departure) -> Fraction:
+def shrinkage(departure: Departure) -> Fraction:
     """Return the part of a departure in halves that is not taken for noise; 0 for none.
 
     That is 1 - c^2 / z^2 of what is z deviations away [Breiman95, the garrote]: weak pairs enter a
     model in part, so none is lost by a hair, and noise costs little.
     """
-    squares = own.above(0) + own.freedom
+    squares = departure.above(0) + departure.freedom
     return max(1 - _GARROTE**2 / squares, Fraction(0)) if squares > 0 else Fraction(0)
 
 

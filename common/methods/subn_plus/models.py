@@ -171,8 +171,8 @@ def mixture_model(
     evidence = Evidence((*tables, *declared), tuple(moments), rows, tuple(pairs))
     # Tables of several columns of one tree are scored by what trees leave of them: see `error`.
     # Pairs that were looked at again are a forest of the clearest.
-    looked = any(own.looks for own in moments)
-    ways = joins([_pair(table) for table in pairs])[: 1 if views or declared or looked else None]
+    again = any(pairs_seen.looks for pairs_seen in moments)
+    ways = joins([_pair(table) for table in pairs])[: 1 if views or declared or again else None]
     if start is not None:
         linked = frozenset(_sorted(link.parent, link.child) for link in start.links)
         joined, factor = linked, start.price

@@ -80,7 +80,7 @@ def groups_within(cut: Groups, counts: Counts, rows: int, *, groups: int) -> Gro
     first, second = (
         even_groups(part, rows, groups=groups // 2) for part in (counts[:place], counts[place:])
     )
-    return (*first, *(max(first) + 1 + own for own in second))
+    return (*first, *(max(first) + 1 + group for group in second))
 
 
 def group_weights(histogram: Counts, groups: Groups, rows: int) -> tuple[int, ...]:

@@ -226,7 +226,7 @@ def nothing_depends(known: Known, law: NoiseLaw) -> bool:
     """
     if known.plan.pair_noise <= plans.CLEAR_PAIRS:
         return False
-    facts, clear = known.facts, sum(own.clear for own in known.departures.values())
+    facts, clear = known.facts, sum(off.clear for off in known.departures.values())
     few = known.may_be_sieved and margin_noise(facts, facts.alone) > plans.CLEAR_MARGINS
     if few and clear <= plans.FEW_CLEAR * len(facts.cut):
         return True
@@ -339,7 +339,7 @@ def _ask_chosen(known: Known, ask: Ask) -> Script[None]:
 def _ask_sieved(known: Known, ask: Ask) -> Script[None]:
     """Make a forest of what is left, strong pairs in detail; the fewer, the more for margins."""
     facts, looks = known.facts, known.halves
-    untold = {pair: own for pair, own in known.departures.items() if pair not in known.told}
+    untold = {pair: off for pair, off in known.departures.items() if pair not in known.told}
     forest, strong = forest_of(untold, facts.rows)
     share = in_detail(facts, strong)
     if share < 1:

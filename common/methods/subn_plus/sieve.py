@@ -6,7 +6,7 @@
 
 A look at all pairs of many columns is dim: a correlation of .3 is one or two deviations above
 chance. Most of what is noise goes at each look and little of what is not, and the looks at a pair
-count together. What is left makes a forest, each pair in part (`dependence.kept`).
+count together. What is left makes a forest, each pair in part (`dependence.shrinkage`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from fractions import Fraction
 from math import isqrt
 
 from common.methods.designs.nocd import Pair
-from common.methods.subn_plus.dependence import LEAST_DISTANCE, Departure, kept, spanning_forest
+from common.methods.subn_plus.dependence import (
+    LEAST_DISTANCE,
+    Departure,
+    shrinkage,
+    spanning_forest,
+)
 from common.methods.subn_plus.facts import PublicFacts, halves_noise, pair_cells
 from common.methods.subn_plus.losses import Measurement
 from common.methods.subn_plus.plans import Ask
@@ -42,21 +47,21 @@ def even_halves(facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts]
     With a part p of the rows in its first half, a column agrees with its copy by 2 p (1 - p) more
     than by chance.
     """
-    cut = tuple(halves(own, facts.rows) for own in histograms)
+    cut = tuple(halves(histogram, facts.rows) for histogram in histograms)
     least = SEEN * halves_noise(facts, cost)
     even = (
-        len(own) == 2 and 2 * own[0] * own[1] >= least * sum(own) ** 2
-        for own in weights_of(histograms, cut, facts.rows)
+        len(weights) == 2 and 2 * weights[0] * weights[1] >= least * sum(weights) ** 2
+        for weights in weights_of(histograms, cut, facts.rows)
     )
-    pairs = zip(cut, even, strict=True)
-    return Agreements(tuple(own if seen else (0,) * len(own) for own, seen in pairs))
+    columns = zip(cut, even, strict=True)
+    return Agreements(tuple(half if is_even else (0,) * len(half) for half, is_even in columns))
 
 
 def forest_of(
     departures: Mapping[Pair, Departure], rows: int
 ) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     """Return the pairs that a forest is made of, and those of them that are worth a table."""
-    forest = spanning_forest({pair: own for pair, own in departures.items() if kept(own)})
+    forest = spanning_forest({pair: off for pair, off in departures.items() if shrinkage(off)})
     strong = (pair for pair in forest if departures[pair].distance(rows) >= LEAST_DISTANCE)
     return forest, tuple(strong)
 
@@ -77,7 +82,7 @@ def edges_of(
     forest, strong = forest_of(departures, facts.rows)
     cut = looks.request.halves
     weights = weights_of(histograms, cut, facts.rows)
-    tables = {p: looks.table(facts, p, weights, kept(departures[p])) for p in forest}
+    tables = {p: looks.table(facts, p, weights, shrinkage(departures[p])) for p in forest}
     if strong:
         cells = pair_cells(facts, ask.cost, len(strong))
         parts = tuple(
@@ -87,8 +92,8 @@ def edges_of(
         moved = sensitivity.histograms(len(parts))
         step = facts.sum_of(TablesTogether(parts), name=ask.name, cost=ask.cost, moved=moved)
         counts, law = yield from measured(step)
-        for pair, part, own in zip(strong, parts, counts, strict=True):
-            (table,) = Tables(part, [own], [law]).measurements(facts)
+        for pair, part, cell_counts in zip(strong, parts, counts, strict=True):
+            (table,) = Tables(part, [cell_counts], [law]).measurements(facts)
             tables[pair] = finer(looks.table(facts, pair, weights, Fraction(1)), table)
     return list(tables.values())
 
@@ -101,4 +106,4 @@ def _in_groups(
     groups = {few: groups_within(cut[few], histograms[few], rows, groups=isqrt(cells))}
     left = cells // (max(groups[few]) + 1)
     groups[many] = groups_within(cut[many], histograms[many], rows, groups=left)
-    return tuple(groups.get(a, (0,) * len(own)) for a, own in enumerate(cut))
+    return tuple(groups.get(a, (0,) * len(half)) for a, half in enumerate(cut))

@@ -126,11 +126,11 @@ class Halves:
     def again(self, later: Halves) -> Halves:
         """Return both looks together; the later one is at some of the pairs."""
         more = self.law.nominal_variance / later.law.nominal_variance
-        found = dict(self.counts)
+        counts = dict(self.counts)
         for pair, (count, _) in later.counts.items():
-            before, times = found[pair]
-            found[pair] = (times * before + more * count) / (times + more), times + more
-        return replace(self, counts=found)
+            before, times = counts[pair]
+            counts[pair] = (times * before + more * count) / (times + more), times + more
+        return replace(self, counts=counts)
 
     def moments(self, facts: PublicFacts) -> Moments:
         counts = [float(count) for count, _ in self.counts.values()]
@@ -160,20 +160,20 @@ class Halves:
         first, second = (Fraction(weights[a][0], sum(weights[a])) for a in pair)
         chance = first * second + (1 - first) * (1 - second)
         excess = float(part * (count - facts.rows * chance) / 2)
-        alone = [np.array([own, 1 - own], dtype=np.float64) for own in (first, second)]
+        alone = [np.array([p, 1 - p], dtype=np.float64) for p in (first, second)]
         cells = facts.rows * np.outer(*alone) + excess * np.array([[1.0, -1.0], [-1.0, 1.0]])
         maps = tuple(np.array(self.request.halves[a], dtype=np.intp) for a in pair)
         return Measurement(pair, maps, cells, fit_variance(self.law, facts) / float(times))
 
 
-def finer(halved: Measurement, table: Measurement) -> Measurement:
+def finer(coarse: Measurement, table: Measurement) -> Measurement:
     """Return a table of groups within halves, moved towards what is known of the halves.
 
     A half's cells together are compared with its noisy count; by inverse variance, the difference
     is shared among the cells.
     """
     half_of = []
-    for half, groups in zip(halved.groupings, table.groupings, strict=True):
+    for half, groups in zip(coarse.groupings, table.groupings, strict=True):
         values = np.arange(0) if half is None else half
         half_of.append(
             values if groups is None else values[np.unique(groups, return_index=True)[1]]
@@ -183,15 +183,15 @@ def finer(halved: Measurement, table: Measurement) -> Measurement:
     np.add.at(sums, places, table.counts)
     np.add.at(cells, places, 1.0)
     noise = cells * table.variance
-    moved = (halved.counts - sums) * noise / (noise + halved.variance) / cells
-    return replace(table, counts=table.counts + moved[places])
+    shift = (coarse.counts - sums) * noise / (noise + coarse.variance) / cells
+    return replace(table, counts=table.counts + shift[places])
 
 
 def agreements(
     facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts], *, alone: bool = False
 ) -> Script[Halves]:
     """Count how often pairs agree in halves; a look counts the halves alone, too."""
-    request = Agreements(tuple(halves(own, facts.rows) for own in histograms), alone)
+    request = Agreements(tuple(halves(counts, facts.rows) for counts in histograms), alone)
     return look_at(facts, "look" if alone else "correlations", cost, request)
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from common.marginals import count
-from common.methods.subn_plus.dependence import Departure, kept, standing_out
+from common.methods.subn_plus.dependence import Departure, shrinkage, standing_out
 from common.methods.subn_plus.facts import PublicFacts
 from common.methods.subn_plus.plans import best_plan
 from common.methods.subn_plus.requests import Agreements
@@ -106,9 +106,9 @@ def test_a_column_of_which_a_copy_would_not_be_seen_is_in_no_look():
 
 
 def test_what_is_within_noise_is_taken_off_and_strong_pairs_stay():
-    assert kept(apart(Fraction(21, 4))) == 0  # 2.5 deviations
-    assert kept(apart(24)) == Fraction(3, 4)
-    assert kept(apart(-1)) == 0
+    assert shrinkage(apart(Fraction(21, 4))) == 0  # 2.5 deviations
+    assert shrinkage(apart(24)) == Fraction(3, 4)
+    assert shrinkage(apart(-1)) == 0
 
 
 def test_a_sieve_costs_the_budget_and_no_more_whatever_the_noise():
