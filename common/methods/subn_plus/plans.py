@@ -68,6 +68,7 @@ SIEVE = {
     "third look": Fraction(1, 5),
     "sieved": Fraction(1, 10),
 }
+LEAST_MARGINS = Fraction(3, 5)
 LOOKED_AT = {"second look": 8, "third look": 2}
 FEW_CLEAR = Fraction(3, 2)  # clear pairs for each column, up to which a forest holds what depends
 MOST_SIEVED = 128  # columns: a fit takes its time
@@ -289,7 +290,7 @@ def _sieve(facts: PublicFacts) -> Plan | None:
 
 def sieved(facts: PublicFacts, left: Fraction, whats: Iterable[str]) -> tuple[Ask, ...]:
     """Return the asks of a sieve out of what is left: margins, looks, strong pairs in detail."""
-    others = facts.budget * (1 - margins_share(facts, facts.alone))
+    others = facts.budget * (1 - max(margins_share(facts, facts.alone), LEAST_MARGINS))
     asks = [Ask(what, min(others * SIEVE[what], left / 4)) for what in whats]
     return Ask(AGAIN, left - sum((ask.cost for ask in asks), Fraction(0))), *asks
 
