@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, sqrt
+from math import inf, prod, sqrt
 
 from common.methods.designs.blocks import margin_error
 from common.methods.designs.nocd import Design, best_design
@@ -86,6 +86,7 @@ MOST_GROUPS = 64
 FEW_GROUPS = 9  # in contrasts: more show less than their noise takes away
 MOST_CELLS = {2: 1 << 22, 3: 1 << 18}  # of all pairs, and of all triples: a fit takes its time
 TABLE_WORTH = 1.55  # times the noise: a table of own values shows all orders, and what is empty
+WHOLE_WORTH = 1.2  # times the noise of a pair: one view of all columns shows all orders
 VIEW_ABSOLUTE = 0.8  # of a deviation: a pair's cell is a sum of many of a view's
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
 
@@ -158,6 +159,10 @@ def _table(facts: PublicFacts) -> Plan | None:
     noise = view_noise(design, facts, facts.budget)
     if noise > TABLE_BELOW or not _views_show_margins(design, margin_blocks(facts)):
         return None
+    if prod(facts.sizes) <= VIEW_CELLS:
+        whole = Design((tuple(range(len(facts.sizes))),), facts.sizes)
+        if view_noise(whole, facts, facts.budget) <= WHOLE_WORTH * noise:
+            design = whole
     return Plan(
         name="table",
         asks=(Ask(VIEWS, facts.budget, max(facts.sizes)),),
