@@ -27,6 +27,7 @@ from math import comb, sqrt
 
 import numpy as np
 
+from common.bayes.model import Model
 from common.bayes.postprocessing import margin_of
 from common.errors import InputError
 from common.methods.subn_plus.facts import PublicFacts, ordered_values, pair_groups
@@ -41,7 +42,7 @@ from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.study.document import Study
 from common.study.requests import Attributes, Counts
-from common.study.script import Fit, Script, added_up
+from common.study.script import Fit, NearFit, Script, added_up
 
 PEOPLE, BOTH, EVENTS = "pairs", "pairs with events", "pairs of events"  # kinds of tables
 NEXT = "next events"
@@ -217,7 +218,7 @@ def measure_linked(
         pairs = yield from _pairs(facts, budget, histograms)
     if NEXT in budget.costs:
         later = yield from _next(facts, budget, histograms)
-    return partial(_model, facts, budget, margins, histograms, pairs, later)
+    return NearFit(partial(_model, facts, budget, margins, histograms, pairs, later))
 
 
 def _margins(facts: LinkedFacts, cost: Fraction) -> Script[tuple[list[Counts], Shares]]:
@@ -299,6 +300,7 @@ def _model(
     histograms: Sequence[Counts],
     pairs: Shares,
     later: Shares,
+    near: Model | None,
 ) -> LinkedModel:
     """Fit the model; floating point, and no step depends on it."""
     width, unit = facts.width, unit_of(facts.most)
@@ -321,6 +323,7 @@ def _model(
         ),
         share=np.array([weight(number, unit=unit) for number in range(1, facts.most + 1)]),
         later_share=np.array([weight(number, unit=later_unit) for number in range(1, facts.most)]),
+        near=near,
     )
 
 
