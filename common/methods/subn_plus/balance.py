@@ -54,8 +54,8 @@ def balanced(
         source: of the order of rows.
     """
     small = [a for a, law in enumerate(laws) if 1 < law.shape[1] <= MOST_VALUES]
-    whole = {unit for a, unit in enumerate(units) if a not in small}  # units that stay as they are
-    moved = [a for a in small if units[a] not in whole]
+    fixed = {unit for a, unit in enumerate(units) if a not in small}
+    moved = [a for a in small if units[a] not in fixed]
     rows, cells = len(classes), sum(laws[a].shape[1] for a in moved)
     out = list(columns)
     if (
@@ -77,8 +77,8 @@ def balanced(
         for unit in dict.fromkeys(errors.units):
             errors.exchange(unit, one, other)
         places[:, first], places[:, second] = one, other
-    for a, own, start in zip(moved, places, errors.starts, strict=False):
-        out[a] = (own - start).astype(columns[a].dtype)
+    for a, numbers, start in zip(moved, places, errors.starts, strict=False):
+        out[a] = (numbers - start).astype(columns[a].dtype)
     return out
 
 
@@ -107,21 +107,20 @@ class _Errors:
     def count(self, places: Integers) -> None:
         """Take what the rows have off what the model expects."""
         width = len(self._missing)
-        for own, (start, stop) in zip(places, pairwise(self.starts), strict=True):
-            keys = (own - start) * width + places
-            seen = np.bincount(keys.ravel(), minlength=(stop - start) * width)
-            self._missing[start:stop] -= _ROW * seen.reshape(-1, width)
+        for column, (start, stop) in zip(places, pairwise(self.starts), strict=True):
+            keys = (column - start) * width + places
+            counts = np.bincount(keys.ravel(), minlength=(stop - start) * width)
+            self._missing[start:stop] -= _ROW * counts.reshape(-1, width)
         self._missing[self._unit_of[:, None] == self._unit_of] = 0
 
     def exchange(self, unit: int, one: Integers, other: Integers) -> None:
         """Exchange a unit's values between rows (columns, pairs of rows) where that pays."""
-        own = [a for a, name in enumerate(self.units) if name == unit]
+        inside = [a for a, name in enumerate(self.units) if name == unit]
         rest = [a for a, name in enumerate(self.units) if name != unit]
-        differ = np.flatnonzero((one[own] != other[own]).any(axis=0))
+        differ = np.flatnonzero((one[inside] != other[inside]).any(axis=0))
         mine, yours = one[:, differ], other[:, differ]
-        lost = 2 * _ROW * len(own) * (mine[rest] != yours[rest]).sum(axis=0)
-        gain = -lost
-        for a in own:
+        gain = -2 * _ROW * len(inside) * (mine[rest] != yours[rest]).sum(axis=0)
+        for a in inside:
             for b in rest:
                 gain += self._gain(mine[a], yours[a], mine[b], yours[b])
         worth = np.flatnonzero(gain > 0)
@@ -129,16 +128,16 @@ class _Errors:
         best, chosen, change = 0, worth[:0], list[Integers]()
         for halvings in range(_FRACTIONS):
             some = worth[: len(worth) >> halvings]
-            moves = [self._moves(a, rest, mine[:, some], yours[:, some]) for a in own]
+            moves = [self._moves(a, rest, mine[:, some], yours[:, some]) for a in inside]
             less = sum(
                 int((new * (2 * self._missing[self._span(a)] - new)).sum())  # of squares
-                for a, new in zip(own, moves, strict=True)
+                for a, new in zip(inside, moves, strict=True)
             )
             if less > best:
                 best, chosen, change = less, some, moves
             elif best:
                 break
-        for a, new in zip(own, change, strict=False):
+        for a, new in zip(inside, change, strict=False):
             self._missing[self._span(a)] -= new
             self._missing[:, self._span(a)] -= new.T
             one[a, differ[chosen]], other[a, differ[chosen]] = yours[a, chosen], mine[a, chosen]

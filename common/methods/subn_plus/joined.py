@@ -90,13 +90,13 @@ class JoinedModel(Model):
         *drawn, classes = stratified(weights, [*laws, np.eye(len(weights))], rows, source)
         out: dict[int, CodeColumn] = {}
         alone: dict[int, Floats] = {}
-        for column, (own, cells) in enumerate(zip(self.joined.sets, drawn, strict=True)):
-            out.update(zip(own, self.joined.values(column, cells), strict=True))
+        for column, (members, cells) in enumerate(zip(self.joined.sets, drawn, strict=True)):
+            out.update(zip(members, self.joined.values(column, cells), strict=True))
             joint = laws[column].reshape(-1, *self.joined.shape(column))
-            for axis, a in enumerate(own, start=1):
+            for axis, a in enumerate(members, start=1):
                 others = tuple(other for other in range(1, joint.ndim) if other != axis)
                 alone[a] = joint.sum(axis=others)
-        units = {a: column for column, own in enumerate(self.joined.sets) for a in own}
+        units = {a: column for column, members in enumerate(self.joined.sets) for a in members}
         every = range(len(out))
         moved = balanced(
             [out[a] for a in every],
