@@ -111,8 +111,8 @@ def estimate(
         _both(
             _one(key, released, reference, apart, others, confidence, flagged=flagged),
             direct.get(key),
-            misfit,
             statistic.bounds,
+            misfit=misfit,
             freedom=len(others) - 1,
             confidence=confidence,
         )
@@ -172,9 +172,9 @@ def check_confidence(confidence: float) -> None:
 def _both(
     model: Estimate,
     direct: Direct | None,
-    misfit: float,
     bounds: tuple[float, float],
     *,
+    misfit: float,
     freedom: int,
     confidence: float,
 ) -> Estimate:
@@ -183,7 +183,9 @@ def _both(
     if value is None or error is None or low is None or high is None:
         return model
     if direct is not None:
-        both = combined(value, error, direct, misfit, freedom=freedom, confidence=confidence)
+        both = combined(
+            value, direct, error=error, misfit=misfit, freedom=freedom, confidence=confidence
+        )
         value, error, low, high = both.estimate, both.deviation, both.low, both.high
         bounds = max(bounds[0], direct.ends[0]), min(bounds[1], direct.ends[1])
     value, low, high = (min(max(each, bounds[0]), bounds[1]) for each in (value, low, high))

@@ -207,8 +207,9 @@ class Answering(FittedModel):
         """Refuse to estimate, of a release of answers, what no analysis names."""
         if not self.has_rows and not is_declared(self, statistic):
             names = ", ".join(sorted(statistic.attributes))
+            together = " together" if len(statistic.attributes) > 1 else ""
             raise InputError(
-                f"estimate: no declared analysis has {names} together, and this release counted "
+                f"estimate: no declared analysis has {names}{together}, and this release counted "
                 "nothing else. See `parley answers`"
             )
 
