@@ -144,8 +144,8 @@ class Answering(FittedModel):
             )
         of_schema = view.of_people and statistic.attributes <= set(self.schema.names)
         if of_schema:
-            self._check_measured(statistic.attributes)
-        if of_schema and is_declared(self, statistic.attributes):
+            self._check_measured(statistic)
+        if of_schema and is_declared(self, statistic):
             replicates = redrawn(self, self.released, tables)
         else:
             replicates = self.replicated(tables, seed=seed, tell=tell)
@@ -203,12 +203,13 @@ class Answering(FittedModel):
         """Answer the analyses that the study declared, each with intervals."""
         return answers(self, self.diagnostics, released=self.released, confidence=confidence)
 
-    def _check_measured(self, attributes: Iterable[str]) -> None:
+    def _check_measured(self, statistic: Statistic) -> None:
         """Refuse to estimate, of a release of answers, what no analysis names."""
-        if not self.has_rows and not is_declared(self, attributes):
+        if not self.has_rows and not is_declared(self, statistic):
+            names = ", ".join(sorted(statistic.attributes))
             raise InputError(
-                f"estimate: no declared analysis has {', '.join(sorted(attributes))} together, and "
-                "this release counted nothing else. See `parley answers`"
+                f"estimate: no declared analysis has {names} together, and this release counted "
+                "nothing else. See `parley answers`"
             )
 
     def concerns(self, statistic: Statistic) -> list[str]:

@@ -122,7 +122,7 @@ def estimate_command(
     """Estimate a statistic of the people behind a release, with a standard error and an interval.
 
     The interval covers the sampling of the real rows, the noise and the sampling of synthetic rows.
-    Of several columns it also covers what the published tables say without the model. Flagged means
+    Of several columns it also rests on what the published tables say alone. Flagged means
     wide because not measured: columns that were never counted together have the whole range that
     each column alone allows. The first estimate fits the model anew for every replicate; the
     replicates are kept beside the release, and the next estimates are quick.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +16,7 @@ from common.schema import Codes, Schema
 from common.schema.attribute import Attribute
 from common.schema.dictionary import read_dictionary, with_drafted, with_frequencies
 from common.schema.encoder import describe
+from common.schema.linked import LinkedCodes, breaking_events
 from common.schema.schema import Proposal
 from common.schema.toml import text_of
 from common.tables import TableFile
@@ -208,35 +208,42 @@ def check(
     if data is not None and source is not None:
         raise InputError("schema check: name a table or a --source, not both")
     domains = Schema.load(schema)
-    rows, broken, joined = None, list[int](), ""
+    rows, broken, of_events, joined = None, list[int](), list[int](), ""
     with console.progress("checking") as report:
         if data is not None:
             report(0.1, f"reading {data.name}")
             linked = second.linked(data, domains, reading)
-            codes = (
-                _encoded(data, domains.people, reading)
-                if linked is None
-                else linked.people.encode(domains.people.without_rules())
-            )
-            rows, broken = _fit(domains, [codes])
-            joined = "" if linked is None else linked.joined(domains)
+            if linked is None:
+                codes = _encoded(data, domains.people, reading)
+            else:
+                codes = both = linked.encode(domains.without_rules())
+                joined = linked.joined(both)
+            rows, broken, of_events = _fit(domains, [codes])
         elif source is not None:
             report(0.1, f"reading the source of {source.name}")
             owners = source_settings(party_settings(source, os.environ), source, os.environ)
             opened = owners.open(domains.without_rules())
-            rows, broken = _fit(domains, opened.chunks())
+            rows, broken, of_events = _fit(domains, opened.chunks())
             joined = "" if domains.events is None else opened.snapshot.note
+    declared = domains.events
     form = {
         "digest": domains.digest(),
         "attributes": _checked(domains.attributes),
         "rules": tuple(map(str, domains.rules)),
         "rows": rows,
         "rows_that_break_each_rule": broken,
-        "events": [] if domains.events is None else _checked(domains.events.attributes),
+        "events": [] if declared is None else _checked(declared.attributes),
+        "rules_about_events": [] if declared is None else list(map(str, declared.rules)),
+        "events_that_break_each_rule": of_events,
         "joined": joined,  # what became of the events in their table
     }
-    fits = () if rows is None else _fit_lines(data or source, domains.row, rows, broken)
-    return Result(form, chain(_schema_lines(domains), fits, filter(None, [joined])))
+    lines = list(_schema_lines(domains))
+    if rows is not None:
+        lines.append(f"{data or source}: fits the schema, {many(rows, domains.row)}")
+        lines += _broken_lines(str(data or source), domains.row, "row", broken)
+    if declared is not None and joined:
+        lines += [joined, *_broken_lines(declared.name, "event", "event", of_events)]
+    return Result(form, lines)
 
 
 def _schema_lines(schema: Schema) -> Iterator[str]:
@@ -247,15 +254,17 @@ def _schema_lines(schema: Schema) -> Iterator[str]:
         yield from (f"{events.name}: {_line(attribute)}" for attribute in events.attributes)
     for number, rule in enumerate(schema.rules, start=1):
         yield f"rule {number}: {rule}"
+    if events is not None:
+        for number, rule in enumerate(events.rules, start=1):
+            yield f"{events.name}: rule {number}: {rule}"
     yield f"digest {schema.digest()}"
 
 
-def _fit_lines(table: Path | None, row: str, rows: int, broken: list[int]) -> Iterator[str]:
-    yield f"{table}: fits the schema, {many(rows, row)}"
+def _broken_lines(where: str, row: str, nearest: str, broken: Sequence[int]) -> Iterator[str]:
     for number, breaking in enumerate(broken, start=1):
         if breaking:
             broke = f"{many(breaking, row)} broke rule {number}"
-            yield f"{table}: {broke}, counted as the nearest possible row"
+            yield f"{where}: {broke}, counted as the nearest possible {nearest}"
 
 
 def _encoded(data: Path, schema: Schema, reading: options.Reading) -> Codes:
@@ -270,13 +279,17 @@ def _encoded(data: Path, schema: Schema, reading: options.Reading) -> Codes:
         ) from None
 
 
-def _fit(schema: Schema, parts: Iterable[Codes]) -> tuple[int, list[int]]:
-    """Return how many rows there are, and how many break each rule."""
+def _fit(schema: Schema, parts: Iterable[Codes]) -> tuple[int, list[int], list[int]]:
+    """Return how many rows there are, and how many rows and events break each rule."""
     rows, broken = 0, [0] * len(schema.rules)
+    of_events = [0] * len(schema.possible_events.rules)
     for codes in parts:
         rows += codes.rows
         broken = list(map(sum, zip(broken, schema.possible.broken(codes), strict=True)))
-    return rows, broken
+        if isinstance(codes, LinkedCodes):
+            breaking = (int(mask.sum()) for mask in breaking_events(schema, codes))
+            of_events = list(map(sum, zip(of_events, breaking, strict=True)))
+    return rows, broken, of_events
 
 
 def _checked(attributes: Sequence[Attribute]) -> list[dict[str, object]]:
