@@ -3,6 +3,7 @@
     rows_view(schema)                       # the rows as they are
     people_view(schema)                     # a row a person, with her number of events
     events_view(schema)                     # a row an event, with its person's columns
+    averages_view(schema)                   # people who have events, each with any of her events
     first_view(schema, "diagnosis = b")     # a row a person: when her first such event was
 
 A view is a schema and a function of codes, so the same statistic is computed of the release, of the
@@ -17,13 +18,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from common.analysis.replicates import Replicates
-from common.analysis.statistics import happens
+from common.analysis.statistics import CodedTable, Statistic, Values, happens
 from common.errors import InputError, LocalError
-from common.schema import Attribute, Codes, Schema
+from common.privacy.randomness import SeededRandomSource, uniforms
+from common.schema import Codes, Schema
 from common.schema.events import Events
 from common.schema.linked import LinkedCodes
 
 REACHED = "reached"
+_AVERAGED = 1 << 17  # rows of people with one of their events, at least
+_MOST_TIMES = 8  # that a person is there
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class TableView:
     schema: Schema
     codes: Callable[[Codes], Codes]  # the rows of this view
     of_people: bool = True  # whether a row is a row of the study; else an event
+    counted: bool = True  # whether its columns are those that a study counts by
 
     def of(self, replicates: Replicates) -> Replicates:
         """Return a release and its replicates as this view shows them."""
@@ -52,8 +57,9 @@ def rows_view(schema: Schema) -> TableView:
 
 def people_view(schema: Schema) -> TableView:
     """Return a row a person; a column with the name of the events counts hers."""
-    number = _number(schema, schema.names)
-    return TableView(Schema((*schema.attributes, number)), lambda codes: _linked(codes).with_number)
+    _events(schema)
+    columns = schema.joined.attributes[: len(schema.names) + 1]
+    return TableView(Schema(columns), lambda codes: _linked(codes).with_number)
 
 
 def events_view(schema: Schema) -> TableView:
@@ -61,15 +67,8 @@ def events_view(schema: Schema) -> TableView:
 
     A column of events whose name a column of people has is called after both: "age of visits".
     """
-    events = _events(schema)
-    number = _number(schema, (*schema.names, *schema.of_events.names))
-    taken = {*schema.names, number.name}
-    own = (
-        replace(each, name=f"{each.name} of {events.name}") if each.name in taken else each
-        for each in events.attributes
-    )
-    joined = Schema((*schema.attributes, number, *own))
-    return TableView(joined, lambda codes: _linked(codes).by_event, of_people=False)
+    _events(schema)
+    return TableView(schema.joined, lambda codes: _linked(codes).by_event, of_people=False)
 
 
 def first_view(schema: Schema, condition: str) -> TableView:
@@ -101,7 +100,40 @@ def first_view(schema: Schema, condition: str) -> TableView:
         columns = [*linked.columns, when, yes]
         return Codes.from_columns(columns, (*linked.sizes, time.size, reached.size))
 
-    return TableView(Schema((*schema.attributes, time, reached)), rows)
+    return TableView(Schema((*schema.attributes, time, reached)), rows, counted=False)
+
+
+def averages_view(schema: Schema) -> TableView:
+    """Return the rows that sums of averaged events count: a person with any one of her events.
+
+    A person who has events is there some times, each time with one of them, every one as likely as
+    the others; people without events are left out.
+    """
+    return TableView(schema.joined, lambda codes: _averages(_linked(codes)), of_people=False)
+
+
+def _averages(codes: LinkedCodes) -> Codes:
+    people = np.flatnonzero(codes.numbers)
+    times = min(max(_AVERAGED // max(len(people), 1), 1), _MOST_TIMES)
+    drawn = uniforms(len(people) * times, SeededRandomSource("events of people"))
+    places = (drawn.reshape(-1, times) + np.arange(times)) / times * codes.numbers[people][:, None]
+    return codes.by_event.take((codes.starts[people][:, None] + places.astype(np.intp)).ravel())
+
+
+def by_events(statistic: Statistic, schema: Schema) -> Statistic:
+    """Return a statistic of events as one of `averages_view`.
+
+    Every event counts once: a row of a person with m events, m times. So it rests on the number of
+    events, too.
+    """
+    place = len(schema.names)
+    number = schema.joined.names[place]
+
+    def of(table: CodedTable) -> Values:
+        rows = np.repeat(np.arange(table.rows), table.codes.columns[place])
+        return statistic.of(replace(table, codes=table.codes.take(rows)))
+
+    return replace(statistic, attributes=statistic.attributes | {number}, of=of)
 
 
 def _linked(codes: Codes) -> LinkedCodes:
@@ -115,10 +147,3 @@ def _events(schema: Schema) -> Events:
         raise InputError("of: the release is of a single table, without events. Leave it out")
     return schema.events
 
-
-def _number(schema: Schema, taken: tuple[str, ...]) -> Attribute:
-    """Return the number of a person's events as a column."""
-    events = _events(schema)
-    name = f"number of {events.name}" if events.name in taken else events.name
-    keys = {"kind": "integer", "min": 0, "max": events.most, "bins": events.most + 1}
-    return Schema.from_document({"attribute": [{"name": name, **keys}]}).attributes[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from common.bayes.model import Model
 from common.errors import InputError, LocalError
+from common.fitted.linked_sums import linked_sums
 from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
 from common.methods.subn_plus.linked.model import LinkedModel
@@ -24,6 +26,7 @@ from common.methods.subn_plus.linked.script import (
 )
 from common.privacy.randomness import RandomSource, source_of
 from common.release.folder import TABLE, events_stem
+from common.release.measured import MeasuredTable
 from common.schema import Codes
 from common.schema.conditions import CellWeights, Condition, parse
 from common.schema.events import PERSON
@@ -157,16 +160,24 @@ class LinkedFit(StudyFit):
             raise
 
     @property
-    def pairs_counted(self) -> bool:
-        """Whether the study asked for pairs of columns with those of events."""
-        return any(step.name == BOTH for step in self.steps)
+    def released_linked(self) -> LinkedCodes:
+        """The synthetic people with their events."""
+        released = self.released
+        if not isinstance(released, LinkedCodes):
+            raise LocalError("these are people without their events")
+        return released
+
+    @cached_property
+    def linked_sums(self) -> list[MeasuredTable]:
+        """The published tables of the number of events and of events, by `Schema.joined`."""
+        return linked_sums(self.study, self.steps, self.results, self.released_linked)
 
     @property
     def events_told(self) -> EventsTold:
         """What the release has of events, and which pairs the study asked for."""
         facts, asked = LinkedFacts.of(self.study), {step.name for step in self.steps}
-        kinds, declared, released = kinds_of(facts), self.schema.events, self.released
-        if declared is None or not isinstance(released, LinkedCodes):
+        kinds, declared, released = kinds_of(facts), self.schema.events, self.released_linked
+        if declared is None:
             raise LocalError("these are people without their events")
         return EventsTold(
             name=declared.name,

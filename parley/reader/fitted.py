@@ -17,7 +17,8 @@ import pandas as pd
 
 from common.analysis.answers import Answer, answered, answers, is_declared, redrawn
 from common.analysis.diagnostics import Diagnostics, diagnose
-from common.analysis.estimates import CONFIDENCE, Estimate, estimate, related, widened
+from common.analysis.estimates import CONFIDENCE, Estimate, related
+from common.analysis.linked_answers import LinkedAnswers
 from common.analysis.replicates import SEED, TABLES, Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable, Statistic, of_table
 from common.analysis.survival import Curve, curves_of, survival
@@ -130,19 +131,21 @@ class Answering(FittedModel):
                 f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
                 'lambda table: table["income"].mean()'
             )
-        own = view.of_people and statistic.attributes <= set(self.schema.names)
-        if own:
-            self._check_measured(statistic.attributes)
-        if own and is_declared(self, statistic.attributes):
-            made = redrawn(self, self.released, tables)
-        else:
+        self._check_measured(statistic.attributes)
+        made = self._redrawn(statistic, view, tables)
+        if made is None:
             made = self.replicated(tables, seed=seed, tell=tell)
-        seen = view.of(made)
-        if own:
-            return answered(self, statistic, seen, self.diagnostics, confidence)
-        flagged = bool(self.concerns(statistic))
-        found = estimate(statistic, seen, flagged=flagged, confidence=confidence)
-        return widened(found, statistic.bounds)
+        return self._answered(statistic, made, view, confidence)
+
+    def _redrawn(self, statistic: Statistic, view: TableView, tables: int) -> Replicates | None:
+        """Return rows with noise and sampling once more, if the statistic was declared."""
+        declared = is_declared(self, statistic.attributes)
+        return redrawn(self, self.released, tables) if declared else None
+
+    def _answered(
+        self, statistic: Statistic, made: Replicates, view: TableView, confidence: float
+    ) -> list[Estimate]:
+        return answered(self, statistic, view.of(made), self.diagnostics, confidence)
 
     def view(self, of: str = "") -> TableView:
         """Return the single table that statistics are computed of: here, the rows."""
@@ -199,10 +202,9 @@ class Answering(FittedModel):
                 "this release counted nothing else. See `parley answers`"
             )
 
-    def concerns(self, statistic: Statistic) -> list[str]:
+    def concerns(self, statistic: Statistic, view: TableView | None = None) -> list[str]:
         """Return the reasons why a statistic is flagged, if any."""
-        own = statistic.attributes & set(self.schema.names)
-        return self.diagnostics.concerns(own, pairwise=statistic.pairwise)
+        return self.diagnostics.concerns(statistic.attributes, pairwise=statistic.pairwise)
 
     def _of_table(
         self,
@@ -264,13 +266,22 @@ class FittedLinkedStudy(LinkedFit, FittedStudy):
             return self.view(), status
         return first_view(self.schema, status), REACHED
 
-    def concerns(self, statistic: Statistic) -> list[str]:
-        """Return the reasons why a statistic is flagged: pairs with events are not counted."""
-        found = super().concerns(statistic)
-        others = sorted(statistic.attributes - set(self.schema.names))
-        if others and len(statistic.attributes) > 1 and not self.pairs_counted:
-            found.append(f"{', '.join(others)}: never counted together with another column")
-        return found
+    @cached_property
+    def _linked_answers(self) -> LinkedAnswers:
+        return LinkedAnswers(self, self.diagnostics)
+
+    def _redrawn(self, statistic: Statistic, view: TableView, tables: int) -> Replicates | None:
+        """Return nothing: people and their events have replicates."""
+        return None
+
+    def _answered(
+        self, statistic: Statistic, made: Replicates, view: TableView, confidence: float
+    ) -> list[Estimate]:
+        return self._linked_answers.of(statistic, made, view, confidence)
+
+    def concerns(self, statistic: Statistic, view: TableView | None = None) -> list[str]:
+        """Return the reasons why a statistic of a view is flagged, if any."""
+        return self._linked_answers.concerns(statistic, view or self.view())
 
 
 class FittedPrivBayes(Pictured, PrivBayesFit):

@@ -256,7 +256,7 @@ def answer(
 ) -> Estimates:
     """Estimate a statistic; say why the estimates are flagged."""
     estimates = how.estimate(loaded, statistic, view)
-    flags = explained(loaded, statistic, estimates)
+    flags = explained(loaded, statistic, estimates, view)
     return Estimates(tuple(estimates), how.confidence, flags)
 
 
@@ -306,10 +306,15 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.5g}"
 
 
-def explained(loaded: Loaded, statistic: Statistic, estimates: Sequence[Estimate]) -> list[str]:
+def explained(
+    loaded: Loaded,
+    statistic: Statistic,
+    estimates: Sequence[Estimate],
+    view: TableView | None = None,
+) -> list[str]:
     """Return why estimates are flagged, and that a release is not private."""
     flagged = any(each.flagged for each in estimates)
-    concerns = loaded.concerns(statistic) if flagged else []
+    concerns = loaded.concerns(statistic, view) if flagged else []
     words = [f"flagged, wide because not measured: {concern}" for concern in concerns]
     return [*words, *not_private(loaded.privacy)]
 
