@@ -11,18 +11,23 @@ Which of a person's events comes first no table tells: that rests on the model a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
 
 from common.analysis.answers import answered
 from common.analysis.diagnostics import Diagnostics
-from common.analysis.direct import DirectIntervals
+from common.analysis.direct import HIDDEN, DirectIntervals
 from common.analysis.estimates import CONFIDENCE, Estimate, estimate
 from common.analysis.replicates import Replicates
 from common.analysis.statistics import Statistic
 from common.analysis.views import TableView, averages_view, by_events
 from common.fitted.linked import LinkedFit
 from common.fitted.linked_sums import among_events
+from common.schema.attribute import spans_of
 
 UNTOLD = "no published table tells which of a person's events comes first"
 
@@ -63,13 +68,40 @@ class LinkedAnswers:
         if view.of_people and view.counted:
             return answered(self.fitted, statistic, seen, self.diagnostics, confidence)
         weighed = by_events(statistic, self.fitted.schema)
-        return estimate(
+        found = estimate(
             statistic,
             seen,
             direct=self._direct(made).of(weighed) if view.counted else {},
             flagged=bool(self.concerns(statistic, view)),
             confidence=confidence,
         )
+        if statistic.mean_of is None or not view.counted:
+            return found
+        known = self._places(view.schema.position(statistic.mean_of), confidence)
+        return [_with_places(own, known, statistic.bounds) for own in found]
+
+    def _places(self, column: int, confidence: float) -> tuple[float, float]:
+        """Return how far a mean of events is off by where numbers are in their bins.
+
+        First the reach of the noise in the total of distances, which averages a person's events.
+        Then what no noise moves: rounding, and that people with many events may have other places
+        in a bin than people with few. Of q bins they are taken to differ by 1.5 / q of half a bin,
+        the part that groups hide of a relation (`common.analysis.direct`). Without a total it is
+        half a bin.
+        """
+        attribute = self.fitted.schema.joined.attributes[column]
+        spans = spans_of(attribute)
+        counts = np.bincount(
+            self.fitted.released_linked.by_event.columns[column], minlength=attribute.size
+        )[: len(spans)]
+        half = float(counts @ spans) / (2 * max(counts.sum(), 1))
+        total = self.fitted.totals.get(column)
+        if total is None:
+            return 0.0, half
+        share = float((self.fitted.released_linked.numbers > 0).mean())
+        reach = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(total.variance)
+        hidden = min(1.0, HIDDEN / max(len(spans), 1)) * half
+        return reach / share, total.rounding / share + hidden
 
     def _direct(self, made: Replicates) -> DirectIntervals:
         """Return what computes intervals from sums of averaged events."""
@@ -77,3 +109,15 @@ class LinkedAnswers:
         share = float((self.fitted.released_linked.numbers > 0).mean())
         tables = among_events(self.diagnostics.measured, len(schema.names), share)
         return DirectIntervals(tuple(tables), averages_view(schema).of(made))
+
+
+def _with_places(
+    found: Estimate, off: tuple[float, float], bounds: tuple[float, float]
+) -> Estimate:
+    """Return a mean whose interval also has what is not known of places in bins."""
+    if found.estimate is None or found.low is None or found.high is None:
+        return found
+    noise, hidden = off
+    low = found.estimate - math.hypot(found.estimate - found.low, noise) - hidden
+    high = found.estimate + math.hypot(found.high - found.estimate, noise) + hidden
+    return replace(found, low=max(low, bounds[0]), high=min(high, bounds[1]))

@@ -113,7 +113,9 @@ class LinkedFit(StudyFit):
         numbers = np.arange(1, codes.rows + 1)
         people = self.decode(codes, source)
         people.insert(0, PERSON, numbers)
-        events = self.schema.of_events.decode(codes.events, source)
+        first = len(self.schema.names) + 1  # of events' columns among all
+        inside = {a - first: own for a, own in self.inside.items() if a >= first}
+        events = self.schema.of_events.decode(codes.events, source, inside)
         events.insert(0, PERSON, numbers[codes.of_person])
         return {TABLE: people, events_stem(self.schema): events}
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.methods.subn_plus.descent import RequestInCells
+from common.methods.subn_plus.linked.requests import AveragedTables
 from common.methods.subn_plus.totals import LARGEST, BinTotals
 from common.release.measured import Shares, rows_of, study_shares, variance_of
 from common.schema.attribute import Attribute
@@ -48,24 +49,46 @@ class BinTotal:
 def study_totals(
     study: Study, steps: Sequence[Step], results: Sequence[bytes]
 ) -> Mapping[int, BinTotal]:
-    """Return what the published totals of a study tell, by attribute."""
+    """Return what the published totals of a study tell, by column of `Schema.joined`."""
     totals: dict[int, BinTotal] = {}
-    shares = None
+    shares: dict[int, Shares | None] | None = None
     for step, result in zip(steps, results, strict=True):
         request = totals_of(step)
         if request is None:
             continue
-        shares = study_shares(study, steps, results) if shares is None else shares
+        if shares is None:
+            shares = dict(enumerate(study_shares(study, steps, results)))
+            shares |= averaged_shares(study, steps, results)
         rows = rows_of(study, step.parties)
         answer = request.split(read_cells(result, step.cells))
-        deviation = math.sqrt(variance_of(study, step))
+        deviation = math.sqrt(variance_of(study, step)) / request.unit
         for a, classes in zip(request.columns, request.classes, strict=True):
-            known = shares[a]
+            known = shares.get(a)
             if known is not None:
-                totals[a] = bin_total(
-                    study.schema.attributes[a], classes, answer[a], known, deviation, rows
-                )
+                attribute, own = study.schema.joined.attributes[a], answer[a] / request.unit
+                total = bin_total(attribute, classes, own, known, deviation, rows)
+                totals[a] = replace(total, rounding=total.rounding * request.roundings(a))
     return totals
+
+
+def averaged_shares(
+    study: Study, steps: Sequence[Step], results: Sequence[bytes]
+) -> dict[int, Shares]:
+    """Return the noisy distributions of the number of events and of events, averaged by person.
+
+    They are shares of all people: those of a column of events add up to less than 1. Columns are
+    those of `Schema.joined`.
+    """
+    found: dict[int, Shares] = {}
+    for step, result in zip(steps, results, strict=True):
+        request = step.request.request if isinstance(step.request, RequestInCells) else step.request
+        if not isinstance(request, AveragedTables):
+            continue
+        whole = request.unit * rows_of(study, step.parties)
+        for own, table in request.split(read_cells(result, step.cells)).items():
+            if len(own) == 1 and len(table) == study.schema.joined.sizes[own[0]]:
+                found[own[0]] = table / whole
+    return found
 
 
 def totals_of(step: Step) -> BinTotals | None:
@@ -81,7 +104,7 @@ def totals_of(step: Step) -> BinTotals | None:
 def bin_total(
     attribute: Attribute,
     classes: Sequence[int],
-    totals: NDArray[np.int64],
+    totals: NDArray[np.float64],
     shares: Shares,
     deviation: float,
     rows: int,

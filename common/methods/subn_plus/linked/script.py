@@ -4,6 +4,7 @@
     2. Pairs, in groups of values: two of a person's columns, a person's and an event's, two of the
        same event.
     3. Next. Every attribute of an event with every attribute of the next one.
+    4. Totals. How far numbers are from the middles of their bins (`linked.totals`).
 
 How many groups, and whether pairs or consecutive events are asked for at all, follows from the
 noise that public facts forecast. Where even two groups would show little but noise, the margins get
@@ -29,14 +30,17 @@ import numpy as np
 
 from common.bayes.postprocessing import margin_of
 from common.errors import InputError
-from common.methods.subn_plus.facts import PublicFacts, ordered_values, pair_groups
+from common.methods.subn_plus.facts import PublicFacts, ordered_values, pair_groups, spans_of
 from common.methods.subn_plus.linked.fit import Column, fit_linked
 from common.methods.subn_plus.linked.loss import Seen, Sums
 from common.methods.subn_plus.linked.model import LinkedModel
 from common.methods.subn_plus.linked.requests import AveragedTables, NextTables, unit_of, weight
+from common.methods.subn_plus.linked.totals import AveragedTotals, largest_total
 from common.methods.subn_plus.losses import Floats
 from common.methods.subn_plus.requests import GroupedTables, Groups, even_groups
 from common.methods.subn_plus.sums import every_value, fit_variance, one_way, tables_of
+from common.methods.subn_plus.totals import NAME as TOTALS
+from common.methods.subn_plus.totals import totals_fraction, totals_request
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.study.document import Study
@@ -61,6 +65,7 @@ class LinkedFacts:
     sizes: tuple[int, ...]  # of the events' attributes
     ordered: tuple[int, ...]  # of each of them, how many of its first values are in an order
     most: int
+    spans: tuple[Groups, ...] = ()  # of each of them, how wide the bins are: `PublicFacts.spans`
 
     @classmethod
     def of(cls, study: Study) -> LinkedFacts:
@@ -85,6 +90,7 @@ class LinkedFacts:
             study.schema.of_events.sizes,
             tuple(map(ordered_values, events.attributes)),
             events.most,
+            tuple(map(spans_of, events.attributes)),
         )
 
     @property
@@ -102,6 +108,23 @@ class LinkedFacts:
         """Of all variables, how many of their first values are in an order."""
         alone = self.people.ordered or (0,) * len(self.people.sizes)
         return (*alone, self.most + 1, *self.ordered)
+
+    @property
+    def every(self) -> PublicFacts:
+        """The facts of all variables, as if they were the attributes of a single table."""
+        people = self.people
+        alone = people.spans or ((),) * len(people.sizes)
+        return replace(
+            people,
+            sizes=self.every_size,
+            ordered=self.every_order,
+            spans=(*alone, (), *(self.spans or ((),) * len(self.sizes))),
+        )
+
+    def with_budget(self, left: Fraction) -> LinkedFacts:
+        """Return the facts with so much of the budget."""
+        people = replace(self.people, promise=replace(self.people.promise, left=left))
+        return replace(self, people=people)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +232,9 @@ def margins_only(facts: LinkedFacts) -> Budget:
 def measure_linked(
     facts: LinkedFacts, decide: Callable[[LinkedFacts], Budget] = decide_budget
 ) -> Script[Fit]:
-    """Run the phases: margins, pairs, and consecutive events, as far as the budget goes."""
+    """Run the phases: margins, pairs, consecutive events and totals, as far as the budget goes."""
+    totals = totals_fraction(facts.every, largest_total(facts.most)) * facts.people.budget
+    facts = facts.with_budget(facts.people.budget - totals)
     budget = decide(facts)
     histograms, margins = yield from _margins(facts, budget.margins)
     pairs = later = NOTHING
@@ -217,6 +242,8 @@ def measure_linked(
         pairs = yield from _pairs(facts, budget, histograms)
     if NEXT in budget.costs:
         later = yield from _next(facts, budget, histograms)
+    if totals:
+        yield from _totals(facts, totals, histograms)
     return partial(_model, facts, budget, margins, histograms, pairs, later)
 
 
@@ -263,6 +290,15 @@ def _next(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> S
     request = NextTables(groups, facts.most)
     tables, law = yield from _averaged(facts, NEXT, budget.costs[NEXT], request)
     return _shares(facts, tables.items(), law, request.unit)
+
+
+def _totals(facts: LinkedFacts, cost: Fraction, histograms: Sequence[Counts]) -> Script[None]:
+    """Ask how far numbers are from the middles of their bins, a person's events averaged."""
+    alone = totals_request(facts.every, cost, histograms)
+    request = AveragedTotals(**vars(alone), people=facts.width, most=facts.most)
+    yield from added_up(
+        facts.people.sum_of(request, name=TOTALS, cost=cost, moved=request.sensitivity)
+    )
 
 
 def _averaged(

@@ -46,7 +46,7 @@ def test_what_noise_would_hide_is_not_asked_for():
     assert names[Fraction(1, 10)] == ["margins", "margins of events"]
     assert names[100] == [
         "margins", "margins of events", "pairs", "pairs with events", "pairs of events",
-        "next events",
+        "next events", "totals",
     ]  # fmt: skip
 
 
