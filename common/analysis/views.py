@@ -146,4 +146,3 @@ def _events(schema: Schema) -> Events:
     if schema.events is None:
         raise InputError("of: the release is of a single table, without events. Leave it out")
     return schema.events
-

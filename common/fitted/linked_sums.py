@@ -64,7 +64,9 @@ def _compared(
             shape=table.shape,
             deviation=math.sqrt(variance_of(study, step)) / unit,
             rows=people,
-            grouped=tuple(len(set(table.groups[v])) < len(table.groups[v]) for v in table.variables),
+            grouped=tuple(
+                len(set(table.groups[v])) < len(table.groups[v]) for v in table.variables
+            ),
             law=step.noise_law,
             groups=table.groups,
             residuals=residuals[start:end],

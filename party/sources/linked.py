@@ -162,9 +162,7 @@ class _Columns:
 
     def __init__(self, schema: Schema) -> None:
         self._sizes = schema.sizes
-        self._binned = tuple(
-            a for a, own in enumerate(schema.attributes) if spans_of(own).any()
-        )
+        self._binned = tuple(a for a, own in enumerate(schema.attributes) if spans_of(own).any())
         places = (np.dtype(np.uint8),) * len(self._binned)
         self.types = (*(np.dtype(code_dtype(size)) for size in schema.sizes), *places)
 

@@ -175,9 +175,7 @@ def ask_totals(facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts])
     yield from added_up(facts.sum_of(request, name=NAME, cost=cost, moved=request.sensitivity))
 
 
-def totals_request(
-    facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts]
-) -> BinTotals:
+def totals_request(facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts]) -> BinTotals:
     """Return the totals of every column that hides numbers, in as many classes as can be seen."""
     columns = hiding(facts)
     most = int(facts.rows / (_CLEAR * _noise(facts, columns, cost)))

@@ -30,9 +30,17 @@ import numpy as np
 
 from common.bayes.postprocessing import margin_of
 from common.errors import InputError
+from common.methods.subn_plus.declared import MARGINS as DECLARED_MARGINS
+from common.methods.subn_plus.declared import (
+    DeclaredTables,
+    clearest_others,
+    declared_sets,
+    tables_for,
+)
 from common.methods.subn_plus.facts import PublicFacts, ordered_values, pair_groups, spans_of
-from common.methods.subn_plus.linked.fit import Column, fit_linked
-from common.methods.subn_plus.linked.loss import Seen, Sums
+from common.methods.subn_plus.linked.declared import DeclaredPair, ask_declared
+from common.methods.subn_plus.linked.fit import Column, fit_linked, sights
+from common.methods.subn_plus.linked.loss import Seen, SeenPair, Sums
 from common.methods.subn_plus.linked.model import LinkedModel
 from common.methods.subn_plus.linked.requests import AveragedTables, NextTables, unit_of, weight
 from common.methods.subn_plus.linked.totals import AveragedTotals, largest_total
@@ -74,7 +82,6 @@ class LinkedFacts:
         refused = {
             "rows_per_person": study.rows_per_person,
             "criterion": study.criteria,
-            "analysis": study.analyses,
             "prior": study.prior,
         }
         for key, value in refused.items():
@@ -119,6 +126,7 @@ class LinkedFacts:
             sizes=self.every_size,
             ordered=self.every_order,
             spans=(*alone, (), *(self.spans or ((),) * len(self.sizes))),
+            events=self.width,
         )
 
     def with_budget(self, left: Fraction) -> LinkedFacts:
@@ -138,6 +146,7 @@ class Budget:
     costs: Mapping[str, Fraction]
     pair_groups: int = 1
     next_groups: int = 1
+    declared: Fraction = Fraction(0)  # what analyses need
 
 
 def kinds_of(facts: LinkedFacts) -> dict[str, int]:
@@ -153,7 +162,31 @@ def kinds_of(facts: LinkedFacts) -> dict[str, int]:
 
 
 def decide_budget(facts: LinkedFacts) -> Budget:
-    """Forecast, from public facts, what can be seen; without pairs all goes to the margins.
+    """Forecast, from public facts, what can be seen; what analyses need comes first."""
+    return declared_budget(facts)[0]
+
+
+def declared_budget(facts: LinkedFacts) -> tuple[Budget, DeclaredTables | None]:
+    """Return the budget, and what of it is for the analyses: the plan of `subn_plus.declared`."""
+    every = facts.every
+    if not declared_sets(every):
+        return undeclared_budget(facts), None
+    whole, share = facts.people.budget, min(_margin_fraction(facts), DECLARED_MARGINS)
+
+    def trial(others: Fraction) -> tuple[Budget, DeclaredTables, bool]:
+        cost = whole * (1 - share) * (1 - others)
+        left = facts.with_budget(whole - cost)
+        rest = undeclared_budget(left) if others else margins_only(left)
+        tables = replace(tables_for(every, cost), others=others)
+        return replace(rest, declared=cost), tables, bool(rest.costs)
+
+    if every.others is not None:
+        return trial(every.others)[:2]
+    return clearest_others(every, trial)
+
+
+def undeclared_budget(facts: LinkedFacts) -> Budget:
+    """Divide the budget among margins and pairs; without pairs all goes to the margins.
 
     Every kind of tables is worth the same. The noise of T tables at a fraction x of the budget is
     sqrt(T / x) in the L2 norm and T / x in the L1 norm, so its sum over kinds is least where x
@@ -230,13 +263,21 @@ def margins_only(facts: LinkedFacts) -> Budget:
 
 
 def measure_linked(
-    facts: LinkedFacts, decide: Callable[[LinkedFacts], Budget] = decide_budget
+    facts: LinkedFacts,
+    decide: Callable[[LinkedFacts], Budget] = decide_budget,
+    *,
+    with_totals: bool = True,
 ) -> Script[Fit]:
     """Run the phases: margins, pairs, consecutive events and totals, as far as the budget goes."""
-    totals = totals_fraction(facts.every, largest_total(facts.most)) * facts.people.budget
-    facts = facts.with_budget(facts.people.budget - totals)
+    totals = Fraction(0)
+    if with_totals:
+        totals = totals_fraction(facts.every, largest_total(facts.most)) * facts.people.budget
+        facts = facts.with_budget(facts.people.budget - totals)
     budget = decide(facts)
     histograms, margins = yield from _margins(facts, budget.margins)
+    declared = list[DeclaredPair]()
+    if budget.declared:
+        declared = yield from ask_declared(facts.every, budget.declared, facts.most, histograms)
     pairs = later = NOTHING
     if budget.costs:
         pairs = yield from _pairs(facts, budget, histograms)
@@ -244,7 +285,7 @@ def measure_linked(
         later = yield from _next(facts, budget, histograms)
     if totals:
         yield from _totals(facts, totals, histograms)
-    return partial(_model, facts, budget, margins, histograms, pairs, later)
+    return partial(_model, facts, budget, margins, histograms, pairs, later, declared)
 
 
 def _margins(facts: LinkedFacts, cost: Fraction) -> Script[tuple[list[Counts], Shares]]:
@@ -335,10 +376,11 @@ def _model(
     histograms: Sequence[Counts],
     pairs: Shares,
     later: Shares,
+    declared: Sequence[DeclaredPair],
 ) -> LinkedModel:
     """Fit the model; floating point, and no step depends on it."""
     width, unit = facts.width, unit_of(facts.most)
-    columns = _columns(facts, budget, margins, histograms)
+    columns = _columns(facts, budget, margins, histograms, declared)
     people, events = columns[:width], columns[width:]
     sizes = [int(own.groups.max()) + 1 for own in columns]
     cut = sum(sizes[:width])
@@ -354,14 +396,28 @@ def _model(
             Seen(shares[cut:, cut:], precisions[cut:, cut:]),
             Seen(shares[:cut, cut:], precisions[:cut, cut:]),
             Seen(*after),
+            tuple(_seen_pair(columns, own) for own in declared),
         ),
         share=np.array([weight(number, unit=unit) for number in range(1, facts.most + 1)]),
         later_share=np.array([weight(number, unit=later_unit) for number in range(1, facts.most)]),
     )
 
 
+def _seen_pair(columns: Sequence[Column], own: DeclaredPair) -> SeenPair:
+    one, other = (
+        sights(np.array(groups, dtype=np.intp), columns[v].atoms)
+        for v, groups in zip(own.variables, own.groups, strict=True)
+    )
+    first, second = own.variables
+    return SeenPair((first, second), (one, other), own.shares, 1 / own.variance)
+
+
 def _columns(
-    facts: LinkedFacts, budget: Budget, margins: Shares, histograms: Sequence[Counts]
+    facts: LinkedFacts,
+    budget: Budget,
+    margins: Shares,
+    histograms: Sequence[Counts],
+    declared: Sequence[DeclaredPair],
 ) -> list[Column]:
     """Return all columns; one group of what no phase has seen."""
     groups = _groups(facts, histograms, budget.pair_groups)
@@ -374,8 +430,14 @@ def _columns(
         after = later[v] if NEXT in budget.costs and v >= facts.width else (0,) * size
         if v == facts.width - 1:  # the walk needs every number of events
             after = tuple(range(size))
-        own = (np.array(each, dtype=np.intp) for each in (seen, after))
-        columns.append(Column(margin, margins.variances[v,], *own))
+        named = (
+            groups
+            for pair in declared
+            for at, groups in zip(pair.variables, pair.groups, strict=True)
+            if at == v
+        )
+        first, second, *more = (np.array(own, dtype=np.intp) for own in (seen, after, *named))
+        columns.append(Column(margin, margins.variances[v,], first, second, tuple(more)))
     return columns
 
 

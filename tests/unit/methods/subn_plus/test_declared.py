@@ -14,7 +14,7 @@ from common.methods.subn_plus import plans
 from common.methods.subn_plus.declared import (
     DECLARED,
     SMALL_TABLE,
-    _Groupings,
+    TableGroups,
     declared_plan,
     declared_sets,
     deviation,
@@ -166,7 +166,7 @@ def test_where_all_columns_are_counted_together_at_any_rate_nothing_is_declared(
 def test_rare_values_in_an_order_share_a_group_and_others_keep_theirs():
     own = replace(facts([6, 6], [(0, 1)]), ordered=(6, 0))
     histogram = np.array([2400, 2300, 100, 80, 70, 50])
-    groupings = _Groupings(own, [histogram, histogram])
+    groupings = TableGroups(own, [histogram, histogram])
     assert groupings.width(0, 6) < 6
     assert groupings.width(1, 6) == 6
 
