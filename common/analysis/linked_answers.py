@@ -6,30 +6,63 @@ events averaged. One follows from the other by the number of events (`by_events`
 of a statistic of events rests on the published tables of its columns, and on those of each of them
 with the number of events. Where one was not counted, the interval has all that could be.
 
-Which of a person's events comes first no table tells: that rests on the model alone, and is flagged.
+Which of a person's events comes first no table tells: that rests on the model alone, and is
+flagged.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 
-from common.analysis.answers import answered
+from common.analysis.answers import (
+    ENOUGH_ROWS,
+    Answer,
+    answered,
+    answers,
+    drawn_again,
+    statistics_of,
+)
 from common.analysis.diagnostics import Diagnostics
-from common.analysis.direct import HIDDEN, DirectIntervals
+from common.analysis.direct import HIDDEN, Direct, DirectIntervals
 from common.analysis.estimates import CONFIDENCE, Estimate, estimate
-from common.analysis.replicates import Replicates
-from common.analysis.statistics import Statistic
-from common.analysis.views import TableView, averages_view, by_events
+from common.analysis.replicates import TABLES, Replicates
+from common.analysis.statistics import Group, Statistic
+from common.analysis.views import (
+    TableView,
+    averages_view,
+    by_events,
+    events_view,
+    people_view,
+)
+from common.errors import LocalError
 from common.fitted.linked import LinkedFit
 from common.fitted.linked_sums import among_events
+from common.fitted.model import FittedModel
+from common.privacy.randomness import SeededRandomSource
+from common.release.measured import MeasuredTable, expected_errors
+from common.schema import Codes, Schema
 from common.schema.attribute import spans_of
+from common.schema.linked import LinkedCodes
+from common.study.analyses import Analysis
 
 UNTOLD = "no published table tells which of a person's events comes first"
+
+
+def every_answer(
+    fitted: FittedModel, diagnostics: Diagnostics, *, released: Codes
+) -> tuple[Answer, ...]:
+    """Answer every analysis that the study of a release declared, of one table or of two."""
+    if not isinstance(fitted, LinkedFit):
+        return answers(fitted, diagnostics, released=released)
+    if not isinstance(released, LinkedCodes):
+        raise LocalError("these are people without their events")
+    return LinkedAnswers(fitted, diagnostics, released).answers()
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,47 +71,146 @@ class LinkedAnswers:
 
     fitted: LinkedFit
     people: Diagnostics  # what was measured of people's columns
+    released: LinkedCodes  # the synthetic people with their events
+
+    @property
+    def schema(self) -> Schema:
+        return self.fitted.schema
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """What was measured of all columns: people's, the number of events, and events'."""
-        own = (*self.people.measured, *self.fitted.linked_sums)
-        return Diagnostics(self.fitted.schema.joined.names, own, self.people.related)
+        own = (*self.people.measured, *self.fitted.compared_linked(self.released))
+        return Diagnostics(self.schema.joined.names, own, self.people.related)
+
+    @cached_property
+    def _of_people(self) -> Diagnostics:
+        """What was measured of all people: a table of events leaves some of them out."""
+        number = len(self.schema.names)
+        own = (each for each in self.diagnostics.measured if max(each.attributes) <= number)
+        return replace(self.diagnostics, measured=tuple(own))
+
+    @cached_property
+    def _of_events(self) -> tuple[MeasuredTable, ...]:
+        """What was measured of people who have events."""
+        number = len(self.schema.names)
+        return tuple(among_events(self.diagnostics.measured, number, self._share))
+
+    @property
+    def _share(self) -> float:
+        """The part of the synthetic people who have events."""
+        return float((self.released.numbers > 0).mean())
 
     def concerns(self, statistic: Statistic, view: TableView) -> list[str]:
         """Return the reasons why a statistic is flagged, if any."""
         if not view.counted:
             return [UNTOLD]
-        found = self.diagnostics.concerns(statistic.attributes, pairwise=statistic.pairwise)
+        known = self._of_people if view.of_people else self.diagnostics
+        found = known.concerns(statistic.attributes, pairwise=statistic.pairwise)
         if view.of_people:
             return found
-        every = by_events(statistic, self.fitted.schema).attributes
+        every = by_events(statistic, self.schema).attributes
         weighed = self.diagnostics.concerns(every, pairwise=True)
         return [*weighed, *(words for words in found if words not in weighed)]
+
+    def answers(self, confidence: float = CONFIDENCE) -> tuple[Answer, ...]:
+        """Answer every analysis that the study declared, by the release and its sums."""
+        return tuple(self._answer(own, confidence) for own in self.fitted.analyses)
+
+    def _answer(self, analysis: Analysis, confidence: float) -> Answer:
+        view = (events_view if analysis.of_events(self.schema) else people_view)(self.schema)
+        found = (
+            each
+            for statistic in statistics_of(analysis, view.schema)
+            for each in self._declared(statistic, view, TABLES, confidence)
+        )
+        return Answer(analysis, tuple(found))
 
     def of(
         self,
         statistic: Statistic,
-        made: Replicates,
         view: TableView,
+        made: Callable[[], Replicates],
+        *,
+        tables: int = TABLES,
         confidence: float = CONFIDENCE,
     ) -> list[Estimate]:
-        """Estimate a statistic of a view of both tables, given the release and its replicates."""
-        seen = view.of(made)
+        """Estimate a statistic of a view of both tables; `made` makes replicates if need be."""
+        if view.counted and self._is_declared(statistic, view):
+            return self._declared(statistic, view, tables, confidence)
+        replicates = made()
+        seen = view.of(replicates)
         if view.of_people and view.counted:
-            return answered(self.fitted, statistic, seen, self.diagnostics, confidence)
-        weighed = by_events(statistic, self.fitted.schema)
+            return answered(self.fitted, statistic, seen, self._of_people, confidence)
+        direct: Mapping[tuple[str, Group], Direct] = {}
+        if view.counted:
+            rows = averages_view(self.schema).of(replicates)
+            direct = DirectIntervals(self._of_events, rows).of(by_events(statistic, self.schema))
         found = estimate(
             statistic,
             seen,
-            direct=self._direct(made).of(weighed) if view.counted else {},
+            direct=direct,
             flagged=bool(self.concerns(statistic, view)),
             confidence=confidence,
         )
-        if statistic.mean_of is None or not view.counted:
+        return self._with_places(statistic, found, confidence) if view.counted else found
+
+    def _is_declared(self, statistic: Statistic, view: TableView) -> bool:
+        asked = {view.schema.position(name) for name in statistic.attributes}
+        return any(
+            asked <= set(own)
+            for analysis in self.fitted.analyses
+            if analysis.of_events(self.schema) is not view.of_people
+            for own in analysis.sets(self.schema)
+        )
+
+    def _declared(
+        self, statistic: Statistic, view: TableView, tables: int, confidence: float
+    ) -> list[Estimate]:
+        """Estimate what was declared: by rows of the release, and by what was measured first."""
+        if view.of_people:
+            rows = self._redrawn(view, self.fitted.rows, tables)
+            return answered(self.fitted, statistic, rows, self._of_people, confidence)
+        people = max(round(self.fitted.rows * self._share), 1)
+        found = estimate(
+            by_events(statistic, self.schema),
+            self._redrawn(averages_view(self.schema), people, tables),
+            measured=self._of_events,
+            flagged=bool(self.concerns(statistic, view)),
+            confidence=confidence,
+        )
+        return self._with_places(statistic, found, confidence)
+
+    def _redrawn(self, view: TableView, rows: int, tables: int) -> Replicates:
+        """Return rows of a view with sampling and noise of single columns drawn once more."""
+        if (rows, tables) not in self._known:
+            names = {a for own in self.fitted.analyses for each in own.sets(self.schema)
+                     for a in each}  # fmt: skip
+            noise = {
+                error.attributes[0]: error.deviation
+                for error in expected_errors(self.diagnostics.measured, 1)
+                if error.attributes[0] in names and error.attributes[0] < len(view.schema.names)
+            }
+            reference = self.released
+            if reference.rows < min(self.fitted.rows, ENOUGH_ROWS):
+                more = SeededRandomSource("answers")
+                reference = self.fitted.draw(min(self.fitted.rows, ENOUGH_ROWS), more)
+            own = Replicates(view.schema, self.released, reference, (), self.fitted.inside)
+            self._known[rows, tables] = drawn_again(view.of(own), noise, rows=rows, tables=tables)
+        return self._known[rows, tables]
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, int], Replicates]:
+        return {}
+
+    def _with_places(
+        self, statistic: Statistic, found: list[Estimate], confidence: float
+    ) -> list[Estimate]:
+        """Widen the mean of a whole column of events by what bins hide; leave others."""
+        if statistic.mean_of is None:
             return found
-        known = self._places(view.schema.position(statistic.mean_of), confidence)
-        return [_with_places(own, known, statistic.bounds) for own in found]
+        place = self.schema.joined.position(statistic.mean_of)
+        return [_widened(own, self._places(place, confidence), statistic.bounds) for own in found]
 
     def _places(self, column: int, confidence: float) -> tuple[float, float]:
         """Return how far a mean of events is off by where numbers are in their bins.
@@ -89,31 +221,20 @@ class LinkedAnswers:
         the part that groups hide of a relation (`common.analysis.direct`). Without a total it is
         half a bin.
         """
-        attribute = self.fitted.schema.joined.attributes[column]
+        attribute = self.schema.joined.attributes[column]
         spans = spans_of(attribute)
-        counts = np.bincount(
-            self.fitted.released_linked.by_event.columns[column], minlength=attribute.size
-        )[: len(spans)]
+        counts = np.bincount(self.released.by_event.columns[column], minlength=attribute.size)
+        counts = counts[: len(spans)]
         half = float(counts @ spans) / (2 * max(counts.sum(), 1))
         total = self.fitted.totals.get(column)
         if total is None:
             return 0.0, half
-        share = float((self.fitted.released_linked.numbers > 0).mean())
         reach = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(total.variance)
         hidden = min(1.0, HIDDEN / max(len(spans), 1)) * half
-        return reach / share, total.rounding / share + hidden
-
-    def _direct(self, made: Replicates) -> DirectIntervals:
-        """Return what computes intervals from sums of averaged events."""
-        schema = self.fitted.schema
-        share = float((self.fitted.released_linked.numbers > 0).mean())
-        tables = among_events(self.diagnostics.measured, len(schema.names), share)
-        return DirectIntervals(tuple(tables), averages_view(schema).of(made))
+        return reach / self._share, total.rounding / self._share + hidden
 
 
-def _with_places(
-    found: Estimate, off: tuple[float, float], bounds: tuple[float, float]
-) -> Estimate:
+def _widened(found: Estimate, off: tuple[float, float], bounds: tuple[float, float]) -> Estimate:
     """Return a mean whose interval also has what is not known of places in bins."""
     if found.estimate is None or found.low is None or found.high is None:
         return found

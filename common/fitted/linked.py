@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -169,10 +168,9 @@ class LinkedFit(StudyFit):
             raise LocalError("these are people without their events")
         return released
 
-    @cached_property
-    def linked_sums(self) -> list[MeasuredTable]:
-        """The published tables of the number of events and of events, by `Schema.joined`."""
-        return linked_sums(self.study, self.steps, self.results, self.released_linked)
+    def compared_linked(self, synthetic: LinkedCodes) -> list[MeasuredTable]:
+        """Compare the sums of the number of events and of events with these rows."""
+        return linked_sums(self.study, self.steps, self.results, synthetic)
 
     @property
     def events_told(self) -> EventsTold:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 
@@ -131,21 +131,22 @@ class Answering(FittedModel):
                 f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
                 'lambda table: table["income"].mean()'
             )
-        self._check_measured(statistic.attributes)
-        made = self._redrawn(statistic, view, tables)
-        if made is None:
-            made = self.replicated(tables, seed=seed, tell=tell)
-        return self._answered(statistic, made, view, confidence)
+        made = partial(self.replicated, tables, seed=seed, tell=tell)
+        return self._estimated(statistic, view, made, tables, confidence)
 
-    def _redrawn(self, statistic: Statistic, view: TableView, tables: int) -> Replicates | None:
-        """Return rows with noise and sampling once more, if the statistic was declared."""
-        declared = is_declared(self, statistic.attributes)
-        return redrawn(self, self.released, tables) if declared else None
-
-    def _answered(
-        self, statistic: Statistic, made: Replicates, view: TableView, confidence: float
+    def _estimated(
+        self,
+        statistic: Statistic,
+        view: TableView,
+        made: Callable[[], Replicates],
+        tables: int,
+        confidence: float,
     ) -> list[Estimate]:
-        return answered(self, statistic, view.of(made), self.diagnostics, confidence)
+        """Estimate a statistic of the rows; what was declared needs no replicates."""
+        self._check_measured(statistic.attributes)
+        declared = is_declared(self, statistic.attributes)
+        rows = redrawn(self, self.released, tables) if declared else made()
+        return answered(self, statistic, view.of(rows), self.diagnostics, confidence)
 
     def view(self, of: str = "") -> TableView:
         """Return the single table that statistics are computed of: here, the rows."""
@@ -268,16 +269,22 @@ class FittedLinkedStudy(LinkedFit, FittedStudy):
 
     @cached_property
     def _linked_answers(self) -> LinkedAnswers:
-        return LinkedAnswers(self, self.diagnostics)
+        return LinkedAnswers(self, self.diagnostics, self.released_linked)
 
-    def _redrawn(self, statistic: Statistic, view: TableView, tables: int) -> Replicates | None:
-        """Return nothing: people and their events have replicates."""
-        return None
-
-    def _answered(
-        self, statistic: Statistic, made: Replicates, view: TableView, confidence: float
+    def _estimated(
+        self,
+        statistic: Statistic,
+        view: TableView,
+        made: Callable[[], Replicates],
+        tables: int,
+        confidence: float,
     ) -> list[Estimate]:
-        return self._linked_answers.of(statistic, made, view, confidence)
+        """Estimate a statistic of people, or of events."""
+        return self._linked_answers.of(statistic, view, made, tables=tables, confidence=confidence)
+
+    def answers(self, *, confidence: float = CONFIDENCE) -> tuple[Answer, ...]:
+        """Answer the analyses that the study declared, of people and of events."""
+        return self._linked_answers.answers(confidence)
 
     def concerns(self, statistic: Statistic, view: TableView | None = None) -> list[str]:
         """Return the reasons why a statistic of a view is flagged, if any."""
