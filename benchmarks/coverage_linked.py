@@ -204,11 +204,16 @@ def study(
         (people[people[own.person].isin(part)], events[events[own.person].isin(part)])
         for part in ids
     ]
-    more = {"analyses": analyses(own.schema)} if declared else {}
     fitted = parley.simulate(
-        tables, own.schema, epsilon=Fraction(promise[0]), delta=Fraction(promise[1]),
-        aggregation="clear", seed=seed, person=own.person, **more,
-    )  # fmt: skip
+        tables,
+        own.schema,
+        epsilon=Fraction(promise[0]),
+        delta=Fraction(promise[1]),
+        aggregation="clear",
+        seed=seed,
+        person=own.person,
+        analyses=analyses(own.schema) if declared else [],
+    )
     if not isinstance(fitted, FittedLinkedStudy):
         raise TypeError("expected a study of people and their events")
     return fitted

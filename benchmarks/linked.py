@@ -87,8 +87,8 @@ def panel_frames(name: str) -> tuple[Schema, pd.DataFrame, pd.DataFrame] | None:
             for own, size in sizes[part].items()
         ]
 
-    events = {"name": "events", "most": _MOST[name], "attribute": entries("events")}
-    schema = Schema.from_document({"attribute": entries("people"), "events": events})
+    declared = {"name": "events", "most": _MOST[name], "attribute": entries("events")}
+    schema = Schema.from_document({"attribute": entries("people"), "events": declared})
     people, events = (pd.read_csv(folder / f"{name}-{part}.csv") for part in ("people", "events"))
     return schema, people, events
 

@@ -52,6 +52,7 @@ from common.schema.linked import LinkedCodes
 from common.study.analyses import Analysis
 
 UNTOLD = "no published table tells which of a person's events comes first"
+NAMELESS = "which columns it uses is not known. Name them: uses=[...]"
 
 
 def every_answer(
@@ -105,6 +106,8 @@ class LinkedAnswers:
         """Return the reasons why a statistic is flagged, if any."""
         if not view.counted:
             return [UNTOLD]
+        if not view.of_people and not statistic.attributes:
+            return [NAMELESS]
         known = self._of_people if view.of_people else self.diagnostics
         found = known.concerns(statistic.attributes, pairwise=statistic.pairwise)
         if view.of_people:
@@ -143,9 +146,10 @@ class LinkedAnswers:
         if view.of_people and view.counted:
             return answered(self.fitted, statistic, seen, self._of_people, confidence)
         direct: Mapping[tuple[str, Group], Direct] = {}
-        if view.counted:
+        weighed = by_events(statistic, self.schema)
+        if view.counted and len(weighed.attributes) > 1:
             rows = averages_view(self.schema).of(replicates)
-            direct = DirectIntervals(self._of_events, rows).of(by_events(statistic, self.schema))
+            direct = DirectIntervals(self._of_events, rows).of(weighed)
         found = estimate(
             statistic,
             seen,
@@ -157,7 +161,7 @@ class LinkedAnswers:
 
     def _is_declared(self, statistic: Statistic, view: TableView) -> bool:
         asked = {view.schema.position(name) for name in statistic.attributes}
-        return any(
+        return bool(asked) and any(
             asked <= set(own)
             for analysis in self.fitted.analyses
             if analysis.of_events(self.schema) is not view.of_people
@@ -183,24 +187,26 @@ class LinkedAnswers:
 
     def _redrawn(self, view: TableView, rows: int, tables: int) -> Replicates:
         """Return rows of a view with sampling and noise of single columns drawn once more."""
-        if (rows, tables) not in self._known:
-            names = {a for own in self.fitted.analyses for each in own.sets(self.schema)
-                     for a in each}  # fmt: skip
-            noise = {
-                error.attributes[0]: error.deviation
-                for error in expected_errors(self.diagnostics.measured, 1)
-                if error.attributes[0] in names and error.attributes[0] < len(view.schema.names)
-            }
+        if (view.of_people, tables) not in self._known:
             reference = self.released
             if reference.rows < min(self.fitted.rows, ENOUGH_ROWS):
                 more = SeededRandomSource("answers")
                 reference = self.fitted.draw(min(self.fitted.rows, ENOUGH_ROWS), more)
-            own = Replicates(view.schema, self.released, reference, (), self.fitted.inside)
-            self._known[rows, tables] = drawn_again(view.of(own), noise, rows=rows, tables=tables)
-        return self._known[rows, tables]
+            seen = Replicates(view.schema, self.released, reference, (), self.fitted.inside)
+            made = drawn_again(view.of(seen), self._noise(view), rows=rows, tables=tables)
+            self._known[view.of_people, tables] = made
+        return self._known[view.of_people, tables]
+
+    def _noise(self, view: TableView) -> dict[int, float]:
+        """Return the deviation of the noise in a count, of every column that is declared."""
+        sets = (own for each in self.fitted.analyses for own in each.sets(self.schema))
+        named = {a for own in sets for a in own}
+        measured = self._of_people.measured if view.of_people else self._of_events
+        errors = ((own.attributes[0], own.deviation) for own in expected_errors(measured, 1))
+        return {a: deviation for a, deviation in errors if a in named}
 
     @cached_property
-    def _known(self) -> dict[tuple[int, int], Replicates]:
+    def _known(self) -> dict[tuple[bool, int], Replicates]:
         return {}
 
     def _with_places(
@@ -209,13 +215,18 @@ class LinkedAnswers:
         """Widen the mean of a whole column of events by what bins hide; leave others."""
         if statistic.mean_of is None:
             return found
-        place = self.schema.joined.position(statistic.mean_of)
-        return [_widened(own, self._places(place, confidence), statistic.bounds) for own in found]
+        error, hidden = self._places(self.schema.joined.position(statistic.mean_of))
+        reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
+        return [
+            replace(_widened(own, reach, hidden, statistic.bounds),
+                    standard_error=own.standard_error and math.hypot(own.standard_error, error))
+            for own in found
+        ]  # fmt: skip
 
-    def _places(self, column: int, confidence: float) -> tuple[float, float]:
+    def _places(self, column: int) -> tuple[float, float]:
         """Return how far a mean of events is off by where numbers are in their bins.
 
-        First the reach of the noise in the total of distances, which averages a person's events.
+        First the deviation of the noise in the total of distances, which averages a person's events.
         Then what no noise moves: rounding, and that people with many events may have other places
         in a bin than people with few. Of q bins they are taken to differ by 1.5 / q of half a bin,
         the part that groups hide of a relation (`common.analysis.direct`). Without a total it is
@@ -229,16 +240,14 @@ class LinkedAnswers:
         total = self.fitted.totals.get(column)
         if total is None:
             return 0.0, half
-        reach = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(total.variance)
         hidden = min(1.0, HIDDEN / max(len(spans), 1)) * half
-        return reach / self._share, total.rounding / self._share + hidden
+        return math.sqrt(total.variance) / self._share, total.rounding / self._share + hidden
 
 
-def _widened(found: Estimate, off: tuple[float, float], bounds: tuple[float, float]) -> Estimate:
+def _widened(found: Estimate, noise: float, hidden: float, bounds: tuple[float, float]) -> Estimate:
     """Return a mean whose interval also has what is not known of places in bins."""
     if found.estimate is None or found.low is None or found.high is None:
         return found
-    noise, hidden = off
     low = found.estimate - math.hypot(found.estimate - found.low, noise) - hidden
     high = found.estimate + math.hypot(found.high - found.estimate, noise) + hidden
     return replace(found, low=max(low, bounds[0]), high=min(high, bounds[1]))

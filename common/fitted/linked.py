@@ -14,6 +14,7 @@ from common.errors import InputError, LocalError
 from common.fitted.linked_sums import linked_sums
 from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
+from common.methods.subn_plus.declared import DECLARED
 from common.methods.subn_plus.linked.model import LinkedModel
 from common.methods.subn_plus.linked.script import (
     BOTH,
@@ -56,6 +57,7 @@ class EventsTold:
     events: int
     measured: Mapping[str, int]
     not_measured: tuple[str, ...]
+    declared: int = 0  # tables that were counted for the analyses of the study
 
     def lines(self) -> Iterator[str]:
         """Say it in words."""
@@ -66,6 +68,8 @@ class EventsTold:
         counted = (f"{words} ({many(own, 'pair')})" for words, own in self.measured.items())
         if self.measured:
             yield f"counted together: {'; '.join(counted)}"
+        if self.declared:
+            yield f"counted first, for the analyses: {many(self.declared, 'table')}"
         if self.not_measured:
             yield f"never counted together: {'; '.join(self.not_measured)}"
 
@@ -186,6 +190,7 @@ class LinkedFit(StudyFit):
             events=released.events.rows,
             measured={_WORDS[kind]: own for kind, own in kinds.items() if kind in asked},
             not_measured=tuple(_WORDS[kind] for kind in kinds if kind not in asked),
+            declared=sum(len(step.counted.links) for step in self.steps if step.name == DECLARED),
         )
 
 

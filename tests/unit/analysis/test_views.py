@@ -5,7 +5,14 @@ import pytest
 
 from common.analysis.replicates import Replicates
 from common.analysis.statistics import CodedTable, mean, share
-from common.analysis.views import events_view, first_view, people_view, rows_view
+from common.analysis.views import (
+    averages_view,
+    by_events,
+    events_view,
+    first_view,
+    people_view,
+    rows_view,
+)
 from common.errors import InputError, LocalError
 from common.schema import Schema
 from common.schema.linked import encode_linked
@@ -98,3 +105,20 @@ def test_replicates_are_seen_alike_and_single_tables_are_refused():
     with pytest.raises(InputError, match="single table"):
         people_view(SCHEMA.people)
     assert np.array_equal(seen.released.columns[2], CODES.numbers)
+
+
+def test_averages_are_people_with_each_of_their_events_as_often():
+    """A person counts the same with any number of events; weighed by it, every event does."""
+    view, events = averages_view(SCHEMA), events_view(SCHEMA)
+    rows = view.codes(CODES)
+    with_events = COUNTED.id.nunique()
+    assert rows.rows == 8 * with_events
+    averages = COUNTED.groupby("id").diagnosis.apply(lambda own: (own == "b").mean()).mean()
+    statistic = share(view.schema, "diagnosis = b")
+    (counted,) = statistic.of(CodedTable(view.schema, rows)).values()
+    assert counted == pytest.approx(averages, abs=0.01)
+    weighed = by_events(statistic, SCHEMA)
+    (value,) = weighed.of(CodedTable(view.schema, rows)).values()
+    (expected,) = of(share(events.schema, "diagnosis = b"), events).values()
+    assert value == pytest.approx(expected, abs=0.01)
+    assert weighed.attributes == {"diagnosis", "visits"}

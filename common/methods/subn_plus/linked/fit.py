@@ -91,8 +91,8 @@ def split(sums: Sums) -> tuple[Sums, Sums]:
     """Return two looks at the same sums, with independent noise; see `subn_plus.thinning`."""
     every = (sums.people, sums.events, sums.both, sums.later)
     digest = hashlib.sha256(b"parley thinning of linked tables")
-    for seen in (*every, *sums.declared):
-        digest.update(np.ascontiguousarray(seen.shares).tobytes())
+    for shares in (*(seen.shares for seen in every), *(own.shares for own in sums.declared)):
+        digest.update(np.ascontiguousarray(shares).tobytes())
     source = KeyedRandomSource(digest.digest(), private=False)
     first, second = [], []
     for seen in every:
@@ -105,12 +105,14 @@ def split(sums: Sums) -> tuple[Sums, Sums]:
         first.append(Seen(one, seen.precisions * (1 - HELD_BACK)))
         second.append(Seen(other, seen.precisions * HELD_BACK))
     pairs = [(own, halved(own.shares, 1 / own.precision, source)) for own in sums.declared]
-    looks = (
-        tuple(replace(own, shares=both[side], precision=own.precision * share)
-              for own, both in pairs)
-        for side, share in ((0, 1 - HELD_BACK), (1, HELD_BACK))
-    )  # fmt: skip
-    return Sums(*first, next(looks)), Sums(*second, next(looks))
+
+    def look(seen: list[Seen], side: int, share: float) -> Sums:
+        declared = tuple(
+            replace(own, shares=both[side], precision=own.precision * share) for own, both in pairs
+        )
+        return Sums(seen[0], seen[1], seen[2], seen[3], declared)
+
+    return look(first, 0, 1 - HELD_BACK), look(second, 1, HELD_BACK)
 
 
 def _summed(groups: Atoms, shares: Floats) -> Floats:

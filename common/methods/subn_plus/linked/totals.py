@@ -21,7 +21,7 @@ from common.methods.subn_plus.linked.requests import linked
 from common.methods.subn_plus.totals import LARGEST, BinTotals, distances, in_classes
 from common.privacy import sensitivity
 from common.privacy.sensitivity import Sensitivity
-from common.schema.codes import Codes, code_dtype
+from common.schema.codes import CodeColumn, Codes, code_dtype
 from common.schema.linked import LinkedCodes
 from common.study.requests import Attributes, Counts, PartyRows
 
@@ -82,7 +82,7 @@ class AveragedTotals(BinTotals):
             (table,) = count(people.placed, [(column, codes.width + column)])
             return in_classes((QUARTERS * far * table).sum(axis=1), classes)
         placed, own = codes.events.placed, column - self.people
-        number = codes.numbers[codes.of_person].astype(code_dtype(self.most + 1))
+        number: CodeColumn = codes.numbers[codes.of_person].astype(code_dtype(self.most + 1))
         events = Codes((number, *placed.columns), (self.most + 1, *placed.sizes))
         (table,) = count(events, [(0, 1 + own, 1 + codes.events.width + own)])
         sums = sum((over(far, m) * table[m]).sum(axis=1) for m in range(1, self.most + 1))
