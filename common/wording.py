@@ -28,7 +28,7 @@ def harmless(text: str) -> str:
 
     The escapes are those of JSON and TOML, so that such a document keeps its meaning.
     """
-    return _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _HARMFUL.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
 
 
 def one_line(text: str) -> str:

@@ -209,12 +209,12 @@ class CuratorRole:
         if len(self._missing) == allowed:
             also = f"; {', '.join(self.missing)} went missing before" if self._missing else ""
             return self.abort(f"{reason}{also}. The study can do without {allowed} (may_miss)")
-        told = (
+        words = (
             f"this party was declared missing in step {self._number} and is out for the rest of "
             f"the study; what it sent stays charged. The curator's reason: {reason}"
         )
         self._missing.add(party)
-        out = StudyAborted(study=self._study.digest, reason=told[:MOST_TEXT])
+        out = StudyAborted(study=self._study.digest, reason=words[:MOST_TEXT])
         return [
             Leave(party=party, step=self._number, reason=reason),
             SendToParty(to=party, message=out),

@@ -342,7 +342,7 @@ class CuratorSession:
         if self.record.state is not StudyState.WAITING:
             return
         today = self._context.clock().astimezone(dt.UTC).date()
-        if self._expired.holds(seen=self.study.expired(today), now=self._context.monotonic()):
+        if self._expired.holds(called=self.study.expired(today), now=self._context.monotonic()):
             self._end_early(
                 StudyState.FAILED,
                 f"not approved by {', '.join(self.waiting_for)} by {self.study.expires}, its last "

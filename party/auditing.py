@@ -78,12 +78,14 @@ class AuditReport:
         """Whether nothing speaks against the owner."""
         agree = self.rows_as_pinned and self.charges_agree and self.received_agree is not False
         agree = agree and self.commitments_agree is not False
-        return agree and all(each.finding is not ReplayFinding.DIFFERS for each in self.messages)
+        return agree and all(
+            message.finding is not ReplayFinding.DIFFERS for message in self.messages
+        )
 
     def sentences(self) -> list[str]:
         """Say what was found, for the auditor."""
         counts = {
-            finding: sum(each.finding is finding for each in self.messages)
+            finding: sum(message.finding is finding for message in self.messages)
             for finding in ReplayFinding
         }
         answers = (
@@ -99,9 +101,9 @@ class AuditReport:
             answers,
         ]
         lines += [
-            f"message {each.sequence} ({each.kind}) does NOT follow"
-            for each in self.messages
-            if each.finding is ReplayFinding.DIFFERS
+            f"message {message.sequence} ({message.kind}) does NOT follow"
+            for message in self.messages
+            if message.finding is ReplayFinding.DIFFERS
         ]
         lines.append(
             "ledger: it has exactly the charges of this study"
@@ -134,10 +136,10 @@ class AuditReport:
             "in_release": self.in_release,
             "messages": [
                 {
-                    "number": each.sequence, "kind": each.kind, "bytes": each.size,
-                    "sha256": each.digest, "finding": each.finding.value,
+                    "number": message.sequence, "kind": message.kind, "bytes": message.size,
+                    "sha256": message.digest, "finding": message.finding.value,
                 }
-                for each in self.messages
+                for message in self.messages
             ],
         }  # fmt: skip
 
@@ -185,13 +187,15 @@ def audit(
         blinder_of=context.blinder_of,
     )
     effects, whole = _replay(role, journal.kept_messages(digest))
-    left = [each for each in journal.sent_log() if each.study == digest]
+    left = [message for message in journal.sent_log() if message.study == digest]
     return AuditReport(
         study=digest.hex(),
         name=study.name,
         kept_until=until,
         rows_as_pinned=rows.snapshot.digest == record.data_digest,
-        messages=tuple(_compare(effects, [each for each in left if each.kind != _REFUSAL])),
+        messages=tuple(
+            _compare(effects, [message for message in left if message.kind != _REFUSAL])
+        ),
         charges_agree=_charged(effects) == _paid(context, digest.hex()),
         received_agree=None if received is None else [e.digest for e in left] == list(received),
         commitments_agree=whole and _opens(role, released) if study.commitments else None,
@@ -221,24 +225,24 @@ def _opens(role: PartyRole, released: Commitments | None) -> bool:
         return True
     table = released.tables.get(role.name)
     ours = [
-        None if own is None else own in published
-        for own, published in zip(role.contributions, released.contributions, strict=False)
+        None if commitment is None else commitment in published
+        for commitment, published in zip(role.contributions, released.contributions, strict=False)
     ]
     return table is not None and table.value == role.table_commitment and False not in ours
 
 
 def _compare(effects: Sequence[Effect], left: Sequence[SentMessage]) -> list[AuditedMessage]:
     answers = [
-        codec.TO_CURATOR.encode(each.message)
-        for each in effects
-        if not isinstance(each, ChargeBudget)
+        codec.TO_CURATOR.encode(effect.message)
+        for effect in effects
+        if not isinstance(effect, ChargeBudget)
     ]
     return [
         AuditedMessage(
-            sequence=each.sequence, kind=each.kind, size=each.size, digest=each.digest,
-            finding=_finding(each, answer),
+            sequence=message.sequence, kind=message.kind, size=message.size, digest=message.digest,
+            finding=_finding(message, answer),
         )
-        for each, answer in zip_longest(left, answers[: len(left)])
+        for message, answer in zip_longest(left, answers[: len(left)])
     ]  # fmt: skip
 
 
@@ -251,13 +255,15 @@ def _finding(left: SentMessage, answer: bytes | None) -> ReplayFinding:
 
 def _charged(effects: Sequence[Effect]) -> dict[str, tuple[Fraction, Fraction]]:
     return {
-        each.step: (each.epsilon, each.rho) for each in effects if isinstance(each, ChargeBudget)
+        effect.step: (effect.epsilon, effect.rho)
+        for effect in effects
+        if isinstance(effect, ChargeBudget)
     }
 
 
 def _paid(context: PartyContext, study: str) -> dict[str, tuple[Fraction, Fraction]]:
     return {
-        each.charge.step: (each.charge.epsilon, each.charge.rho)
-        for each in context.ledger.entries()
-        if each.charge.study == study
+        entry.charge.step: (entry.charge.epsilon, entry.charge.rho)
+        for entry in context.ledger.entries()
+        if entry.charge.study == study
     }

@@ -234,7 +234,7 @@ class Journal:
         """Remember a message and the names of its effects, in the caller's transaction."""
         self._inbox.add(
             study, _CURATOR, sequence=sequence, body=body, effects=effects, at=at,
-            kept=self.state(study) is JournalState.RUNNING,
+            keep=self.state(study) is JournalState.RUNNING,
         )  # fmt: skip
 
     def add_outgoing(

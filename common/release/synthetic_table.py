@@ -216,11 +216,11 @@ def _repeats(name: str, schema: Schema) -> bool:
 def as_in_the_table(schema: Schema, codes: Codes) -> Codes:
     """Return the codes that a reader of the table finds: `other` without text is empty."""
     columns = list(codes.columns)
-    for place, each in enumerate(schema.attributes):
-        if each.other and each.missing and not each.textual:
-            found = codes.columns[place]
-            missing = found.dtype.type(each.size - 1)
-            columns[place] = np.where(found == each.other_code, missing, found)
+    for place, attribute in enumerate(schema.attributes):
+        if attribute.other and attribute.missing and not attribute.textual:
+            column = codes.columns[place]
+            missing = column.dtype.type(attribute.size - 1)
+            columns[place] = np.where(column == attribute.other_code, missing, column)
     return replace(codes, columns=tuple(columns))
 
 
@@ -260,8 +260,8 @@ def _check_rules(codes: Codes, schema: Schema) -> None:
     """Refuse a row that breaks a rule; where `other` is an empty cell, a rule cannot be checked."""
     unclear = {
         a
-        for a, each in enumerate(schema.attributes)
-        if each.other and each.missing and not each.textual
+        for a, attribute in enumerate(schema.attributes)
+        if attribute.other and attribute.missing and not attribute.textual
     }
     for rule in schema.possible.rules:
         if unclear.isdisjoint(rule.attributes) and not rule.holds(codes.columns).all():

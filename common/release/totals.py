@@ -112,18 +112,18 @@ def bin_total(
     """Divide the totals of a column by what its classes of bins can hold."""
     assert isinstance(attribute.domain, Binning)  # noqa: S101  (only bins have places)
     spans = attribute.domain.spans
-    own, held = np.array(classes[: len(spans)]), np.maximum(shares[: len(spans)], 0)
+    class_of, sizes = np.array(classes[: len(spans)]), np.maximum(shares[: len(spans)], 0)
     means, distance, variance, rounding = [], 0.0, 0.0, 0.0
     for number, total in enumerate(totals.tolist()):
-        members = own == number
+        members = class_of == number
         unit = float(spans[members].max()) / (2 * LARGEST)
-        most = float(held @ (spans * members)) * rows / 2
+        most = float(sizes @ (spans * members)) * rows / 2
         value, error = shrunk(total * unit, deviation=deviation * unit, most=most)
         means.append((1 + value / most) / 2 if most else 0.5)
         distance += value / rows
         variance += error / rows**2
-        rounding += float(held @ members) * unit  # half a unit by the place, and by the distance
-    return BinTotal(Inside(tuple(own.tolist()), tuple(means)), distance, variance, rounding)
+        rounding += float(sizes @ members) * unit  # half a unit by the place, and by the distance
+    return BinTotal(Inside(tuple(class_of.tolist()), tuple(means)), distance, variance, rounding)
 
 
 def shrunk(total: float, *, deviation: float, most: float) -> tuple[float, float]:
@@ -131,6 +131,6 @@ def shrunk(total: float, *, deviation: float, most: float) -> tuple[float, float
     variance = most**2 / 3
     if not variance:
         return 0.0, 0.0
-    kept = variance / (variance + deviation**2)
-    value = min(max(kept * total, -most), most)
-    return value, (kept * deviation) ** 2 + ((1 - kept) * most) ** 2
+    weight = variance / (variance + deviation**2)
+    value = min(max(weight * total, -most), most)
+    return value, (weight * deviation) ** 2 + ((1 - weight) * most) ** 2

@@ -193,7 +193,7 @@ class Database:
         with self._lock:
             self._connection.set_progress_handler(lambda: time.monotonic() > until, _CHECK_EVERY)
             try:
-                ((found,), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
+                ((finding,), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
                     return False
@@ -202,9 +202,9 @@ class Database:
                 raise LocalError(_explained(self.path, "could not be read", error)) from error
             finally:
                 self._connection.set_progress_handler(None, 0)
-        if found != "ok":
-            found = " ".join(found.split())
-            raise LocalError(f"{self.path}: it is damaged ({found}). {_REMEDIES['damaged']}")
+        if finding != "ok":
+            finding = " ".join(finding.split())
+            raise LocalError(f"{self.path}: it is damaged ({finding}). {_REMEDIES['damaged']}")
         return True
 
     def check_at_start(self) -> None:

@@ -89,8 +89,8 @@ class Analysis:
 
     def of_events(self, schema: Schema) -> bool:
         """Return whether it is about events, and not about people or rows."""
-        own = _positions(self.columns(schema), schema)
-        return schema.events is not None and max(own) > len(schema.names)
+        places = _positions(self.columns(schema), schema)
+        return schema.events is not None and max(places) > len(schema.names)
 
     def sets(self, schema: Schema) -> tuple[ColumnSet, ...]:
         """Return the sets of columns whose joint tables it needs, as positions in `joined`.
@@ -100,9 +100,9 @@ class Analysis:
         events is needed, too.
         """
         columns = self.columns(schema)
-        own = combinations(columns, 2) if self.kind == "regression" else [columns]
+        together = combinations(columns, 2) if self.kind == "regression" else [columns]
         number = {len(schema.names)} if self.of_events(schema) else set[int]()
-        return tuple(tuple(sorted({*_positions(each, schema), *number})) for each in own)
+        return tuple(tuple(sorted({*_positions(names, schema), *number})) for names in together)
 
 
 def read_analyses(items: object, schema: Schema) -> tuple[Analysis, ...]:
@@ -157,32 +157,36 @@ def read_analysis(item: Mapping[str, object], schema: Schema) -> Analysis:
         raise InputError(f"{unknown[0]!r} is no key of an analysis. Keys: {', '.join(KINDS)}, by")
     if "by" in item and kind not in _GROUPED:
         raise InputError(f"a {kind} has no groups. Leave `by` out")
-    found = Analysis(kind, _READ[kind](item[kind]), _names(item.get("by", [])))
-    check_columns(found, schema)
-    return found
+    analysis = Analysis(kind, _READ[kind](item[kind]), _names(item.get("by", [])))
+    check_columns(analysis, schema)
+    return analysis
 
 
-def check_columns(found: Analysis, schema: Schema) -> None:
+def check_columns(analysis: Analysis, schema: Schema) -> None:
     """Refuse an analysis of columns that the schema does not have, or that cannot be in it."""
-    for own in found.sets(schema):
-        if len(own) > MOST_COLUMNS:
-            raise InputError(f"{found.words}: more than {MOST_COLUMNS} columns at once. Name fewer")
-    if found.kind == "survival" and found.of_events(schema):
+    for columns in analysis.sets(schema):
+        if len(columns) > MOST_COLUMNS:
+            raise InputError(
+                f"{analysis.words}: more than {MOST_COLUMNS} columns at once. Name fewer"
+            )
+    if analysis.kind == "survival" and analysis.of_events(schema):
         raise InputError(
-            f"{found.words}: times are those of people, and it names a column of events. Name "
+            f"{analysis.words}: times are those of people, and it names a column of events. Name "
             "columns of people; `parley estimate --survival` has the time to a first event"
         )
     schema = schema.joined
-    if found.kind in ("relation", "mean", "survival"):
-        names = (*found.about, *found.by)
+    if analysis.kind in ("relation", "mean", "survival"):
+        names = (*analysis.about, *analysis.by)
         if len(set(names)) < len(names):
-            raise InputError(f"{found.words}: a column is there twice. Name it once")
-    if found.kind in ("mean", "survival"):
-        number = schema.attributes[schema.position(found.about[0])]
+            raise InputError(f"{analysis.words}: a column is there twice. Name it once")
+    if analysis.kind in ("mean", "survival"):
+        number = schema.attributes[schema.position(analysis.about[0])]
         if number.textual or number.kind in ("date", "datetime"):
-            raise InputError(f"{found.words}: {number.name!r} has no numbers. Name another column")
-    if found.kind == "survival":
-        event_code(schema.attributes[schema.position(found.about[1])])
+            raise InputError(
+                f"{analysis.words}: {number.name!r} has no numbers. Name another column"
+            )
+    if analysis.kind == "survival":
+        event_code(schema.attributes[schema.position(analysis.about[1])])
 
 
 def event_code(status: Attribute) -> int:
@@ -200,7 +204,7 @@ def all_sets(analyses: Iterable[Analysis], schema: Schema) -> tuple[ColumnSet, .
 
     A table with columns of events has no people without events: it does not replace one of people.
     """
-    every = {own for each in analyses for own in each.sets(schema)}
+    every = {columns for analysis in analyses for columns in analysis.sets(schema)}
     return maximal(every, events=0 if schema.events is None else len(schema.names) + 1)
 
 
@@ -211,15 +215,15 @@ def maximal(sets: Iterable[ColumnSet], *, events: int) -> tuple[ColumnSet, ...]:
     """
     every = set(sets)
 
-    def inside(own: ColumnSet, other: ColumnSet) -> bool:
-        return set(own) < set(other) and about_events(own, events) == about_events(other, events)
+    def inside(one: ColumnSet, other: ColumnSet) -> bool:
+        return set(one) < set(other) and about_events(one, events) == about_events(other, events)
 
-    return tuple(sorted(own for own in every if not any(inside(own, other) for other in every)))
+    return tuple(sorted(one for one in every if not any(inside(one, other) for other in every)))
 
 
-def about_events(own: ColumnSet, events: int) -> bool:
+def about_events(columns: ColumnSet, events: int) -> bool:
     """Return whether a set has a column of events, the first of which is at this position."""
-    return bool(events) and max(own) >= events
+    return bool(events) and max(columns) >= events
 
 
 def _positions(names: Iterable[str], schema: Schema) -> ColumnSet:
@@ -229,7 +233,7 @@ def _positions(names: Iterable[str], schema: Schema) -> ColumnSet:
 def _names(value: object) -> tuple[str, ...]:
     """Return one name or several; InputError if they are none."""
     listed = [value] if isinstance(value, str) else value
-    if not isinstance(listed, Sequence) or not all(isinstance(each, str) for each in listed):
+    if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
         raise InputError(f"{value!r}: write a name, or a list of names")
     return tuple(cast(Sequence[str], listed))
 

@@ -151,11 +151,11 @@ class ScriptRun:
         self._made.clear()
 
     def _total(self, step: Step, counts: Counts) -> Total:
-        asked = self._asked
-        if asked is None or step.parties == asked.parties:
+        requested = self._asked
+        if requested is None or step.parties == requested.parties:
             return Total(counts)
-        there, every = (sum(self._rows[name] for name in s.parties) for s in (step, asked))
-        shares = Fraction(len(step.parties), len(asked.parties))
+        there, every = (sum(self._rows[name] for name in s.parties) for s in (step, requested))
+        shares = Fraction(len(step.parties), len(requested.parties))
         return Total(scaled(counts, top=every, bottom=there), shares * Fraction(every, there) ** 2)
 
     def model(self, near: Model | None = None) -> Model:

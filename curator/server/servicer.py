@@ -160,7 +160,7 @@ class CuratorServicer:
             whole = assembler.add(request)
             if whole is not None:
                 session.receive(party, whole.sequence, whole.body)
-                call.held = 0
+                call.unfinished_bytes = 0
         assembler.finish()
         return pb.SubmitResponse(submitted=inbox.newest(session.digest, party))
 
@@ -200,17 +200,17 @@ class CuratorServicer:
         folder = session.record.folder
         if folder is None:
             raise WireError(ErrorCode.OUT_OF_TURN, f"no release here: {session.record.state.value}")
-        made = Signature(
+        signature = Signature(
             role=SignerRole.PARTY,
             name=party,
             identity=session.identity_of(party),
             signature=request.signature,
         )
         try:
-            made.require(read(folder / MANIFEST))
+            signature.require(read(folder / MANIFEST))
         except InputError as error:
             raise WireError(ErrorCode.APPROVAL_INVALID, str(error)) from None
-        add_signature(folder, made)
+        add_signature(folder, signature)
         logger.info("party %s countersigned %s", party, short_id(session.digest))
         return pb.CountersignResponse()
 

@@ -113,12 +113,12 @@ class StoreReader:
         """Return a study, read from its text; InputError if this version cannot read it."""
         where = f"study {short_id(study)} ({self.record(study).name!r})"
         try:
-            found = Study.from_toml(self.document(study), where="its text")
+            document = Study.from_toml(self.document(study), where="its text")
         except InputError as error:
             raise InputError(f"{where}: {UNREADABLE}: {error}. {_READ_ELSEWHERE}") from error
-        if found.digest != study:
+        if document.digest != study:
             raise InputError(f"{where}: {UNREADABLE}: it means another study. {_READ_ELSEWHERE}")
-        return found
+        return document
 
     def document(self, study: StudyId) -> str:
         """Return the text of a study, with the signature under it if it has one."""

@@ -49,8 +49,8 @@ class Result:
 
     def as_json(self) -> Any:  # noqa: ANN401  (a table, or a list of them)
         """Return it for scripts: the fields, in plain values."""
-        return {each.name: plain(getattr(self, each.name))
-                for each in fields(self) if each.metadata.get("json", True)}  # fmt: skip
+        return {field.name: plain(getattr(self, field.name))
+                for field in fields(self) if field.metadata.get("json", True)}  # fmt: skip
 
     def warnings(self) -> Iterable[str]:
         """Return what must not be overlooked in it; it follows the result on standard error."""
@@ -110,10 +110,10 @@ def plain(value: Any) -> Any:  # noqa: ANN401  (anything that a result may hold)
         case dt.date():
             return value.isoformat()
         case Mapping():
-            return {str(key): plain(each) for key, each in value.items()}
+            return {str(key): plain(item) for key, item in value.items()}
         case _ if is_dataclass(value):
-            return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
-    return [plain(each) for each in value]
+            return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    return [plain(item) for item in value]
 
 
 def show(result: Result, *, as_json: bool) -> None:
@@ -134,7 +134,9 @@ def _written(value: object) -> str:
     return json.dumps(plain(value), indent=2, ensure_ascii=False)
 
 
-def command(app: typer.Typer, name: str | None = None) -> Callable[[_Command], _Command]:
+def command(
+    app: typer.Typer, name: str | None = None, *, hidden: bool = False
+) -> Callable[[_Command], _Command]:
     """Make a function a command of an app; what it returns is printed.
 
     A parameter whose type is a dataclass stands for an option of each of its fields.
@@ -143,27 +145,31 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[_Command], _
     def register(function: _Command) -> _Command:
         signature = inspect.signature(function, eval_str=True)
         groups: dict[str, Any] = {
-            each.name: each.annotation
-            for each in signature.parameters.values()
-            if is_dataclass(each.annotation)
+            parameter.name: parameter.annotation
+            for parameter in signature.parameters.values()
+            if is_dataclass(parameter.annotation)
         }
         parameters = [
             option
-            for each in signature.parameters.values()
-            for option in (_options(groups[each.name]) if each.name in groups else [each])
+            for parameter in signature.parameters.values()
+            for option in (
+                _options(groups[parameter.name]) if parameter.name in groups else [parameter]
+            )
         ]
         parameters.append(_option("json", AsJson, default=False))
 
         @functools.wraps(function)
-        def run(*, json: bool, **given: Any) -> None:  # noqa: ANN401  (as its options say)
+        def run(*, json: bool, **values: Any) -> None:  # noqa: ANN401  (as its options say)
             for name, kind in groups.items():
-                given[name] = kind(**{each.name: given.pop(each.name) for each in fields(kind)})
-            show(function(**given), as_json=json)
+                values[name] = kind(
+                    **{field.name: values.pop(field.name) for field in fields(kind)}
+                )
+            show(function(**values), as_json=json)
 
         # typer reads both.
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        app.command(name)(run)
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        app.command(name, hidden=hidden)(run)
         return function
 
     return register
@@ -171,11 +177,11 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[_Command], _
 
 def _options(kind: Any) -> list[inspect.Parameter]:  # noqa: ANN401  (a dataclass)
     hints = get_type_hints(kind, include_extras=True)
-    return [_option(each.name, hints[each.name], default=each.default) for each in fields(kind)]
+    return [_option(field.name, hints[field.name], default=field.default) for field in fields(kind)]
 
 
 def _option(name: str, annotation: Any, *, default: object) -> inspect.Parameter:  # noqa: ANN401
-    given = inspect.Parameter.empty if default is MISSING else default
+    value = inspect.Parameter.empty if default is MISSING else default
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=given
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=value
     )

@@ -122,10 +122,10 @@ class AnalysisForecast:
 def of_analyses(study: Study) -> tuple[AnalysisForecast, ...]:
     """Forecast the interval of every analysis of a study, from public facts alone."""
     method = method_of(study)
-    found = method.prospects(study)
-    halved = method.halving(study) if found else ()
+    prospects = method.prospects(study)
+    halved = method.halving(study) if prospects else ()
     return tuple(
-        AnalysisForecast(prospect, *both) for prospect, both in zip(found, halved, strict=True)
+        AnalysisForecast(prospect, *both) for prospect, both in zip(prospects, halved, strict=True)
     )
 
 
@@ -161,14 +161,14 @@ def forecast(
 
 def _line(trial: Trial, epsilon: Fraction, runs: int) -> EpsilonForecast:
     study = replace(trial.study, epsilon=epsilon)
-    made = [trial.run(epsilon, number) for number in range(runs)]
-    first = made[0]
+    outcomes = [trial.run(epsilon, number) for number in range(runs)]
+    first = outcomes[0]
     dearest = max(_spent(first.steps).values(), default=Fraction(0))
     return EpsilonForecast(
         epsilon=epsilon,
         cost=study.promise.delivered(dearest),
         phases=_phases(study, first.steps),
-        distances=trial.distances(made),
+        distances=trial.distances(outcomes),
         floor=trial.distances([trial.run_floor(epsilon, number) for number in range(runs)]),
         parties={
             name: PartyForecast(

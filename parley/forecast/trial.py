@@ -70,8 +70,8 @@ def simulated(schema: Schema, rows: int, *, seed: int, dependence: float = DEPEN
         pull = np.zeros(rows)
         for parent in parents:
             pull += rng.choice((-1.0, 1.0)) * scores[parent] / np.sqrt(len(parents))
-        kept = dependence if len(parents) else 0.0
-        height = ndtr(kept * pull + np.sqrt(1 - kept**2) * rng.standard_normal(rows))
+        strength = dependence if len(parents) else 0.0
+        height = ndtr(strength * pull + np.sqrt(1 - strength**2) * rng.standard_normal(rows))
         ladder = np.cumsum(law[shuffle])
         place = np.minimum(np.searchsorted(ladder, height, side="right"), attribute.size - 1)
         middles = ladder - law[shuffle] / 2
@@ -147,8 +147,8 @@ class StandInRows:
         started = time.perf_counter()
         shown = self.table.showing(sets)
         tables = count(shown, sets, groups=groups, weights=self.repeated)
-        taken = time.perf_counter() - started
-        self.extra_s += taken * max(0, self.rows / self.table.rows - 1)
+        seconds = time.perf_counter() - started
+        self.extra_s += seconds * max(0, self.rows / self.table.rows - 1)
         return tables
 
     def codes(self) -> Codes:
@@ -217,13 +217,13 @@ class Trial:
     def distances(self, runs: Sequence[Run]) -> Distances:
         """Average distance of the marginals of each order, over some runs."""
         rows = min(self.study.output_rows or self.study.rows, _MOST_SYNTHETIC)
-        found: dict[int, list[float]] = {order: [] for order in self._sets}
+        by_order: dict[int, list[float]] = {order: [] for order in self._sets}
         for number, run in enumerate(runs):
             source = SeededRandomSource(f"{self._seed}/rows/{number}")
             synthetic = run.model.sample(rows, source)
             for order, sets in self._sets.items():
-                found[order].append(fmean(total_variation(self._whole, synthetic, sets)))
-        return {order: fmean(values) for order, values in found.items()}
+                by_order[order].append(fmean(total_variation(self._whole, synthetic, sets)))
+        return {order: fmean(values) for order, values in by_order.items()}
 
     @property
     def quiet(self) -> Fraction:
@@ -239,8 +239,8 @@ def _dealt_out(study: Study, rows: Codes, seed: int) -> dict[str, tuple[Codes, N
     for place, member in enumerate(study.members, start=1):
         before += member.rows
         end = place + round(Fraction(spare * before, study.rows))
-        own = rows.take(np.sort(order[begin:end]))
-        each, more = divmod(member.rows, own.rows)
-        dealt[member.name] = own, each + (np.arange(own.rows) < more)
+        part = rows.take(np.sort(order[begin:end]))
+        times, more = divmod(member.rows, part.rows)
+        dealt[member.name] = part, times + (np.arange(part.rows) < more)
         begin = end
     return dealt

@@ -69,8 +69,8 @@ class Answering(FittedModel):
             raise InputError(NO_ROWS)
         cache = None if self.origin is None else self.origin.cache(seed)
         if (tables, seed) not in self._replicates:
-            made = Replicator(self, self.released, seed, cache).run(tables, tell=tell)
-            self._replicates[tables, seed] = made
+            replicates = Replicator(self, self.released, seed, cache).run(tables, tell=tell)
+            self._replicates[tables, seed] = replicates
         return self._replicates[tables, seed]
 
     @cached_property
@@ -81,10 +81,10 @@ class Answering(FittedModel):
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> list[pd.DataFrame]:
         """Make tables like the released table, each from its own refit; a seed repeats them."""
-        made = self.replicated(tables, seed=seed, tell=tell)
+        replicates = self.replicated(tables, seed=seed, tell=tell)
         return [
             self.decode(codes, SeededRandomSource(f"numbers/{number}"))
-            for number, codes in enumerate(made.tables, start=1)
+            for number, codes in enumerate(replicates.tables, start=1)
         ]
 
     def references(self, *, seed: int = SEED) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -131,21 +131,21 @@ class Answering(FittedModel):
                 f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
                 'lambda table: table["income"].mean()'
             )
-        made = partial(self.replicated, tables, seed=seed, tell=tell)
-        return self._estimated(statistic, view, made, tables, confidence)
+        replicate = partial(self.replicated, tables, seed=seed, tell=tell)
+        return self._estimated(statistic, view, replicate, tables, confidence)
 
     def _estimated(
         self,
         statistic: Statistic,
         view: TableView,
-        made: Callable[[], Replicates],
+        replicate: Callable[[], Replicates],
         tables: int,
         confidence: float,
     ) -> list[Estimate]:
         """Estimate a statistic of the rows; what was declared needs no replicates."""
         self._check_measured(statistic.attributes)
         declared = is_declared(self, statistic.attributes)
-        rows = redrawn(self, self.released, tables) if declared else made()
+        rows = redrawn(self, self.released, tables) if declared else replicate()
         return answered(self, statistic, view.of(rows), self.diagnostics, confidence)
 
     def view(self, of: str = "") -> TableView:
@@ -275,12 +275,14 @@ class FittedLinkedStudy(LinkedFit, FittedStudy):
         self,
         statistic: Statistic,
         view: TableView,
-        made: Callable[[], Replicates],
+        replicate: Callable[[], Replicates],
         tables: int,
         confidence: float,
     ) -> list[Estimate]:
         """Estimate a statistic of people, or of events."""
-        return self._linked_answers.of(statistic, view, made, tables=tables, confidence=confidence)
+        return self._linked_answers.of(
+            statistic, view, replicate, tables=tables, confidence=confidence
+        )
 
     def answers(self, *, confidence: float = CONFIDENCE) -> tuple[Answer, ...]:
         """Answer the analyses that the study declared, of people and of events."""

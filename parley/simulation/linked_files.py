@@ -54,7 +54,7 @@ class LinkedFiles:
         if not person:
             raise InputError("--person: name the column that says, in both files, whose row it is")
         order = (declared.order,) if declared.order else ()
-        found = cls(
+        linked = cls(
             read_table(
                 files[0], schema.people, delimiter=delimiter, sheet=sheets[0], more=(person,)
             ),
@@ -64,9 +64,9 @@ class LinkedFiles:
             ),
             person,
         )  # fmt: skip
-        found.people.encode(schema.people)  # here an error can still name the file and the line
-        found.events.encode(schema.of_events)
-        return found
+        linked.people.encode(schema.people)  # here an error can still name the file and the line
+        linked.events.encode(schema.of_events)
+        return linked
 
     @property
     def frames(self) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -93,8 +93,8 @@ class LinkedFiles:
         """Deal people out to owners, each with her events."""
         people, events = self.frames
         return {
-            name: (own, events[events[self.person].isin(own[self.person])])
-            for name, own in deal(people).items()
+            name: (part, events[events[self.person].isin(part[self.person])])
+            for name, part in deal(people).items()
         }
 
 

@@ -87,10 +87,10 @@ class PartyContext:
         """
         if self.priors is not None and not self.priors.has(study):
             pieces = connection.fetch_release(study.digest, prior=True)
-            found = self.priors.keep(pieces, study, most=MOST_PRIOR_BYTES)
+            prior = self.priors.keep(pieces, study, most=MOST_PRIOR_BYTES)
             logger.info(
                 "study %s builds on release %s, signed by %s", short_id(study.digest),
-                found.digest[:16], ", ".join(found.signers) or "no one",
+                prior.digest[:16], ", ".join(prior.signers) or "no one",
             )  # fmt: skip
 
     def review(self, study: Study, source: PinnedRows, policy: Policy | None = None) -> Review:
@@ -172,19 +172,19 @@ def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[Invi
         LocalError: naming the studies, and the two ways out.
     """
     forgotten = [
-        each
-        for each in studies
-        if each.submitted > journal.newest_released(each.study)
-        and not policy.writes_off(each.study)
+        study
+        for study in studies
+        if study.submitted > journal.newest_released(study.study)
+        and not policy.writes_off(study.study)
     ]
     if not forgotten:
         return
     listed = "; ".join(
-        f"study {short_id(each.study)} ({each.name!r}): {each.submitted}, here "
-        f"{journal.newest_released(each.study)}"
-        for each in forgotten
+        f"study {short_id(study.study)} ({study.name!r}): {study.submitted}, here "
+        f"{journal.newest_released(study.study)}"
+        for study in forgotten
     )
-    keys = ", ".join(f'"{short_id(each.study)}"' for each in forgotten)
+    keys = ", ".join(f'"{short_id(study.study)}"' for study in forgotten)
     raise LocalError(
         "rollback of the state folder: the curator has more messages of ours than the journal here "
         f"({listed}). The folder was restored from an older copy, is new, or is used by two nodes. "

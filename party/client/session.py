@@ -241,8 +241,8 @@ class PartySession:
     def _approve(self, connection: Connection, study: Study) -> PartyNode | None:
         """Sign if the owner has approved; None if the owner has not decided yet."""
         context, policy = self._context, self._context.policy  # one reading of it for all
-        source, seen = self._reviewed(connection, study, policy)
-        decision = self._decision(seen, automatic=policy.approves(rehearsal=study.rehearsal))
+        source, review = self._reviewed(connection, study, policy)
+        decision = self._decision(review, automatic=policy.approves(rehearsal=study.rehearsal))
         if decision is None:
             self._wait_for_owner(study)
             return None
@@ -284,11 +284,11 @@ class PartySession:
             self._refuse(connection, str(error), public_reason=_OTHER_PRIOR, cause=error)
         source = self._opened_or_refused(connection, study)
         try:
-            seen = context.review(study, source, policy)
+            review = context.review(study, source, policy)
         except PolicyError as error:  # its steps ask for more than any policy allows
             self._refuse(connection, str(error), public_reason=_OUTSIDE_POLICY)
-        self._refuse_for(connection, study, seen.reasons_against)
-        return source, seen
+        self._refuse_for(connection, study, review.reasons_against)
+        return source, review
 
     def _check_curator(self, connection: Connection, study: Study) -> None:
         """Refuse a study that pins another curator than the one that offers it."""
@@ -361,12 +361,15 @@ class PartySession:
             no = OwnerDecision(approved=False, reason=reason, decided_by="policy", decided_at=at)
             approvals.decide(self._digest, no)
 
-    def _decision(self, seen: Review, *, automatic: bool) -> OwnerDecision | None:
+    def _decision(self, review: Review, *, automatic: bool) -> OwnerDecision | None:
         context = self._context
         decision = context.approvals.decision(self._digest)
         if decision is None and automatic:
             decision = OwnerDecision(
-                approved=True, epsilon=seen.charged, decided_by="policy", decided_at=context.now()
+                approved=True,
+                epsilon=review.charged,
+                decided_by="policy",
+                decided_at=context.now(),
             )
             context.approvals.decide(self._digest, decision)
         return decision

@@ -41,7 +41,7 @@ from party.ledger import Caps
 from party.totals import Totals
 
 _DIGEST = re.compile("[0-9a-f]{16,64}")
-_AGGREGATIONS = [each.value for each in Aggregation]
+_AGGREGATIONS = [kind.value for kind in Aggregation]
 _METHODS = tuple(methods())
 _PROTECTS = ("rows", "people")
 _MOST_ROWS_OF_PEOPLE = 10_000_000  # the default of `max_rows` where a study protects people
@@ -365,7 +365,10 @@ class Policy:
         so the policy must allow them all.
         """
         known = set(map(_plain, self.curators))
-        return next((each for each in authorities if _plain(each) not in known), authorities[0])
+        return next(
+            (authority for authority in authorities if _plain(authority) not in known),
+            authorities[0],
+        )
 
     def _against_people(self, signer: str | None, curator: str | None) -> Iterator[str]:
         for key, who, fingerprint, allowed in (
@@ -428,10 +431,10 @@ def _read(document: Mapping[str, object]) -> dict[str, Any]:
     for section in document:
         if section not in sections:
             raise InputError(f"unknown section {section!r}. Choose one of: {', '.join(sections)}")
-    needed = {key.name for key in fields(Policy) if key.default is MISSING}
-    found: dict[str, Any] = {}
+    without_default = {key.name for key in fields(Policy) if key.default is MISSING}
+    values: dict[str, Any] = {}
     for section, table in {"budget": {}, **document}.items():
         parsers = sections[section]
-        required = [name for name in parsers if name in needed]
-        found |= read_table(table, parsers, inside=section, required=required)
-    return found
+        required = [name for name in parsers if name in without_default]
+        values |= read_table(table, parsers, inside=section, required=required)
+    return values

@@ -126,8 +126,8 @@ def _version(path: Path) -> _Version:
 
 
 def _changes(before: Policy, after: Policy) -> str:
-    pairs = [(each.name, getattr(before, each.name), getattr(after, each.name))
-             for each in fields(Policy)]  # fmt: skip
+    pairs = [(key.name, getattr(before, key.name), getattr(after, key.name))
+             for key in fields(Policy)]  # fmt: skip
     changes = [f"{name} {_value(old)} -> {_value(new)}" for name, old, new in pairs if old != new]
     return ", ".join(changes) or "no limit is another"
 

@@ -114,7 +114,9 @@ class Review:
             "Who takes part": self.members,
             "What it asks": [_phase_text(phase, self.currency) for phase in self.phases],
             "What leaves the building": self.leaves,
-            "Who is protected from whom": [_protection_text(each) for each in self.protections],
+            "Who is protected from whom": [
+                _protection_text(protection) for protection in self.protections
+            ],
             "What is not promised": self.limits,
             verdict: self.reasons_against,
         }
@@ -138,11 +140,11 @@ class Review:
         claims = "" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"
         rarely = ", but for a probability of delta" if self.delta else ""
         people = self.unit is Unit.PERSON
-        each = "each person in our rows" if people else "each of our rows"
+        unit = "each person in our rows" if people else "each of our rows"
         one, other = ("one person's rows", "any others") if people else ("one row", "another")
         later = "nothing. The study itself will charge " if self.rehearsal else ""
         return [
-            f"It charges {later}{self.price} for {each}{claims}.",
+            f"It charges {later}{self.price} for {unit}{claims}.",
             f"In words: {suspicion(float(self.cost), about=self.unit.value)}.",
             (
                 f"Exactly: what is published is at most exp(epsilon) times likelier with {one} "
@@ -224,7 +226,7 @@ def _expected(study: Study, steps: Sequence[PlannedStep]) -> list[str]:
     return [
         *lines,
         "Pairs: the report says which are told well; parley plan forecasts them",
-        *(each.caution for each in method_of(study).decisions(study) if each.caution),
+        *(decision.caution for decision in method_of(study).decisions(study) if decision.caution),
     ]
 
 
@@ -255,7 +257,7 @@ def _more_than(study: Study) -> str:
 
 
 def _purpose(study: Study) -> list[str]:
-    said = {
+    texts = {
         "for": study.recipient,
         "contact": study.contact,
         "ethics reference": study.ethics,
@@ -264,8 +266,8 @@ def _purpose(study: Study) -> list[str]:
     missing = "The study does not say what its table is for. Ask its proposer."
     return [
         study.purpose or missing,
-        *(f"analysis: {each.words}" for each in study.analyses),
-        *(f"{key}: {text}" for key, text in said.items() if text),
+        *(f"analysis: {analysis.words}" for analysis in study.analyses),
+        *(f"{key}: {text}" for key, text in texts.items() if text),
     ]
 
 
@@ -315,25 +317,25 @@ def _events(study: Study) -> str:
 
 
 def _reads(study: Study) -> str:
-    events, own = study.schema.events, many(len(study.schema.attributes), "column")
+    events, columns = study.schema.events, many(len(study.schema.attributes), "column")
     if study.rehearsal:
-        return f"Our node simulates {own}. The study itself will read them, and no other:"
+        return f"Our node simulates {columns}. The study itself will read them, and no other:"
     if events is None:
-        return f"It reads {own} of ours, and no other:"
+        return f"It reads {columns} of ours, and no other:"
     joins = "whose they are" + (f" and their {events.order!r}" if events.order else "")
     return (
-        f"It reads {own} of people and {many(len(events.attributes), 'column')} of {events.name}, "
-        f"and no other but {joins}, to join the two:"
+        f"It reads {columns} of people and {many(len(events.attributes), 'column')} of "
+        f"{events.name}, and no other but {joins}, to join the two:"
     )
 
 
 def _columns(study: Study) -> Iterator[str]:
     """Name the columns, and what they may contain."""
-    yield from (f"{each.name}: {describe(each)}" for each in study.schema.attributes)
+    yield from (f"{attribute.name}: {describe(attribute)}" for attribute in study.schema.attributes)
     if (events := study.schema.events) is None:
         return
-    for each in events.attributes:
-        yield f"{events.name}: {each.name}: {describe(each)}"
+    for attribute in events.attributes:
+        yield f"{events.name}: {attribute.name}: {describe(attribute)}"
 
 
 def _criteria(study: Study) -> list[str]:
@@ -342,7 +344,7 @@ def _criteria(study: Study) -> list[str]:
         return []
     return [
         f"Of the cost, epsilon {shown(study.criteria_epsilon)} tells how good the model is:",
-        *(f"criterion: {each.words}" for each in study.criteria),
+        *(f"criterion: {criterion.words}" for criterion in study.criteria),
     ]
 
 

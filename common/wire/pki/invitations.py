@@ -135,8 +135,8 @@ def _written(head: list[str], entries: Mapping[str, str]) -> str:
 
 def _fingerprint(entries: Mapping[str, str]) -> str:
     """Return SHA-256 of what a file says; comments and the ends of lines are none of it."""
-    said = "\n".join(toml_lines(entries)).encode()
-    return hashlib.sha256(said).digest().hex(":").upper()
+    document = "\n".join(toml_lines(entries)).encode()
+    return hashlib.sha256(document).digest().hex(":").upper()
 
 
 def _read(path: Path, kind: str, keys: tuple[str, ...]) -> dict[str, str]:

@@ -30,18 +30,18 @@ app = new_app()
 class Attacked(Result):
     """What the attacks showed, beside what epsilon allows."""
 
-    found: AttackReport
+    report: AttackReport
 
     def as_json(self) -> object:
-        return self.found.as_json()
+        return self.report.as_json()
 
     def lines(self) -> Iterator[str]:
-        yield self.found.summary()
-        yield from self.found.sentences()
+        yield self.report.summary()
+        yield from self.report.sentences()
         yield (
-            f"For any attack, {self.found.guarantee.words()} allows a difference of "
-            f"{self.found.guarantee.advantage:.1%}; these attacks prove an epsilon of at least "
-            f"{self.found.epsilon_shown:.2f}."
+            f"For any attack, {self.report.guarantee.words()} allows a difference of "
+            f"{self.report.guarantee.advantage:.1%}; these attacks prove an epsilon of at least "
+            f"{self.report.epsilon_shown:.2f}."
         )
 
     def warnings(self) -> list[str]:
@@ -79,11 +79,11 @@ def attack(
         ours, others = (reading.table(path, domains).encode(domains) for path in (rows, held_back))
         with synthetic_table(release_path) as file:
             synthetic = read_table(file, domains).encode(domains)
-        found = attacked(synthetic, ours, others, domains, guarantee, tell=report)
+        attacks = attacked(synthetic, ours, others, domains, guarantee, tell=report)
     if html is not None:
-        release.write_file(html, attack_page(found))
+        release.write_file(html, attack_page(attacks))
         console.note(f"report: {html}")
-    return Attacked(found)
+    return Attacked(attacks)
 
 
 def _stated(path: Path) -> tuple[Schema, Guarantee]:

@@ -161,15 +161,19 @@ def invite(
         )
         for name in dict.fromkeys(names)
     ]
-    files = [out / file_name(each.party, ending="invitation.toml") for each in invitations]
+    files = [
+        out / file_name(invitation.party, ending="invitation.toml") for invitation in invitations
+    ]
     _refuse_taken(files)
     out.mkdir(parents=True, exist_ok=True)
-    for each, file in zip(invitations, files, strict=True):
-        write_new(file, each.to_toml().encode())
-        console.note(f"send {file} to {each.party!r}, and read out its fingerprint by telephone:")
+    for invitation, file in zip(invitations, files, strict=True):
+        write_new(file, invitation.to_toml().encode())
+        console.note(
+            f"send {file} to {invitation.party!r}, and read out its fingerprint by telephone:"
+        )
     return ResultList(tuple(
-        Invited(each.party, each.fingerprint, file)
-        for each, file in zip(invitations, files, strict=True)
+        Invited(invitation.party, invitation.fingerprint, file)
+        for invitation, file in zip(invitations, files, strict=True)
     ))  # fmt: skip
 
 
@@ -199,7 +203,7 @@ def accept(
     settings, policy = folder / "party.toml", folder / "policy.toml"
     applying = folder / file_name(invited.party, ending="application.toml")
     _refuse_taken([settings, policy, applying])
-    compare("invitation", actual=invited.fingerprint, told=fingerprint)
+    compare("invitation", actual=invited.fingerprint, expected=fingerprint)
     passphrase = new_passphrase(passphrase_file, ask=ask_passphrase)
     place = os.path.relpath(rows or folder / "rows.csv", folder)  # as paths in settings are
     with whole_folder(folder / "keys"):
@@ -233,17 +237,19 @@ def approve(
     applying = Application.load(application)
     console.note(f"party {applying.party!r}, identity {applying.identity.fingerprint}")
     warn_of_earlier(ring, applying.party)
-    compare("application", actual=applying.fingerprint, told=fingerprint)
+    compare("application", actual=applying.fingerprint, expected=fingerprint)
     certificate, path = ring.approve(
         applying.request, days=days, now=system_clock(), passphrase=passphrase_in(passphrase_file)
     )
-    kept = ring.folder / "members" / file_name(applying.party, ending="pub")
-    kept.parent.mkdir(exist_ok=True)
-    if kept.exists() and load_public_identity(kept) != applying.identity:
-        console.warn(f"{kept}: {applying.party!r} has another identity now; new studies pin it")
-    replace(kept, f"{applying.identity.text}\n".encode())
+    identity_file = ring.folder / "members" / file_name(applying.party, ending="pub")
+    identity_file.parent.mkdir(exist_ok=True)
+    if identity_file.exists() and load_public_identity(identity_file) != applying.identity:
+        console.warn(
+            f"{identity_file}: {applying.party!r} has another identity now; new studies pin it"
+        )
+    replace(identity_file, f"{applying.identity.text}\n".encode())
     return Admitted(
-        applying.party, Described(certificate), applying.identity.fingerprint, path, kept
+        applying.party, Described(certificate), applying.identity.fingerprint, path, identity_file
     )
 
 

@@ -159,16 +159,16 @@ def reform(
     charged, and the new study is charged beside it.
     """
     earlier = _earlier(study, config, over=True)
-    made = revised(
+    revision = revised(
         earlier,
         name=name or f"{earlier.name}, without {', '.join(without)}",
         without=without,
         curator=pinned_curator(config),
         today=system_clock().date(),
     )
-    require_runnable(made, run_of(made))
-    made = made if unsigned else signed(made, config, signer)
-    return _write_revision(earlier, made, out)
+    require_runnable(revision, run_of(revision))
+    revision = revision if unsigned else signed(revision, config, signer)
+    return _write_revision(earlier, revision, out)
 
 
 def renew(
@@ -209,7 +209,7 @@ def renew(
     """
     earlier = _earlier(study, config, over=False)
     built_on = _prior(study, config) if prior else None
-    made = revised(
+    revision = revised(
         earlier,
         name=name or next_name(earlier.name, system_clock().year),
         without=without or (),
@@ -222,10 +222,10 @@ def renew(
         today=system_clock().date(),
         expires=None if expires is None else expires.date(),
     )
-    _require_time_left(made)
-    require_runnable(made, (built_on.begin if built_on else run_of)(made))
-    made = made if unsigned else signed(made, config, signer)
-    return _write_revision(earlier, made, out)
+    _require_time_left(revision)
+    require_runnable(revision, (built_on.begin if built_on else run_of)(revision))
+    revision = revision if unsigned else signed(revision, config, signer)
+    return _write_revision(earlier, revision, out)
 
 
 def rehearse(
@@ -242,11 +242,11 @@ def rehearse(
     Their nodes read none of their rows and charge nothing, and `verify` refuses the release as one
     about real rows. Each owner approves it, or lets the policy do so (`rehearsals = true`).
     """
-    made = rehearsed(_earlier(study, config, over=False), name=name or "")
-    _require_time_left(made)
-    made = made if unsigned else signed(made, config, signer)
-    _write(made, out)
-    return WrittenStudy.of(made, out)
+    rehearsal = rehearsed(_earlier(study, config, over=False), name=name or "")
+    _require_time_left(rehearsal)
+    rehearsal = rehearsal if unsigned else signed(rehearsal, config, signer)
+    _write(rehearsal, out)
+    return WrittenStudy.of(rehearsal, out)
 
 
 def signed(study: Study, config: Path | None, signer: Path | None) -> Study:
@@ -299,9 +299,11 @@ def _write(study: Study, out: Path) -> None:
     console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
 
 
-def _write_revision(earlier: Study, made: Study, out: Path) -> RevisedStudy:
-    _write(made, out)
-    return RevisedStudy(made.digest, made.name, made.signer, out, tuple(changes(earlier, made)))
+def _write_revision(earlier: Study, revision: Study, out: Path) -> RevisedStudy:
+    _write(revision, out)
+    return RevisedStudy(
+        revision.digest, revision.name, revision.signer, out, tuple(changes(earlier, revision))
+    )
 
 
 def _require_time_left(study: Study) -> None:

@@ -121,7 +121,7 @@ class Progress(StudyStanding):
         for party, why in self.missing.items():
             yield f"missing  {party}: {why or 'declared missing'}"
         if self.waiting_for:
-            longest = max(waited(each.since, now) for each in self.waiting_for)
+            longest = max(waited(wait.since, now) for wait in self.waiting_for)
             words = in_words(self.waiting_for, step=self.steps_done)
             yield f"waits for {words} ({how_long(longest)})"
         if self.overdue:
@@ -164,7 +164,7 @@ def status(study: KnownStudy, *, config: Config = None) -> Progress:
             last_calls=last_calls(store, record),
             phases=store.traffic.phases(record.study),
             waiting_for=waits,
-            overdue=any(waited(each.since, now) > settings.step_deadline for each in waits),
+            overdue=any(waited(wait.since, now) > settings.step_deadline for wait in waits),
             missing=declared(store, record.study),
             approve_by=store.study(record.study).expires if waiting else None,
         )
@@ -204,11 +204,11 @@ def missing(
     """
     with open_store(curator_settings(config, os.environ).values) as store:
         record, at = find_record(store, study), stamp(system_clock())
-        done = declare_missing(store, record, owner, at=at, wait_s=_ABORT_S, sleep=time.sleep)
+        agreed = declare_missing(store, record, owner, at=at, wait_s=_ABORT_S, sleep=time.sleep)
         record = store.record(record.study)
-    if not done:
+    if not agreed:
         console.warn("no curator runs on this state now, or it is busy: it goes on when it can")
-    return WithoutOwner.of(record, missing=owner, done=done)
+    return WithoutOwner.of(record, missing=owner, done=agreed)
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,12 @@ class Description(Result):
 
     def as_json(self) -> object:
         concluded = None if self.conclusions is None else self.conclusions.as_json()
-        answered = {"answers": [each.as_json() for each in self.answers]} if self.answers else {}
+        answered = (
+            {"answers": [answer.as_json() for answer in self.answers]} if self.answers else {}
+        )
         events = {} if self.events is None else {"events": asdict(self.events)}
-        told = {"conclusions": concluded} | answered | events
-        return super().as_json() | told | self.diagnostics.as_json()
+        sections = {"conclusions": concluded} | answered | events
+        return super().as_json() | sections | self.diagnostics.as_json()
 
     def lines(self) -> Iterator[str]:
         rows = many(self.synthetic_rows, "synthetic row") if self.synthetic_rows else "answers"

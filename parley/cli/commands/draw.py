@@ -114,14 +114,14 @@ def draw(
     fitted = replace(loaded, seed=seed)
     if not fitted.has_rows:
         raise InputError(f"{source}: {NO_ROWS}")
-    wanted = fitted.output_rows if rows is None else rows
+    number = fitted.output_rows if rows is None else rows
     if fitted.schema.events is not None:
-        return _draw_linked(fitted, wanted, where, out, overwrite=overwrite)
+        return _draw_linked(fitted, number, where, out, overwrite=overwrite)
     if out is None:
-        return PrintedRows(fitted, wanted, where)
+        return PrintedRows(fitted, number, where)
     with whole_file(out) as scratch:
-        _draw_into(scratch, fitted, wanted, where)
-    return DrawnRows(out, wanted, where)
+        _draw_into(scratch, fitted, number, where)
+    return DrawnRows(out, number, where)
 
 
 def _draw_linked(
@@ -180,11 +180,11 @@ def replicate(
     loaded = load(release)
     loaded.schema.require_one_table()
     with whole_folder(out), console.progress("replicating") as tell:
-        made = loaded.replicates(tables, seed=seed, tell=tell)
+        replicates = loaded.replicates(tables, seed=seed, tell=tell)
         out.mkdir(parents=True, exist_ok=True)
         digits = max(2, len(str(tables)))
         names = tuple(f"table-{number:0{digits}}.{format}" for number in range(1, tables + 1))
-        for name, table in zip(names, made, strict=True):
+        for name, table in zip(names, replicates, strict=True):
             _write(table, out / name, f".{format}")
         references = (f"model.{format}", f"independent.{format}")
         for name, table in zip(references, loaded.references(seed=seed), strict=True):

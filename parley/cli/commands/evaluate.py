@@ -36,23 +36,23 @@ app = new_app()
 class Compared(Result):
     """How far a synthetic table is from the real one."""
 
-    found: Evaluation
+    evaluation: Evaluation
     linked: LinkedDistances | None = None  # of a release of people and their events
 
     def as_json(self) -> object:
         linked = {} if self.linked is None else {"linked": self.linked.as_json()}
-        return self.found.as_json() | linked
+        return self.evaluation.as_json() | linked
 
     def lines(self) -> Iterator[str]:
-        synthetic, real = self.found.rows_synthetic, self.found.rows_real
+        synthetic, real = self.evaluation.rows_synthetic, self.evaluation.rows_real
         yield f"{many(synthetic, 'synthetic row')} against {many(real, 'real row')}"
         yield MEANING
-        for one in self.found.distances:
+        for one in self.evaluation.distances:
             yield _line(f"{one.order}-way marginals", one)
         yield from () if self.linked is None else _events(self.linked)
-        for column in far_off(self.found.numbers):
+        for column in far_off(self.evaluation.numbers):
             yield column.words()
-        for c in self.found.classifications:
+        for c in self.evaluation.classifications:
             noisy = "" if c.noisy_majority is None else f", {c.noisy_majority:.3f} by the noisy one"
             yield (
                 f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic "
@@ -140,13 +140,13 @@ def evaluate(
         drawn = read_table(rows_file, domains.people)
         linked = None if files is None else _linked(files, synthetic, domains)
         report(0.3, "comparing marginals and training classifiers")
-        found = compare(
+        evaluation = compare(
             table, drawn, domains.people, target, loss=loss, majority_epsilon=noisy_epsilon
         )
     if html is not None:
-        release.write_file(html, evaluation_page(found, linked))
+        release.write_file(html, evaluation_page(evaluation, linked))
         console.note(f"report: {html}")
-    return Compared(found, linked)
+    return Compared(evaluation, linked)
 
 
 def _linked(files: LinkedFiles, synthetic: Path, schema: Schema) -> LinkedDistances:

@@ -105,8 +105,8 @@ class RingShown(Result):
     def said(self) -> tuple[str, ...]:
         """What the lines are about; the request, where there is no certificate to show."""
         return tuple(
-            "request" if len(self.shown) == 1 and getattr(self, each) is None else each
-            for each in self.shown
+            "request" if len(self.shown) == 1 and getattr(self, part) is None else part
+            for part in self.shown
         )
 
     def lines(self) -> Iterator[str]:
@@ -115,7 +115,7 @@ class RingShown(Result):
             if what in ("authority", "certificate"):
                 yield f"{what:<12} none yet" if value is None else value.line(what)
             elif what == "issued":
-                yield from (each.line("issued") for each in value)
+                yield from (certificate.line("issued") for certificate in value)
             elif value is not None:
                 yield f"{what:<12} {value}"
 
@@ -247,7 +247,8 @@ def approve(
     subject = certificates.subject_of(waiting)
     console.note(f"{subject.role} {subject.name!r} {' '.join(subject.hosts)}".rstrip())
     warn_of_earlier(ring, subject.name)
-    compare("key of the request", actual=certificates.key_fingerprint(waiting), told=fingerprint)
+    actual = certificates.key_fingerprint(waiting)
+    compare("key of the request", actual=actual, expected=fingerprint)
     certificate, path = ring.approve(
         waiting, days=days, now=system_clock(), passphrase=passphrase_in(passphrase_file)
     )
@@ -271,7 +272,7 @@ def accept(
         data = read(authority)
         trusted = parse_certificates(data, where=authority)[0]
         if ring.authority() is None:
-            compare("authority", actual=certificates.fingerprint(trusted), told=fingerprint)
+            compare("authority", actual=certificates.fingerprint(trusted), expected=fingerprint)
         ring.trust(data, where=authority)
     elif ring.authority() is None:
         raise InputError("the authority is not known here yet. Name its file with --authority")
@@ -295,11 +296,11 @@ def identity(
 ) -> MadeIdentity:
     """Make an identity by itself: for an owner who signs releases, or a curator that has none."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    made = init_identity(folder, passphrase=new_passphrase(passphrase_file, ask=ask_passphrase))
+    identity = init_identity(folder, passphrase=new_passphrase(passphrase_file, ask=ask_passphrase))
     console.note(
         f"keep {folder / 'identity.key'} safe; readers of your releases want to know this:"
     )
-    return MadeIdentity(made.fingerprint)
+    return MadeIdentity(identity.fingerprint)
 
 
 @command(app)
@@ -370,12 +371,12 @@ def warn_of_earlier(ring: Keyring, name: str) -> None:
             )
 
 
-def compare(what: str, *, actual: str, told: str | None) -> None:
+def compare(what: str, *, actual: str, expected: str | None) -> None:
     """Go on only after the fingerprint was compared."""
     console.note(f"fingerprint of the {what}:")
     console.note(actual)
-    if told is not None:
-        if told.strip().upper() != actual:
+    if expected is not None:
+        if expected.strip().upper() != actual:
             raise InputError(
                 f"the fingerprint of the {what} is not the one you were told. Stop here"
             )
@@ -398,7 +399,7 @@ def _told(ring: Keyring, *shown: str) -> RingShown:
     """Return everything in the folder; lines say what is named, or what waits for approval."""
     public = ring.public_identity
     waiting = certificates.key_fingerprint(ring.read_request()) if ring.request.exists() else None
-    told = RingShown(
+    result = RingShown(
         role=ring.role.value,
         authority=_described(ring.authority()),
         certificate=_described(ring.certificate()),
@@ -407,8 +408,8 @@ def _told(ring: Keyring, *shown: str) -> RingShown:
         issued=tuple(map(Described, ring.issued())),
         shown=shown,
     )
-    if waiting is not None and "request" in told.said:
+    if waiting is not None and "request" in result.said:
         console.note(
             f"send {ring.request} to the authority's operator and tell them this fingerprint:"
         )
-    return told
+    return result

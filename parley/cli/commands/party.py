@@ -37,7 +37,7 @@ from parley.cli.commands.party_records import (
     one_study,
     opened,
     owner_context,
-    transcript,
+    sent_log,
 )
 from parley.cli.options import (
     Config,
@@ -60,8 +60,9 @@ from party.sources.settings import OwnersTable
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
-for function in (review, approve, decline, withdraw, ledger, transcript, countersign, audit):
+for function in (review, approve, decline, withdraw, ledger, sent_log, countersign, audit):
     command(app)(function)
+command(app, "transcript", hidden=True)(sent_log)  # its name in version 0.2
 
 _MOST_GB = 1_000_000
 
@@ -137,9 +138,9 @@ def join(
 def _not_countersigned(context: PartyContext, settings: PartySettings) -> dict[StudyId, Collected]:
     """Return the releases that our node refused; not those that it was told not to sign."""
     return {
-        study: each
-        for study, each in context.collection.all().items()
-        if each.place is None or (settings.countersign and not each.countersigned)
+        study: release
+        for study, release in context.collection.all().items()
+        if release.place is None or (settings.countersign and not release.countersigned)
     }
 
 
@@ -214,12 +215,12 @@ def status(*, config: Config = None, offline: Offline = False) -> ResultList:
     """List every study we know of: our decision, how it went, and new invitations."""
     settings = party_settings(config, os.environ).values
     with owner_context(config, only_read=True) as context:
-        own = {record.study: record for record in context.journal.studies()}
+        records = {record.study: record for record in context.journal.studies()}
         invited = {} if offline else _invited(settings, context)
         notes = context.notes.all()
-        studies = dict.fromkeys([*own, *invited, *notes])
+        studies = dict.fromkeys([*records, *invited, *notes])
         return ResultList(
-            tuple(_known(context, study, own, invited, notes) for study in studies),
+            tuple(_known(context, study, records, invited, notes) for study in studies),
             empty="no studies",
         )
 
@@ -227,19 +228,19 @@ def status(*, config: Config = None, offline: Offline = False) -> ResultList:
 def _known(
     context: PartyContext,
     study: StudyId,
-    own: Mapping[StudyId, StudyRecord],
+    records: Mapping[StudyId, StudyRecord],
     invited: Mapping[StudyId, InvitingStudy],
     notes: Mapping[StudyId, str],
 ) -> KnownHere:
-    known = own.get(study) or invited.get(study)
+    known = records.get(study) or invited.get(study)
     collected = context.collection.all()
     return KnownHere(
         study=study,
         name=known.name if known else "(name not known here)",
         decision=decisions.in_words(context.approvals.decision(study)),
-        here=own[study].state.value if study in own else "not begun",
+        here=records[study].state.value if study in records else "not begun",
         at_the_curator=invited[study].state if study in invited else "not asked",
-        reason=own[study].reason if study in own else "",
+        reason=records[study].reason if study in records else "",
         node=notes.get(study, ""),
         rows=decisions.rows_in_words(context.approvals.rows_changed_at(study)),
         release=collected[study].text() if study in collected else "",
@@ -286,18 +287,18 @@ def fetch(
     dialer = dialer_of(party_settings(config, os.environ).values)
     with owner_context(config, only_read=True) as context, dialer.dial() as connection:
         invited = {
-            each.study: each
-            for each in connection.enrol(context.name, context.identity.public.encoded)
+            summary.study: summary
+            for summary in connection.enrol(context.name, context.identity.public.encoded)
         }
-        asked = one_study(study, {digest: each.name for digest, each in invited.items()})
+        wanted_id = one_study(study, {digest: summary.name for digest, summary in invited.items()})
         if release:
             return _fetch_release(
-                connection, invited[asked], out,
+                connection, invited[wanted_id], out,
                 most_gb=most_gb,
             )  # fmt: skip
-        document = connection.fetch_study(asked)
+        document = connection.fetch_study(wanted_id)
         fetched = Study.from_toml(document, where="the study")
-        if fetched.digest != asked:
+        if fetched.digest != wanted_id:
             raise InputError("the curator sent another study than the one asked for")
         context.take_prior(fetched, connection)
     write_new(out, document.encode())
@@ -318,11 +319,11 @@ def _fetch_release(
         raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")
     with console.progress("fetching and verifying") as tell:
         pieces = connection.fetch_release(study.study)
-        kept = keep_release(
+        verified = keep_release(
             pieces, study.study, out, most_bytes=int(most_gb * 1e9),
             tell=tell,
         )  # fmt: skip
-    return CheckedRelease(kept)
+    return CheckedRelease(verified)
 
 
 def _invited(settings: PartySettings, context: PartyContext) -> dict[StudyId, InvitingStudy]:
@@ -332,4 +333,4 @@ def _invited(settings: PartySettings, context: PartyContext) -> dict[StudyId, In
     except WireError as error:
         console.warn(f"the curator says nothing: {error}")
         return {}
-    return {each.study: each for each in summaries}
+    return {summary.study: summary for summary in summaries}

@@ -82,8 +82,8 @@ def review(study: StudyFile, *, prior: PriorFile = None, config: Config = None) 
     `party fetch` take it. Hand it over with --prior where they did not.
     """
     with owner_context(config, only_read=True) as context:
-        seen, _ = _seen(context, study, prior)
-    return Reviewed(seen)
+        reviewed, _ = _seen(context, study, prior)
+    return Reviewed(reviewed)
 
 
 def approve(
@@ -100,13 +100,13 @@ def approve(
     """
     with owner_context(config) as context:
         _require_open(Study.load(study), context, config, offline=offline)
-        seen, rows = _seen(context, study, prior)
-        if not yes and not seen.reasons_against:
-            console.note(seen.text())
-            if not typer.confirm(f"{seen.consent}?", err=True):
+        reviewed, rows = _seen(context, study, prior)
+        if not yes and not reviewed.reasons_against:
+            console.note(reviewed.text())
+            if not typer.confirm(f"{reviewed.consent}?", err=True):
                 raise InputError("you did not confirm, so nothing was decided")
-        decisions.approve(context.approvals, seen, at=context.now(), data_digest=rows)
-    return Approved(seen.digest, "approved", seen.charged, seen.delta)
+        decisions.approve(context.approvals, reviewed, at=context.now(), data_digest=rows)
+    return Approved(reviewed.digest, "approved", reviewed.charged, reviewed.delta)
 
 
 def decline(

@@ -1,4 +1,4 @@
-"""`parley party ledger`, `transcript`, `countersign` and `audit`: what an owner has on record.
+"""`parley party ledger`, `sent-log`, `countersign` and `audit`: what an owner has on record.
 
 `owner_context` opens the files of an owner, for all commands of `parley party`.
 """
@@ -75,15 +75,15 @@ def dialer_of(settings: PartySettings) -> Dialer:
 
 def one_study(written: str, names: Mapping[StudyId, str]) -> StudyId:
     """Return the one study that is called so, or whose digest begins so."""
-    found = [
+    studies = [
         study
         for study, name in names.items()
         if study.hex().startswith(written.lower()) or name == written
     ]
-    if len(found) != 1:
-        many = "more than one study is" if found else "no study of ours is"
+    if len(studies) != 1:
+        many = "more than one study is" if studies else "no study of ours is"
         raise InputError(f"{many} {written!r}. `parley party status` lists digests")
-    return found[0]
+    return studies[0]
 
 
 @dataclass(frozen=True)
@@ -185,38 +185,39 @@ class SentLog(Result):
     def as_json(self) -> object:
         return [
             {
-                "study": each.study.hex(),
-                "study_name": each.study_name,
-                "number": each.sequence,
-                "kind": each.kind,
-                "recipient": each.recipient,
-                "bytes": each.size,
-                "sha256": each.digest,
-                "released_at": each.released_at,
-                "acknowledged_at": each.acknowledged_at,
+                "study": message.study.hex(),
+                "study_name": message.study_name,
+                "number": message.sequence,
+                "kind": message.kind,
+                "recipient": message.recipient,
+                "bytes": message.size,
+                "sha256": message.digest,
+                "released_at": message.released_at,
+                "acknowledged_at": message.acknowledged_at,
             }
-            for each in self.departures
+            for message in self.departures
         ]
 
     def lines(self) -> Iterator[str]:
-        for each in self.departures:
+        for message in self.departures:
             yield (
-                f"{moment(each.released_at)}  {each.study_name} {each.sequence:>4}  "
-                f"{each.size:>10,} bytes  {each.words}, for {each.recipient}  {each.digest[:16]}"
+                f"{moment(message.released_at)}  {message.study_name} {message.sequence:>4}  "
+                f"{message.size:>10,} bytes  {message.words}, for {message.recipient}  "
+                f"{message.digest[:16]}"
             )
         for name, phases in self.phases.items():
             for phase, traffic in phases.items():
                 yield f"{name}, {phase}: {traffic.text()}"
-        total = sum(each.size for each in self.departures)
+        total = sum(message.size for message in self.departures)
         yield f"total  {many(total, 'byte')} in {many(len(self.departures), 'message')}"
 
 
-def transcript(*, config: Config = None) -> SentLog:
+def sent_log(*, config: Config = None) -> SentLog:
     """List every message that left the building, or may have: when, to whom, how large."""
     with open_file(party_settings(config, os.environ).values) as file:
         journal = Journal(file, OsRandomSource())
         departures = journal.sent_log()
-        names = {each.study: each.study_name for each in departures}
+        names = {message.study: message.study_name for message in departures}
         phases = {name: journal.traffic.phases(study) for study, name in names.items()}
     return SentLog(departures, phases)
 

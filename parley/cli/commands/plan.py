@@ -86,14 +86,14 @@ def plan(
         proposed = replace(proposed, prior="", signature=None)
     run_of(proposed)  # refuses a study that could never be run
     epsilons = _epsilons(proposed, epsilon or [])
-    wanted = min(rows, proposed.rows)
+    number = min(rows, proposed.rows)
     with console.progress("forecasting") as tell:
         tell(0.0, "preparing the stand-in")
         if stand_in is None:
-            table = simulated(proposed.schema, wanted, seed=seed, dependence=dependence)
+            table = simulated(proposed.schema, number, seed=seed, dependence=dependence)
             what = f"simulated rows (dependence {dependence:g}, seed {seed})"
         else:
-            table = public_rows(stand_in, proposed.schema, wanted, seed=seed)
+            table = public_rows(stand_in, proposed.schema, number, seed=seed)
             what = f"rows of {stand_in}, which must be public"
         expected = forecast(proposed, table, epsilons, runs=runs, seed=seed, tell=tell)
     return Forecasted(expected, what)
@@ -101,7 +101,7 @@ def plan(
 
 def _epsilons(study: Study, written: list[str]) -> list[Fraction]:
     """Return the epsilons asked for and the study's own, from small to large."""
-    words = [word.strip() for each in written for word in each.split(",")]
+    words = [word.strip() for option in written for word in option.split(",")]
     if not all(words):
         raise InputError("--epsilon: one of the values is empty. Write them like 0.1,0.2,0.4")
     return sorted({study.epsilon, *map(parse_epsilon, words)})

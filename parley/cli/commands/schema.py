@@ -100,7 +100,7 @@ class CheckedSchema(Result):
         if (events := self.schema.events) is not None:
             order = f", in the order of {events.order!r}" if events.order else ""
             yield f"{events.name}: of a person, at most {events.most} count{order}"
-            yield from (f"{events.name}: {_line(each)}" for each in events.attributes)
+            yield from (f"{events.name}: {_line(attribute)}" for attribute in events.attributes)
         for number, rule in enumerate(self.rules, start=1):
             yield f"rule {number}: {rule}"
         yield f"digest {self.digest}"
@@ -194,16 +194,16 @@ def _of_tables(
         return _of_table(table, dictionary, missing=missing, public=public)
     events = replace(reading, sheet=second.events_sheet).table(second.events)
     drafts = []
-    for each in (table, events):
-        names = each.data.column_names
+    for file in (table, events):
+        names = file.data.column_names
         if second.person not in names:
             raise InputError(
-                f"{each.path}: there is no column {second.person!r}. Name the column that says, in "
+                f"{file.path}: there is no column {second.person!r}. Name the column that says, in "
                 "both tables, whose row it is with --person"
             )
-        own = {name: values for name, values in public.items() if name in names}
+        values_here = {name: values for name, values in public.items() if name in names}
         drafts.append(
-            _of_table(each, dictionary, missing=missing, public=own, person=second.person)
+            _of_table(file, dictionary, missing=missing, public=values_here, person=second.person)
         )
     return drafts[0].with_events(drafts[1], called=second.events_sheet or second.events.stem)
 
@@ -332,5 +332,6 @@ def _fit(schema: Schema, parts: Iterable[Codes]) -> tuple[int, list[int]]:
 
 def _checked(attributes: Sequence[Attribute]) -> tuple[CheckedAttribute, ...]:
     return tuple(
-        CheckedAttribute(each.name, each.kind, each.size, tuple(each.labels)) for each in attributes
+        CheckedAttribute(attribute.name, attribute.kind, attribute.size, tuple(attribute.labels))
+        for attribute in attributes
     )

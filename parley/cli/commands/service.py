@@ -53,30 +53,30 @@ class Findings(Result):
 
     source: Iterator[CheckResult]
     monitored: bool
-    seen: list[CheckResult] = field(default_factory=list)
+    results: list[CheckResult] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
         for finding in self.source:
-            self.seen.append(finding)
+            self.results.append(finding)
             word = "warn" if finding.warning else "ok" if finding.ok else "FAIL"
             yield f"{word:<5} {finding.check:<12} {finding.words}"
             sys.stdout.flush()
 
     def as_json(self) -> object:
-        self.seen.extend(self.source)
+        self.results.extend(self.source)
         checks = [
             {"check": f.check, "ok": f.ok, "warning": f.warning, "words": f.words}
-            for f in self.seen
+            for f in self.results
         ]
         return {"ready": self.ready, "warnings": self.worth_a_look, "checks": checks}
 
     @property
     def ready(self) -> bool:
-        return all(finding.ok for finding in self.seen)
+        return all(finding.ok for finding in self.results)
 
     @property
     def worth_a_look(self) -> int:
-        return sum(finding.warning for finding in self.seen)
+        return sum(finding.warning for finding in self.results)
 
     def require(self) -> None:
         if not self.ready:
@@ -89,16 +89,16 @@ class Findings(Result):
 class ShownSettings(Result):
     """Settings, and where each came from."""
 
-    found: LoadedSettings[CuratorSettings] | LoadedSettings[PartySettings]
+    settings: LoadedSettings[CuratorSettings] | LoadedSettings[PartySettings]
 
     def as_json(self) -> object:
         return {
-            key: {"value": plain(getattr(self.found.values, key)), "from": origin}
-            for key, origin in self.found.origins.items()
+            key: {"value": plain(getattr(self.settings.values, key)), "from": origin}
+            for key, origin in self.settings.origins.items()
         }
 
     def lines(self) -> Iterator[str]:
-        yield from self.found.lines()
+        yield from self.settings.lines()
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def doctor(
     3: something is wrong, and its line says what to do. 7, with --monitor only: nothing is wrong,
     and something is worth a look.
     """
-    wanted = _wanted(study, schema)
+    coming = _wanted(study, schema)
     if role is Role.CURATOR:
         findings = examine_curator(
             curator_settings(config, os.environ).values, clock=system_clock, monitored=monitor
@@ -165,7 +165,7 @@ def doctor(
         findings = examine_party(
             settings.values,
             lambda: source_settings(settings, config, os.environ),
-            wanted,
+            coming,
             environment=os.environ,
             clock=system_clock,
             passphrase=passphrase_in(settings.values.passphrase_file),
@@ -212,8 +212,8 @@ def backup(
         settings = curator_settings(config, os.environ).values
         about = operations.back_up(settings, out, at=at, software=software())
     else:
-        own = party_settings(config, os.environ).values
-        about = party_backup.back_up(own, out, at=at, software=software())
+        of_party = party_settings(config, os.environ).values
+        about = party_backup.back_up(of_party, out, at=at, software=software())
     return BackedUp(out, about)
 
 
@@ -239,8 +239,8 @@ def restore(
         raise InputError("you did not confirm, so nothing was restored")
     if role is Role.CURATOR:
         settings = curator_settings(config, os.environ).values
-        ended = [each.name for each in operations.restore(settings, file, about, at=at)]
+        ended = [study.name for study in operations.restore(settings, file, about, at=at)]
     else:
-        own = party_settings(config, os.environ).values
-        ended = [each.name for each in party_backup.restore(own, file, about, at=at)]
+        of_party = party_settings(config, os.environ).values
+        ended = [study.name for study in party_backup.restore(of_party, file, about, at=at)]
     return Restored(about.taken_at, about.head, tuple(ended), about.role)

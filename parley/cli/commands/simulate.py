@@ -132,7 +132,7 @@ class OwnersOptions:
             ]  # fmt: skip
         if len(read) > 1:
             owners = _names([people for people, _ in pairs])
-            return {name: own.frames for name, own in zip(owners, read, strict=True)}
+            return {name: tables.frames for name, tables in zip(owners, read, strict=True)}
         number = _DEFAULT_PARTIES if self.parties is None else self.parties
         return read[0].dealt_out(lambda people: _deal(people, number, self.partition_by, seed))
 
@@ -348,10 +348,10 @@ def _write(
 def _drops(written: list[str]) -> dict[str, int]:
     """Owners that vanish, and the first step without each."""
     gone: dict[str, int] = {}
-    for each in written:
-        name, _, step = each.rpartition("@")
+    for option in written:
+        name, _, step = option.rpartition("@")
         if not name or not step.isdecimal() or name in gone:
-            raise InputError(f"--drop {each}: write OWNER@STEP, each owner once, steps from 0")
+            raise InputError(f"--drop {option}: write OWNER@STEP, each owner once, steps from 0")
         gone[name] = int(step)
     return gone
 
@@ -437,7 +437,7 @@ def _people(
     seed: int | None,
 ) -> dict[str, Table]:
     """Deal the rows of people out to the owners of these names."""
-    made = tables_of_people(
+    tables = tables_of_people(
         files, schema,
         per_person=terms["rows_per_person"], owners=terms.get("owners_per_person", 1),
         parties=len(names), source=source_of(seed, "people"),
@@ -446,4 +446,4 @@ def _people(
         "each owner's number of rows is that of its people's rows, rounded down to two digits: "
         "in a study it is agreed beforehand"
     )
-    return dict(zip(names, made, strict=True))
+    return dict(zip(names, tables, strict=True))

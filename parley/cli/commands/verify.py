@@ -27,33 +27,33 @@ app = new_app()
 class CheckedRelease(Result):
     """What is known about a release: lines of one that is to be relied on, and what is not."""
 
-    found: Verified
+    release: Verified
 
     def as_json(self) -> object:
-        return self.found.as_json()
+        return self.release.as_json()
 
     def lines(self) -> Iterator[str]:
         self.require()
-        found, manifest = self.found, self.found.checked.manifest
+        release, manifest = self.release, self.release.checked.manifest
         agree = ", and they agree with each other" if self._whole else ""
-        word = "checked" if found.not_derived else "verified"
-        files = len(found.checked.files)
-        yield f"{word} {found.where}: {files} files are what the manifest says{agree}"
+        word = "checked" if release.not_derived else "verified"
+        files = len(release.checked.files)
+        yield f"{word} {release.where}: {files} files are what the manifest says{agree}"
         if manifest.study is not None:
             yield f"study {manifest.study}"
-        yield from map(str, found.signatures)
-        if self._whole and found.consistency is not None:
-            yield from self._promise(found.consistency.privacy)
+        yield from map(str, release.signatures)
+        if self._whole and release.consistency is not None:
+            yield from self._promise(release.consistency.privacy)
 
     @property
     def _whole(self) -> bool:
         """Whether everything was checked that this version can check."""
-        return self.found.verified or bool(self.found.not_derived)
+        return self.release.verified or bool(self.release.not_derived)
 
     def _promise(self, privacy: Mapping[str, Any]) -> Iterator[str]:
         if privacy.get("private") is False:
             return
-        source = "as it follows from the study" if self.found.derived else "as its maker states"
+        source = "as it follows from the study" if self.release.derived else "as its maker states"
         rows = privacy["unit_of_privacy"] == UNIT_OF_PRIVACY
         whom = "one row of one owner" if rows else privacy["unit_of_privacy"]
         yield f"{promise_words(privacy)} for {whom}, {source}"
@@ -61,12 +61,12 @@ class CheckedRelease(Result):
             yield f"the makers' word: {words}"
 
     def warnings(self) -> Iterator[str]:
-        found = self.found
-        if not found.signatures:
+        release = self.release
+        if not release.signatures:
             yield "it is not signed: files and manifest could have been changed alike"
-        yield from found.remarks
-        yield from (f"not checked: {words}" for words in found.not_checked)
-        stated = found.consistency.privacy if self._whole and found.consistency else {}
+        yield from release.remarks
+        yield from (f"not checked: {words}" for words in release.not_checked)
+        stated = release.consistency.privacy if self._whole and release.consistency else {}
         if stated.get("private") is False:
             reasons = "; ".join(stated["not_private_because"])
             yield f"NOT PRIVATE, as the release says itself: {reasons}. Do not publish it"
@@ -81,7 +81,7 @@ class CheckedRelease(Result):
         return True
 
     def require(self) -> None:
-        self.found.require()
+        self.release.require()
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def verify_release(
     if safe_for_spreadsheets is not None:
         check_copy(release, target=safe_for_spreadsheets)
     with console.progress("verifying") as tell:
-        found = verify(
+        verified = verify(
             release,
             signers=signer or (),
             all_parties=all_parties,
@@ -153,7 +153,7 @@ def verify_release(
             rehearsal=rehearsal,
             tell=tell,
         )
-    checked = CheckedRelease(found)
+    checked = CheckedRelease(verified)
     if safe_for_spreadsheets is not None and checked.relied_on:
         write_safe_copy(release, target=safe_for_spreadsheets)
     return checked

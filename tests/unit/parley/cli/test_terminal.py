@@ -67,7 +67,7 @@ def test_the_owners_records_are_harmless(parley, place):
     Ledger(database).charge(charge, Caps(per_study=Fraction(1), in_total=Fraction(1)), "now")
     journal.end(digest, JournalState.ABORTED, reason=f"no\nforged: approved{HOSTILE}", at="now")
     database.close()
-    for words in (["ledger"], ["status", "--offline"], ["transcript"]):
+    for words in (["ledger"], ["status", "--offline"], ["sent-log"]):
         done = parley("party", *words, *NORTH)
         assert done.code == 0, done.err
         assert "\\u001b[2J" in done.out

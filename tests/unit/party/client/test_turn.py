@@ -23,7 +23,7 @@ class Silent(Watching):
         while self.stopped_at is None:
             assert self.now < 2 * LIMITS.stalled_s, "it listens for ever"
             self.now += 1
-            self.turn.cede(wanted=self.wanted)
+            self.turn.cede(contested=self.wanted)
         yield from ()
 
     def stop_listening(self):

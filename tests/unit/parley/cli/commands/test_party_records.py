@@ -1,4 +1,4 @@
-"""`parley party ledger`, `transcript`, `countersign` and `audit`: spent, sent, signed, replayed."""
+"""`parley party ledger`, `sent-log`, `countersign` and `audit`: spent, sent, signed, replayed."""
 
 import json
 import sqlite3
@@ -77,9 +77,9 @@ def test_the_ledger_of_a_later_version_is_read_and_nothing_is_written(parley, pl
     assert file.read_bytes() == before
 
 
-def test_the_transcript_has_every_message_that_left(parley, place):
+def test_the_sent_log_has_every_message_that_left(parley, place):
     spend(place.folder)
-    assert "total  5 bytes in 1 message\n" in parley("party", "transcript", *NORTH).out
+    assert "total  5 bytes in 1 message\n" in parley("party", "sent-log", *NORTH).out
     (message,) = parley("party", "transcript", "--json", *NORTH).json
     assert (message["recipient"], message["bytes"]) == ("curator", 5)
 
