@@ -146,23 +146,23 @@ def redrawn(fitted: FittedModel, released: Codes, tables: int = TABLES) -> Repli
         for error in fitted.column_errors
         if fitted.schema.names[error.attributes[0]] in named
     }
-    seen = Replicates(fitted.schema, released, reference, (), fitted.inside)
-    return drawn_again(seen, noise, rows=fitted.rows, tables=tables)
+    once = Replicates(fitted.schema, released, reference, (), fitted.inside)
+    return drawn_again(once, noise, rows=fitted.rows, tables=tables)
 
 
 def drawn_again(
-    seen: Replicates, noise: Mapping[int, float], *, rows: int, tables: int = TABLES
+    once: Replicates, noise: Mapping[int, float], *, rows: int, tables: int = TABLES
 ) -> Replicates:
     """Return released rows, with so many rows of the reference drawn again some times.
 
     `noise` has the deviation of a count of each column that is drawn again with noise.
     """
-    reference = _with_lost_values(seen.reference, noise)
+    reference = _with_lost_values(once.reference, noise)
     again = tuple(
-        _again(seen.schema, reference, noise, rows, SeededRandomSource(f"answers/{number}"))
+        _again(once.schema, reference, noise, rows, SeededRandomSource(f"answers/{number}"))
         for number in range(1, tables + 1)
     )
-    return replace(seen, reference=reference, tables=again)
+    return replace(once, reference=reference, tables=again)
 
 
 def _with_lost_values(rows: Codes, columns: Iterable[int]) -> Codes:

@@ -81,15 +81,15 @@ class LinkedAnswers:
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """What was measured of all columns: people's, the number of events, and events'."""
-        own = (*self.people.measured, *self.fitted.compared_linked(self.released))
-        return Diagnostics(self.schema.joined.names, own, self.people.related)
+        tables = (*self.people.measured, *self.fitted.compared_linked(self.released))
+        return Diagnostics(self.schema.joined.names, tables, self.people.related)
 
     @cached_property
     def _of_people(self) -> Diagnostics:
         """What was measured of all people: a table of events leaves some of them out."""
         number = len(self.schema.names)
-        own = (each for each in self.diagnostics.measured if max(each.attributes) <= number)
-        return replace(self.diagnostics, measured=tuple(own))
+        measured = (t for t in self.diagnostics.measured if max(t.attributes) <= number)
+        return replace(self.diagnostics, measured=tuple(measured))
 
     @cached_property
     def _of_events(self) -> tuple[MeasuredTable, ...]:
@@ -108,64 +108,64 @@ class LinkedAnswers:
             return [UNTOLD]
         if not view.of_people and not statistic.attributes:
             return [NAMELESS]
-        known = self._of_people if view.of_people else self.diagnostics
-        found = known.concerns(statistic.attributes, pairwise=statistic.pairwise)
+        diagnostics = self._of_people if view.of_people else self.diagnostics
+        concerns = diagnostics.concerns(statistic.attributes, pairwise=statistic.pairwise)
         if view.of_people:
-            return found
-        every = by_events(statistic, self.schema).attributes
-        weighed = self.diagnostics.concerns(every, pairwise=True)
-        return [*weighed, *(words for words in found if words not in weighed)]
+            return concerns
+        columns = by_events(statistic, self.schema).attributes
+        of_pairs = diagnostics.concerns(columns, pairwise=True)
+        return [*of_pairs, *(words for words in concerns if words not in of_pairs)]
 
     def answers(self, confidence: float = CONFIDENCE) -> tuple[Answer, ...]:
         """Answer every analysis that the study declared, by the release and its sums."""
-        return tuple(self._answer(own, confidence) for own in self.fitted.analyses)
+        return tuple(self._answer(analysis, confidence) for analysis in self.fitted.analyses)
 
     def _answer(self, analysis: Analysis, confidence: float) -> Answer:
         view = (events_view if analysis.of_events(self.schema) else people_view)(self.schema)
-        found = (
-            each
+        estimates = (
+            estimate
             for statistic in statistics_of(analysis, view.schema)
-            for each in self._declared(statistic, view, TABLES, confidence)
+            for estimate in self._declared(statistic, view, TABLES, confidence)
         )
-        return Answer(analysis, tuple(found))
+        return Answer(analysis, tuple(estimates))
 
     def of(
         self,
         statistic: Statistic,
         view: TableView,
-        made: Callable[[], Replicates],
+        replicate: Callable[[], Replicates],
         *,
         tables: int = TABLES,
         confidence: float = CONFIDENCE,
     ) -> list[Estimate]:
-        """Estimate a statistic of a view of both tables; `made` makes replicates if need be."""
+        """Estimate a statistic of a view of both tables; replicates are made if need be."""
         if view.counted and self._is_declared(statistic, view):
             return self._declared(statistic, view, tables, confidence)
-        replicates = made()
-        seen = view.of(replicates)
+        replicates = replicate()
+        viewed = view.of(replicates)
         if view.of_people and view.counted:
-            return answered(self.fitted, statistic, seen, self._of_people, confidence)
+            return answered(self.fitted, statistic, viewed, self._of_people, confidence)
         direct: Mapping[tuple[str, Group], Direct] = {}
-        weighed = by_events(statistic, self.schema)
-        if view.counted and len(weighed.attributes) > 1:
+        of_averages = by_events(statistic, self.schema)
+        if view.counted and len(of_averages.attributes) > 1:
             rows = averages_view(self.schema).of(replicates)
-            direct = DirectIntervals(self._of_events, rows).of(weighed)
-        found = estimate(
+            direct = DirectIntervals(self._of_events, rows).of(of_averages)
+        estimates = estimate(
             statistic,
-            seen,
+            viewed,
             direct=direct,
             flagged=bool(self.concerns(statistic, view)),
             confidence=confidence,
         )
-        return self._with_places(statistic, found, confidence) if view.counted else found
+        return self._with_places(statistic, estimates, confidence) if view.counted else estimates
 
     def _is_declared(self, statistic: Statistic, view: TableView) -> bool:
-        asked = {view.schema.position(name) for name in statistic.attributes}
-        return bool(asked) and any(
-            asked <= set(own)
+        columns = {view.schema.position(name) for name in statistic.attributes}
+        return bool(columns) and any(
+            columns <= set(together)
             for analysis in self.fitted.analyses
             if analysis.of_events(self.schema) is not view.of_people
-            for own in analysis.sets(self.schema)
+            for together in analysis.sets(self.schema)
         )
 
     def _declared(
@@ -176,61 +176,65 @@ class LinkedAnswers:
             rows = self._redrawn(view, self.fitted.rows, tables)
             return answered(self.fitted, statistic, rows, self._of_people, confidence)
         people = max(round(self.fitted.rows * self._share), 1)
-        found = estimate(
+        estimates = estimate(
             by_events(statistic, self.schema),
             self._redrawn(averages_view(self.schema), people, tables),
             measured=self._of_events,
             flagged=bool(self.concerns(statistic, view)),
             confidence=confidence,
         )
-        return self._with_places(statistic, found, confidence)
+        return self._with_places(statistic, estimates, confidence)
 
     def _redrawn(self, view: TableView, rows: int, tables: int) -> Replicates:
         """Return rows of a view with sampling and noise of single columns drawn once more."""
-        if (view.of_people, tables) not in self._known:
+        key = view.of_people, tables
+        if key not in self._rows:
             reference = self.released
             if reference.rows < min(self.fitted.rows, ENOUGH_ROWS):
                 more = SeededRandomSource("answers")
                 reference = self.fitted.draw(min(self.fitted.rows, ENOUGH_ROWS), more)
-            seen = Replicates(view.schema, self.released, reference, (), self.fitted.inside)
-            made = drawn_again(view.of(seen), self._noise(view), rows=rows, tables=tables)
-            self._known[view.of_people, tables] = made
-        return self._known[view.of_people, tables]
+            once = Replicates(view.schema, self.released, reference, (), self.fitted.inside)
+            noise = self._noise(view)
+            self._rows[key] = drawn_again(view.of(once), noise, rows=rows, tables=tables)
+        return self._rows[key]
 
     def _noise(self, view: TableView) -> dict[int, float]:
         """Return the deviation of the noise in a count, of every column that is declared."""
-        sets = (own for each in self.fitted.analyses for own in each.sets(self.schema))
-        named = {a for own in sets for a in own}
-        measured = self._of_people.measured if view.of_people else self._of_events
-        errors = ((own.attributes[0], own.deviation) for own in expected_errors(measured, 1))
-        return {a: deviation for a, deviation in errors if a in named}
+        analyses = self.fitted.analyses
+        sets = (columns for analysis in analyses for columns in analysis.sets(self.schema))
+        columns = {column for together in sets for column in together}
+        tables = self._of_people.measured if view.of_people else self._of_events
+        errors = ((error.attributes[0], error.deviation) for error in expected_errors(tables, 1))
+        return {column: deviation for column, deviation in errors if column in columns}
 
     @cached_property
-    def _known(self) -> dict[tuple[bool, int], Replicates]:
+    def _rows(self) -> dict[tuple[bool, int], Replicates]:
         return {}
 
     def _with_places(
-        self, statistic: Statistic, found: list[Estimate], confidence: float
+        self, statistic: Statistic, estimates: list[Estimate], confidence: float
     ) -> list[Estimate]:
         """Widen the mean of a whole column of events by what bins hide; leave others."""
         if statistic.mean_of is None:
-            return found
+            return estimates
         error, hidden = self._places(self.schema.joined.position(statistic.mean_of))
         reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
         return [
-            replace(_widened(own, reach, hidden, statistic.bounds),
-                    standard_error=own.standard_error and math.hypot(own.standard_error, error))
-            for own in found
-        ]  # fmt: skip
+            replace(
+                _widened(mean, reach, hidden, statistic.bounds),
+                standard_error=mean.standard_error and math.hypot(mean.standard_error, error),
+            )
+            for mean in estimates
+        ]
 
     def _places(self, column: int) -> tuple[float, float]:
         """Return how far a mean of events is off by where numbers are in their bins.
 
-        First the deviation of the noise in the total of distances, which averages a person's events.
-        Then what no noise moves: rounding, and that people with many events may have other places
-        in a bin than people with few. Of q bins they are taken to differ by 1.5 / q of half a bin,
-        the part that groups hide of a relation (`common.analysis.direct`). Without a total it is
-        half a bin.
+        First the deviation of the noise in the total of distances, in which a person's events are
+        averaged. Then what no noise moves: rounding, and that people with many events may have
+        other places in a bin than people with few. Of q bins they are taken to differ by 1.5 / q of
+        half a bin, the part that groups hide of a relation (`common.analysis.direct`). Without a
+        total it is half a bin.
         """
         attribute = self.schema.joined.attributes[column]
         spans = spans_of(attribute)
@@ -244,10 +248,10 @@ class LinkedAnswers:
         return math.sqrt(total.variance) / self._share, total.rounding / self._share + hidden
 
 
-def _widened(found: Estimate, noise: float, hidden: float, bounds: tuple[float, float]) -> Estimate:
+def _widened(mean: Estimate, noise: float, hidden: float, bounds: tuple[float, float]) -> Estimate:
     """Return a mean whose interval also has what is not known of places in bins."""
-    if found.estimate is None or found.low is None or found.high is None:
-        return found
-    low = found.estimate - math.hypot(found.estimate - found.low, noise) - hidden
-    high = found.estimate + math.hypot(found.high - found.estimate, noise) + hidden
-    return replace(found, low=max(low, bounds[0]), high=min(high, bounds[1]))
+    if mean.estimate is None or mean.low is None or mean.high is None:
+        return mean
+    low = mean.estimate - math.hypot(mean.estimate - mean.low, noise) - hidden
+    high = mean.estimate + math.hypot(mean.high - mean.estimate, noise) + hidden
+    return replace(mean, low=max(low, bounds[0]), high=min(high, bounds[1]))

@@ -16,14 +16,7 @@ from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
 from common.methods.subn_plus.declared import DECLARED
 from common.methods.subn_plus.linked.model import LinkedModel
-from common.methods.subn_plus.linked.script import (
-    BOTH,
-    EVENTS,
-    NEXT,
-    PEOPLE,
-    LinkedFacts,
-    kinds_of,
-)
+from common.methods.subn_plus.linked.plans import BOTH, EVENTS, NEXT, PEOPLE, LinkedFacts, kinds_of
 from common.privacy.randomness import RandomSource, source_of
 from common.release.folder import TABLE, events_stem
 from common.release.measured import MeasuredTable
@@ -117,7 +110,7 @@ class LinkedFit(StudyFit):
         people = self.decode(codes, source)
         people.insert(0, PERSON, numbers)
         first = len(self.schema.names) + 1  # of events' columns among all
-        inside = {a - first: own for a, own in self.inside.items() if a >= first}
+        inside = {a - first: inside for a, inside in self.inside.items() if a >= first}
         events = self.schema.of_events.decode(codes.events, source, inside)
         events.insert(0, PERSON, numbers[codes.of_person])
         return {TABLE: people, events_stem(self.schema): events}

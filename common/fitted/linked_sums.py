@@ -76,8 +76,8 @@ def _compared(
 def _tables(request: Request) -> Iterator[_Averaged]:
     match request:
         case RequestInCells(request=inner, parts=parts):
-            for own in _tables(inner):
-                yield replace(own, groups=groups_in_cells(own.groups, parts))
+            for table in _tables(inner):
+                yield replace(table, groups=groups_in_cells(table.groups, parts))
         case TablesTogether(parts=together):
             for part in together:
                 yield from _tables(part)
@@ -101,17 +101,17 @@ def among_events(tables: Sequence[MeasuredTable], number: int, share: float) -> 
 
 
 def _without_none(table: MeasuredTable, number: int) -> MeasuredTable:
-    """Return a table without the people who have no event, if these are a group of their own."""
+    """Return a table without the people who have no event, if these are a group by themselves."""
     groups = table.groups.get(number, ())
     if number not in table.attributes or list(groups).count(groups[0]) > 1:
         return table
     axis, none = table.attributes.index(number), groups[0]
     assert table.residuals is not None  # noqa: S101  (compared with rows)
-    kept = np.delete(table.residuals.reshape(table.shape), none, axis=axis)
-    fewer = [own - (own > none) if own != none else 0 for own in groups]
+    residuals = np.delete(table.residuals.reshape(table.shape), none, axis=axis)
+    fewer = [group - (group > none) if group != none else 0 for group in groups]
     return replace(
         table,
-        shape=kept.shape,
-        residuals=kept.ravel(),
+        shape=residuals.shape,
+        residuals=residuals.ravel(),
         groups={**table.groups, number: fewer},
     )

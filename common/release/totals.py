@@ -24,6 +24,7 @@ from common.release.measured import Shares, rows_of, study_shares, variance_of
 from common.schema.attribute import Attribute
 from common.schema.binning import Binning
 from common.schema.inside import Inside
+from common.study.analyses import about_events
 from common.study.document import Study
 from common.study.results import read_cells
 from common.study.steps import Step
@@ -65,8 +66,8 @@ def study_totals(
         for a, classes in zip(request.columns, request.classes, strict=True):
             known = shares.get(a)
             if known is not None:
-                attribute, own = study.schema.joined.attributes[a], answer[a] / request.unit
-                total = bin_total(attribute, classes, own, known, deviation, rows)
+                attribute, distances = study.schema.joined.attributes[a], answer[a] / request.unit
+                total = bin_total(attribute, classes, distances, known, deviation, rows)
                 totals[a] = replace(total, rounding=total.rounding * request.roundings(a))
     return totals
 
@@ -77,18 +78,26 @@ def averaged_shares(
     """Return the noisy distributions of the number of events and of events, averaged by person.
 
     They are shares of all people: those of a column of events add up to less than 1. Columns are
-    those of `Schema.joined`.
+    those of `Schema.joined`. Of several tables that count a column value by value, the one counts
+    that has the least noise.
     """
-    found: dict[int, Shares] = {}
+    best: dict[int, tuple[float, Shares]] = {}
+    sizes, events = study.schema.joined.sizes, len(study.schema.names) + 1
     for step, result in zip(steps, results, strict=True):
         request = step.request.request if isinstance(step.request, RequestInCells) else step.request
         if not isinstance(request, AveragedTables):
             continue
-        whole = request.unit * rows_of(study, step.parties)
-        for own, table in request.split(read_cells(result, step.cells)).items():
-            if len(own) == 1 and len(table) == study.schema.joined.sizes[own[0]]:
-                found[own[0]] = table / whole
-    return found
+        people = request.unit * rows_of(study, step.parties)
+        for columns, table in request.split(read_cells(result, step.cells)).items():
+            for axis, column in enumerate(columns):
+                # A table of events leaves people without events out, whatever they are.
+                same = about_events((column,), events) == about_events(columns, events)
+                noise = step.noise_law.variance() * table.size / table.shape[axis] / request.unit**2
+                if same and table.shape[axis] == sizes[column]:
+                    others = tuple(other for other in range(table.ndim) if other != axis)
+                    shares = (noise, table.sum(axis=others) / people)
+                    best[column] = min(best.get(column, shares), shares, key=lambda noisy: noisy[0])
+    return {column: shares for column, (_, shares) in best.items()}
 
 
 def totals_of(step: Step) -> BinTotals | None:

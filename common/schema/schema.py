@@ -272,13 +272,15 @@ class Schema:
         called, most = self.events.name, self.events.most
         number = f"number of {called}" if called in self.every_name else called
         keys = {"kind": "integer", "min": 0, "max": most, "bins": most + 1}
-        own = Schema.from_document({"attribute": [{"name": number, **keys}]}).attributes
-        taken = {*self.names, number}
+        counts = Schema.from_document({"attribute": [{"name": number, **keys}]}).attributes
+        names = {*self.names, number}
         events = (
-            replace(each, name=f"{each.name} of {called}") if each.name in taken else each
-            for each in self.events.attributes
+            replace(attribute, name=f"{attribute.name} of {called}")
+            if attribute.name in names
+            else attribute
+            for attribute in self.events.attributes
         )
-        return Schema((*self.attributes, *own, *events))
+        return Schema((*self.attributes, *counts, *events))
 
     def require_one_table(self) -> None:
         """Refuse a linked schema, with InputError, where a single table is read or written."""

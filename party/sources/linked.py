@@ -162,7 +162,9 @@ class _Columns:
 
     def __init__(self, schema: Schema) -> None:
         self._sizes = schema.sizes
-        self._binned = tuple(a for a, own in enumerate(schema.attributes) if spans_of(own).any())
+        self._binned = tuple(
+            a for a, attribute in enumerate(schema.attributes) if spans_of(attribute).any()
+        )
         places = (np.dtype(np.uint8),) * len(self._binned)
         self.types = (*(np.dtype(code_dtype(size)) for size in schema.sizes), *places)
 
@@ -172,11 +174,11 @@ class _Columns:
 
     def codes(self, content: bytes) -> Codes:
         """Return a table whose columns were written one after the other."""
-        rows = len(content) // sum(each.itemsize for each in self.types)
-        ends = np.cumsum([0, *(rows * each.itemsize for each in self.types)])
+        rows = len(content) // sum(dtype.itemsize for dtype in self.types)
+        ends = np.cumsum([0, *(rows * dtype.itemsize for dtype in self.types)])
         columns = [
-            np.frombuffer(content, dtype=own, count=rows, offset=int(start))
-            for own, start in zip(self.types, ends[:-1], strict=True)
+            np.frombuffer(content, dtype=dtype, count=rows, offset=int(start))
+            for dtype, start in zip(self.types, ends[:-1], strict=True)
         ]
         width = len(self._sizes)
         places = dict(zip(self._binned, columns[width:], strict=True))
@@ -198,7 +200,7 @@ class _Block:
                 ("person", "<u4"),
                 ("order", ORDER_KEY if declared.order else NO_ORDER),
                 ("tie", "<u8"),
-                *((f"c{place}", own) for place, own in enumerate(self._of_events.types)),
+                *((f"c{place}", dtype) for place, dtype in enumerate(self._of_events.types)),
             ]
         )
         self._people, self._events = spools.new(), spools.new()

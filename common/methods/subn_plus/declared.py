@@ -165,12 +165,12 @@ def _finest(
 
 def declared_sets(facts: PublicFacts) -> tuple[Attributes, ...]:
     """Return the declared sets of two columns or more that vary; a set in another is left out."""
-    varied = (tuple(a for a in own if a in set(facts.cut)) for own in facts.declared)
+    varied = (tuple(a for a in columns if a in set(facts.cut)) for columns in facts.declared)
     return _maximal(facts, varied)
 
 
 def _maximal(facts: PublicFacts, sets: Iterable[Attributes]) -> tuple[Attributes, ...]:
-    return maximal((own for own in sets if len(own) > 1), events=facts.events)
+    return maximal((columns for columns in sets if len(columns) > 1), events=facts.events)
 
 
 def _without_drowned(
@@ -266,11 +266,11 @@ def clearest_others(
     """
     chosen = None
     for others in reversed(_OTHERS):
-        plan, declared, seen = trial(others)
+        plan, declared, shows_others = trial(others)
         reach = worst(facts, declared)
         if reach > NOISY:
             break
-        if seen and (others == _OTHERS[-1] or reach <= CLEAR):
+        if shows_others and (others == _OTHERS[-1] or reach <= CLEAR):
             chosen = plan, declared
     return chosen or trial(Fraction(0))[:2]
 

@@ -23,7 +23,7 @@ from common.methods.subn_plus.declared import (
     of_views,
 )
 from common.methods.subn_plus.facts import PublicFacts
-from common.methods.subn_plus.linked.script import LinkedFacts, declared_budget
+from common.methods.subn_plus.linked.plans import LinkedFacts, declared_budget
 from common.methods.subn_plus.plans import Ask, Plan
 from common.privacy import sensitivity
 from common.study.document import Study

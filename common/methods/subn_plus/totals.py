@@ -120,8 +120,8 @@ class BinTotals:
 
 def in_classes(sums: Counts, classes: Groups) -> Counts:
     """Add up what the values of each class have."""
-    totals, own = np.zeros(max(classes) + 1, dtype=np.int64), np.array(classes)
-    np.add.at(totals, own[own != NO_CLASS], sums[own != NO_CLASS])
+    totals, numbers = np.zeros(max(classes) + 1, dtype=np.int64), np.array(classes)
+    np.add.at(totals, numbers[numbers != NO_CLASS], sums[numbers != NO_CLASS])
     return totals
 
 

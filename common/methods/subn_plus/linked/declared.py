@@ -68,13 +68,13 @@ def _pairs(
     every: PublicFacts, part: AveragedTables, cells: Floats, variance: float
 ) -> Iterator[DeclaredPair]:
     """Yield the pairs of a table, but for those of people in a table of events."""
-    ((own, shape),) = zip(part.sets, part.shapes, strict=True)
+    ((columns, shape),) = zip(part.sets, part.shapes, strict=True)
     table = cells.reshape(shape)
-    for axes in combinations(range(len(own)), 2):
-        one, other = (own[axis] for axis in axes)
-        if about_events(own, every.events) != about_events((one, other), every.events):
+    for axes in combinations(range(len(columns)), 2):
+        one, other = (columns[axis] for axis in axes)
+        if about_events(columns, every.events) != about_events((one, other), every.events):
             continue
-        others = tuple(axis for axis in range(len(own)) if axis not in axes)
+        others = tuple(axis for axis in range(len(columns)) if axis not in axes)
         yield DeclaredPair(
             (one, other),
             (part.groups[one], part.groups[other]),

@@ -29,8 +29,8 @@ from common.methods.subn_plus.descent import (
     within_cells,
 )
 from common.methods.subn_plus.linked.model import LinkedModel
+from common.methods.subn_plus.linked.plans import LinkedFacts
 from common.methods.subn_plus.linked.requests import AveragedTables
-from common.methods.subn_plus.linked.script import LinkedFacts
 from common.methods.subn_plus.losses import Floats
 from common.study.document import Study
 from common.study.script import Fit, Script, added_up
@@ -72,7 +72,7 @@ def _in_cells(facts: LinkedFacts, cells: Mapping[int, Cells], left: Fraction) ->
     """Return the facts of cells in place of values, with the budget that is left."""
     sizes = [max(cells[v]) + 1 if v in cells else s for v, s in enumerate(facts.every_size)]
     ordered = [0 if v in cells else run for v, run in enumerate(facts.every_order)]
-    spans = [() if v in cells else own for v, own in enumerate(facts.every.spans)]
+    spans = [() if v in cells else widths for v, widths in enumerate(facts.every.spans)]
     alone, width = len(facts.people.sizes), facts.width
     people = replace(
         facts.people,

@@ -104,13 +104,14 @@ def split(sums: Sums) -> tuple[Sums, Sums]:
             one, other = (np.where(upper, look, look.T) for look in (one, other))
         first.append(Seen(one, seen.precisions * (1 - HELD_BACK)))
         second.append(Seen(other, seen.precisions * HELD_BACK))
-    pairs = [(own, halved(own.shares, 1 / own.precision, source)) for own in sums.declared]
+    pairs = [(pair, halved(pair.shares, 1 / pair.precision, source)) for pair in sums.declared]
 
-    def look(seen: list[Seen], side: int, share: float) -> Sums:
+    def look(looks: list[Seen], side: int, share: float) -> Sums:
         declared = tuple(
-            replace(own, shares=both[side], precision=own.precision * share) for own, both in pairs
+            replace(pair, shares=both[side], precision=pair.precision * share)
+            for pair, both in pairs
         )
-        return Sums(seen[0], seen[1], seen[2], seen[3], declared)
+        return Sums(looks[0], looks[1], looks[2], looks[3], declared)
 
     return look(first, 0, 1 - HELD_BACK), look(second, 1, HELD_BACK)
 
@@ -178,11 +179,14 @@ def _declared_spread(columns: Sequence[Column], width: int, pairs: Sequence[Seen
     def added(*kinds: tuple[bool, bool, bool]) -> float:
         precisions = dict[int, float]()
         for of_events, with_events, of_first in kinds:
-            for own in pairs:
-                if [v >= width for v in own.columns] == [of_events, with_events]:
-                    v = own.columns[0 if of_first else 1]
-                    precisions[v] = max(precisions.get(v, 0.0), own.precision)
-        return sum(own * _spread_of([columns[v]], declared=True) for v, own in precisions.items())
+            for pair in pairs:
+                if [v >= width for v in pair.columns] == [of_events, with_events]:
+                    v = pair.columns[0 if of_first else 1]
+                    precisions[v] = max(precisions.get(v, 0.0), pair.precision)
+        return sum(
+            precision * _spread_of([columns[v]], declared=True)
+            for v, precision in precisions.items()
+        )
 
     alone = ((False, False, True), (False, False, False))
     first, second = (False, True, True), (False, True, False)

@@ -45,7 +45,7 @@ class AveragedTotals(BinTotals):
     @property
     def links(self) -> tuple[Attributes, ...]:
         """The people's attributes; a column of events has none."""
-        return tuple((own,) if own < self.people - 1 else () for own in self.columns)
+        return tuple((column,) if column < self.people - 1 else () for column in self.columns)
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -81,10 +81,10 @@ class AveragedTotals(BinTotals):
             people = Codes(codes.columns, codes.sizes, places=codes.places)
             (table,) = count(people.placed, [(column, codes.width + column)])
             return in_classes((QUARTERS * far * table).sum(axis=1), classes)
-        placed, own = codes.events.placed, column - self.people
+        placed, of_events = codes.events.placed, column - self.people
         number: CodeColumn = codes.numbers[codes.of_person].astype(code_dtype(self.most + 1))
         events = Codes((number, *placed.columns), (self.most + 1, *placed.sizes))
-        (table,) = count(events, [(0, 1 + own, 1 + codes.events.width + own)])
+        (table,) = count(events, [(0, 1 + of_events, 1 + codes.events.width + of_events)])
         sums = sum((over(far, m) * table[m]).sum(axis=1) for m in range(1, self.most + 1))
         return in_classes(np.asarray(sums), classes)
 

@@ -9,7 +9,7 @@ import pytest
 from common.errors import InputError
 from common.methods.subn_plus.declared import DECLARED
 from common.methods.subn_plus.linked.declared import ask_declared
-from common.methods.subn_plus.linked.script import LinkedFacts, declared_budget
+from common.methods.subn_plus.linked.plans import LinkedFacts, declared_budget
 from common.methods.subn_plus.prospects import OF_SUBN
 from common.privacy import sensitivity
 from common.privacy.randomness import SeededRandomSource
