@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.research_tables import DATA
-from common.analysis.evaluation import total_variation
+from common.analysis.distances import total_variation
 from common.analysis.linked_evaluation import BOTH, EVENT, NEXT, PEOPLE, SAME, linked_distances
 from common.crypto.identities.identity import Identity
 from common.errors import InputError

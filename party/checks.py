@@ -143,7 +143,7 @@ class _Node:
             schema, member = coming.schema, self._member(coming)
             opened = party_app.open_rows(table, coming, member.name, self.settings.folder)
             if opened.rows != member.rows:
-                counted = many(opened.rows, "row")
+                counted = many(opened.rows, schema.row)
                 raise InputError(
                     f"the table has {counted}, and the study says {member.rows:,}. Ask for a new "
                     "study"
@@ -153,7 +153,7 @@ class _Node:
             schema, opened = coming, table.open(coming)
         broken = _broken(table, schema)
         note = f"; {opened.snapshot.note}" if schema.events is not None else ""
-        return f"{table.kind}, {many(opened.rows, 'row')}, all of the schema{broken}{note}"
+        return f"{table.kind}, {many(opened.rows, schema.row)}, all of the schema{broken}{note}"
 
     def _require_unchanged(self, study: Study, digest: str) -> None:
         """Refuse another table than the one that a running study began with."""

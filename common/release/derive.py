@@ -186,7 +186,7 @@ class _Comparison:
         (name,) = self._manifest.files.keys() & set(release.TABLES)
         rows = self._count_rows(name)
         if study is not None and rows != (study.output_rows or study.rows):
-            words = f"has {many(rows, 'row')}, which is not what {release.STUDY} says"
+            words = f"has {many(rows, study.schema.row)}, which is not what {release.STUDY} says"
             self._found.blame(name, why=words)
 
     def _count_rows(self, name: str) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from common.analysis.evaluation import MEANING, Distances, Evaluation, far_off
+from common.analysis.distances import MEANING, Distances
+from common.analysis.evaluation import Evaluation, far_off
 from common.analysis.linked_evaluation import KINDS, LinkedDistances
 from common.report.charts import Series, bar_rows, distribution, heatmap
 from common.report.page import (
@@ -21,7 +22,6 @@ from common.report.page import (
     titled,
     warning,
 )
-from common.wording import many
 
 _ORDERS = {1: "Single columns", 2: "Pairs of columns", 3: "Three columns together"}
 # What a statistician would say of an average distance.
@@ -41,11 +41,8 @@ _DEPENDENCE = (
 )
 
 
-def evaluation_page(evaluation: Evaluation, linked: LinkedDistances | None = None) -> str:
-    """Show real and synthetic rows side by side, for the owner of the real rows.
-
-    Of a release of people and their events, `found` is of the people.
-    """
+def evaluation_page(evaluation: Evaluation) -> str:
+    """Show real and synthetic rows side by side, for the owner of the real rows."""
     maps = (
         ("real", evaluation.dependence_real, False),
         ("synthetic", evaluation.dependence_synthetic, False),
@@ -75,7 +72,7 @@ def evaluation_page(evaluation: Evaluation, linked: LinkedDistances | None = Non
             "Distances of counts",
             joined([paragraph(MEANING), _distances(evaluation)]),
         ),
-        *_events(linked),
+        *_events(evaluation.linked),
         Section("One column at a time", grid(bars)),
         Section("Numbers", _numbers(evaluation)),
         Section("Pairs of columns", joined([paragraph(_DEPENDENCE), grid(heat)])),
@@ -90,10 +87,8 @@ def evaluation_page(evaluation: Evaluation, linked: LinkedDistances | None = Non
             ),
         ),
     ]
-    synthetic = many(evaluation.rows_synthetic, "synthetic row")
-    lead = f"{synthetic} against {many(evaluation.rows_real, 'real row')}"
     summary = [warning(_PRIVATE), cards([_card(distances) for distances in evaluation.distances])]
-    return page("How close is the synthetic table?", lead, sections, summary=summary)
+    return page("How close is the synthetic table?", evaluation.sizes, sections, summary=summary)
 
 
 def _card(distances: Distances) -> Markup:

@@ -50,7 +50,7 @@ from common.report.page import (
 from common.report.usable_pairs import usable_pairs
 from common.schema import Codes, Schema
 from common.study.transcript import Phases
-from common.wording import many
+from common.wording import many, plural
 
 _MOST_LINES = 30  # of a table; more are folded away
 _MOST_EDGES = 12
@@ -181,12 +181,12 @@ def _summary(facts: ReleaseFacts) -> list[Markup]:
 
 
 def _size_card(facts: ReleaseFacts) -> Markup:
-    owners = many(len(facts.privacy["parties"]), "owner")
+    row, owners = facts.schema.row, many(len(facts.privacy["parties"]), "owner")
     return card(
         "What it is",
-        f"{many(len(facts.schema.names), 'column')}, learnt from noisy counts of {facts.rows:,} "
-        f"real rows of {owners}. No row was copied.",
-        figure=f"{facts.synthetic_rows:,} synthetic rows",
+        f"{many(len(facts.schema.names), 'column')}, learnt from noisy counts of "
+        f"{many(facts.rows, f'real {row}')} of {owners}. No row was copied.",
+        figure=many(facts.synthetic_rows, f"synthetic {row}"),
     )
 
 
@@ -239,8 +239,8 @@ def _named(columns: Sequence[str], facts: ReleaseFacts) -> str:
 def _limits_card(facts: ReleaseFacts) -> Markup:
     sentences = ["Ordinary standard errors are too small: use `parley estimate`."]
     if facts.columns:
-        least = 2 * max(error.deviation for error in facts.columns)
-        sentences.insert(0, f"Groups of fewer than {least:,.0f} rows are mostly noise.")
+        least, rows = 2 * max(error.deviation for error in facts.columns), plural(facts.schema.row)
+        sentences.insert(0, f"Groups of fewer than {least:,.0f} {rows} are mostly noise.")
     if facts.synthetic.rows and facts.relations.alone:
         sentences.append("The release holds no relations of columns that are related to nothing.")
     return card("Do not use it for", *sentences, figure="small groups")

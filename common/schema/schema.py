@@ -248,6 +248,11 @@ class Schema:
         """The names of all attributes, those of events after those of people."""
         return self.names if self.events is None else (*self.names, *self.of_events.names)
 
+    @property
+    def row(self) -> str:
+        """What a row of the table, or of the table of people, is called."""
+        return "row" if self.events is None else "person"
+
     @cached_property
     def people(self) -> Schema:
         """The schema of the people alone."""

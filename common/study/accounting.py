@@ -135,8 +135,8 @@ def _notes(study: Study, accountant: Accountant, *, missing: Mapping[str, int]) 
     for name, number in missing.items():
         before = "in no sum" if number == 0 else f"in the sums before step {number + 1} only"
         yield (
-            f"Party {name} went missing: its {many(study.rows_of[name], 'row')} are {before}. "
-            "Later sums were scaled up by the public row counts."
+            f"Party {name} went missing: its {many(study.rows_of[name], study.schema.row)} are "
+            f"{before}. Later sums were scaled up by the public row counts."
         )
     if study.prior:
         yield (

@@ -166,8 +166,6 @@ class Study:
         check_digest("prior", self.prior)
         if self.curator and self.curator != normal_fingerprint(self.curator):
             raise InputError(f"curator: write it as {normal_fingerprint(self.curator)!r}")
-        if self.rehearsal and self.schema.events is not None:
-            raise InputError("rehearsal: a study with events cannot be rehearsed. Leave it out")
         self._check_people()
         sound = self.epsilon * (self.profile == "sound")
         check_criteria(self.criteria, self.schema, part=self.criteria_epsilon, epsilon=sound)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -62,15 +62,14 @@ Fit: TypeAlias = Callable[[], Model]
 Script: TypeAlias = Generator[Step, Total | bytes, _T]
 
 
-@runtime_checkable
-class NearFit(Protocol):
-    """A fit that can also start from a model of sums like its own, and is quicker then."""
+@dataclass(frozen=True, slots=True)
+class NearFit:
+    """A fit that can also start near a model of sums like its own, and is quicker then."""
+
+    near: Callable[[Model | None], Model]  # from nothing but the sums, or from a model of the kind
 
     def __call__(self) -> Model:
-        """Fit from nothing but the sums."""
-
-    def near(self, model: Model) -> Model:
-        """Fit, starting from the model; from nothing if it is of another kind."""
+        return self.near(None)
 
 
 class ScriptRun:

@@ -91,13 +91,22 @@ def study_document(
         "currency": study.promise.currency,
         "budget": short(study.promise.budget),
         "rows": study.rows,
-        "attributes": len(study.schema.every_name),
+        "tables": _tables(study),
         "phases": _phases(view),
         "parties": [_party(view, name, online, awaited, now) for name in view.study.parties],
         "network": _network(view),
         "picture": has_picture,
         "cautions": list(cautions),
     }
+
+
+def _tables(study: Study) -> str:
+    """Say how large the table is; or that of people, and what their events have."""
+    schema = study.schema
+    people = f"{many(study.rows, schema.row)}, {many(len(schema.names), 'attribute')}"
+    if (events := schema.events) is None:
+        return people
+    return f"{people}; {events.name}, {many(len(events.attributes), 'attribute')}"
 
 
 def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Document:
@@ -118,7 +127,7 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
         "done": False,
         "currency": "epsilon",
         "rows": 0,
-        "attributes": 0,
+        "tables": "not known",
         "phases": [],
         "parties": [],
         "network": {"names": [], "phase": "", "links": []},

@@ -9,9 +9,9 @@ from fractions import Fraction
 from common.crypto.sums.plan import Aggregation
 from common.privacy.budget import shown
 from common.study.document import Study
-from common.wording import many
+from common.wording import many, plural
 from parley.forecast.forecast import AnalysisForecast, EpsilonForecast, Forecast, PhaseForecast
-from parley.forecast.trial import Distances
+from parley.forecast.trial import TRIPLES, Distances
 
 _BEYOND_NOISE = 1.05  # times: what a few runs cannot tell apart
 _SECOND_UNITS = ((3600.0, "h"), (60.0, "min"))
@@ -20,15 +20,20 @@ _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 def as_lines(forecast: Forecast, stand_in: str) -> Iterator[str]:
     """Yield what `parley plan` prints."""
-    study = forecast.study
+    study, row = forecast.study, forecast.study.schema.row
+    events = ""
+    if (declared := study.schema.events) is not None:
+        events = f"; {declared.name}, {many(len(declared.attributes), 'attribute')}"
     yield (
         f"Study {study.name!r}: {study.method}, "
-        f"{many(len(study.members), 'party')}, {many(study.rows, 'row')}, "
-        f"{many(len(study.schema.names), 'attribute')}, aggregation {study.aggregation.value}"
+        f"{many(len(study.members), 'party')}, {many(study.rows, row)}, "
+        f"{many(len(study.schema.names), 'attribute')}{events}, aggregation "
+        f"{study.aggregation.value}"
     )
     yield f"A forecast on {forecast.stand_in_rows:,} {stand_in}: of the stand-in, not of your data."
     if forecast.stand_in_rows < study.rows:
-        yield f"Each stands for about {study.rows / forecast.stand_in_rows:,.1f} rows of the study."
+        repeated = study.rows / forecast.stand_in_rows
+        yield f"Each stands for about {repeated:,.1f} {plural(row)} of the study."
     proposed = next(line for line in forecast.lines if line.epsilon == study.epsilon)
     if forecast.analyses:
         yield ""
@@ -115,7 +120,11 @@ def _analysis_json(analysis: AnalysisForecast) -> dict[str, object]:
 
 def _below_floor(line: EpsilonForecast) -> bool:
     """Return whether pairs of columns are expected to be further off than those of the floor."""
-    return line.distances[2] > _BEYOND_NOISE * line.floor[2] if 2 in line.distances else False
+    method, floor = (
+        sum(distance for kind, distance in distances.items() if kind != TRIPLES)
+        for distances in (line.distances, line.floor)
+    )
+    return method > _BEYOND_NOISE * floor
 
 
 def as_json(forecast: Forecast, stand_in: str) -> dict[str, object]:
@@ -162,7 +171,10 @@ def _phase_json(phase: PhaseForecast, rows: int, currency: str) -> dict[str, obj
 
 
 def _distance_json(distances: Distances) -> dict[str, float]:
-    return {f"tvd_{order}": distance for order, distance in distances.items()}
+    return {
+        f"tvd_{kind.removesuffix('-way').replace(' ', '_')}": distance
+        for kind, distance in distances.items()
+    }
 
 
 def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
@@ -187,7 +199,7 @@ def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
 
 
 def _headings(distances: Distances, before: str = "") -> list[str]:
-    return [f"{before}{order}-way" for order in distances]
+    return [f"{before}{kind}" for kind in distances]
 
 
 def _distance_words(distances: Distances) -> list[str]:

@@ -7,7 +7,7 @@ release.estimate(lambda table: table["income"].mean())
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from functools import cached_property, partial
 from html import escape
@@ -81,9 +81,16 @@ class Answering(FittedModel):
         self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
     ) -> list[pd.DataFrame]:
         """Make tables like the released table, each from its own refit; a seed repeats them."""
+        replicates = self.replicate_frames(tables, seed=seed, tell=tell)
+        return [table for frames in replicates for table in frames.values()]
+
+    def replicate_frames(
+        self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
+    ) -> list[dict[str, pd.DataFrame]]:
+        """Return the tables of every replicate, by the names of a release's files."""
         replicates = self.replicated(tables, seed=seed, tell=tell)
         return [
-            self.decode(codes, SeededRandomSource(f"numbers/{number}"))
+            self.frames(codes, SeededRandomSource(f"numbers/{number}"))
             for number, codes in enumerate(replicates.tables, start=1)
         ]
 
@@ -93,12 +100,17 @@ class Answering(FittedModel):
         The first has many rows of the released model. The second has the same rows with each column
         shuffled by itself, so that no column depends on another.
         """
+        model, independent = self.reference_frames(seed=seed)
+        return next(iter(model.values())), next(iter(independent.values()))
+
+    def reference_frames(self, *, seed: int = SEED) -> list[dict[str, pd.DataFrame]]:
+        """Return the tables of both references, by the names of a release's files."""
         if not self.has_rows:
             raise InputError(NO_ROWS)
         cache = None if self.origin is None else self.origin.cache(seed)
         model = Replicator(self, self.released, seed, cache).reference()
         source = SeededRandomSource("numbers/0")
-        return self.decode(model, source), self.decode(shuffled(model), source)
+        return [self.frames(codes, source) for codes in (model, shuffled(model))]
 
     def estimate(
         self,
@@ -253,6 +265,20 @@ class FittedLinkedStudy(LinkedFit, FittedStudy):
         """Draw people and their events, both with a column `person`; see `sample_linked`."""
         return self.sample_linked(rows, where=where)
 
+    def replicates(  # type: ignore[override]
+        self, tables: int = TABLES, *, seed: int = SEED, tell: Reporter = silent
+    ) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
+        """Make people and events like the released ones, each pair from its own refit."""
+        replicates = self.replicate_frames(tables, seed=seed, tell=tell)
+        return [_pair(frames) for frames in replicates]
+
+    def references(  # type: ignore[override]
+        self, *, seed: int = SEED
+    ) -> tuple[tuple[pd.DataFrame, pd.DataFrame], tuple[pd.DataFrame, pd.DataFrame]]:
+        """Return two large pairs of tables that `parley.pool` corrects by."""
+        model, independent = self.reference_frames(seed=seed)
+        return _pair(model), _pair(independent)
+
     def view(self, of: str = "") -> TableView:
         """Return people with their number of events; or, `of` the events' name, events."""
         events = self.schema.events
@@ -291,6 +317,11 @@ class FittedLinkedStudy(LinkedFit, FittedStudy):
     def concerns(self, statistic: Statistic, view: TableView | None = None) -> list[str]:
         """Return the reasons why a statistic of a view is flagged, if any."""
         return self._linked_answers.concerns(statistic, view or self.view())
+
+
+def _pair(frames: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    people, events = frames.values()
+    return people, events
 
 
 class FittedPrivBayes(Pictured, PrivBayesFit):

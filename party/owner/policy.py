@@ -333,7 +333,7 @@ class Policy:
             most = _MOST_ROWS_OF_PEOPLE
         if rows is None:
             return
-        stated = f"it says that we have {many(rows, 'row')}"
+        stated = f"it says that we have {many(rows, study.schema.row)}"
         if rows < self.min_rows:
             yield f"{stated}, at least {self.min_rows:,} are needed (min_rows)"
         if most is not None and rows > most:
@@ -384,7 +384,7 @@ class Policy:
         declared = study.rows_of.get(circumstances.party)
         rows, as_of = circumstances.rows, circumstances.data_as_of
         if declared is not None and declared != rows:
-            yield f"it says that we have {many(declared, 'row')}, and we have {rows:,}"
+            yield f"it says that we have {many(declared, study.schema.row)}, and we have {rows:,}"
         if as_of is None and (self.not_before is not None or self.not_after is not None):
             yield "the date of our data is not known; give as_of in the source's settings"
         if as_of is not None and self.not_before is not None and as_of < self.not_before:

@@ -25,7 +25,7 @@ from common.release.spreadsheet import formula_warning
 from common.schema.encoder import describe
 from common.study.accounting import protections_of
 from common.study.document import Study
-from common.wording import many
+from common.wording import many, plural
 from party.owner.dry_run import PlannedStep, by_phase, fewest_owners
 from party.owner.policy import Circumstances, Policy, totals_of
 from party.totals import Totals, Unit
@@ -140,8 +140,8 @@ class Review:
         claims = "" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"
         rarely = ", but for a probability of delta" if self.delta else ""
         people = self.unit is Unit.PERSON
-        unit = "each person in our rows" if people else "each of our rows"
-        one, other = ("one person's rows", "any others") if people else ("one row", "another")
+        unit = "each person of ours" if people else "each of our rows"
+        one, other = ("all rows of one person", "others") if people else ("one row", "another")
         later = "nothing. The study itself will charge " if self.rehearsal else ""
         return [
             f"It charges {later}{self.price} for {unit}{claims}.",
@@ -216,12 +216,13 @@ def _expected(study: Study, steps: Sequence[PlannedStep]) -> list[str]:
         average = sum(error.distance for error in errors) / len(errors)
         worst = max(errors, key=lambda error: error.distance)
         least = 2 * max(error.deviation for error in errors)
+        rows, whose = plural(study.schema.row), "" if study.schema.events is None else " of people"
         lines = [
             (
-                f"Single columns: off by about {average:.1%} of the rows; worst "
+                f"Single columns{whose}: off by about {average:.1%} of the {rows}; worst "
                 f"{worst.named(names)}, {worst.distance:.1%}"
             ),
-            f"Groups of fewer than about {least:,.0f} rows will be mostly noise",
+            f"Groups of fewer than about {least:,.0f} {rows} will be mostly noise",
         ]
     return [
         *lines,
@@ -318,15 +319,16 @@ def _events(study: Study) -> str:
 
 def _reads(study: Study) -> str:
     events, columns = study.schema.events, many(len(study.schema.attributes), "column")
+    joins = ""
+    if events is not None:
+        columns += f" of people and {many(len(events.attributes), 'column')} of {events.name}"
+        order = f" and their {events.order!r}" if events.order else ""
+        joins = f" but whose they are{order}, to join the two"
     if study.rehearsal:
-        return f"Our node simulates {columns}. The study itself will read them, and no other:"
-    if events is None:
-        return f"It reads {columns} of ours, and no other:"
-    joins = "whose they are" + (f" and their {events.order!r}" if events.order else "")
-    return (
-        f"It reads {columns} of people and {many(len(events.attributes), 'column')} of "
-        f"{events.name}, and no other but {joins}, to join the two:"
-    )
+        return (
+            f"Our node simulates {columns}. The study itself will read them, and no other{joins}:"
+        )
+    return f"It reads {columns}{' of ours' if events is None else ''}, and no other{joins}:"
 
 
 def _columns(study: Study) -> Iterator[str]:
@@ -350,8 +352,8 @@ def _criteria(study: Study) -> list[str]:
 
 def _members(study: Study, us: str) -> list[str]:
     return [
-        f"{member.name}{' (us)' if member.name == us else ''}: {many(member.rows, 'row')}, "
-        f"identity {member.identity.fingerprint}"
+        f"{member.name}{' (us)' if member.name == us else ''}: "
+        f"{many(member.rows, study.schema.row)}, identity {member.identity.fingerprint}"
         for member in study.members
     ]
 
@@ -382,8 +384,8 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
             "the other party's, computed in sealed messages between the two parties. Only the "
             "outcome is published."
         )
-    lines.append("Our number of rows, which the study makes public, and the times of our answers.")
-    events = study.schema.events
+    number, events = f"number of {plural(study.schema.row)}", study.schema.events
+    lines.append(f"Our {number}, which the study makes public, and the times of our answers.")
     number = "" if events is None else f"the number of our {events.name}, "
     lines.append(f"Never: a row, an exact count, {number}our budget, or the reason for a refusal.")
     return lines

@@ -55,11 +55,12 @@ class Description(Result):
         return super().as_json() | sections | self.diagnostics.as_json()
 
     def lines(self) -> Iterator[str]:
-        rows = many(self.synthetic_rows, "synthetic row") if self.synthetic_rows else "answers"
+        row = "row" if self.events is None else "person"
+        rows = many(self.synthetic_rows, f"synthetic {row}") if self.synthetic_rows else "answers"
         yield (
             f"{rows}, "
             f"{many(len(self.attributes), 'attribute')}, learnt from "
-            f"{many(self.rows, 'real row')} with {promise_words(self.privacy)}"
+            f"{many(self.rows, f'real {row}')} with {promise_words(self.privacy)}"
         )
         yield from () if self.events is None else self.events.lines()
         for line in verdict_lines(self.privacy):

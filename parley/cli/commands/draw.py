@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +22,7 @@ from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import OutputFormat, OutputRows, Overwrite, Release, not_private
-from parley.cli.result import Result, command
+from parley.cli.result import FOR_PEOPLE, Result, command
 from parley.reader.fitted import load
 
 app = new_app()
@@ -35,9 +35,13 @@ class DrawnRows(Result):
     out: Path
     rows: int
     where: str
+    events: Path | None = field(default=None, metadata=FOR_PEOPLE)  # of the people in `out`
 
     def lines(self) -> Iterator[str]:
-        yield f"{many(self.rows, 'synthetic row')}: {self.out}"
+        row = "row" if self.events is None else "person"
+        yield f"{many(self.rows, f'synthetic {row}')}: {self.out}"
+        if self.events is not None:
+            yield f"their events: {self.events}"
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,15 @@ class ReplicatedTables(Result):
     files: tuple[str, ...]
     references: tuple[str, ...]
     seed: int
+    events: str = field(default="", metadata=FOR_PEOPLE)  # the name of people's events
 
     def lines(self) -> Iterator[str]:
         first, last = self.files[0], self.files[-1]
         yield f"{many(len(self.files), 'table')}: {self.out / first} to {last}"
+        if self.events:
+            path = Path(first)
+            name = f"{path.stem}-{self.events}{path.suffix}"
+            yield f"beside each, {self.events}, joined by `person`: {name} and so on"
 
 
 @command(app)
@@ -138,7 +147,7 @@ def _draw_linked(
     with whole_file(out) as first, whole_file(events) as second:
         for path, table in zip((first, second), tables, strict=True):
             _write(table, path, path.suffix)
-    return DrawnRows(out, rows, where)
+    return DrawnRows(out, rows, where, events)
 
 
 def _draw_into(path: Path | None, fitted: FittedModel, rows: int, where: str) -> None:
@@ -170,7 +179,8 @@ def replicate(
     Analyse each of them, and combine the results with `parley.pool` or by the formula in the quick
     start for analysts. Two larger tables correct the result for relations that the method weakens:
     `model` has rows of the released model, and `independent` the same rows with every column
-    shuffled. The tables are made from the release alone and cost no budget.
+    shuffled. The tables are made from the release alone and cost no budget. Of a linked release
+    each has a second table beside it, of events.
     """
     check_tables(tables)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -178,18 +188,21 @@ def replicate(
     if release.absolute() in (out.absolute(), *out.absolute().parents):
         raise InputError(f"{out}: in a release there are only its own files. Name another folder")
     loaded = load(release)
-    loaded.schema.require_one_table()
+    events = "" if loaded.schema.events is None else loaded.schema.events.name
     with whole_folder(out), console.progress("replicating") as tell:
-        replicates = loaded.replicates(tables, seed=seed, tell=tell)
+        replicates = loaded.replicate_frames(tables, seed=seed, tell=tell)
         out.mkdir(parents=True, exist_ok=True)
         digits = max(2, len(str(tables)))
-        names = tuple(f"table-{number:0{digits}}.{format}" for number in range(1, tables + 1))
-        for name, table in zip(names, replicates, strict=True):
-            _write(table, out / name, f".{format}")
-        references = (f"model.{format}", f"independent.{format}")
-        for name, table in zip(references, loaded.references(seed=seed), strict=True):
-            _write(table, out / name, f".{format}")
-    return ReplicatedTables(out, names, references, seed)
+        names = [f"table-{number:0{digits}}" for number in range(1, tables + 1)]
+        references = ["model", "independent"]
+        written = zip(
+            [*names, *references], [*replicates, *loaded.reference_frames(seed=seed)], strict=True
+        )
+        for name, frames in written:
+            for table, ending in zip(frames.values(), ("", f"-{events}"), strict=False):
+                _write(table, out / f"{name}{ending}.{format}", f".{format}")
+    files, more = (tuple(f"{stem}.{format}" for stem in stems) for stems in (names, references))
+    return ReplicatedTables(out, files, more, seed, events)
 
 
 def _write(table: pd.DataFrame, file: Path, suffix: str) -> None:

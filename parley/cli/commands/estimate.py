@@ -26,6 +26,7 @@ from common.schema import query as language
 from common.schema.conditions import Condition, parse
 from parley.cli import console
 from parley.cli.commands import new_app
+from parley.cli.linked_tables import asked_of
 from parley.cli.options import Release, not_private
 from parley.cli.result import FOR_PEOPLE, Result, command
 from parley.reader.fitted import FittedPrivBayes, FittedPrivelet, FittedStudy, Loaded, load
@@ -204,7 +205,12 @@ def estimate_command(
     if picture is not None:
         raise InputError(f"--picture {picture}: it belongs to --survival. Leave it out")
     view = loaded.view(of)
-    return answer(loaded, statistic_of(view.schema, statistics, by, where, family), how, view)
+    statistic = asked_of(
+        loaded.schema,
+        view.schema,
+        lambda schema: statistic_of(schema, statistics, by, where, family),
+    )
+    return answer(loaded, statistic, how, view)
 
 
 def _survival(
@@ -374,7 +380,7 @@ def query(
     if not 0 < confidence < 1:
         raise InputError(f"--confidence {confidence}: give a number between 0 and 1")
     loaded = load(release)
-    parsed = parse(condition, loaded.schema)
+    parsed = asked_of(loaded.schema, loaded.schema, lambda schema: parse(condition, schema))
     statistics = {"mean": mean, "median": median, "quantile": quantile}
     how = Replicated(tables, seed, confidence)
     if by is not None or any(text is not None for text in statistics.values()):

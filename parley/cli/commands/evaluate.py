@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from common.analysis.evaluation import LOSSES, MEANING, Distances, Evaluation, far_off
+from common.analysis.distances import MEANING
+from common.analysis.evaluation import LOSSES, Evaluation, far_off
 from common.analysis.evaluation import evaluate as compare
 from common.analysis.linked_evaluation import LinkedDistances, evaluate_linked
 from common.errors import InputError
@@ -22,7 +23,6 @@ from common.release.linked_tables import read_linked
 from common.report.evaluation_page import evaluation_page
 from common.schema import Schema
 from common.tables import read_table
-from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.linked_tables import EventsFile
@@ -37,19 +37,16 @@ class Compared(Result):
     """How far a synthetic table is from the real one."""
 
     evaluation: Evaluation
-    linked: LinkedDistances | None = None  # of a release of people and their events
 
     def as_json(self) -> object:
-        linked = {} if self.linked is None else {"linked": self.linked.as_json()}
-        return self.evaluation.as_json() | linked
+        return self.evaluation.as_json()
 
     def lines(self) -> Iterator[str]:
-        synthetic, real = self.evaluation.rows_synthetic, self.evaluation.rows_real
-        yield f"{many(synthetic, 'synthetic row')} against {many(real, 'real row')}"
+        yield self.evaluation.sizes
         yield MEANING
         for one in self.evaluation.distances:
-            yield _line(f"{one.order}-way marginals", one)
-        yield from () if self.linked is None else _events(self.linked)
+            yield one.words(f"{one.order}-way marginals")
+        yield from () if self.evaluation.linked is None else self.evaluation.linked.lines()
         for column in far_off(self.evaluation.numbers):
             yield column.words()
         for c in self.evaluation.classifications:
@@ -62,24 +59,6 @@ class Compared(Result):
 
     def warnings(self) -> list[str]:
         return ["NOT PRIVATE: computed from the real rows without noise. Do not publish this."]
-
-
-def _events(linked: LinkedDistances) -> Iterator[str]:
-    yield (
-        f"{linked.name}: {linked.events_synthetic:,} synthetic against {linked.events_real:,} "
-        "real ones that count"
-    )
-    for kind, one in linked.kinds.items():
-        yield _line(kind, one)
-    if linked.left_out:
-        yield f"nothing to compare: {', '.join(linked.left_out)}"
-
-
-def _line(what: str, one: Distances) -> str:
-    return (
-        f"{what}: average distance {one.average:.4f}, worst {one.worst:.4f} "
-        f"({', '.join(one.worst_attributes)}), {one.compared:,} of {one.existing:,} compared"
-    )
 
 
 @command(app)
@@ -138,15 +117,16 @@ def evaluate(
         files = second.linked(real, domains, reading)
         table = reading.table(real, domains) if files is None else files.people
         drawn = read_table(rows_file, domains.people)
-        linked = None if files is None else _linked(files, synthetic, domains)
         report(0.3, "comparing marginals and training classifiers")
         evaluation = compare(
             table, drawn, domains.people, target, loss=loss, majority_epsilon=noisy_epsilon
         )
+        if files is not None:
+            evaluation = replace(evaluation, linked=_linked(files, synthetic, domains))
     if html is not None:
-        release.write_file(html, evaluation_page(evaluation, linked))
+        release.write_file(html, evaluation_page(evaluation))
         console.note(f"report: {html}")
-    return Compared(evaluation, linked)
+    return Compared(evaluation)
 
 
 def _linked(files: LinkedFiles, synthetic: Path, schema: Schema) -> LinkedDistances:

@@ -165,10 +165,8 @@ def _of_people(charge: LedgerCharge) -> str:
     """Say whom a step's study protects, if that is not a row."""
     if not charge.rows_per_person:
         return ""
-    return (
-        f" (of a person, up to {many(charge.rows_per_person, 'row')} at "
-        f"{many(charge.owners_per_person, 'owner')})"
-    )
+    rows = f"up to {many(charge.rows_per_person, 'row')} " if charge.rows_per_person > 1 else ""
+    return f" (of a person, {rows}at {many(charge.owners_per_person, 'owner')})"
 
 
 def _price(charge: LedgerCharge) -> str:

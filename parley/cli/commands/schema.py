@@ -106,10 +106,10 @@ class CheckedSchema(Result):
         yield f"digest {self.digest}"
         if self.rows is None:
             return
-        yield f"{self.table}: fits the schema, {many(self.rows, 'row')}"
+        yield f"{self.table}: fits the schema, {many(self.rows, self.schema.row)}"
         for number, breaking in enumerate(self.rows_that_break_each_rule, start=1):
             if breaking:
-                broke = f"{many(breaking, 'row')} broke rule {number}"
+                broke = f"{many(breaking, self.schema.row)} broke rule {number}"
                 yield f"{self.table}: {broke}, counted as the nearest possible row"
         if self.joined:
             yield self.joined
@@ -292,9 +292,10 @@ def check(
             joined = "" if linked is None else linked.joined(domains)
         elif source is not None:
             report(0.1, f"reading the source of {source.name}")
-            domains.require_one_table()
             owners = source_settings(party_settings(source, os.environ), source, os.environ)
-            rows, broken = _fit(domains, owners.open(domains.without_rules()).chunks())
+            opened = owners.open(domains.without_rules())
+            rows, broken = _fit(domains, opened.chunks())
+            joined = "" if domains.events is None else opened.snapshot.note
     events = () if domains.events is None else _checked(domains.events.attributes)
     return CheckedSchema(
         digest=domains.digest(),

@@ -146,6 +146,7 @@ class Simulated(Result):
     rows: int
     refusals: Mapping[str, str]
     owners: int
+    row: str  # what a row is called
     privacy: Mapping[str, Any]
     traffic: Mapping[str, object]
 
@@ -158,7 +159,9 @@ class Simulated(Result):
 
     def lines(self) -> Iterator[str]:
         privacy = self.privacy
-        published = many(self.rows, "synthetic row") if self.rows else "answers, no synthetic rows,"
+        published = "answers, no synthetic rows,"
+        if self.rows:
+            published = many(self.rows, f"synthetic {self.row}")
         yield (
             f"{published} of {many(self.owners, 'owner')}, "
             f"{options.promise_words(privacy)} "
@@ -259,7 +262,7 @@ def simulate_study(
     counted = terms.get("output_rows") or sum(map(_rows_of, tables.values()))
     return Simulated(
         out=out, files=tuple(files), rows=_rows(files, counted),
-        refusals=refusals, owners=len(tables), privacy=privacy, traffic=traffic,
+        refusals=refusals, owners=len(tables), row=domains.row, privacy=privacy, traffic=traffic,
     )  # fmt: skip
 
 

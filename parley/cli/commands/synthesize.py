@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,7 +22,7 @@ from common.wording import Reporter, many
 from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.linked_tables import EventsFile
-from parley.cli.result import Result, command
+from parley.cli.result import FOR_PEOPLE, Result, command
 from parley.cli.study_options import one_of, option_of, tell_decisions
 from parley.models.single_owner import PrivBayes, Privelet, Subn
 from parley.reader.fitted import FittedStudy
@@ -140,10 +140,11 @@ class Synthesized(Result):
     epsilon_requested: object
     epsilon_delivered: object
     private: object
+    row: str = field(metadata=FOR_PEOPLE)  # what a row is called
 
     def lines(self) -> Iterator[str]:
         yield (
-            f"{many(self.rows, 'synthetic row')}, epsilon {self.epsilon_delivered:g}: "
+            f"{many(self.rows, f'synthetic {self.row}')}, epsilon {self.epsilon_delivered:g}: "
             f"{self.out / release.REPORT}"
         )
 
@@ -218,7 +219,7 @@ def synthesize(
             )
     options.tell_of_release(out, fitted.privacy)
     promise = {key: fitted.privacy[key] for key in _PROMISE}
-    return Synthesized(out, tuple(written.files), written.rows, **promise)
+    return Synthesized(out, tuple(written.files), written.rows, row=domains.row, **promise)
 
 
 _PROMISE = ("epsilon_requested", "epsilon_delivered", "private")

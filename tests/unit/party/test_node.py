@@ -100,6 +100,7 @@ def in_child(stage, wire, kill_at=None):
         node = stage.node(send=send)
         stage.database._connection.set_trace_callback(event)
         play(stage, node)
+        stage.database.close()  # it writes, too
         code = 0
     finally:
         os._exit(code)

@@ -27,6 +27,7 @@ from math import sqrt
 
 import numpy as np
 
+from common.bayes.model import Model
 from common.bayes.postprocessing import margin_of
 from common.methods.subn_plus.linked.declared import DeclaredPair, ask_declared
 from common.methods.subn_plus.linked.fit import Column, fit_linked, sights
@@ -50,7 +51,7 @@ from common.methods.subn_plus.totals import NAME as TOTALS
 from common.methods.subn_plus.totals import totals_fraction, totals_request
 from common.privacy.noise_law import NoiseLaw
 from common.study.requests import Attributes, Counts
-from common.study.script import Fit, Script, added_up
+from common.study.script import Fit, NearFit, Script, added_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def measure_linked(
         later = yield from _next(facts, budget, histograms)
     if totals:
         yield from _totals(facts, totals, histograms)
-    return partial(_model, facts, budget, margins, histograms, pairs, later, declared)
+    return NearFit(partial(_model, facts, budget, margins, histograms, pairs, later, declared))
 
 
 def _margins(facts: LinkedFacts, cost: Fraction) -> Script[tuple[list[Counts], Shares]]:
@@ -189,6 +190,7 @@ def _model(
     pairs: Shares,
     later: Shares,
     declared: Sequence[DeclaredPair],
+    near: Model | None,
 ) -> LinkedModel:
     """Fit the model; floating point, and no step depends on it."""
     width, unit = facts.width, unit_of(facts.most)
@@ -212,6 +214,7 @@ def _model(
         ),
         share=np.array([weight(number, unit=unit) for number in range(1, facts.most + 1)]),
         later_share=np.array([weight(number, unit=later_unit) for number in range(1, facts.most)]),
+        near=near,
     )
 
 

@@ -56,7 +56,6 @@ ONE_TABLE = """
 simulate play/north-patients.csv --schema play/schema.toml --epsilon 1 --out out
 synthesize play/north-patients.csv --schema play/schema.toml --epsilon 1 --out out
 schema check play/schema.toml play/north-patients.csv
-replicate release --out out
 evaluate play/north-patients.csv release --schema play/schema.toml
 verify release --unsigned --safe-for-spreadsheets copy.csv
 """
@@ -104,7 +103,7 @@ def test_an_owner_compares_both_tables_with_her_own(parley, close):
     words = ("evaluate", "people.csv", "release", *CLOSE, "--html")
     told = parley(*words, "page.html")
     assert told.code == 0, told.err
-    assert "60 synthetic rows against 60 real rows" in told.out
+    assert "60 synthetic people against 60 real people" in told.out
     synthetic = len(pd.read_csv("release/synthetic-visits.csv"))
     assert f"visits: {synthetic} synthetic against {real} real ones that count" in told.out
     assert "\nnext event: average distance 0." in told.out
@@ -201,7 +200,7 @@ def test_two_sheets_of_a_workbook_are_two_tables(parley, release):
     )
     assert checked.code == 0, checked.err
     assert "visits: of a person, at most 8 count, in the order of 'day'" in checked.out
-    assert "book.xlsx: fits the schema, 20 rows" in checked.out
+    assert "book.xlsx: fits the schema, 20 people" in checked.out
     outcome = parley("simulate", "book.xlsx", *TERMS, *words)
     assert outcome.code == 0, outcome.err
 
@@ -278,7 +277,7 @@ def test_people_events_and_numbers_of_events_are_estimated(parley, release):
     ("words", "said"),
     [
         ("--mean nights --of stays", "stays"),
-        ("--mean nights", "nights"),
+        ("--mean nights", "--of visits"),
         ("--mean age --picture curves.svg", "--survival"),
         ("--mean age --survival age smoker", "--survival"),
         ("--survival day emergency", "order of visits"),
@@ -288,3 +287,79 @@ def test_estimates_that_a_release_does_not_tell_are_refused(parley, release, wor
     outcome = parley("estimate", "release", *words.split())
     assert outcome.code == ExitCode.INPUT
     assert said in outcome.err
+
+
+SETTINGS = """
+folder = "state"
+keys = "keys"
+policy = "policy.toml"
+curator = "127.0.0.1:1"
+[source]
+kind = "csv"
+path = "play/north-patients.csv"
+person = "patient"
+[source.events]
+kind = "csv"
+path = "play/north-visits.csv"
+person = "patient"
+"""
+
+
+def test_an_owners_source_of_two_tables_is_checked(parley, release):
+    Path("party.toml").write_text(SETTINGS)
+    done = parley("schema", "check", "play/schema.toml", "--source", "party.toml")
+    assert done.code == ExitCode.DONE, done.err
+    assert "party.toml: fits the schema, 20 people" in done.out
+    visits = len(pd.read_csv("play/north-visits.csv"))
+    assert f"visits: {visits} of {visits} count; 0 are of people who are not in our" in done.out
+
+
+def test_replicates_of_a_linked_release_are_pairs_of_tables(parley, release):
+    done = parley("replicate", "release", "--tables", "5", "--out", "more")
+    assert done.code == ExitCode.DONE, done.err
+    assert "beside each, visits, joined by `person`: table-01-visits.csv" in done.out
+    made = api.load("release").replicates(5)
+    for number, (people, visits) in enumerate(made, start=1):
+        assert people.equals(pd.read_csv(f"more/table-{number:02}.csv").astype(people.dtypes))
+        assert len(visits) == len(pd.read_csv(f"more/table-{number:02}-visits.csv"))
+        assert set(visits.person) <= set(people.person)
+    (model, events), (apart, shuffled) = api.load("release").references()
+    assert len(pd.read_csv("more/independent-visits.csv")) == len(shuffled) == len(events)
+    assert sorted(apart.region) == sorted(model.region)
+    assert len(pd.read_csv("more/model.csv")) == len(model)
+
+
+def test_a_linked_study_is_planned_on_simulated_or_public_people(parley, release):
+    assert parley("keys", "init", "party", "north", "--folder", "north").code == 0
+    words = "curator study new --name s --schema play/schema.toml --epsilon 1 --method floor"
+    member = "--party north:50:north/identity.pub --unsigned --aggregation clear --out study.toml"
+    assert parley(*words.split(), *member.split()).code == ExitCode.DONE
+    done = parley("plan", "study.toml")
+    assert done.code == ExitCode.DONE, done.err
+    assert "1 party, 50 people, 7 attributes; visits, 4 attributes" in done.out
+    assert "A forecast on 50 simulated people" in done.out
+    assert "floor next event" in done.out
+    public = "--stand-in play/north-patients.csv --events play/north-visits.csv --person patient"
+    told = parley("plan", "study.toml", *public.split(), "--json").json
+    assert (told["rows"], told["stand_in_rows"]) == (50, 20)
+    assert told["epsilons"][0]["tvd_next_event"] > 0
+    alone = parley("plan", "study.toml", "--events", "play/north-visits.csv")
+    assert alone.code == ExitCode.INPUT
+    assert "belong to the people of --stand-in" in alone.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["estimate release --mean nights", "estimate release --share diagnosis=Cancer",
+     "estimate release --mean age --by diagnosis", "query release diagnosis=Cancer"],
+)  # fmt: skip
+def test_a_question_about_events_says_how_to_ask_it(parley, release, words):
+    outcome = parley(*words.split())
+    assert outcome.code == ExitCode.INPUT
+    assert "a row is a person here. Ask `parley estimate RELEASE --of visits`" in outcome.err
+
+
+def test_a_question_about_no_column_is_refused_as_ever(parley, release):
+    assert (
+        "no attribute is called 'nightz'" in parley("estimate", "release", "--mean", "nightz").err
+    )

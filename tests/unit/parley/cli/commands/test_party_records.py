@@ -30,7 +30,7 @@ def test_the_ledger_tells_rows_and_people_apart(parley, place):
     assert told["totals"]["person"]["spent"] == "1/4"
     assert told["entries"][-1]["rows_per_person"] == "1"
     shown = parley("party", "ledger", *NORTH).out
-    assert "visits (bbbbbbbbbbbbbbbb): first (of a person, up to 1 row at 1 owner)" in shown
+    assert "visits (bbbbbbbbbbbbbbbb): first (of a person, at 1 owner)" in shown
     assert "total  epsilon 1 of a row in 3 entries; 3 is left by our policy" in shown
     assert "total  epsilon 0.25 of a person in 1 entry; 3.75" in shown
     assert "studies of rows come on top, once for each row of the person" in shown
