@@ -6,14 +6,14 @@ events averaged. One follows from the other by the number of events (`by_events`
 of a statistic of events rests on the published tables of its columns, and on those of each of them
 with the number of events. Where one was not counted, the interval has all that could be.
 
-Which of a person's events comes first no table tells: that rests on the model alone, and is
-flagged.
+Which of a person's events comes first no table tells. Its interval covers all that the tables
+allow (`FirstEvents`), and is flagged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
@@ -29,10 +29,10 @@ from common.analysis.answers import (
     statistics_of,
 )
 from common.analysis.diagnostics import Diagnostics
-from common.analysis.direct import HIDDEN, Direct, DirectIntervals
+from common.analysis.direct import HIDDEN, Direct, DirectIntervals, Key
 from common.analysis.estimates import CONFIDENCE, Estimate, estimate
 from common.analysis.replicates import TABLES, Replicates
-from common.analysis.statistics import Group, Statistic
+from common.analysis.statistics import Statistic
 from common.analysis.views import (
     TableView,
     averages_view,
@@ -104,7 +104,7 @@ class LinkedAnswers:
 
     def concerns(self, statistic: Statistic, view: TableView) -> list[str]:
         """Return the reasons why a statistic is flagged, if any."""
-        if not view.counted:
+        if view.first is not None:
             return [UNTOLD]
         if not view.of_people and not statistic.attributes:
             return [NAMELESS]
@@ -139,25 +139,42 @@ class LinkedAnswers:
         confidence: float = CONFIDENCE,
     ) -> list[Estimate]:
         """Estimate a statistic of a view of both tables; replicates are made if need be."""
-        if view.counted and self._is_declared(statistic, view):
+        if view.first is None and self._is_declared(statistic, view):
             return self._declared(statistic, view, tables, confidence)
         replicates = replicate()
         viewed = view.of(replicates)
-        if view.of_people and view.counted:
+        if view.of_people and view.first is None:
             return answered(self.fitted, statistic, viewed, self._of_people, confidence)
-        direct: Mapping[tuple[str, Group], Direct] = {}
-        of_averages = by_events(statistic, self.schema)
-        if view.counted and len(of_averages.attributes) > 1:
-            rows = averages_view(self.schema).of(replicates)
-            direct = DirectIntervals(self._of_events, rows).of(of_averages)
         estimates = estimate(
             statistic,
             viewed,
-            direct=direct,
+            direct=self._direct(statistic, view, replicates),
             flagged=bool(self.concerns(statistic, view)),
             confidence=confidence,
         )
-        return self._with_places(statistic, estimates, confidence) if view.counted else estimates
+        return self._with_places(statistic, estimates, confidence)
+
+    def _direct(
+        self, statistic: Statistic, view: TableView, replicates: Replicates
+    ) -> dict[Key, Direct]:
+        """Return direct estimates of a statistic of events, or of first events."""
+        rows = averages_view(self.schema).of(replicates)
+        intervals = DirectIntervals(self._of_events, rows)
+        if view.first is None:
+            of_averages = by_events(statistic, self.schema)
+            return intervals.of(of_averages) if len(of_averages.attributes) > 1 else {}
+        none = self.released.take(np.flatnonzero(self.released.numbers == 0))
+        least, greatest = map(intervals.of, view.first.bounds(statistic, none, self._share))
+        return {
+            key: Direct(
+                centre=(low.centre + greatest[key].centre) / 2,
+                spread=max(low.spread, greatest[key].spread),
+                least=low.least,
+                greatest=greatest[key].greatest,
+            )
+            for key, low in least.items()
+            if key in greatest
+        }
 
     def _is_declared(self, statistic: Statistic, view: TableView) -> bool:
         columns = {view.schema.position(name) for name in statistic.attributes}

@@ -10,7 +10,9 @@ import parley
 from common.analysis.linked_answers import UNTOLD, LinkedAnswers, every_answer
 from common.analysis.replicates import Replicates
 from common.analysis.statistics import CodedTable, mean, share, shares
+from common.analysis.survival import survival
 from common.errors import LocalError
+from common.schema import Schema
 from common.schema.linked import LinkedCodes, encode_linked
 from tests.harness.linked import SCHEMA, frames, shared_out
 
@@ -115,13 +117,49 @@ def test_answers_are_those_of_estimate_the_report_and_hold_the_truth(declared, t
     assert "counted first, for the analyses" in " ".join(declared.events_told.lines())
 
 
-def test_the_first_event_rests_on_the_model_and_is_flagged(plain):
-    view = replace(plain.view(), counted=False)
-    statistic = mean(view.schema, "visits", "sex")
-    assert plain.concerns(statistic, view) == [UNTOLD]
-    rows = apart(0)
-    made = Replicates(SCHEMA, rows, rows, (rows, apart(1), apart(2)), {})
-    assert all(each.flagged for each in plain._linked_answers.of(statistic, view, lambda: made))
+def with_days():
+    """People who have a visit a day, of which the published order is a column."""
+    text = (
+        SCHEMA.to_toml()
+        + """
+[[events.attribute]]
+name = "day"
+kind = "integer"
+min = 0
+max = 9
+bins = 10
+"""
+    )
+    return Schema.from_toml(text)
+
+
+def test_the_first_event_has_the_range_that_published_tables_allow_and_is_flagged():
+    schema = with_days()
+    with pytest.warns(parley.PrivacyWarning):
+        fitted = parley.simulate(
+            shared_out(PEOPLE, EVENTS, 2), schema, person="id", aggregation="clear", seed=1,
+            epsilon=80,
+        )  # fmt: skip
+    real = encode_linked(schema, PEOPLE, EVENTS, person="id")
+    view, status = fitted.survival_view("day", status="diagnosis = a")
+    statistic = survival(view.schema, "day", status=status, by="sex")
+    assert fitted.concerns(statistic, view) == [UNTOLD]
+    values = statistic.of(CodedTable(view.schema, view.codes(real)))
+    rng = np.random.default_rng(0)
+    shuffled = [
+        LinkedCodes(
+            real.columns, real.sizes, replace(real.events.take(rng.permutation(real.events.rows))),
+            real.numbers, 4,
+        )
+        for _ in range(7)
+    ]  # fmt: skip
+    made = Replicates(schema, shuffled[0], shuffled[0], tuple(shuffled[1:]), {})
+    asked = LinkedAnswers(fitted, fitted.diagnostics, shuffled[0])
+    found = asked.of(statistic, view, lambda: made)
+    held = [own.low <= values[own.statistic, own.group] <= own.high for own in found]
+    assert all(own.flagged for own in found)
+    assert np.mean(held) >= 0.9
+    assert min(own.high - own.low for own in found[3:8]) > 0.1  # it says what it does not know
 
 
 def test_people_without_their_events_are_refused(declared):

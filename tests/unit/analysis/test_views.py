@@ -5,6 +5,7 @@ import pytest
 
 from common.analysis.replicates import Replicates
 from common.analysis.statistics import CodedTable, mean, share
+from common.analysis.survival import survival
 from common.analysis.views import (
     averages_view,
     by_events,
@@ -122,3 +123,23 @@ def test_averages_are_people_with_each_of_their_events_as_often():
     (expected,) = of(share(events.schema, "diagnosis = b"), events).values()
     assert value == pytest.approx(expected, abs=0.01)
     assert weighed.attributes == {"diagnosis", "visits"}
+
+
+def test_whether_a_first_event_was_is_between_averages_and_numbers():
+    """In every group and at every time, by the real rows: no sampling and no noise."""
+    schema = with_day()
+    codes = encode_linked(schema, PEOPLE, EVENTS, person="id")
+    view, averages = first_view(schema, "diagnosis = b"), averages_view(schema)
+    statistic = survival(view.schema, "day", status="reached", by="sex")
+    values = statistic.of(CodedTable(view.schema, view.codes(codes)))
+    none = codes.take(np.flatnonzero(codes.numbers == 0))
+    bounds = view.first.bounds(statistic, none, float((codes.numbers > 0).mean()))
+    rows = CodedTable(averages.schema, averages.codes(codes))
+    least, greatest = (each.of(rows) for each in bounds)
+    assert all(each.attributes == {"sex", "visits", "day", "diagnosis"} for each in bounds)
+    for key, value in values.items():
+        assert least[key] - 0.01 <= value <= greatest[key] + 0.01
+    day = max(key for key in values if key[1] == "F")
+    numbers = COUNTED[COUNTED.diagnosis == "b"].merge(PEOPLE, on="id").sex.value_counts()
+    expected = 1 - numbers["F"] / (PEOPLE.sex == "F").sum()
+    assert least[day] == pytest.approx(max(expected, 0), abs=0.02)
