@@ -19,6 +19,7 @@ from common.schema import Schema
 from common.schema.limits import MOST_NAME
 from common.study.document import Study
 from common.study.members import Member
+from common.wording import many
 
 _REHEARSAL_OF = "rehearsal of "
 _YEAR = re.compile(r"(?<!\d)(20\d\d)(?!\d)")
@@ -107,10 +108,11 @@ def _members(earlier: Study, later: Study) -> Iterator[str]:
     for name, member in after.items():
         old = before.get(name)
         if old is None:
-            yield f"party {name}: new, {member.rows:,} rows"
+            yield f"party {name}: new, {many(member.rows, later.schema.row)}"
             continue
         if old.rows != member.rows:
-            yield f"party {name}: {old.rows:,} -> {member.rows:,} rows"
+            rows = many(member.rows, later.schema.row)
+            yield f"party {name}: {old.rows:,} -> {rows}"
         if old.identity.encoded != member.identity.encoded:
             yield f"party {name}: another identity, {member.identity.fingerprint}"
 

@@ -95,6 +95,11 @@ def read_prior(path: Path) -> PriorRelease:
         if len(tables) != 1:
             raise InputError(f"prior: {path}: it has no table of synthetic rows, or two")
         schema = read_schema(contents)
+        if schema.events is not None:
+            raise InputError(
+                f"prior: {path}: it is of people and their {schema.events.name}, and only single "
+                "tables can be built on. Leave it out"
+            )
         study = None if checked.manifest.study is None else read_study(contents)
         if study is not None and study.rehearsal:
             raise InputError(f"prior: {path}: it is of a rehearsal, whose rows were simulated")

@@ -292,9 +292,7 @@ class Schema:
         if self.events is not None:
             raise InputError(
                 f"schema: it has [events] {self.events.name!r}, and this works on a single table. "
-                "In Python, parley.simulate([(people, events), ...], schema, ...) releases linked "
-                "tables, and parley.load(release).sample() draws them; leave [events] out for "
-                "people alone"
+                "Leave [events] out for people alone; docs/linked-tables.md says what works on both"
             )
 
     def forgiven(self) -> Schema:

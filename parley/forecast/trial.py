@@ -180,8 +180,9 @@ class StandInRows:
         return self.table.take(np.repeat(np.arange(self.table.rows), self.repeated))
 
     def chunks(self) -> Iterator[Codes]:
-        """Yield all rows at once."""
-        yield self.codes()
+        """Yield all rows, in as many parts as a row counts for."""
+        for part in range(int(self.repeated.max())):
+            yield self.table.take(np.flatnonzero(self.repeated > part))
 
 
 class Trial:

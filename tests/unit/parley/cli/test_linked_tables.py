@@ -363,3 +363,11 @@ def test_a_question_about_no_column_is_refused_as_ever(parley, release):
     assert (
         "no attribute is called 'nightz'" in parley("estimate", "release", "--mean", "nightz").err
     )
+
+
+def test_a_linked_release_is_no_prior(parley, release):
+    words = "simulate play/north-patients.csv:play/north-visits.csv --schema play/schema.toml"
+    more = "--person patient --epsilon 1 --parties 2 --prior release --out out"
+    outcome = parley(*words.split(), *more.split())
+    assert outcome.code == ExitCode.INPUT
+    assert "it is of people and their visits, and only single tables can be built on" in outcome.err

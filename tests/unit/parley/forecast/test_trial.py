@@ -47,6 +47,8 @@ def test_rows_that_count_as_several_are_counted_as_if_they_were_there():
     sets = [(0,), (0, 1)]
     for one, other in zip(stand_in.count(sets), count(stand_in.codes(), sets), strict=True):
         np.testing.assert_array_equal(one, other)
+    parts = np.concatenate([part.columns[1] for part in stand_in.chunks()])
+    assert np.array_equal(np.sort(parts), np.sort(stand_in.codes().columns[1]))
 
 
 def test_a_stand_in_that_is_shorter_than_the_parties_are_many_is_refused():
