@@ -257,7 +257,7 @@ class LinkedAnswers:
         spans = spans_of(attribute)
         counts = np.bincount(self.released.by_event.columns[column], minlength=attribute.size)
         counts = counts[: len(spans)]
-        half = float(counts @ spans) / (2 * max(counts.sum(), 1))
+        half = float(counts @ spans) / (2 * max(int(counts.sum()), 1))
         total = self.fitted.totals.get(column)
         if total is None:
             return 0.0, half

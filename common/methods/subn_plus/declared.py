@@ -23,7 +23,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from math import inf, prod, sqrt
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeVar
 
 from common.methods.designs.nocd import Pair
 from common.methods.subn_plus import plans
@@ -43,9 +43,6 @@ from common.study.analyses import about_events, maximal
 from common.study.requests import Attributes, Counts
 from common.study.script import Script, measured
 
-Widths: TypeAlias = Callable[[int, int], int]
-"""Of an attribute in at most so many groups: how many there are."""
-
 _P = TypeVar("_P")  # a plan
 
 DECLARED = "declared tables"  # what the sum asks for, and the name of its step
@@ -61,6 +58,12 @@ MARGINS = Fraction(3, 10)  # at most, of the budget, where nothing else is asked
 _OTHERS = tuple(Fraction(part, 10) for part in (5, 4, 3, 2))
 _HIDDEN = 2.7  # over the square of the groups: what they hide of a correlation
 _INTERVAL = 2  # deviations on each side
+
+
+class Widths(Protocol):
+    """Of an attribute in at most so many groups: how many there are."""
+
+    def __call__(self, attribute: int, *, groups: int) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,7 @@ def _finest(
     choices = []
     for groups in range(2, most + 1):
         by_size = tuple(min(facts.sizes[a], groups) for a in own)
-        shape = by_size if widths is None else tuple(widths(a, groups) for a in own)
+        shape = by_size if widths is None else tuple(widths(a, groups=groups) for a in own)
         choices.append(DeclaredTable(own, groups, shape))
     return min(choices, key=lambda table: _reach(facts, noise, table, own))
 
@@ -347,7 +350,7 @@ class TableGroups:
         self._facts, self._histograms = facts, histograms
         self._known: dict[tuple[int, int], Groups] = {}
 
-    def width(self, attribute: int, groups: int) -> int:
+    def width(self, attribute: int, *, groups: int) -> int:
         """Return how many groups an attribute has."""
         return max(self._groups(attribute, groups)) + 1
 

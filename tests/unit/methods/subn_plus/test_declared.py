@@ -167,8 +167,8 @@ def test_rare_values_in_an_order_share_a_group_and_others_keep_theirs():
     own = replace(facts([6, 6], [(0, 1)]), ordered=(6, 0))
     histogram = np.array([2400, 2300, 100, 80, 70, 50])
     groupings = TableGroups(own, [histogram, histogram])
-    assert groupings.width(0, 6) < 6
-    assert groupings.width(1, 6) == 6
+    assert groupings.width(0, groups=6) < 6
+    assert groupings.width(1, groups=6) == 6
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])
