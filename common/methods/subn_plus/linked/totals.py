@@ -18,10 +18,10 @@ import numpy as np
 from common.crypto.framing import frame
 from common.marginals import count
 from common.methods.subn_plus.linked.requests import linked
-from common.methods.subn_plus.totals import LARGEST, BinTotals, distances, in_classes
+from common.methods.subn_plus.totals import LARGEST, NO_CLASS, BinTotals, distances, in_classes
 from common.privacy import sensitivity
 from common.privacy.sensitivity import Sensitivity
-from common.schema.codes import CodeColumn, Codes, code_dtype
+from common.schema.codes import Codes
 from common.schema.linked import LinkedCodes
 from common.study.requests import Attributes, Counts, PartyRows
 
@@ -70,35 +70,37 @@ class AveragedTotals(BinTotals):
         """Add up distances of people, and those of events over how many each person has."""
         total = np.zeros(self.cells, dtype=np.int64)
         for codes in linked(data):
-            parts = (self._totals(codes, place) for place in range(len(self.columns)))
+            parts = (self._totals(codes, at) for at in range(len(self.columns)))
             total += np.concatenate(list(parts))
         return total
 
-    def _totals(self, codes: LinkedCodes, place: int) -> Counts:
-        column, classes, spans = self.columns[place], self.classes[place], self.spans[place]
+    def _totals(self, codes: LinkedCodes, at: int) -> Counts:
+        column, classes, spans = self.columns[at], self.classes[at], self.spans[at]
         far = distances(classes, spans)
         if column < self.people:
             people = Codes(codes.columns, codes.sizes, places=codes.places)
             (table,) = count(people.placed, [(column, codes.width + column)])
             return in_classes((QUARTERS * far * table).sum(axis=1), classes)
-        placed, of_events = codes.events.placed, column - self.people
-        number: CodeColumn = codes.numbers[codes.of_person].astype(code_dtype(self.most + 1))
-        events = Codes((number, *placed.columns), (self.most + 1, *placed.sizes))
-        (table,) = count(events, [(0, 1 + of_events, 1 + codes.events.width + of_events)])
-        sums = sum((over(far, m) * table[m]).sum(axis=1) for m in range(1, self.most + 1))
-        return in_classes(np.asarray(sums), classes)
+        place = column - self.people
+        placed, width = codes.events.placed.columns, codes.events.width
+        numbers = codes.numbers[codes.of_person]
+        parts = over(far[placed[place], placed[width + place]], numbers)
+        class_of = np.array(classes)[placed[place]]
+        totals = np.zeros(max(classes) + 1, dtype=np.int64)
+        np.add.at(totals, class_of[class_of != NO_CLASS], parts[class_of != NO_CLASS])
+        return totals
 
 
-def over(far: Counts, number: int) -> Counts:
+def over(far: Counts, numbers: Counts | int) -> Counts:
     """Return distances over a person's number of events, in quarters: the nearest integers."""
-    return np.asarray((2 * QUARTERS * far + number) // (2 * number), dtype=np.int64)
+    return np.asarray((2 * QUARTERS * far + numbers) // (2 * numbers), dtype=np.int64)
 
 
 def largest_total(most: int) -> int:
     """Return what a person with up to `most` events adds to the totals of a column, at most.
 
     That is the sum of absolute values over the classes. Each of m events adds at most what one at
-    an end of the widest bin adds, `over(127, m)`; rounded up or down, its size is the same.
+    the upper end of the widest bin adds, `over(127, m)`; below zero, rounding makes it no larger.
     """
     ends = np.array([LARGEST], dtype=np.int64)
     return max(number * int(over(ends, number)[0]) for number in range(1, most + 1))
