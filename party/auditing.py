@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import enum
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import zip_longest
 
@@ -31,8 +32,7 @@ from common.wire import codec
 from common.wording import many
 from party.client.context import PartyContext
 from party.journal import SentMessage
-from party.role import PartyRole
-from party.states import ChargeBudget, Effect
+from party.role import ChargeBudget, Effect, PartyRole
 
 _REFUSAL = "PartyRefused"  # the node's own word, not an answer of the role
 _SEALED = ("KeysDealt", "EnvelopePosted")  # messages with envelopes in them
@@ -47,17 +47,6 @@ class ReplayFinding(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedMessage:
-    """A message that left, and whether it follows."""
-
-    sequence: int
-    kind: str
-    size: int
-    digest: str  # SHA-256 of the bytes that left, in hexadecimal
-    finding: ReplayFinding
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
     """Everything `parley party audit` reports."""
 
@@ -65,7 +54,7 @@ class AuditReport:
     name: str
     kept_until: str
     rows_as_pinned: bool  # whether the table is the one that the study began with
-    messages: tuple[AuditedMessage, ...]
+    messages: tuple[tuple[SentMessage, ReplayFinding], ...]  # that left, and whether each follows
     charges_agree: bool  # whether the ledger has exactly what the role charged
     # Whether the curator received what the sent log has; None if its record was not given.
     received_agree: bool | None
@@ -78,16 +67,11 @@ class AuditReport:
         """Whether nothing speaks against the owner."""
         agree = self.rows_as_pinned and self.charges_agree and self.received_agree is not False
         agree = agree and self.commitments_agree is not False
-        return agree and all(
-            message.finding is not ReplayFinding.DIFFERS for message in self.messages
-        )
+        return agree and all(finding is not ReplayFinding.DIFFERS for _, finding in self.messages)
 
     def sentences(self) -> list[str]:
         """Say what was found, for the auditor."""
-        counts = {
-            finding: sum(message.finding is finding for message in self.messages)
-            for finding in ReplayFinding
-        }
+        counts = Counter(finding for _, finding in self.messages)
         answers = (
             f"answers: {counts[ReplayFinding.FOLLOWS]} of {many(len(self.messages), 'message')} "
             "follow from these rows, the kept keys and the study; "
@@ -102,8 +86,8 @@ class AuditReport:
         ]
         lines += [
             f"message {message.sequence} ({message.kind}) does NOT follow"
-            for message in self.messages
-            if message.finding is ReplayFinding.DIFFERS
+            for message, finding in self.messages
+            if finding is ReplayFinding.DIFFERS
         ]
         lines.append(
             "ledger: it has exactly the charges of this study"
@@ -124,24 +108,15 @@ class AuditReport:
         return lines
 
     def as_json(self) -> dict[str, object]:
-        return {
-            "study": self.study,
-            "name": self.name,
-            "passed": self.passed,
-            "kept_until": self.kept_until,
-            "rows_as_pinned": self.rows_as_pinned,
-            "charges_agree": self.charges_agree,
-            "received_agree": self.received_agree,
-            "commitments_agree": self.commitments_agree,
-            "in_release": self.in_release,
-            "messages": [
-                {
-                    "number": message.sequence, "kind": message.kind, "bytes": message.size,
-                    "sha256": message.digest, "finding": message.finding.value,
-                }
-                for message in self.messages
-            ],
-        }  # fmt: skip
+        messages = [
+            {
+                "number": message.sequence, "kind": message.kind, "bytes": message.size,
+                "sha256": message.digest, "finding": finding.value,
+            }
+            for message, finding in self.messages
+        ]  # fmt: skip
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return values | {"passed": self.passed, "messages": messages}
 
 
 def audit(
@@ -231,19 +206,18 @@ def _opens(role: PartyRole, released: Commitments | None) -> bool:
     return table is not None and table.value == role.table_commitment and False not in ours
 
 
-def _compare(effects: Sequence[Effect], left: Sequence[SentMessage]) -> list[AuditedMessage]:
+def _compare(
+    effects: Sequence[Effect], left: Sequence[SentMessage]
+) -> list[tuple[SentMessage, ReplayFinding]]:
     answers = [
         codec.TO_CURATOR.encode(effect.message)
         for effect in effects
         if not isinstance(effect, ChargeBudget)
     ]
     return [
-        AuditedMessage(
-            sequence=message.sequence, kind=message.kind, size=message.size, digest=message.digest,
-            finding=_finding(message, answer),
-        )
+        (message, _finding(message, answer))
         for message, answer in zip_longest(left, answers[: len(left)])
-    ]  # fmt: skip
+    ]
 
 
 def _finding(left: SentMessage, answer: bytes | None) -> ReplayFinding:

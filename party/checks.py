@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+import numpy as np
+
 from common.crypto.key_files import AskPassphrase, load_identity, load_public_identity
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
+from common.schema.linked import LinkedCodes, breaking_events
 from common.service import checks
 from common.service.checks import CheckResult, Concern, certificate, found, running, state_folder
 from common.service.process import Clock, software
@@ -51,7 +54,7 @@ def examine_party(
 ) -> Iterator[CheckResult]:
     """Check everything that a party's node needs.
 
-    `wanted` is the study to come, or its schema; None if there is none yet.
+    `coming` is the study to come, or its schema; None if there is none yet.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
     here = _Node(settings, source, files)
@@ -195,13 +198,17 @@ class _Node:
 
 def _broken(table: OwnersTable, schema: Schema) -> str:
     """Say how many rows break a rule, for the owner's terminal alone."""
-    if not schema.rules:
+    ruled = schema.possible_events.rules
+    if not schema.rules and not ruled:
         return ""
-    breaking = sum(
-        codes.rows - int(schema.possible.holds(codes).sum())
-        for codes in table.open(schema.without_rules()).chunks()
-    )
-    return f"; {many(breaking, 'row')} broke a rule, counted as the nearest possible row"
+    rows = events = 0
+    for codes in table.open(schema.without_rules()).chunks():
+        rows += codes.rows - int(schema.possible.holds(codes).sum())
+        if ruled and isinstance(codes, LinkedCodes):
+            events += int(np.logical_or.reduce(breaking_events(schema, codes)).sum())
+    breaking = f"; {many(rows, 'row')} broke a rule, counted as the nearest possible row"
+    of_events = f"; {many(events, 'event')} broke a rule, counted as the nearest possible event"
+    return breaking * bool(schema.rules) + of_events * bool(ruled)
 
 
 @dataclass(frozen=True, slots=True)

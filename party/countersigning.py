@@ -71,7 +71,7 @@ def countersign(
 ) -> Signature:
     """Add a party's signature to a release folder or .zip; repeating it is harmless.
 
-    `found` is what `verify` found in this release; by default it is verified here.
+    `verified` is what `verify` says of this release; by default it is verified here.
 
     Raises:
         InputError: the release is not to be relied on, or is of a single owner.

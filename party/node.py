@@ -36,8 +36,7 @@ from common.wire import codec
 from common.wire.frames import NumberedMessage
 from party.journal import Journal, JournalState
 from party.ledger import Caps, Ledger, LedgerCharge
-from party.role import PartyRole
-from party.states import ChargeBudget, Effect, SendToCurator
+from party.role import ChargeBudget, Effect, PartyRole, SendToCurator
 
 # What the curator learns about a refusal. The owner's reason stays in the journal.
 _PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"

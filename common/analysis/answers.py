@@ -128,11 +128,12 @@ def _relation(schema: Schema, one: str, other: str) -> Statistic:
     return kinds.mean(schema, numeric[0], other if numeric[0] == one else one)
 
 
-def is_declared(fitted: FittedModel, attributes: Iterable[str]) -> bool:
-    """Return whether some analysis names all columns of a statistic."""
-    asked = {fitted.schema.position(name) for name in attributes}
-    sets = (own for analysis in fitted.analyses for own in analysis.sets(fitted.schema))
-    return any(asked <= set(own) for own in sets)
+def is_declared(fitted: FittedModel, statistic: Statistic) -> bool:
+    """Return whether analyses name all columns of a statistic together, or all that it rests on."""
+    columns = tuple(fitted.schema.position(name) for name in statistic.attributes)
+    sets = [set(own) for analysis in fitted.analyses for own in analysis.sets(fitted.schema)]
+    parts = combinations(columns, 2) if statistic.pairwise and len(columns) > 1 else (columns,)
+    return all(any(own.issuperset(part) for own in sets) for part in parts)
 
 
 def redrawn(fitted: FittedModel, released: Codes, tables: int = TABLES) -> Replicates:
@@ -162,7 +163,7 @@ def drawn_again(
         _again(once.schema, reference, noise, rows, SeededRandomSource(f"answers/{number}"))
         for number in range(1, tables + 1)
     )
-    return replace(once, reference=reference, tables=again)
+    return replace(once, reference=reference, tables=again, refitted=False)
 
 
 def _with_lost_values(rows: Codes, columns: Iterable[int]) -> Codes:

@@ -28,12 +28,14 @@ from common.analysis.answers import (
     drawn_again,
     statistics_of,
 )
+from common.analysis.combining import misfit_of, quantile
 from common.analysis.diagnostics import Diagnostics
-from common.analysis.direct import HIDDEN, Direct, DirectIntervals, Key
+from common.analysis.direct import HIDDEN, DirectIntervals
 from common.analysis.estimates import CONFIDENCE, Estimate, estimate
 from common.analysis.replicates import TABLES, Replicates
 from common.analysis.statistics import Statistic
 from common.analysis.views import (
+    FirstEvents,
     TableView,
     averages_view,
     by_events,
@@ -145,36 +147,47 @@ class LinkedAnswers:
         viewed = view.of(replicates)
         if view.of_people and view.first is None:
             return answered(self.fitted, statistic, viewed, self._of_people, confidence)
+        flagged = bool(self.concerns(statistic, view))
+        rows = averages_view(self.schema).of(replicates)
+        intervals = DirectIntervals(self._of_events, rows)
+        if view.first is not None:
+            estimates = estimate(statistic, viewed, flagged=flagged, confidence=confidence)
+            return self._with_bounds(view.first, statistic, estimates, intervals, confidence)
+        of_averages = by_events(statistic, self.schema)
+        named = len(of_averages.attributes) > 1
         estimates = estimate(
             statistic,
             viewed,
-            direct=self._direct(statistic, view, replicates),
-            flagged=bool(self.concerns(statistic, view)),
+            direct=intervals.of(of_averages) if named else {},
+            misfit=misfit_of(intervals, of_averages) if named else math.inf,
+            flagged=flagged,
             confidence=confidence,
         )
         return self._with_places(statistic, estimates, confidence)
 
-    def _direct(
-        self, statistic: Statistic, view: TableView, replicates: Replicates
-    ) -> dict[Key, Direct]:
-        """Return direct estimates of a statistic of events, or of first events."""
-        rows = averages_view(self.schema).of(replicates)
-        intervals = DirectIntervals(self._of_events, rows)
-        if view.first is None:
-            of_averages = by_events(statistic, self.schema)
-            return intervals.of(of_averages) if len(of_averages.attributes) > 1 else {}
+    def _with_bounds(
+        self,
+        first: FirstEvents,
+        statistic: Statistic,
+        estimates: list[Estimate],
+        intervals: DirectIntervals,
+        confidence: float,
+    ) -> list[Estimate]:
+        """Return estimates of first events whose intervals have all that published tables allow."""
         none = self.released.take(np.flatnonzero(self.released.numbers == 0))
-        least, greatest = map(intervals.of, view.first.bounds(statistic, none, self._share))
-        return {
-            key: Direct(
-                centre=(low.centre + greatest[key].centre) / 2,
-                spread=max(low.spread, greatest[key].spread),
-                least=low.least,
-                greatest=greatest[key].greatest,
-            )
-            for key, low in least.items()
-            if key in greatest
-        }
+        least, greatest = map(intervals.of, first.bounds(statistic, none, self._share))
+        deviations = quantile(len(intervals.made.tables) - 1, confidence=confidence)
+
+        def widened(model: Estimate) -> Estimate:
+            key = model.statistic, model.group
+            if model.low is None or model.high is None or key not in least:
+                return model
+            low = least[key].least - deviations * least[key].spread
+            high = greatest[key].greatest + deviations * greatest[key].spread
+            low, high = min(low, model.low), max(high, model.high)
+            return replace(model, low=max(low, 0.0), high=min(high, 1.0))
+
+        return list(map(widened, estimates))
 
     def _is_declared(self, statistic: Statistic, view: TableView) -> bool:
         columns = {view.schema.position(name) for name in statistic.attributes}

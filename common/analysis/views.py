@@ -121,12 +121,12 @@ class TableView:
 
     def of(self, replicates: Replicates) -> Replicates:
         """Return a release and its replicates as this view shows them."""
-        return Replicates(
+        return replace(
+            replicates,
             schema=self.schema,
             released=self.codes(replicates.released),
             reference=self.codes(replicates.reference),
             tables=tuple(map(self.codes, replicates.tables)),
-            inside=replicates.inside,
         )
 
 

@@ -151,7 +151,7 @@ def needed_families(network: Network) -> list[Family]:
 def sum_out(
     table: NDArray[np.float64], axes: Family, family: Family, domain: Domain
 ) -> NDArray[np.float64]:
-    """Return the table over `wanted`, a part of `axes` at equal or coarser levels."""
+    """Return the table over `family`, a part of `axes` at equal or coarser levels."""
     if not contains(axes, family):
         raise LocalError(f"a table over {axes} says nothing about {family}")
     attributes = {view.attribute for view in family}

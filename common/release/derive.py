@@ -147,22 +147,22 @@ def check_consistency(
 class _Comparison:
     """The files of one release, each compared with what the others imply.
 
-    A contradiction is recorded in `found`, and the comparison goes on. A file that cannot be read
-    ends it with a FileError.
+    A contradiction is recorded in `consistency`, and the comparison goes on. A file that cannot be
+    read ends it with a FileError.
     """
 
     def __init__(self, contents: Contents, checked: Checked, consistency: Consistency) -> None:
         self._contents = contents
         self._manifest = checked.manifest
         self._signatures = checked.signatures
-        self._found = consistency
+        self._consistency = consistency
         self._schema = read_schema(contents)
         made_by = str(checked.manifest.versions.get("parley"))
         consistency.made_by = None if made_by == versions()["parley"] else made_by
 
     def run(self, tell: Reporter) -> None:
         """Compare every file; tell how far the work is."""
-        consistency = self._found
+        consistency = self._consistency
         consistency.privacy = read_json(self._contents, release.STATEMENT)
         self._check_study()
         self._check_epsilon()
@@ -180,14 +180,14 @@ class _Comparison:
 
     def _check_table(self) -> None:
         """Read the synthetic rows, if there are any: as many as the study says."""
-        study = self._found.study
+        study = self._consistency.study
         if study is not None and not publishes_rows(study.method):
             return
         (name,) = self._manifest.files.keys() & set(release.TABLES)
         rows = self._count_rows(name)
         if study is not None and rows != (study.output_rows or study.rows):
             words = f"has {many(rows, study.schema.row)}, which is not what {release.STUDY} says"
-            self._found.blame(name, why=words)
+            self._consistency.blame(name, why=words)
 
     def _count_rows(self, name: str) -> int:
         """Read the table, and that of events where the schema has them; return its rows."""
@@ -201,7 +201,7 @@ class _Comparison:
         return read_linked(self._contents, schema).rows
 
     def _check_study(self) -> None:
-        consistency, digest = self._found, self._manifest.study
+        consistency, digest = self._consistency, self._manifest.study
         roster: Mapping[str, PublicIdentity] = {}
         if digest is not None:
             study = consistency.study = read_study(self._contents)
@@ -228,7 +228,7 @@ class _Comparison:
 
     def _check_epsilon(self) -> None:
         """Check what the statement says of epsilon, as far as it needs no derivation."""
-        study, privacy = self._found.study, self._found.privacy
+        study, privacy = self._consistency.study, self._consistency.privacy
         try:
             agreed = study is None or is_agreed(privacy, study)
             right = adds_up(privacy) if study is None else costs_add_up(privacy, study)
@@ -236,10 +236,10 @@ class _Comparison:
             agreed, right = study is None, study is not None
         if not agreed:
             words = f"states another epsilon than {release.STUDY}"
-            self._found.blame(release.STATEMENT, why=words)
+            self._consistency.blame(release.STATEMENT, why=words)
         elif not right:
             words = "its steps do not add up to the epsilon it states"
-            self._found.blame(release.STATEMENT, why=words)
+            self._consistency.blame(release.STATEMENT, why=words)
 
     def _single_owner(self) -> None:
         """Compare the model of a release without a study with its statement and its schema."""
@@ -253,11 +253,13 @@ class _Comparison:
             with self._contents.blaming(release.MODEL):
                 bayes, stored = read_privbayes(model, where=release.MODEL)
             again = model_document(privbayes_content(bayes), **stored._asdict())
-        if not self._found.problems and again != model:
-            self._found.blame_form(release.MODEL, why="is not written as parley writes a model")
+        if not self._consistency.problems and again != model:
+            self._consistency.blame_form(
+                release.MODEL, why="is not written as parley writes a model"
+            )
 
     def _check_model(self, model: Mapping[str, Any]) -> None:
-        consistency, schema = self._found, self._schema
+        consistency, schema = self._consistency, self._schema
         if model.get("privacy") != consistency.privacy:
             words = f"has another privacy statement than {release.STATEMENT}"
             consistency.blame(release.MODEL, why=words)
@@ -283,7 +285,7 @@ class _Comparison:
 
     def _of_study(self, study: Study) -> None:
         """Compare the files of a study with what it and its results imply."""
-        consistency = self._found
+        consistency = self._consistency
         if read_text(self._contents, release.STUDY) != study.to_toml():
             consistency.blame_form(release.STUDY, why="is not written as parley writes a study")
         consistency.results = read_results(self._contents)
@@ -309,7 +311,7 @@ class _Comparison:
             return f"{made_with} made it, and parley {running} does not have that method"
         if here.version != made_with.version:
             return f"{made_with} made it, and parley {running} has version {here.version}"
-        if self._found.made_by is not None:  # whose studies this version may refuse to run
+        if self._consistency.made_by is not None:  # whose studies this version may refuse to run
             try:
                 (run_of(study) if prior is None else prior.begin(study)).step()
             except InputError as error:
@@ -318,7 +320,7 @@ class _Comparison:
 
     def _derive(self, study: Study, prior: PriorRelease | None) -> None:
         """Derive statement, model and transcript, and compare them with what is there."""
-        consistency = self._found
+        consistency = self._consistency
         try:
             gone = stated_missing(consistency.privacy, study)
             run = replay(study, consistency.results, gone, prior)
@@ -348,21 +350,21 @@ class _Comparison:
     def _check_statement(self, expected: Mapping[str, object]) -> None:
         as_json = json.loads(json.dumps(expected))
         # Verdicts compare noisy sums with the model, whose last digits depend on the machine.
-        stated = self._found.privacy
+        stated = self._consistency.privacy
         differing = _differing(as_json, stated, rounded={"criteria"})
         if not differing:
             return
         words = f"is not what {release.STUDY} and {RESULTS} imply: {', '.join(differing)}"
         unknown = stated.keys() - expected.keys() if self._is_later else set()
         if all(key in _WORDS or key not in stated or key in unknown for key in differing):
-            self._found.blame_form(release.STATEMENT, why=words)
+            self._consistency.blame_form(release.STATEMENT, why=words)
         else:
-            self._found.blame(release.STATEMENT, why=words)
+            self._consistency.blame(release.STATEMENT, why=words)
 
     @property
     def _is_later(self) -> bool:
         """Whether a later version of parley made it: its statement may say more."""
-        made_by = minor_version(self._found.made_by or "")
+        made_by = minor_version(self._consistency.made_by or "")
         running = minor_version(versions()["parley"])
         return made_by is not None and running is not None and made_by > running
 
@@ -389,18 +391,18 @@ class _Comparison:
             again = without_times(transcript_of(study, phases, missing))
             if json_text(again).encode() != data:
                 why = f"is not a transcript of {release.STUDY}"
-                self._found.blame_form(release.TRANSCRIPT, why=why)
+                self._consistency.blame_form(release.TRANSCRIPT, why=why)
 
     def _check_commitments(self, study: Study, steps: Sequence[Sequence[str]] | None) -> None:
         """Refuse commitments that their owners did not sign, or that are not of these steps."""
-        commitments = self._found.commitments
+        commitments = self._consistency.commitments
         if commitments is not None:
             try:
                 require_tables(study, commitments.tables)
                 if steps is not None:
                     commitments.require_steps(steps)
             except RemoteProtocolError as error:  # as from a peer, but a file has it
-                self._found.blame(release.COMMITMENTS, why=str(error))
+                self._consistency.blame(release.COMMITMENTS, why=str(error))
 
     def _check_derived_model(self, content: dict[str, object]) -> None:
         """Compare with model.json, which is read only if it is not much longer than expected."""
@@ -408,7 +410,7 @@ class _Comparison:
             content,
             schema=self._schema,
             columns=TableColumns.by_schema(self._schema),
-            privacy=self._found.privacy,
+            privacy=self._consistency.privacy,
         )
         text = json.dumps(document, indent=2)
         model = read_json(self._contents, release.MODEL, most=2 * len(text))
@@ -419,7 +421,7 @@ class _Comparison:
         if differing:
             named = ", ".join(differing)
             words = f"is not the model that {release.STUDY} and {RESULTS} imply: {named}"
-            self._found.blame(release.MODEL, why=words)
+            self._consistency.blame(release.MODEL, why=words)
 
 
 def _differing(

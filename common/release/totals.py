@@ -32,19 +32,12 @@ from common.study.steps import Step
 
 @dataclass(frozen=True, slots=True)
 class BinTotal:
-    """What is known of the numbers inside the bins of a column.
+    """What is known of the numbers inside the bins of a column."""
 
-    Attributes:
-        inside: the mean places in bins.
-        distance: from the middles of the bins, of all rows together, over the number of rows.
-        variance: of the distance, by noise.
-        rounding: how far the distance can be off by being counted in integers.
-    """
-
-    inside: Inside
-    distance: float
-    variance: float
-    rounding: float = 0.0
+    inside: Inside  # the mean places in bins
+    distance: float  # from the middles of the bins, of all rows together, over the number of rows
+    variance: float  # of the distance, by noise
+    rounding: float = 0.0  # how far the distance can be off by being counted in integers
 
 
 def study_totals(

@@ -86,18 +86,11 @@ class Study:
     """The agreed document.
 
     Its terms are those of `common.study.terms`, read and checked.
-
-    Attributes:
-        schema: the public domains.
-        members: the parties, in the order of the ring and of the cohorts.
-        settings: of the method, as in the table of study.toml that has the method's name, sorted by
-            key; the method knows what they mean.
-        signature: the proposer's; not part of the digest. A wrong one is refused.
     """
 
     name: str
-    schema: Schema
-    members: tuple[Member, ...]
+    schema: Schema  # the public domains
+    members: tuple[Member, ...]  # the parties, in the order of the ring and of the cohorts
     epsilon: Fraction
     method: str = DEFAULT_METHOD
     profile: str = "sound"
@@ -109,6 +102,8 @@ class Study:
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int = 0
+    # Of the method, as in the table of study.toml that has the method's name, sorted by key; the
+    # method knows what they mean.
     settings: tuple[tuple[str, str | int], ...] = ()
     delta: Fraction = Fraction(0)
     purpose: str = ""
@@ -129,6 +124,7 @@ class Study:
     seeded: bool = False
     commitments: bool = False
     rehearsal: bool = False
+    # The proposer's; not part of the digest. A wrong one is refused.
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:

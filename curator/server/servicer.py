@@ -26,11 +26,11 @@ from common.wire import strict
 from common.wire.catalogue import PROTOCOL, ErrorCode, WireError
 from common.wire.frames import Assembler, split
 from common.wire.pki.peers import Peer, Revocations, identify
-from common.wire.study_states import TO_WIRE
+from common.wire.study_states import TO_WIRE, summary_to_wire
 from common.wire.v1 import curator_pb2 as pb
 from curator.server.admission import Admission, AdmittedCall
 from curator.session import CuratorSession
-from curator.store.records import StudyState, StudySummary
+from curator.store.records import StudyState
 from curator.studies import Studies
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class CuratorServicer:
         return pb.EnrolResponse(
             protocol=PROTOCOL,
             software=self._software,
-            studies=map(_summary, listed),
+            studies=map(summary_to_wire, listed),
             time_ms=round(self._clock().timestamp() * 1000),
         )
 
@@ -235,15 +235,3 @@ class CuratorServicer:
 
     def _session(self, study: bytes, call: AdmittedCall) -> CuratorSession:
         return self._studies.session(StudyId(study), call.peer.name)
-
-
-def _summary(study: StudySummary) -> pb.StudySummary:
-    return pb.StudySummary(
-        study=study.study,
-        name=study.name,
-        state=TO_WIRE[study.state],
-        approved=study.approved,
-        submitted=study.submitted,
-        acknowledged=study.acknowledged,
-        queued=study.queued,
-    )

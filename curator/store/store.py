@@ -282,14 +282,11 @@ class Store(StoreReader):
 
     def alerts(self) -> list[Alert]:
         """List the events that the operator has not been told yet, oldest first."""
-        rows = self._file.rows(
-            "SELECT number, alert.study, name, event, words, at FROM alert JOIN study "
-            "USING (study) ORDER BY number"
+        return self._file.records(
+            Alert,
+            "SELECT number, study, name, event, words, at FROM alert JOIN study "
+            "USING (study) ORDER BY number",
         )
-        return [
-            Alert(number=number, study=StudyId(study), name=name, event=event, words=words, at=at)
-            for number, study, name, event, words, at in rows
-        ]
 
     def drop_alerts(self, newest: int) -> None:
         with self._file.transaction():

@@ -1,17 +1,9 @@
 """A command returns what it found, and this module alone prints it: as lines, or as JSON.
 
-A result is a frozen dataclass. Its fields are its JSON form; `lines` says them to people:
-
-    @dataclass(frozen=True)
-    class Bundled(Result):
-        out: Path
-        bytes: int
-
-        def lines(self) -> Iterator[str]:
-            yield f"{self.out}: {self.bytes:,} bytes"
-
     @command(app)
-    def bundle(release: Release, *, out: Annotated[Path, ...]) -> Bundled: ...
+    def bundle(release: Release, *, out: Annotated[Path, ...]) -> Result:
+        ...
+        return Result({"out": out, "bytes": size}, [f"{out}: {size:,} bytes"])
 
 `command` gives the command its `--json`. A command that runs until it is stopped returns None, and
 has none.
@@ -23,10 +15,11 @@ import datetime as dt
 import functools
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
+from itertools import chain
 from pathlib import PurePath
 from typing import Annotated, Any, TypeVar, get_type_hints
 
@@ -35,69 +28,47 @@ import typer
 from parley.cli import console
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
-FOR_PEOPLE = {"json": False}  # the metadata of a field that only the lines have
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
 class Result:
-    """What a command found."""
+    """What a command found.
 
-    def lines(self) -> Iterator[str]:
-        """Yield it for people, a line at a time; each is printed before the next is asked for."""
-        raise NotImplementedError
+    Args:
+        form: for scripts, anything that `plain` takes, or a function that returns it.
+        lines: for people, each printed before the next is asked for; the form itself if None.
+        warnings: what must not be overlooked; it follows the lines on standard error.
+        remarks: what may be of use; it follows the warnings.
+        require: called last; it raises what makes the command fail although it has a result.
+    """
 
-    def as_json(self) -> Any:  # noqa: ANN401  (a table, or a list of them)
-        """Return it for scripts: the fields, in plain values."""
-        return {field.name: plain(getattr(self, field.name))
-                for field in fields(self) if field.metadata.get("json", True)}  # fmt: skip
-
-    def warnings(self) -> Iterable[str]:
-        """Return what must not be overlooked in it; it follows the result on standard error."""
-        return ()
-
-    def remarks(self) -> Iterable[str]:
-        """Return what may be of use; it follows the warnings."""
-        return ()
-
-    def require(self) -> None:
-        """Raise what makes the command fail although it has a result."""
-
-
-@dataclass(frozen=True)
-class ResultList(Result):
-    """Results of one kind; for scripts, a list."""
-
-    items: tuple[Result, ...]
-    empty: str = ""  # the line where there are none
-
-    def lines(self) -> Iterator[str]:
-        for item in self.items:
-            yield from item.lines()
-        if not self.items and self.empty:
-            yield self.empty
-
-    def as_json(self) -> object:
-        return [item.as_json() for item in self.items]
+    def __init__(
+        self,
+        form: object,
+        lines: Iterable[str] | None = None,
+        *,
+        warnings: Iterable[str] = (),
+        remarks: Iterable[str] = (),
+        require: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.form = form
+        self.lines = map(_written, (form,)) if lines is None else lines
+        self.warnings, self.remarks, self.require = warnings, remarks, require
 
 
-@dataclass(frozen=True)
-class JsonOnly(Result):
-    """What has one form, which is JSON."""
-
-    value: object
-
-    def lines(self) -> Iterator[str]:
-        yield _written(self.value)
-
-    def as_json(self) -> object:
-        return plain(self.value)
+def listed(results: Iterable[Result], *, empty: str = "") -> Result:
+    """Return several results as one; `empty` is the line where there are none."""
+    results = tuple(results)
+    lines = chain.from_iterable(result.lines for result in results) if results else [empty]
+    return Result([result.form for result in results], filter(None, lines))
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401  (anything that a result may hold)
     """Return plain values: fractions exact and in text, times in ISO 8601, digests in hex."""
     if hasattr(value, "as_json"):
         return plain(value.as_json())
+    if callable(value):
+        return plain(value())
     match value:
         case Enum():
             return value.value
@@ -118,14 +89,11 @@ def plain(value: Any) -> Any:  # noqa: ANN401  (anything that a result may hold)
 
 def show(result: Result, *, as_json: bool) -> None:
     """Print a result, then what is to be warned of; raise if it makes the command fail."""
-    if as_json:
-        console.result(_written(result.as_json()))
-    else:
-        for line in result.lines():
-            console.result(line)
-    for words in result.warnings():
+    for line in [_written(result.form)] if as_json else result.lines:
+        console.result(line)
+    for words in result.warnings:
         console.warn(words)
-    for words in result.remarks():
+    for words in result.remarks:
         console.note(words)
     result.require()
 

@@ -142,16 +142,11 @@ Distances: TypeAlias = Mapping[str, float]  # by what is compared: 2-way, or kin
 
 @dataclass(slots=True)
 class StandInRows:
-    """A party's rows, made of fewer ones that each count as several.
+    """A party's rows, made of fewer ones that each count as several."""
 
-    Attributes:
-        table: the rows.
-        repeated: how many rows each of them counts as.
-        extra_s: how much longer counting every row would have taken.
-    """
-
-    table: Codes
-    repeated: NDArray[np.int64]
+    table: Codes  # the rows
+    repeated: NDArray[np.int64]  # how many rows each of them counts as
+    # How much longer counting every row would have taken.
     extra_s: float = field(default=0.0, init=False)
 
     @property

@@ -155,8 +155,8 @@ class Answering(FittedModel):
         confidence: float,
     ) -> list[Estimate]:
         """Estimate a statistic of the rows; what was declared needs no replicates."""
-        self._check_measured(statistic.attributes)
-        declared = is_declared(self, statistic.attributes)
+        self._check_measured(statistic)
+        declared = is_declared(self, statistic)
         rows = redrawn(self, self.released, tables) if declared else replicate()
         return answered(self, statistic, view.of(rows), self.diagnostics, confidence)
 
@@ -207,12 +207,13 @@ class Answering(FittedModel):
         """Answer the analyses that the study declared, each with intervals."""
         return answers(self, self.diagnostics, released=self.released, confidence=confidence)
 
-    def _check_measured(self, attributes: Iterable[str]) -> None:
+    def _check_measured(self, statistic: Statistic) -> None:
         """Refuse to estimate, of a release of answers, what no analysis names."""
-        if not self.has_rows and not is_declared(self, attributes):
+        if not self.has_rows and not is_declared(self, statistic):
+            names = ", ".join(sorted(statistic.attributes))
             raise InputError(
-                f"estimate: no declared analysis has {', '.join(sorted(attributes))} together, and "
-                "this release counted nothing else. See `parley answers`"
+                f"estimate: no declared analysis has {names} together, and this release counted "
+                "nothing else. See `parley answers`"
             )
 
     def concerns(self, statistic: Statistic, view: TableView | None = None) -> list[str]:

@@ -27,12 +27,10 @@ from common.study.script import ScriptRun
 from common.study.steps import Model, Step
 from common.study.transcript import SETTING_UP, PhaseTraffic
 from common.wording import Reporter, silent
-from curator.role import CuratorRole
-from curator.states import Effect as CuratorEffect
-from curator.states import Fail
-from curator.states import SendToParty as SendToParty
-from party.role import PartyRole
-from party.states import ChargeBudget
+from curator.role import CuratorRole, Fail
+from curator.role import Effect as CuratorEffect
+from curator.role import SendToParty as SendToParty
+from party.role import ChargeBudget, PartyRole
 
 FITTING = "fitting the model"  # told after the last step
 

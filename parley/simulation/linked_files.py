@@ -77,9 +77,8 @@ class LinkedFiles:
         """Return the codes of people with the events that count."""
         return encode_linked(schema, *self.frames, person=self.person)
 
-    def joined(self, schema: Schema) -> str:
-        """Say what becomes of the events, for the owner alone."""
-        codes = self.encode(schema)
+    def joined(self, codes: LinkedCodes) -> str:
+        """Say what becomes of the events, for the owner alone, by the codes of both tables."""
         counted, without = codes.events.rows, int((codes.numbers == 0).sum())
         return (
             f"{self.events.path}: {counted:,} of {many(self.events.data.num_rows, 'row')} count; "

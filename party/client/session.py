@@ -20,11 +20,11 @@ from common.privacy.randomness import SourceOfStep
 from common.service.process import software
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
-from common.study.progress import StudyState
+from common.study.progress import StudyState, StudySummary
 from common.study.signatures import approval_statement
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import NumberedMessage
-from party.client.connection import Connection, InvitingStudy
+from party.client.connection import Connection
 from party.client.context import PartyContext, PinnedRows
 from party.client.turn import Turn
 from party.journal import JournalState
@@ -82,7 +82,7 @@ class PartySession:
         self._waits_for_owner = self._rehearses = False
         self._unopened = 0  # how many times the rows did not fit the study
 
-    def needs(self, summary: InvitingStudy) -> Need:
+    def needs(self, summary: StudySummary) -> Need:
         """Say what there is to do, by the curator's summary and our own file."""
         journal = self._context.journal
         record = journal.record(self._digest)
@@ -119,7 +119,7 @@ class PartySession:
         self._study = self._source = self._node = None
 
     def take_turn(
-        self, turn: Turn, connection: Connection, summary: InvitingStudy
+        self, turn: Turn, connection: Connection, summary: StudySummary
     ) -> JournalState | None:
         """Do what can be done now; return how the study ended, None if it goes on.
 
@@ -164,7 +164,7 @@ class PartySession:
                 raise
             return True
 
-    def _close(self, summary: InvitingStudy) -> JournalState:
+    def _close(self, summary: StudySummary) -> JournalState:
         """End a study here that ended at the curator, without its last messages.
 
         It finished for us, too, if it was done with everything that we ever sent: whatever is
@@ -186,7 +186,7 @@ class PartySession:
         return ending
 
     def _work(
-        self, turn: Turn, connection: Connection, node: PartyNode, summary: InvitingStudy
+        self, turn: Turn, connection: Connection, node: PartyNode, summary: StudySummary
     ) -> None:
         """Take in and answer, until the study, the stream or the turn is over."""
         stream = connection.work(self._digest, received=node.newest_received)
@@ -411,7 +411,7 @@ class PartySession:
             consents=lambda: not context.withdrew(study.digest),
         )
 
-    def _catch_up(self, connection: Connection, node: PartyNode, summary: InvitingStudy) -> None:
+    def _catch_up(self, connection: Connection, node: PartyNode, summary: StudySummary) -> None:
         """Compare what both sides have; hand in again what the curator misses."""
         node.acknowledge(summary.submitted)
         self._outbox.clear()

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from common.errors import InputError, LocalError, ParleyError
 from common.study.ids import StudyId, short_id
-from common.study.progress import StudyState
+from common.study.progress import StudyState, StudySummary
 from common.wire.catalogue import ErrorCode, WireError
-from party.client.connection import Connection, HungUpError, InvitingStudy
+from party.client.connection import Connection, HungUpError
 from party.client.context import PartyContext, require_no_rollback
 from party.client.dialer import Backoff, Dialer
 from party.client.session import Need, PartySession, decline
@@ -91,7 +91,7 @@ class SessionManager:
         self._releases = ReleaseWatch(collector, changed=self._wake_up)
         self._places: dict[StudyId, _Place] = {}
         # Studies that wait for a seat; first come, first served.
-        self._waiting: dict[StudyId, tuple[Need, InvitingStudy]] = {}
+        self._waiting: dict[StudyId, tuple[Need, StudySummary]] = {}
         self._wake = threading.Event()
         self._look_at = 0.0
         self._reached = False
@@ -172,23 +172,22 @@ class SessionManager:
         if invited is None:
             return
         self._look_at = time.monotonic() + self._look_again_s
-        listed = [
-            study for study in reversed(invited) if only in (None, study.study)
-        ]  # oldest first
+        oldest_first = reversed(invited)
+        listed = [summary for summary in oldest_first if only in (None, summary.study)]
         begun = {
             record.study
             for record in self._context.journal.studies()
             if record.state is JournalState.RUNNING
         }
-        for listed_study in listed:
-            if listed_study.study not in self._places and (
-                not listed_study.state.over or listed_study.study in begun
+        for summary in listed:
+            if summary.study not in self._places and (
+                not summary.state.over or summary.study in begun
             ):
-                session = PartySession(listed_study.study, self._context)
-                self._places[listed_study.study] = _Place(session, self._backoff())
-                free.add(listed_study.study)
-            if listed_study.study in free:
-                self._consider(self._places[listed_study.study], listed_study, once=once)
+                session = PartySession(summary.study, self._context)
+                self._places[summary.study] = _Place(session, self._backoff())
+                free.add(summary.study)
+            if summary.study in free:
+                self._consider(self._places[summary.study], summary, once=once)
         self._miss(free - {study.study for study in listed}, once=once)
 
     def _miss(self, unlisted: Iterable[StudyId], *, once: bool) -> None:
@@ -205,7 +204,7 @@ class SessionManager:
             else:
                 self._asks_for_all, self._look_at = True, 0.0
 
-    def _invited(self, backoff: Backoff) -> list[InvitingStudy] | None:
+    def _invited(self, backoff: Backoff) -> list[StudySummary] | None:
         """Return the studies that list us, newest first; None if the curator is out of reach."""
         identity = self._context.identity.public.encoded
         try:
@@ -230,7 +229,7 @@ class SessionManager:
         backoff.progressed()
         return invited
 
-    def _tidy(self, connection: Connection, invited: Iterable[InvitingStudy]) -> None:
+    def _tidy(self, connection: Connection, invited: Iterable[StudySummary]) -> None:
         """End studies that the owner withdrew from; have the queues of ended ones dropped.
 
         What was kept of ended studies for an audit is wiped when its time is over.
@@ -261,7 +260,7 @@ class SessionManager:
         seated = place is not None and place.seat is not None
         return not seated and (record is None or record.state is not JournalState.RUNNING)
 
-    def _consider(self, place: _Place, summary: InvitingStudy, *, once: bool) -> None:
+    def _consider(self, place: _Place, summary: StudySummary, *, once: bool) -> None:
         """Have a study wait for a seat if there is something to do for it."""
         if place.is_done(once=once):
             return
@@ -326,7 +325,7 @@ class SessionManager:
             place.session.drop()
 
     def _take_turn(
-        self, session: PartySession, turn: Turn, summary: InvitingStudy
+        self, session: PartySession, turn: Turn, summary: StudySummary
     ) -> JournalState | None:
         with self._dialer.dial() as connection:
             return session.take_turn(turn, connection, summary)

@@ -65,7 +65,7 @@ class Turn:
     def cede(self, *, contested: bool) -> None:
         """End the turn soon if it has lasted, or has waited for a message, for too long.
 
-        `wanted` says that another study waits for the seat.
+        `contested` says that another study waits for the seat.
         """
         limits, now, wait = self._limits, self._monotonic(), self._wait
         if contested and now - self.began >= limits.turn_s:

@@ -62,19 +62,16 @@ class Approvals:
 
     def decision(self, study: StudyId) -> OwnerDecision | None:
         """Return what was decided about a study; None if nothing was yet."""
-        rows = self._file.rows(
-            "SELECT approved AND withdrawn_at IS NULL, epsilon, "
-            "COALESCE(withdrawal.reason, decision.reason), decided_by, decided_at, withdrawn_at "
+        decisions = self._file.records(
+            OwnerDecision,
+            "SELECT approved AND withdrawn_at IS NULL AS approved, epsilon, decided_by, "
+            "COALESCE(withdrawal.reason, decision.reason) AS reason, decided_at, withdrawn_at "
             "FROM decision LEFT JOIN withdrawal USING (study) WHERE study = ?",
             (study,),
+            approved=bool,
+            epsilon=Fraction,
         )
-        if not rows:
-            return None
-        approved, epsilon, reason, decided_by, decided_at, withdrawn_at = rows[0]
-        return OwnerDecision(
-            approved=bool(approved), epsilon=Fraction(epsilon), reason=reason,
-            decided_by=decided_by, decided_at=decided_at, withdrawn_at=withdrawn_at,
-        )  # fmt: skip
+        return decisions[0] if decisions else None
 
     def studies(self) -> list[StudyId]:
         """List all studies that were decided about, oldest decision first."""

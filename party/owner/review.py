@@ -114,9 +114,7 @@ class Review:
             "Who takes part": self.members,
             "What it asks": [_phase_text(phase, self.currency) for phase in self.phases],
             "What leaves the building": self.leaves,
-            "Who is protected from whom": [
-                _protection_text(protection) for protection in self.protections
-            ],
+            "Who is protected from whom": list(map(_protection_text, self.protections)),
             "What is not promised": self.limits,
             verdict: self.reasons_against,
         }

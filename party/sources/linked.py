@@ -25,7 +25,7 @@ from common.schema import Codes, Schema
 from common.schema.attribute import spans_of
 from common.schema.codes import NO_GROUPS, Groups, code_dtype
 from common.schema.events import Events
-from common.schema.linked import ORDER_KEY, LinkedCodes, first_events
+from common.schema.linked import ORDER_KEY, LinkedCodes, first_events, possible_histories
 from party.sources.fingerprint import LinkedDigest
 from party.sources.keyed import NO_ONE, NO_ORDER, Hashes, KeyedRows, KeyedTable
 from party.sources.source import HELD_BYTES, Snapshot, Source
@@ -193,7 +193,7 @@ class _Block:
     def __init__(self, people: Codes, schema: Schema, declared: Events, spools: _Spools) -> None:
         self.rows = people.rows
         self.waiting = 0  # events that are not cut yet
-        self._most = declared.most
+        self._schema, self._most = schema, declared.most
         self._of_people, self._of_events = _Columns(schema.people), _Columns(schema.of_events)
         self._row = np.dtype(
             [
@@ -231,9 +231,13 @@ class _Block:
         return events[kept]
 
     def end(self) -> None:
-        """Keep of the events that count their codes alone."""
+        """Keep of the events that count their codes alone, as rules allow them."""
         events = self._cut()
         self._events.add([events[f"c{place}"] for place in range(len(self._of_events.types))])
+        if self._schema.possible_events.rules:
+            possible = possible_histories(self._schema, self.codes())
+            self._events.clear()
+            self._events.add(self._of_events.arrays(possible.events))
 
     def codes(self) -> LinkedCodes:
         people = self._of_people.codes(self._people.read())

@@ -19,7 +19,7 @@ from common.marginals import count
 from common.privacy.randomness import KeyedRandomSource, RandomSource
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups
-from common.schema.linked import LinkedCodes
+from common.schema.linked import LinkedCodes, possible_histories
 from party.sources.source import Snapshot, Source
 
 MOST_DISTINCT = 100_000
@@ -60,7 +60,8 @@ def _drawn(schema: Schema, rows: int, seed: str) -> Codes:
     most = schema.events.most
     numbers = _following(hidden, [most + 1], source).columns[0].astype(np.int64)
     events = _following(np.repeat(hidden, numbers), schema.of_events.sizes, source)
-    return LinkedCodes(people.columns, people.sizes, events, numbers, most)
+    linked = LinkedCodes(people.columns, people.sizes, events, numbers, most)
+    return possible_histories(schema, linked)
 
 
 def _following(hidden: NDArray[np.uint64], sizes: Sequence[int], source: RandomSource) -> Codes:

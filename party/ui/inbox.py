@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
-from common.errors import InputError, ParleyError, PolicyError, RemoteProtocolError
+from common.errors import InputError, ParleyError, PolicyError
 from common.study.document import Study
 from common.study.ids import StudyId
 from party.client.connection import Connection
@@ -100,8 +100,7 @@ class OwnerInbox:
 
     def approve(self, study: Study, *, shown_cost: str) -> None:
         """Approve what was shown; PolicyError if it costs something else by now, or is over."""
-        decisions.require_not_over(study.digest, self.context.journal)
-        self._require_open(study)
+        require_open(study, self.context, self._dial, warn=logger.warning)
         review, rows = self.review(study)
         if str(review.cost) != shown_cost:
             raise PolicyError(
@@ -109,15 +108,6 @@ class OwnerInbox:
                 "was decided. Review it again"
             )
         decisions.approve(self.context.approvals, review, at=self.context.now(), data_digest=rows)
-
-    def _require_open(self, study: Study) -> None:
-        if self._dial is None:
-            return
-        try:
-            with self._dial() as connection:
-                require_open(study, self.context, connection)
-        except RemoteProtocolError as error:
-            logger.warning("the curator does not say whether the study is open: %s", error)
 
     def decline(self, study: Study, *, reason: str) -> None:
         """Decline a study, or withdraw from it; PolicyError if it is over."""

@@ -17,7 +17,7 @@ from party.journal import SentMessage, StudyRecord
 from party.ledger import Entry
 from party.owner.decisions import OwnerDecision, in_words
 from party.owner.dry_run import PlannedStep
-from party.owner.policy_file import PolicySource
+from party.owner.policy_file import PolicyFile
 from party.owner.review import Review
 from party.totals import Totals, Unit, mixture, spent_words
 
@@ -248,7 +248,7 @@ def sent_section(departures: Sequence[SentMessage]) -> Markup:
     return section(
         "What left the building",
         _listing(caption + _cut(len(departures)), headings, rows, none="Nothing has left yet."),
-        identifier="transcript",
+        identifier="sent-log",
     )
 
 
@@ -302,7 +302,7 @@ def node_section(process: str | None) -> Markup:
     return _note(words)
 
 
-def policy_section(policies: PolicySource) -> Markup:
+def policy_section(policies: PolicyFile) -> Markup:
     """Say which policy counts, and loudly if the file on disk cannot be used."""
     counts = element("p", badge("our policy", "good"), f" {policies.words}")
     if not policies.complaint:

@@ -34,7 +34,7 @@ from party.ui.inbox import OwnerInbox
 _OfStudy = Callable[[Study, WebRequest, Session], Response]
 _STUDY = r"/studies/(?P<digest>[0-9a-f]{64})"
 _BACK = element(
-    "nav", element("a", "All studies, ledger and transcript", href="/"), aria_label="Back"
+    "nav", element("a", "All studies, ledger and sent log", href="/"), aria_label="Back"
 )
 
 

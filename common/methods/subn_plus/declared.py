@@ -9,6 +9,7 @@ follows from public facts:
 * every table has its own number of groups, the one for which noise and what groups hide are
   together the least (`reach`). The rare values of a column in an order share a group: they would
   make most of the noise. Other columns keep their values, if these are no more than the groups;
+* without other pairs, margins get what keeps means exact, as far as that is worth it (`_alone`);
 * `others`, if the study leaves it open, is the largest fraction at which declared tables stay
   clear, or else the least; nothing, where other pairs would drown, or declared tables be noisy.
 
@@ -54,7 +55,9 @@ MOST_MERGED = 40  # declared sets, up to which joint small tables are looked for
 NOISY = 0.15  # reach of a declared table above which other pairs get nothing
 CLEAR = 0.06  # reach of all declared tables at which other pairs may have more
 AS_CLEAR = 1.25  # times the reach of declared tables, up to which views of all columns do as well
-MARGINS = Fraction(3, 10)  # at most, of the budget, where nothing else is asked for
+MARGINS = Fraction(3, 10)  # at most, of the budget, beside other pairs
+AS_EXACT = 1.5  # times the reach of a mean in the plan without declarations
+_ALONE = tuple(Fraction(part, 20) for part in range(4, 15))  # of margins, without other pairs
 _OTHERS = tuple(Fraction(part, 10) for part in (5, 4, 3, 2))
 _HIDDEN = 2.7  # over the square of the groups: what they hide of a correlation
 _INTERVAL = 2  # deviations on each side
@@ -244,12 +247,16 @@ def declared_plan(facts: PublicFacts) -> tuple[Plan, DeclaredTables | None]:
     plain = replace(facts, declared=(), others=None)
     if not declared_sets(facts):
         return best_plan(plain), None
+    if facts.others == 0:
+        return _alone(facts, plain)
     margins = min(margins_share(plain, plain.alone), MARGINS)
     if facts.others is not None:
         return _with_declared(facts, plain, margins, facts.others)
     whole = best_plan(plain)
 
     def trial(others: Fraction) -> tuple[Plan, DeclaredTables, bool]:
+        if not others:
+            return *_alone(facts, plain), False
         plan, declared = _with_declared(facts, plain, margins, others)
         return plan, declared, any(ask.what not in SINGLE for ask in plan.asks)
 
@@ -279,6 +286,41 @@ def clearest_others(
 
 
 SINGLE = (DECLARED, plans.MARGINS)  # sums that tell nothing of pairs that no analysis names
+
+
+def _alone(facts: PublicFacts, plain: PublicFacts) -> tuple[Plan, DeclaredTables]:
+    """Return the plan of margins and declared tables alone.
+
+    Margins get what keeps the mean of a column about as exact as in the plan without declarations;
+    but no more than the fraction at which a percent of the widest declared relation is worth a
+    percent of a mean: there the product of the two forecasts is least.
+    """
+    choices = [_with_declared(facts, plain, share, Fraction(0)) for share in _ALONE]
+    means = [_of_means(facts, plan) for plan, _ in choices]
+    products = [
+        mean * worst(facts, declared) for mean, (_, declared) in zip(means, choices, strict=True)
+    ]
+    enough = AS_EXACT * _of_means(facts, best_plan(plain))
+    exact = next((place for place, mean in enumerate(means) if mean <= enough), len(means))
+    return choices[min(exact, products.index(min(products)))]
+
+
+def _of_means(facts: PublicFacts, plan: Plan) -> float:
+    """Forecast the mean reach of a mean of one column, however noisy."""
+    return sum(_of_margin(facts, plan, a) for a in facts.cut) / len(facts.cut)
+
+
+def of_margin(facts: PublicFacts, plan: Plan, attribute: int) -> float:
+    """Forecast the reach of a statistic of one column."""
+    return min(1.0, _of_margin(facts, plan, attribute))
+
+
+def _of_margin(facts: PublicFacts, plan: Plan, attribute: int) -> float:
+    cost = plan.cost(plans.MARGINS) or plan.cost(plans.VIEWS)
+    blocks = plan.blocks or (plan.design.views if plan.design else facts.alone)
+    noise = facts.deviation(cost, sensitivity.histograms(len(blocks))) / facts.rows
+    moved = noise * sqrt(facts.sizes[attribute])
+    return _INTERVAL * sqrt(moved * moved + 1 / facts.rows)
 
 
 def _with_declared(

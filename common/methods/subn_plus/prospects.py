@@ -20,12 +20,12 @@ from common.methods.subn_plus.declared import (
     SINGLE,
     DeclaredTables,
     declared_plan,
+    of_margin,
     of_views,
 )
 from common.methods.subn_plus.facts import PublicFacts
 from common.methods.subn_plus.linked.plans import LinkedFacts, declared_budget
 from common.methods.subn_plus.plans import Ask, Plan
-from common.privacy import sensitivity
 from common.study.document import Study
 from common.study.method import Prospect, PublicDecision
 from common.study.requests import Attributes
@@ -133,7 +133,7 @@ def _reach(
 ) -> float:
     """Forecast the reach of a set: that of its table, and that of the columns that are not `by`."""
     varied = tuple(a for a in own if facts.sizes[a] > 1)
-    alone = max((_of_margin(facts, plan, a) for a in varied if a not in by), default=0.0)
+    alone = max((of_margin(facts, plan, a) for a in varied if a not in by), default=0.0)
     if len(varied) < 2:
         return alone
     if declared is None:
@@ -143,15 +143,6 @@ def _reach(
     else:
         joint = declared.reach(facts, varied, by)
     return sqrt(joint * joint + alone * alone) if by else joint
-
-
-def _of_margin(facts: PublicFacts, plan: Plan, attribute: int) -> float:
-    """Forecast the reach of a statistic of one column."""
-    cost = plan.cost(plans.MARGINS) or plan.cost(plans.VIEWS)
-    blocks = plan.blocks or (plan.design.views if plan.design else facts.alone)
-    noise = facts.deviation(cost, sensitivity.histograms(len(blocks))) / facts.rows
-    moved = noise * sqrt(facts.sizes[attribute])
-    return min(1.0, 2 * sqrt(moved * moved + 1 / facts.rows))
 
 
 def _how(sets: Sequence[Attributes], declared: DeclaredTables | None) -> str:

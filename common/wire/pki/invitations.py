@@ -28,20 +28,13 @@ INVITATION, APPLICATION = "parley invitation 1", "parley application 1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitation:
-    """What an owner has to know to join.
+    """What an owner has to know to join."""
 
-    Attributes:
-        party: the name that the owner goes by.
-        curator: host and port of the curator.
-        signer: the fingerprint of the identity that signs the curator's studies.
-        software: the version of parley that the curator runs.
-        authorities: the certificate of the consortium's authority, and those that go with it.
-    """
-
-    party: str
-    curator: str
-    signer: str
-    software: str
+    party: str  # the name that the owner goes by
+    curator: str  # host and port of the curator
+    signer: str  # the fingerprint of the identity that signs the curator's studies
+    software: str  # the version of parley that the curator runs
+    # The certificate of the consortium's authority, and those that go with it.
     authorities: tuple[x509.Certificate, ...]
 
     def __post_init__(self) -> None:

@@ -118,10 +118,8 @@ class Keyring:
     def issued(self) -> list[x509.Certificate]:
         """List the certificates issued here, by the holder's name."""
         paths = (self.folder / "issued").glob("*.pem")
-        certificates_issued = [
-            parse_certificates(read(path), where=path)[0] for path in sorted(paths)
-        ]
-        return sorted(certificates_issued, key=lambda one: certificates.subject_of(one).name)
+        listed = [parse_certificates(read(path), where=path)[0] for path in sorted(paths)]
+        return sorted(listed, key=lambda one: certificates.subject_of(one).name)
 
     def read_request(self) -> x509.CertificateSigningRequest:
         return parse_request(read(self.request), where=self.request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,61 +22,10 @@ from common.wording import many
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import OutputFormat, OutputRows, Overwrite, Release, not_private
-from parley.cli.result import FOR_PEOPLE, Result, command
+from parley.cli.result import Result, command
 from parley.reader.fitted import load
 
 app = new_app()
-
-
-@dataclass(frozen=True)
-class DrawnRows(Result):
-    """Where the rows are."""
-
-    out: Path
-    rows: int
-    where: str
-    events: Path | None = field(default=None, metadata=FOR_PEOPLE)  # of the people in `out`
-
-    def lines(self) -> Iterator[str]:
-        row = "row" if self.events is None else "person"
-        yield f"{many(self.rows, f'synthetic {row}')}: {self.out}"
-        if self.events is not None:
-            yield f"their events: {self.events}"
-
-
-@dataclass(frozen=True)
-class PrintedRows(Result):
-    """Rows that are drawn onto the output."""
-
-    fitted: FittedModel
-    rows: int
-    where: str
-
-    def lines(self) -> Iterator[str]:
-        _draw_into(None, self.fitted, self.rows, self.where)
-        return iter(())
-
-    def as_json(self) -> object:
-        raise InputError("--json: name a file for the rows with --out")
-
-
-@dataclass(frozen=True)
-class ReplicatedTables(Result):
-    """Where the tables are."""
-
-    out: Path
-    files: tuple[str, ...]
-    references: tuple[str, ...]
-    seed: int
-    events: str = field(default="", metadata=FOR_PEOPLE)  # the name of people's events
-
-    def lines(self) -> Iterator[str]:
-        first, last = self.files[0], self.files[-1]
-        yield f"{many(len(self.files), 'table')}: {self.out / first} to {last}"
-        if self.events:
-            path = Path(first)
-            name = f"{path.stem}-{self.events}{path.suffix}"
-            yield f"beside each, {self.events}, joined by `person`: {name} and so on"
 
 
 @command(app)
@@ -127,15 +76,15 @@ def draw(
     if fitted.schema.events is not None:
         return _draw_linked(fitted, number, where, out, overwrite=overwrite)
     if out is None:
-        return PrintedRows(fitted, number, where)
+        return Result(_refuse_json, _printed(fitted, number, where))
     with whole_file(out) as scratch:
         _draw_into(scratch, fitted, number, where)
-    return DrawnRows(out, number, where)
+    return _into(out, number, where)
 
 
 def _draw_linked(
     fitted: FittedModel, rows: int, where: str, out: Path | None, *, overwrite: bool
-) -> DrawnRows:
+) -> Result:
     """Draw people and their events into two files."""
     if out is None or fitted.schema.events is None:
         raise InputError("draw: the release has two tables. Name the file of people with --out")
@@ -147,7 +96,24 @@ def _draw_linked(
     with whole_file(out) as first, whole_file(events) as second:
         for path, table in zip((first, second), tables, strict=True):
             _write(table, path, path.suffix)
-    return DrawnRows(out, rows, where, events)
+    return _into(out, rows, where, events)
+
+
+def _into(out: Path, rows: int, where: str, events: Path | None = None) -> Result:
+    """Return where the rows are; of people, also where their events are."""
+    row = "row" if events is None else "person"
+    lines = [f"{many(rows, f'synthetic {row}')}: {out}"]
+    lines += [] if events is None else [f"their events: {events}"]
+    return Result({"out": out, "rows": rows, "where": where}, lines)
+
+
+def _printed(fitted: FittedModel, rows: int, where: str) -> Iterator[str]:
+    _draw_into(None, fitted, rows, where)
+    yield from ()
+
+
+def _refuse_json() -> None:
+    raise InputError("--json: name a file for the rows with --out")
 
 
 def _draw_into(path: Path | None, fitted: FittedModel, rows: int, where: str) -> None:
@@ -173,7 +139,7 @@ def replicate(
     tables: Annotated[int, typer.Option(help="How many tables.")] = TABLES,
     seed: Annotated[int, typer.Option(help="The same seed gives the same tables.")] = SEED,
     format: OutputFormat = "csv",  # noqa: A002
-) -> ReplicatedTables:
+) -> Result:
     """Write tables like the released one, each from a model that was fitted anew with fresh noise.
 
     Analyse each of them, and combine the results with `parley.pool` or by the formula in the quick
@@ -202,7 +168,11 @@ def replicate(
             for table, ending in zip(frames.values(), ("", f"-{events}"), strict=False):
                 _write(table, out / f"{name}{ending}.{format}", f".{format}")
     files, more = (tuple(f"{stem}.{format}" for stem in stems) for stems in (names, references))
-    return ReplicatedTables(out, files, more, seed, events)
+    lines = [f"{many(tables, 'table')}: {out / files[0]} to {files[-1]}"]
+    if events:
+        name = f"{names[0]}-{events}.{format}"
+        lines.append(f"beside each, {events}, joined by `person`: {name} and so on")
+    return Result({"out": out, "files": files, "references": more, "seed": seed}, lines)
 
 
 def _write(table: pd.DataFrame, file: Path, suffix: str) -> None:

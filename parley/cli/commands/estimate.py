@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +28,7 @@ from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.linked_tables import asked_of
 from parley.cli.options import Release, not_private
-from parley.cli.result import FOR_PEOPLE, Result, command
+from parley.cli.result import Result, command
 from parley.reader.fitted import FittedPrivBayes, FittedPrivelet, FittedStudy, Loaded, load
 
 app = new_app()
@@ -44,25 +44,6 @@ ReplicateSeed = Annotated[int, typer.Option(help="The seed of the replicates.")]
 Confidence = Annotated[float, typer.Option(help="The confidence of the intervals.")]
 
 
-@dataclass(frozen=True)
-class Estimates(Result):
-    """A statistic, by group if there are any."""
-
-    estimates: tuple[Estimate, ...]
-    confidence: float
-    notices: list[str]
-
-    def as_json(self) -> object:
-        return [estimate.as_json() for estimate in self.estimates]
-
-    def lines(self) -> Iterator[str]:
-        for estimate in self.estimates:
-            yield estimate_line(estimate, self.confidence)
-
-    def warnings(self) -> list[str]:
-        return self.notices
-
-
 def estimate_line(estimate: Estimate, confidence: float) -> str:
     """Return an estimate with its interval, for people."""
     name = (
@@ -76,24 +57,6 @@ def estimate_line(estimate: Estimate, confidence: float) -> str:
     return f"{name}: {_number(estimate.estimate)} (standard error {error}, {interval}){mark}"
 
 
-@dataclass(frozen=True)
-class Answers(Result):
-    """The declared analyses of a release, answered."""
-
-    answers: tuple[Answer, ...]
-    confidence: float
-    notices: list[str]
-
-    def as_json(self) -> object:
-        return [answer.as_json() for answer in self.answers]
-
-    def lines(self) -> Iterator[str]:
-        yield from answer_lines(self.answers, self.confidence)
-
-    def warnings(self) -> list[str]:
-        return self.notices
-
-
 def answer_lines(
     answers: Sequence[Answer], confidence: float, most: int | None = None
 ) -> Iterator[str]:
@@ -105,33 +68,6 @@ def answer_lines(
         )
         if most is not None and len(answer.estimates) > most:
             yield f"  and {len(answer.estimates) - most:,} more: parley answers"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Count(Result):
-    """How many rows satisfy a condition."""
-
-    query: str
-    rows: int
-    private: object
-    count: float | None
-    standard_deviation: float | None
-    low: float | None
-    high: float | None
-    confidence: float | None
-    source: str
-    flagged: bool = False
-    words: str = field(metadata=FOR_PEOPLE)
-    notices: list[str] = field(metadata=FOR_PEOPLE)
-    by: str = field(default="", metadata=FOR_PEOPLE)
-
-    def lines(self) -> Iterator[str]:
-        mark = " [flagged]" if self.flagged else ""
-        few = "too few rows for an answer"
-        yield few if self.count is None else f"{self.count:,.1f}{self.by} ({self.words}){mark}"
-
-    def warnings(self) -> list[str]:
-        return self.notices
 
 
 @command(app, "estimate")
@@ -182,11 +118,11 @@ def estimate_command(
     tables: Tables = TABLES,
     seed: ReplicateSeed = SEED,
     confidence: Confidence = 0.95,
-) -> Estimates:
+) -> Result:
     """Estimate a statistic of the people behind a release, with a standard error and an interval.
 
     The interval covers the sampling of the real rows, the noise and the sampling of synthetic rows.
-    Of several columns it also covers what the published tables say without the model. Flagged means
+    Of several columns it also rests on what the published tables say alone. Flagged means
     wide because not measured: columns that were never counted together have the whole range that
     each column alone allows. The first estimate fits the model anew for every replicate; the
     replicates are kept beside the release, and the next estimates are quick.
@@ -210,7 +146,7 @@ def estimate_command(
         view.schema,
         lambda schema: statistic_of(schema, statistics, by, where, family),
     )
-    return answer(loaded, statistic, how, view)
+    return _estimated(loaded, statistic, how, view)[1]
 
 
 def _survival(
@@ -220,21 +156,17 @@ def _survival(
     where: str,
     picture: Path | None,
     how: Replicated,
-) -> Estimates:
+) -> Result:
     """Estimate survival, and draw it."""
     time, status = columns
     view, happened = loaded.survival_view(time, status=status)
-    estimates = answer(
-        loaded,
-        survival_statistic(view.schema, time, status=happened, by=by, where=where),
-        how,
-        view,
-    )
+    statistic = survival_statistic(view.schema, time, status=happened, by=by, where=where)
+    estimates, result = _estimated(loaded, statistic, how, view)
     if picture is not None:
         attribute = view.schema.attributes[view.schema.position(time)]
-        drawn = curves_svg(time, list(curves_of(attribute, estimates.estimates)))
+        drawn = curves_svg(time, list(curves_of(attribute, estimates)))
         files.replace(picture, f"{drawn}\n".encode())
-    return estimates
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,13 +193,14 @@ class Replicated:
             )
 
 
-def answer(
+def _estimated(
     loaded: Loaded, statistic: Statistic, how: Replicated, view: TableView | None = None
-) -> Estimates:
+) -> tuple[list[Estimate], Result]:
     """Estimate a statistic; say why the estimates are flagged."""
     estimates = how.estimate(loaded, statistic, view)
-    flags = explained(loaded, statistic, estimates, view)
-    return Estimates(tuple(estimates), how.confidence, flags)
+    lines = [estimate_line(estimate, how.confidence) for estimate in estimates]
+    warnings = [*_flags(loaded, statistic, estimates, view), *not_private(loaded.privacy)]
+    return estimates, Result(estimates, lines, warnings=warnings)
 
 
 def statistic_of(
@@ -316,21 +249,20 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.5g}"
 
 
-def explained(
+def _flags(
     loaded: Loaded,
     statistic: Statistic,
     estimates: Sequence[Estimate],
     view: TableView | None = None,
 ) -> list[str]:
-    """Return why estimates are flagged, and that a release is not private."""
+    """Return why estimates are flagged."""
     flagged = any(estimate.flagged for estimate in estimates)
     concerns = loaded.concerns(statistic, view) if flagged else []
-    words = [f"flagged, wide because not measured: {concern}" for concern in concerns]
-    return [*words, *not_private(loaded.privacy)]
+    return [f"flagged, wide because not measured: {concern}" for concern in concerns]
 
 
 @command(app, "answers")
-def answers_command(release: Release, *, confidence: Confidence = 0.95) -> Answers:
+def answers_command(release: Release, *, confidence: Confidence = 0.95) -> Result:
     """Answer the analyses that the study of a release declared, with intervals.
 
     They were measured first, so no model is fitted again. The report has the same numbers.
@@ -343,7 +275,8 @@ def answers_command(release: Release, *, confidence: Confidence = 0.95) -> Answe
     with console.progress("answering") as tell:
         tell(0.0, "drawing noise and rows again")
         answers = loaded.answers(confidence=confidence)
-    return Answers(answers, confidence, not_private(loaded.privacy))
+    lines = answer_lines(answers, confidence)
+    return Result(answers, lines, warnings=not_private(loaded.privacy))
 
 
 @command(app)
@@ -384,15 +317,19 @@ def query(
     statistics = {"mean": mean, "median": median, "quantile": quantile}
     how = Replicated(tables, seed, confidence)
     if by is not None or any(text is not None for text in statistics.values()):
-        return answer(loaded, _grouped(loaded, parsed, statistics, by), how)
+        return _estimated(loaded, _grouped(loaded, parsed, statistics, by), how)[1]
     if isinstance(loaded, FittedPrivelet) and _is_box(language.parse(condition)):
-        figures = _from_counts(loaded, condition, confidence)
+        figures, words, notices = _from_counts(loaded, condition, confidence)
     elif not isinstance(loaded, FittedPrivelet) and len(parsed.attributes) < 2:
-        figures = _from_one_attribute(loaded, condition, confidence)
+        figures, words, notices = _from_one_attribute(loaded, condition, confidence)
     else:
-        figures = _from_replicates(loaded, parsed, how)
-    private = loaded.privacy["private"]
-    return Count(query=condition, rows=loaded.rows, private=private, **figures)
+        figures, words, notices = _from_replicates(loaded, parsed, how)
+    form = {"query": condition, "rows": loaded.rows, "private": loaded.privacy["private"]}
+    return Result(
+        form | figures | {"flagged": figures.get("flagged", False)},
+        ["too few rows for an answer" if figures["count"] is None else words],
+        warnings=[*notices, *not_private(loaded.privacy)],
+    )
 
 
 def _is_box(expression: language.Expression) -> bool:
@@ -419,34 +356,37 @@ def _interval(low: float, high: float, confidence: float) -> str:
     return f"{100 * confidence:.4g} % interval {low:,.1f} .. {high:,.1f}"
 
 
-def _from_counts(fitted: FittedPrivelet, condition: str, confidence: float) -> dict[str, Any]:
+_Figures = tuple[dict[str, Any], str, list[str]]  # for scripts, for people, and what to warn of
+
+
+def _from_counts(fitted: FittedPrivelet, condition: str, confidence: float) -> _Figures:
     count = fitted.count(condition, confidence=confidence)
     words = "the noise of this method is not known exactly"
     if count.low is not None and count.high is not None:
         interval = _interval(count.low, count.high, confidence)
         words = f"noise sd {count.standard_deviation:,.1f}; {interval}"
-    return {
+    figures = {
         "count": count.value, "standard_deviation": count.standard_deviation, "low": count.low,
         "high": count.high, "confidence": count.confidence, "source": "noisy counts",
-        "words": words, "notices": not_private(fitted.privacy),
     }  # fmt: skip
+    return figures, f"{count.value:,.1f} ({words})", []
 
 
 def _from_one_attribute(
     loaded: FittedPrivBayes | FittedStudy, condition: str, confidence: float
-) -> dict[str, Any]:
+) -> _Figures:
     rows = "synthetic rows" if isinstance(loaded, FittedStudy) else "a million rows"
     with console.progress("asking the model") as tell:
         tell(0.0, f"counting {rows}")
         count = loaded.count(condition)
     interval = count.interval(confidence)
     low, high = interval or (None, None)
-    return {
+    figures = {
         "count": count.value, "standard_deviation": count.standard_deviation, "low": low,
         "high": high, "confidence": None if interval is None else confidence,
-        "source": f"a sample of the model: {rows}", "words": _error_words(count, confidence),
-        "by": " by the model", "notices": not_private(loaded.privacy),
+        "source": f"a sample of the model: {rows}",
     }  # fmt: skip
+    return figures, f"{count.value:,.1f} by the model ({_error_words(count, confidence)})", []
 
 
 def _error_words(count: ModelCount, confidence: float) -> str:
@@ -458,16 +398,21 @@ def _error_words(count: ModelCount, confidence: float) -> str:
     return f"{noise}; {_interval(*interval, confidence)}"
 
 
-def _from_replicates(loaded: Loaded, condition: Condition, how: Replicated) -> dict[str, Any]:
+def _from_replicates(loaded: Loaded, condition: Condition, how: Replicated) -> _Figures:
     statistic = kinds.count(loaded.schema, condition.text, loaded.rows)
     (answer,) = how.estimate(loaded, statistic)
     words = ""
     if answer.low is not None and answer.high is not None:
         interval = _interval(answer.low, answer.high, how.confidence)
         words = f"standard error {answer.standard_error:,.1f}; {interval}"
-    return {
+    figures = {
         "count": answer.estimate, "standard_deviation": answer.standard_error, "low": answer.low,
         "high": answer.high, "confidence": how.confidence, "source": f"{how.tables} replicates",
-        "flagged": answer.flagged, "words": words,
-        "notices": explained(loaded, statistic, [answer]),
+        "flagged": answer.flagged,
     }  # fmt: skip
+    mark = " [flagged]" if answer.flagged else ""
+    return (
+        figures,
+        f"{answer.estimate or 0:,.1f} ({words}){mark}",
+        _flags(loaded, statistic, [answer]),
+    )

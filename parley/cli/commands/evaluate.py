@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -30,35 +30,24 @@ from parley.cli.result import Result, command
 from parley.simulation.linked_files import LinkedFiles
 
 app = new_app()
+_REAL = "NOT PRIVATE: computed from the real rows without noise. Do not publish this."
 
 
-@dataclass(frozen=True)
-class Compared(Result):
-    """How far a synthetic table is from the real one."""
-
-    evaluation: Evaluation
-
-    def as_json(self) -> object:
-        return self.evaluation.as_json()
-
-    def lines(self) -> Iterator[str]:
-        yield self.evaluation.sizes
-        yield MEANING
-        for one in self.evaluation.distances:
-            yield one.words(f"{one.order}-way marginals")
-        yield from () if self.evaluation.linked is None else self.evaluation.linked.lines()
-        for column in far_off(self.evaluation.numbers):
-            yield column.words()
-        for c in self.evaluation.classifications:
-            noisy = "" if c.noisy_majority is None else f", {c.noisy_majority:.3f} by the noisy one"
-            yield (
-                f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic "
-                f"rows, {c.trained_on_real:.3f} on real rows, {c.majority:.3f} by always saying "
-                f"the majority{noisy}"
-            )
-
-    def warnings(self) -> list[str]:
-        return ["NOT PRIVATE: computed from the real rows without noise. Do not publish this."]
+def _lines(evaluation: Evaluation) -> Iterator[str]:
+    yield evaluation.sizes
+    yield MEANING
+    for one in evaluation.distances:
+        yield one.words(f"{one.order}-way marginals")
+    yield from () if evaluation.linked is None else evaluation.linked.lines()
+    for column in far_off(evaluation.numbers):
+        yield column.words()
+    for c in evaluation.classifications:
+        noisy = "" if c.noisy_majority is None else f", {c.noisy_majority:.3f} by the noisy one"
+        yield (
+            f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic "
+            f"rows, {c.trained_on_real:.3f} on real rows, {c.majority:.3f} by always saying "
+            f"the majority{noisy}"
+        )
 
 
 @command(app)
@@ -89,7 +78,7 @@ def evaluate(
     ] = None,
     reading: options.Reading,
     overwrite: options.Overwrite = False,
-) -> Compared:
+) -> Result:
     """Compare a synthetic table with the real one: marginals, numbers, dependence, classification.
 
     With --events and --person, the owner's people and their events are compared with a release of
@@ -126,7 +115,7 @@ def evaluate(
     if html is not None:
         release.write_file(html, evaluation_page(evaluation))
         console.note(f"report: {html}")
-    return Compared(evaluation)
+    return Result(evaluation, _lines(evaluation), warnings=[_REAL])
 
 
 def _linked(files: LinkedFiles, synthetic: Path, schema: Schema) -> LinkedDistances:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -19,26 +18,12 @@ from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.linked_tables import EventsFile
 from parley.cli.result import Result, command
-from parley.forecast.forecast import Forecast, forecast
+from parley.forecast.forecast import forecast
 from parley.forecast.text import as_json, as_lines
 from parley.forecast.trial import DEPENDENCE, public_rows, simulated
 
 app = new_app()
 _MOST_ROWS = 100_000
-
-
-@dataclass(frozen=True)
-class Forecasted(Result):
-    """A forecast, and the rows that it was made with."""
-
-    forecast: Forecast
-    stand_in: str
-
-    def lines(self) -> Iterator[str]:
-        return as_lines(self.forecast, self.stand_in)
-
-    def as_json(self) -> object:
-        return as_json(self.forecast, self.stand_in)
 
 
 @command(app)
@@ -71,7 +56,7 @@ def plan(
     ] = _MOST_ROWS,
     runs: Annotated[int, typer.Option(min=1, max=100, help="Averaged, for each epsilon.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the stand-in and its noise.")] = 1,
-) -> Forecasted:
+) -> Result:
     """Forecast a study: what each phase measures, noise, error, bytes and time; spends nothing.
 
     The study is run on stand-in rows: simulated from the schema, or a public table. No private row
@@ -103,7 +88,7 @@ def plan(
             table = public_rows(read.encode(proposed.schema), number, seed=seed)
             what = f"{noun} of {stand_in}, which must be public"
         expected = forecast(proposed, table, epsilons, runs=runs, seed=seed, tell=tell)
-    return Forecasted(expected, what)
+    return Result(as_json(expected, what), as_lines(expected, what))
 
 
 def _epsilons(study: Study, written: list[str]) -> list[Fraction]:

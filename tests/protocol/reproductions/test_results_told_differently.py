@@ -16,8 +16,8 @@ from common.study.history import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
 from common.study.requests import TableRequest
 from common.study.steps import StepContext, step_digest
-from curator.states import SendToParty
-from party.states import ChargeBudget
+from curator.role import SendToParty
+from party.role import ChargeBudget
 from tests.harness.roles import make_roles
 from tests.harness.small_study import SIZES, EveryKindOfStep, make_study
 

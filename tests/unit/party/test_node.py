@@ -18,7 +18,7 @@ from common.study.messages import PartyRefused, StepOpened, StudyAborted
 from common.wire import codec
 from party.journal import JournalState
 from party.ledger import Caps
-from party.states import SendToCurator
+from party.role import SendToCurator
 from tests.harness.disks import remove_state
 from tests.harness.forked import exit_code, fork
 from tests.harness.rounds import say

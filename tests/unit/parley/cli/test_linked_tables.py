@@ -13,13 +13,29 @@ from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
 from tests.harness.linked import SCHEMA, frames
 
+RULES = """
+[[rule]]
+when = "age < 20"
+then = "smoker = false"
+
+[[events.rule]]
+when = "sex = Male"
+then = "diagnosis != Pregnancy"
+
+[[events.rule]]
+when = "emergency = true"
+then = "department = Surgery"
+"""
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Write tables in `play` and their release."""
+    """Write tables in `play`, rules, and their release."""
     folder = tmp_path_factory.mktemp("linked")
     with contextlib.chdir(folder):
         assert main(["demo", "--tables", "play", "--linked", "--rows", "60"]) == ExitCode.DONE
+        schema = Path("play/schema.toml")
+        schema.write_text(schema.read_text() + RULES)
         owner = (pd.read_csv("play/north-patients.csv"), pd.read_csv("play/north-visits.csv"))
         study = api.simulate([owner], "play/schema.toml", epsilon=100, person="patient")
         study.save("release")
@@ -37,6 +53,44 @@ def test_the_demonstration_writes_patients_and_their_visits(release):
     assert sum(map(len, owners)) == 60
     assert set(visits.patient) <= set(owners[0].patient)
     assert api.Schema.load("play/schema.toml").events.name == "visits"
+
+
+def obeyed(people, visits, person):
+    rows = visits.merge(people, on=person)
+    assert len(rows) == len(visits)
+    males = rows.diagnosis[rows.sex == "Male"]
+    return males != "Pregnancy", rows.department[rows.emergency] == "Surgery"
+
+
+def test_no_visit_breaks_a_rule_of_visits_or_of_their_people(parley, release):
+    pairs = [("release/synthetic.csv", "release/synthetic-visits.csv")]
+    for number, where in enumerate(["age >= 30", "sex = Male and any emergency = true"]):
+        out = f"drawn-{number}.csv"
+        words = ["--rows", "200", "--where", where, "--out", out]
+        assert parley("draw", "release", *words).code == ExitCode.DONE
+        pairs.append((out, out.replace(".csv", "-visits.csv")))
+    for pair in pairs:
+        people, visits = map(pd.read_csv, pair)
+        assert not people.smoker[people.age < 20].any()
+        males, emergencies = obeyed(people, visits, "person")
+        assert males.all()
+        assert emergencies.all()
+    assert len(emergencies) >= 200
+
+
+def test_what_rules_did_is_told_to_owners_and_readers(parley, release):
+    people, visits = (f"play/north-{name}.csv" for name in ("patients", "visits"))
+    words = ["play/schema.toml", people, "--events", visits, "--person", "patient"]
+    males, emergencies = obeyed(pd.read_csv(people), pd.read_csv(visits), "patient")
+    broken = [int((~males).sum()), int((~emergencies).sum())]
+    assert parley("schema", "check", *words, "--json").json["events_that_break_each_rule"] == broken
+    told = parley("schema", "check", *words).out
+    assert "visits: rule 1: when sex = Male, then diagnosis != Pregnancy" in told
+    assert f"visits: {broken[1]} events broke rule 2, counted as the nearest possible" in told
+    described = parley("describe", "release").out
+    for what in ("people", "visits"):
+        assert f"rules about {what}: none is broken; without rules, " in described
+    assert "of the model&#x27;s visits would break one" in Path("release/report.html").read_text()
 
 
 def test_the_tables_need_no_folder(parley, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from common.marginals import count
 from common.schema import Schema
 from common.schema.linked import LinkedCodes
 from party.sources.simulated import MOST_DISTINCT, SimulatedSource
+from tests.harness.linked import RULED
 from tests.harness.linked import SCHEMA as LINKED
 
 SCHEMA = Schema.from_toml("""
@@ -87,3 +88,8 @@ def test_people_of_a_linked_schema_have_events_that_depend_on_them():
 def test_people_of_a_linked_schema_are_those_of_their_table_alone():
     linked, alone = (SimulatedSource(own, 300, seed="x") for own in (LINKED, LINKED.people))
     assert all(map(np.array_equal, linked.codes().columns, alone.codes().columns))
+
+
+def test_simulated_events_obey_the_rules():
+    codes = SimulatedSource(RULED, 300, seed="x").codes()
+    assert RULED.possible_events.holds(codes, codes.events, codes.of_person).all()
