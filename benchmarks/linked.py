@@ -67,14 +67,17 @@ def tables(names: Sequence[str]) -> Iterator[Table]:
             people, events = make_linked_population(_PATIENTS[name], seed=7)
             schema = linked_schema()
             yield Table(name, schema, encode_linked(schema, people, events, person=PERSON))
-        elif not (DATA / "linked" / f"{name}-domain.json").exists():
-            print(f"SKIPPED {name}: there is no {DATA / 'linked'}")
-        else:
-            yield _panel(name)
+        elif found := panel_frames(name):
+            schema, people, events = found
+            yield Table(name, schema, encode_linked(schema, people, events, person="id"))
 
 
-def _panel(name: str) -> Table:
+def panel_frames(name: str) -> tuple[Schema, pd.DataFrame, pd.DataFrame] | None:
+    """Return the schema of a panel, its people and its events; None, and say so, if missing."""
     folder = DATA / "linked"
+    if not (folder / f"{name}-domain.json").exists():
+        print(f"SKIPPED {name}: there is no {folder}")
+        return None
     sizes = json.loads((folder / f"{name}-domain.json").read_text("utf-8"))
 
     def entries(part: str) -> list[dict[str, object]]:
@@ -84,10 +87,10 @@ def _panel(name: str) -> Table:
             for own, size in sizes[part].items()
         ]
 
-    events = {"name": "events", "most": _MOST[name], "attribute": entries("events")}
-    schema = Schema.from_document({"attribute": entries("people"), "events": events})
-    frames = (pd.read_csv(folder / f"{name}-{part}.csv") for part in ("people", "events"))
-    return Table(name, schema, encode_linked(schema, *frames, person="id"))
+    declared = {"name": "events", "most": _MOST[name], "attribute": entries("events")}
+    schema = Schema.from_document({"attribute": entries("people"), "events": declared})
+    people, events = (pd.read_csv(folder / f"{name}-{part}.csv") for part in ("people", "events"))
+    return schema, people, events
 
 
 def distances(table: Table, synthetic: LinkedCodes) -> Distances:

@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from common.bayes.model import Model
 from common.marginals.blas import one_thread
 from common.methods.subn_plus.latent import NEARER, LatentModel
-from common.methods.subn_plus.linked.loss import Loss, Parts, Prices, Seen, Side, Sums
+from common.methods.subn_plus.linked.loss import (
+    Loss,
+    Parts,
+    Prices,
+    Seen,
+    SeenPair,
+    Side,
+    Sums,
+)
 from common.methods.subn_plus.linked.model import LinkedModel, Walk
 from common.methods.subn_plus.losses import Floats
 from common.methods.subn_plus.thinning import DEARER, HELD_BACK, best_factor, halved
@@ -49,18 +57,23 @@ class Column:
         variance: of the noise in the share of a value.
         groups: of each value in the tables of pairs.
         later: of each value in the tables of consecutive events.
+        declared: of each value in each of the declared tables that have the column.
     """
 
     margin: Floats
     variance: float
     groups: Atoms
     later: Atoms
+    declared: tuple[Atoms, ...] = ()
 
     @property
     def atoms(self) -> Atoms:
         """The atom of each value."""
-        both = self.groups * (int(self.later.max()) + 1) + self.later
-        return np.asarray(np.unique(both, return_inverse=True)[1], dtype=np.intp)
+        atoms = self.groups
+        for finer in (self.later, *self.declared):
+            both = atoms * (int(finer.max()) + 1) + finer
+            atoms = np.asarray(np.unique(both, return_inverse=True)[1], dtype=np.intp)
+        return atoms
 
     def spread(self, rows: Floats) -> Floats:
         """Return distributions over atoms as distributions over values."""
@@ -79,8 +92,8 @@ def split(sums: Sums) -> tuple[Sums, Sums]:
     """Return two looks at the same sums, with independent noise; see `subn_plus.thinning`."""
     every = (sums.people, sums.events, sums.both, sums.later)
     digest = hashlib.sha256(b"parley thinning of linked tables")
-    for seen in every:
-        digest.update(np.ascontiguousarray(seen.shares).tobytes())
+    for shares in (*(seen.shares for seen in every), *(own.shares for own in sums.declared)):
+        digest.update(np.ascontiguousarray(shares).tobytes())
     source = KeyedRandomSource(digest.digest(), private=False)
     first, second = [], []
     for seen in every:
@@ -92,20 +105,30 @@ def split(sums: Sums) -> tuple[Sums, Sums]:
             one, other = (np.where(upper, look, look.T) for look in (one, other))
         first.append(Seen(one, seen.precisions * (1 - HELD_BACK)))
         second.append(Seen(other, seen.precisions * HELD_BACK))
-    return Sums(*first), Sums(*second)
+    pairs = [(pair, halved(pair.shares, 1 / pair.precision, source)) for pair in sums.declared]
+
+    def look(looks: list[Seen], side: int, share: float) -> Sums:
+        declared = tuple(
+            replace(pair, shares=both[side], precision=pair.precision * share)
+            for pair, both in pairs
+        )
+        return Sums(looks[0], looks[1], looks[2], looks[3], declared)
+
+    return look(first, 0, 1 - HELD_BACK), look(second, 1, HELD_BACK)
 
 
 def _summed(groups: Atoms, shares: Floats) -> Floats:
     return np.asarray(np.bincount(groups, shares), dtype=np.float64)
 
 
+def sights(groups: Atoms, atoms: Atoms) -> Floats:
+    """Return the group that each atom is in, as a matrix of 0 and 1."""
+    first = np.unique(atoms, return_index=True)[1]
+    return np.asarray(np.eye(int(groups.max()) + 1)[groups[first]], dtype=np.float64)
+
+
 def side_of(columns: Sequence[Column]) -> Side:
     """Return columns as the loss sees them."""
-
-    def sights(groups: Atoms, atoms: Atoms) -> Floats:
-        first = np.unique(atoms, return_index=True)[1]
-        return np.eye(int(groups.max()) + 1)[groups[first]]
-
     return Side(
         tuple(_summed(own.atoms, own.margin) for own in columns),
         tuple(1 / (np.bincount(own.atoms) * own.variance) for own in columns),
@@ -114,11 +137,12 @@ def side_of(columns: Sequence[Column]) -> Side:
     )
 
 
-def _spread_of(columns: Sequence[Column], *, later: bool = False) -> float:
+def _spread_of(columns: Sequence[Column], *, later: bool = False, declared: bool = False) -> float:
     """Return the squared norm of the covariances of the columns' groups."""
     total = 0.0
     for own in columns:
-        shares = _summed(own.later if later else own.groups, own.margin)
+        seen = own.atoms if declared else own.later if later else own.groups
+        shares = _summed(seen, own.margin)
         shares = shares / max(float(shares.sum()), _TINY)
         square, cube = float((shares**2).sum()), float((shares**3).sum())
         total += square - 2 * cube + square**2
@@ -137,11 +161,42 @@ def prices_of(
         float(seen.precisions.max(initial=0.0))
         for seen in (sums.people, sums.both, sums.events, sums.later)
     )
+    named = _declared_spread([*people, *events], len(people), sums.declared)
     return Prices(
-        people=factor * PRICE * sqrt(alone * own + told * both),
-        events=factor * PRICE * sqrt(alone * both + told * other),
-        classes=factor * CLASS_PRICE * sqrt((alone + told) * both),
+        people=factor * PRICE * sqrt(alone * own + told * both + named.people),
+        events=factor * PRICE * sqrt(alone * both + told * other + named.events),
+        classes=factor * CLASS_PRICE * sqrt((alone + told) * both + named.classes),
         steps=factor * STEP_PRICE * sqrt(2 * later * after),
+    )
+
+
+def _declared_spread(columns: Sequence[Column], width: int, pairs: Sequence[SeenPair]) -> Prices:
+    """Return what the noise of declared pairs adds to the squares of the prices.
+
+    The noise that reaches the columns of people is that of the columns they are seen with, each
+    once, at the highest precision; the same for columns of events.
+    """
+
+    def added(*kinds: tuple[bool, bool, bool]) -> float:
+        precisions = dict[int, float]()
+        for of_events, with_events, of_first in kinds:
+            for pair in pairs:
+                if [v >= width for v in pair.columns] == [of_events, with_events]:
+                    v = pair.columns[0 if of_first else 1]
+                    precisions[v] = max(precisions.get(v, 0.0), pair.precision)
+        return sum(
+            precision * _spread_of([columns[v]], declared=True)
+            for v, precision in precisions.items()
+        )
+
+    alone = ((False, False, True), (False, False, False))
+    first, second = (False, True, True), (False, True, False)
+    inside = ((True, True, True), (True, True, False))
+    return Prices(
+        people=added(*alone) + added(second),
+        events=added(*inside) + added(first),
+        classes=added(first) + added(second),
+        steps=0.0,
     )
 
 
@@ -262,7 +317,7 @@ def fit_linked(
         alone = unmeasured(sides[0]), unmeasured(sides[1])
         return Loss(*alone, second, share, later_share, FREE).evaluate(parts)[0]
 
-    if sums.both.precisions.any():
+    if sums.both.precisions.any() or sums.declared:
         if isinstance(near, LinkedModel) and len(near.people.weights) == classes:
             factor = near.people.price
             parts = fitted(sums, factor, classes, max(steps // NEARER, 1), near)

@@ -1,12 +1,13 @@
 """The loss: its sums are those of every path through the model, its slopes those of differences."""
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
 from common.methods.subn_plus.linked.fit import Column, Logits, side_of
-from common.methods.subn_plus.linked.loss import Loss, Prices, Seen, Sums
+from common.methods.subn_plus.linked.loss import Loss, Prices, Seen, SeenPair, Sums
 
 MOST = 3
 SHARE, LATER = np.array([1.0, 1.0, 0.9]), np.array([1.0, 0.8])
@@ -101,6 +102,39 @@ def test_the_sums_of_a_model_are_those_of_all_its_paths():
     assert loss.evaluate(parts)[0] == pytest.approx(0.5e-6)
 
 
+def declared(sides, rng):
+    """Noisy pairs of every kind: people, people and number, both, number and events, events."""
+    sizes = [len(own) for side in sides for own in side.margins]
+    last = len(sides[0].margins) - 1
+    pairs = [(0, 1), (0, last), (0, last + 1), (last, last + 1), (last + 1, last + 2)]
+    found = []
+    for one, other in pairs:
+        sights = tuple(np.eye(2)[np.arange(sizes[v]) % 2] for v in (one, other))
+        found.append(SeenPair((one, other), sights, rng.random((2, 2)) / 4, 50.0))
+    return tuple(found)
+
+
+def test_declared_pairs_of_a_model_are_those_of_all_its_paths():
+    sides, logits, vector = small_model()
+    parts, last = logits.parts(vector), len(sides[0].margins) - 1
+    expected = {pair: np.zeros((2, 2)) for pair in ((last, last + 1), (0, last + 1))}
+    sight = [np.eye(2)[np.arange(own.shape[1]) % 2] for own in (*parts.people, *parts.events)]
+    for z, number, walk, odds in paths(parts):
+        for w in walk:
+            told = odds * SHARE[number - 1] / number * (parts.events[0][w] @ sight[last + 1])
+            expected[last, last + 1] += np.outer(sight[last][number], told)
+            expected[0, last + 1] += np.outer(parts.people[0][z] @ sight[0], told)
+    pairs = tuple(
+        SeenPair((a, b), (sight[a], sight[b]), table, 1e4) for (a, b), table in expected.items()
+    )
+    for side in sides:
+        for own in side.precisions:
+            own[:] = 0.0
+    shares = enumerated(sides, parts)
+    loss = Loss(*sides, replace(known(sides, shares), declared=pairs), SHARE, LATER, FREE)
+    assert loss.evaluate(parts)[0] == pytest.approx(0, abs=1e-18)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_slopes_are_those_of_differences(seed):
     sides, logits, vector = small_model(seed)
@@ -108,7 +142,7 @@ def test_slopes_are_those_of_differences(seed):
     shapes = [widths(sides[0].sights), widths(sides[1].sights), widths(sides[1].later)]
     one, other = (rng.random((size, size)) for size in shapes[:2])
     shares = one + one.T, other + other.T, rng.random(shapes[:2]), rng.random((shapes[2],) * 2)
-    sums = known(sides, shares, (3e2, 2e2, 4e2, 1e2))
+    sums = replace(known(sides, shares, (3e2, 2e2, 4e2, 1e2)), declared=declared(sides, rng))
     loss = Loss(*sides, sums, SHARE, LATER, Prices(5.0, 6.0, 7.0, 8.0))
     parts = logits.parts(vector)
     slopes = logits.slopes(parts, loss.evaluate(parts)[1])
