@@ -225,16 +225,20 @@ def target_accuracies(learnt: Codes, held: Codes, targets: Sequence[int]) -> dic
 
 
 def _accuracy(learnt: Codes, held: Codes, target: int) -> Iterator[tuple[str, float]]:
+    common = int(np.bincount(held.columns[target]).argmax())
+    if (held.columns[target] == common).all():
+        return
+    yield "svm", error_rate(learnt, held, ("", target, lambda codes: codes == common))
+    yield from aucs(learnt, held, target, common)
+
+
+def aucs(learnt: Codes, held: Codes, target: int, common: int) -> Iterator[tuple[str, float]]:
+    """Yield the AUC of each kind of classifier that tells one value of a target from the others."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # slow to load
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
 
-    common = int(np.bincount(held.columns[target]).argmax())
-    truth = held.columns[target] == common
-    if truth.all():
-        return
-    yield "svm", error_rate(learnt, held, ("", target, lambda codes: codes == common))
-    answers = learnt.columns[target] == common
+    truth, answers = held.columns[target] == common, learnt.columns[target] == common
     if answers.all() or not answers.any():
         yield from ((name, 0.5) for name in AUC)
         return

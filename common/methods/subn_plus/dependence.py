@@ -14,6 +14,7 @@ that named a pair enters its estimate.
 
 Decisions are made in exact rational arithmetic: every party comes to the same pairs.
 
+[Breiman95] Breiman: Better subset regression using the nonnegative garrote.
 [ChowLiu68] Chow, Liu: Approximating discrete probability distributions with dependence trees.
 [Laurent00] Laurent, Massart: Adaptive estimation of a quadratic functional by model selection.
 """
@@ -41,6 +42,7 @@ _NOT_BY_CHANCE = Fraction(5, 2)  # see Departure.clear
 _TOGETHER = 4  # see `depends`
 _RARE = 7  # bits of chance
 _FORESTS = 2
+_GARROTE = Fraction(5, 2)  # deviations below which a pair of a sieve is taken for noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +239,19 @@ def strong_forest(
     return tuple(chosen)
 
 
+def shrinkage(departure: Departure) -> Fraction:
+    """Return the part of a departure in halves that is not taken for noise; 0 for none.
+
+    That is 1 - c^2 / z^2 of what is z deviations away [Breiman95, the garrote]: weak pairs enter a
+    model in part, so none is lost by a hair, and noise costs little.
+    """
+    squares = departure.above(0) + departure.freedom
+    return max(1 - _GARROTE**2 / squares, Fraction(0)) if squares > 0 else Fraction(0)
+
+
 def standing_out(found: Mapping[Pair, Departure], most: int) -> tuple[Pair, ...]:
     """Return the pairs that are worth a second look: the strongest, if noise is not likelier."""
-    worth = {pair: own for pair, own in found.items() if own.above(0) > own.freedom}
+    worth = {pair: own for pair, own in found.items() if own.above(0) > 0}
     ranked = sorted(worth, key=lambda pair: (-worth[pair].strength, pair))
     return tuple(sorted(ranked[:most]))
 

@@ -254,7 +254,12 @@ def detail_noise(facts: PublicFacts, cost: Fraction, cells: int, *, tables: int)
     return facts.absolute(cost, sensitivity.histograms(tables)) * cells / (2 * facts.rows)
 
 
+def pair_cells(facts: PublicFacts, cost: Fraction, tables: int, limit: float = PAIR_NOISE) -> int:
+    """Return the most cells, at least four, that each of so many tables of pairs bears."""
+    noise = facts.deviation(cost, sensitivity.histograms(tables)) / (2 * facts.rows)  # of a cell
+    return min(max(4, int(limit / noise)), MOST_PAIR_GROUPS**2)
+
+
 def pair_groups(facts: PublicFacts, cost: Fraction, tables: int, limit: float = PAIR_NOISE) -> int:
     """Return the most groups, at least two, that so many tables of pairs bear on each axis."""
-    noise = facts.deviation(cost, sensitivity.histograms(tables)) / (2 * facts.rows)  # of a cell
-    return min(max(2, isqrt(int(limit / noise))), MOST_PAIR_GROUPS)
+    return isqrt(pair_cells(facts, cost, tables, limit))

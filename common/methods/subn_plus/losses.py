@@ -270,12 +270,19 @@ class Moments:
         groupings: of each attribute, the group of each cell of its column.
         contrasts: per row, an array for each set, in the order of `itertools.combinations`.
         variance: of the noise in one number of them.
+        looks: of each pair, by how much it is more precise than that; empty if none is.
     """
 
     columns: tuple[int, ...]
     groupings: tuple[Grouping, ...]
     contrasts: Sequence[Floats]
     variance: float
+    looks: tuple[float, ...] = ()
+
+    @property
+    def precisions(self) -> Sequence[float]:
+        """The precision of each set, in units of the inverse of the variance."""
+        return self.looks or (1.0,) * len(self.contrasts)
 
     @property
     def order(self) -> int:
@@ -341,6 +348,9 @@ class MomentLoss:
             for second in spans[i + 1 :]:
                 found[first, second] = next(tables)
         counts = (own[:, None] != own[None, :]) * self._precision
+        for (first, second), times in zip(combinations(spans, 2), moments.looks, strict=False):
+            counts[first, second] *= times
+            counts[second, first] *= times
         return found + found.T, counts
 
     def _add_pairs(

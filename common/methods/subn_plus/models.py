@@ -170,7 +170,9 @@ def mixture_model(
 
     evidence = Evidence((*tables, *declared), tuple(moments), rows, tuple(pairs))
     # Tables of several columns of one tree are scored by what trees leave of them: see `error`.
-    ways = joins([_pair(table) for table in pairs])[: 1 if views or declared else None]
+    # Pairs that were looked at again are a forest of the clearest.
+    again = any(pairs_seen.looks for pairs_seen in moments)
+    ways = joins([_pair(table) for table in pairs])[: 1 if views or declared or again else None]
     if start is not None:
         linked = frozenset(_sorted(link.parent, link.child) for link in start.links)
         joined, factor = linked, start.price
@@ -300,4 +302,4 @@ def noise_edge(pairs: Moments, margins: Sequence[Floats]) -> float:
         weights = np.bincount(grouping, margins[column])
         square, cube = float((weights**2).sum()), float((weights**3).sum())
         total += square - 2 * cube + square**2
-    return sqrt(total / pairs.variance)
+    return sqrt(total * float(np.mean(pairs.precisions)) / pairs.variance)

@@ -11,14 +11,14 @@ margins get all that is left. docs/research/subn-notes.md has the figures behind
 | views | a look, margins, views of groups that hold every pair, pairs in detail | many rows |
 | contrasts | margins, a look, contrasts of all pairs and triples, pairs in detail | a delta |
 | forest | margins, how often halves agree, tables of pairs that stand out | wide tables |
-| sieve | the same, with a second look at the pairs that stand out a little | wide, few rows |
+| sieve | margins, three looks at ever fewer pairs, strong pairs in detail | wide, few rows |
 | halves | margins, how often halves agree, pairs in detail | few rows |
 | margins | margins | what is left |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, prod, sqrt
@@ -59,10 +59,17 @@ DETAIL_OF_VIEWS = Fraction(3, 50)
 CLEAR_MARGINS = 0.003  # forecast noise of a margin that has all of the budget
 FOREST_CLEAR = 0.1, (Fraction(2, 5), Fraction(2, 5), Fraction(1, 5))
 FOREST_NOISY = 0.12, (Fraction(2, 5), Fraction(1, 10), Fraction(1, 5), Fraction(3, 10))
-# Of a sieve: the same, and the fractions of halves, of the second look and of pairs in detail. What
-# margins lose is no more than what they gain over histograms that are clipped.
-SIEVED_BELOW, SIEVE_HALVES = 0.3, Fraction(1, 5)
-SIEVE = Fraction(2, 25), Fraction(3, 25)
+# Of a sieve: the same, and of what margins leave (`margins_share`) the fractions of three looks and
+# of strong pairs in detail; margins get the rest. Each look is at so many pairs for each column.
+SIEVED_BELOW = 0.18
+SIEVE = {
+    "even": Fraction(4, 15),
+    "second look": Fraction(2, 15),
+    "third look": Fraction(1, 5),
+    "sieved": Fraction(1, 10),
+}
+LOOKED_AT = {"second look": 8, "third look": 2}
+FEW_CLEAR = Fraction(3, 2)  # clear pairs for each column, up to which a forest holds what depends
 MOST_SIEVED = 128  # columns: a fit takes its time
 # Of margins, halves and pairs in detail, by the noise of a pair in halves up to which these are
 # asked: with most of the budget for margins strong pairs still show.
@@ -93,13 +100,14 @@ _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that 
 # What a sum asks for: keys of `script.ASKS`.
 FIRST, LOOK, MARGINS, AGAIN, VIEWS = "first margins", "look", "margins", "margins again", "views"
 PAIRS, TRIPLES, DETAILS, HALVES = "correlations", "triples", "pairs", "halves"
-FOREST, CHOSEN, SIEVED = "forest", "second look", "sieved"
+FOREST, SIEVED, EVEN, CHOSEN, LAST = "forest", "sieved", "even", "second look", "third look"
 _FOREST_ASKS = MARGINS, HALVES, FOREST, AGAIN
 _NAMES = {
     VIEWS: "correlations",
     HALVES: "correlations",
     FOREST: "pairs",
     SIEVED: "pairs",
+    EVEN: "correlations",
 }  # of steps
 
 
@@ -260,33 +268,36 @@ def _forest(facts: PublicFacts) -> Plan | None:
 
 
 def _sieve(facts: PublicFacts) -> Plan | None:
-    """Ask for tables of pairs that two looks show, of many columns and noisy margins, with a delta.
+    """Ask for looks at ever fewer pairs, of many columns and noisy margins, with a delta.
 
-    All pairs in halves move with the number of columns in the L2 norm; as many pairs as columns, at
-    a second look, only with its root. None if even strong pairs would be lost at the first.
+    All pairs in halves move with the number of columns in the L2 norm; some of the pairs, at a
+    later look, only with the root of their number [Haupt11: most of what is noise goes at each
+    look, and little of what is not]. None if even strong pairs would be lost at the first.
+
+    [Haupt11] Haupt, Castro, Nowak: Distilled sensing, IEEE Transactions on Information Theory 57.
     """
     if not MOST_VIEWED < len(facts.cut) <= MOST_SIEVED or facts.norm == 1:
         return None
     if margin_noise(facts, facts.alone) <= CLEAR_MARGINS or _contrasts(facts) is not None:
         return None
-    noise = halves_noise(facts, facts.budget * SIEVE_HALVES)
+    margins, *looks = sieved(facts, facts.budget, SIEVE)
+    noise = halves_noise(facts, looks[0].cost)
     if noise > SIEVED_BELOW:
         return None
-    halves = Ask(HALVES, facts.budget * SIEVE_HALVES)
-    margins, *rest = sieved(facts, facts.budget - halves.cost)
     return Plan(
         name="sieve",
-        asks=(replace(margins, what=MARGINS), halves, *rest),
+        asks=(replace(margins, what=MARGINS), *looks),
         blocks=facts.alone,
         pair_noise=noise,
         cell_noise=noise / 4,
     )
 
 
-def sieved(facts: PublicFacts, left: Fraction) -> tuple[Ask, ...]:
-    """Return what is asked after a look at all pairs: margins, a second look, pairs in detail."""
-    chosen, pairs = (min(facts.budget * share, left / 3) for share in SIEVE)
-    return Ask(AGAIN, left - chosen - pairs), Ask(CHOSEN, chosen), Ask(SIEVED, pairs)
+def sieved(facts: PublicFacts, left: Fraction, whats: Iterable[str]) -> tuple[Ask, ...]:
+    """Return the asks of a sieve out of what is left: margins, looks, strong pairs in detail."""
+    others = facts.budget * (1 - margins_share(facts, facts.alone))
+    asks = [Ask(what, min(others * SIEVE[what], left / 4)) for what in whats]
+    return Ask(AGAIN, left - sum((ask.cost for ask in asks), Fraction(0))), *asks
 
 
 def _halves(facts: PublicFacts) -> Plan | None:

@@ -77,6 +77,19 @@ def even_groups(counts: Counts, rows: int, *, groups: int, join_rare: bool = Fal
     return tuple(numbers.tolist()) if len(found) > 1 else halves(counts, rows)
 
 
+def groups_within(cut: Groups, counts: Counts, rows: int, *, groups: int) -> Groups:
+    """Cut both halves of an attribute into even groups, at most so many in all, or its values."""
+    if len(counts) <= groups:
+        return tuple(range(len(counts)))
+    if groups < 4:
+        return cut
+    place = cut.index(1)
+    first, second = (
+        even_groups(part, rows, groups=groups // 2) for part in (counts[:place], counts[place:])
+    )
+    return (*first, *(max(first) + 1 + group for group in second))
+
+
 def group_weights(histogram: Counts, groups: Groups, rows: int) -> tuple[int, ...]:
     """Return a noisy margin as weights of groups; equal ones if nothing is left of it."""
     left = without_noise_floor(histogram, rows)
@@ -335,18 +348,22 @@ class Agreements:
         return [(kept.get(a, rows), rows - kept.get(a, rows)) for a in range(len(self.halves))]
 
     def departures(
-        self, answer: Counts, weights: Weights, variance: Fraction, rows: int
+        self,
+        counts: Sequence[int | Fraction],
+        weights: Weights,
+        variances: Sequence[Fraction],
+        rows: int,
     ) -> dict[Pair, Departure]:
         """Return how far every pair is from independence, exactly.
 
         With p and q of the rows in the first halves of two attributes, p q + (1 - p) (1 - q) of
         them agree by chance. An error in p moves that by 2 q - 1 times as much.
 
-        The weights of both halves come from the published margins, or from the answer; the variance
-        is that of the noise in one count of the answer.
+        There is a noisy count of every pair, with the variance of its noise. The weights of both
+        halves come from the published margins, or from the answer.
         """
         found = {}
-        for (a, b), count in zip(self.pairs, answer[: len(self.pairs)].tolist(), strict=True):
+        for (a, b), count, variance in zip(self.pairs, counts, variances, strict=True):
             first, second = (Fraction(weights[own][0], sum(weights[own])) for own in (a, b))
             excess = count - rows * (first * second + (1 - first) * (1 - second))
             shared = (2 * first - 1) ** 2 + (2 * second - 1) ** 2 if self.alone else 0
@@ -354,8 +371,10 @@ class Agreements:
             found[a, b] = Departure(excess**2 - noise, noise, (2, 2), 2 * abs(excess))
         return found
 
-    def moments(self, answer: Counts, variance: float, rows: int) -> Moments:
-        """Return the pairs' counts as `Contrasts` of halves.
+    def moments(
+        self, counts: Sequence[float], variance: float, rows: int, looks: tuple[float, ...] = ()
+    ) -> Moments:
+        """Return the pairs' counts, `looks` times as precise, as `Contrasts` of halves.
 
         A row's contrast of a pair is 1/4 in two cells and -1/4 in the others if it agrees, and the
         reverse if not. One number makes all four cells: together they have four times its squared
@@ -365,6 +384,7 @@ class Agreements:
         return Moments(
             self.cut,
             tuple(np.array(self.halves[a], dtype=np.intp) for a in self.cut),
-            [(2 * int(count) - rows) * signs for count in answer[: len(self.pairs)]],
+            [(2 * count - rows) * signs for count in counts],
             variance / rows**2,
+            looks,
         )

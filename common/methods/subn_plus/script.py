@@ -12,7 +12,7 @@ yields a step and keeps what was published; `measure` is the loop that asks.
     pairs         the few that are seen to depend strongly (`dependence`), in full detail: edges of
                   trees (`trees`). If there are none, the margins once more
     forest        tables of the pairs that a forest may be made of, of a wide table
-    second look   how often the pairs that stand out agree; those that do again are edges of trees
+    later looks   how often the pairs that stand out agree: edges of trees (`sieve`)
     totals        how far numbers are from the middle of their bins (`totals`), last of all
 
 The model is a mixture (`latent`) whose price of information the sums themselves choose
@@ -33,8 +33,6 @@ from fractions import Fraction
 from functools import partial
 from itertools import combinations
 
-import numpy as np
-
 from common.bayes.model import Model
 from common.methods.designs.nocd import Design, Pair
 from common.methods.network_model import NetworkModel
@@ -44,13 +42,16 @@ from common.methods.subn_plus.dependence import (
     MOST_IN_TREE,
     Departure,
     candidates,
-    departures,
     depends,
-    spanning_forest,
     standing_out,
     strong_forest,
 )
-from common.methods.subn_plus.facts import PublicFacts, detail_noise, pair_groups
+from common.methods.subn_plus.facts import (
+    PublicFacts,
+    detail_noise,
+    margin_noise,
+    pair_groups,
+)
 from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.losses import Measurement, Moments
@@ -67,12 +68,15 @@ from common.methods.subn_plus.requests import (
     GroupedTables,
     even_groups,
 )
+from common.methods.subn_plus.sieve import edges_of, even_halves, forest_of, in_detail
 from common.methods.subn_plus.sums import (
+    ContrastSums,
     Groupings,
+    Halves,
     Tables,
     agreements,
     every_value,
-    fit_variance,
+    look_at,
     margins_of,
     one_way,
     tables_of,
@@ -81,11 +85,9 @@ from common.methods.subn_plus.sums import (
 from common.methods.subn_plus.totals import ask_totals, totals_fraction
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
-from common.privacy.sensitivity import CONTRAST_UNIT
 from common.study.requests import Counts
 from common.study.script import Fit, NearFit, Script, added_up
 
-PAIR_FRACTION = 2  # of the columns, for each pair: so much of what a sieve has for tables is spent
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
 
 
@@ -101,6 +103,7 @@ class Known:
         pairs: tables of pairs in detail.
         declared: tables that analyses need, with the departures of their pairs in `told`.
         independent: whether no pair depends.
+        halves: how often pairs agree in halves, by all looks at them.
     """
 
     facts: PublicFacts
@@ -115,6 +118,12 @@ class Known:
     declared: list[Measurement] = field(default_factory=list)
     told: dict[Pair, Departure] = field(default_factory=dict)
     independent: bool = False
+    halves: Halves | None = None
+
+    @property
+    def may_be_sieved(self) -> bool:
+        """Whether contrasts are asked of so many columns that a sieve may show more."""
+        return self.plan.name == "contrasts" and len(self.facts.cut) > plans.MOST_VIEWED
 
 
 def measure(facts: PublicFacts) -> Script[Fit]:
@@ -145,9 +154,9 @@ def _after_nothing(known: Known, left: Fraction, waiting: Sequence[Ask]) -> Sequ
         return waiting
     declared = [ask for ask in waiting if ask.what == DECLARED]
     left -= sum((ask.cost for ask in declared), Fraction(0))
-    if known.plan.name == "contrasts" and len(known.facts.cut) > plans.MOST_VIEWED:
+    if known.may_be_sieved:
         known.independent, known.plan = False, replace(known.plan, name="sieve")
-        return (*plans.sieved(known.facts, left), *declared)
+        return (*plans.sieved(known.facts, left, list(plans.SIEVE)[1:]), *declared)
     return (Ask(plans.AGAIN, left), *declared)
 
 
@@ -204,17 +213,23 @@ def _ask_look(known: Known, ask: Ask) -> Script[None]:
     weights = agreed.request.weights(agreed.agreed, known.facts.rows)
     known.departures = agreed.departures(known.facts, weights)
     known.independent = nothing_depends(known, agreed.law)
+    known.halves = agreed
     known.moments.append(agreed.moments(known.facts))
 
 
 def nothing_depends(known: Known, law: NoiseLaw) -> bool:
-    """Return whether the columns are taken for independent.
+    """Return whether the columns are taken for independent, or many of them for nearly so.
 
     A weak dependence is not seen in halves. Where the tables of pairs have little noise, to fit it
-    costs little, and less than a dependence that was missed.
+    costs little, and less than a dependence that was missed. Of many columns, the few pairs that
+    depend are seen better by looks of their own than by contrasts of all pairs.
     """
     if known.plan.pair_noise <= plans.CLEAR_PAIRS:
         return False
+    facts, clear = known.facts, sum(off.clear for off in known.departures.values())
+    few = known.may_be_sieved and margin_noise(facts, facts.alone) > plans.CLEAR_MARGINS
+    if few and clear <= plans.FEW_CLEAR * len(facts.cut):
+        return True
     return not depends(known.departures, known.facts.rows, law.deviations)
 
 
@@ -289,29 +304,52 @@ def _ask_halves(known: Known, ask: Ask) -> Script[None]:
         known.independent = not candidates(known.departures, agreed.law.deviations)
 
 
-def _ask_chosen(known: Known, ask: Ask) -> Script[None]:
-    """Look again at the pairs that stand out, as many as there are columns."""
+def _ask_even(known: Known, ask: Ask) -> Script[None]:
+    """Ask how often halves agree, of columns that could be seen to depend."""
     facts = known.facts
-    chosen = standing_out(known.departures, len(facts.cut))
-    if not chosen:
-        known.independent = True
-        yield from _ask_margins(known, replace(ask, what=plans.AGAIN))
+    request = even_halves(facts, ask.cost, known.histograms)
+    if not request.pairs:
+        yield from _ask_no_more(known, ask)
         return
-    agreed = yield from agreements(facts, ask.cost, known.histograms, chosen=chosen)
-    weights = weights_of(known.histograms, agreed.request.halves, facts.rows)
-    known.departures = agreed.departures(facts, weights)
+    known.halves = yield from look_at(facts, ask.name, ask.cost, request)
+    weights = weights_of(known.histograms, request.halves, facts.rows)
+    known.departures = known.halves.departures(facts, weights)
+
+
+def _ask_no_more(known: Known, ask: Ask) -> Script[None]:
+    """Ask for margins once more: there is no pair to look at."""
+    known.independent = True
+    yield from _ask_margins(known, replace(ask, what=plans.AGAIN))
+
+
+def _ask_chosen(known: Known, ask: Ask) -> Script[None]:
+    """Look again at the pairs that stand out."""
+    facts, looks = known.facts, known.halves
+    chosen = standing_out(known.departures, plans.LOOKED_AT[ask.what] * len(facts.cut))
+    if not chosen or looks is None:
+        yield from _ask_no_more(known, ask)
+        return
+    request = replace(looks.request, alone=False, chosen=chosen)
+    later = yield from look_at(facts, ask.name, ask.cost, request)
+    known.halves = looks.again(later)
+    weights = weights_of(known.histograms, request.halves, facts.rows)
+    known.departures = known.halves.departures(facts, weights, chosen)
 
 
 def _ask_sieved(known: Known, ask: Ask) -> Script[None]:
-    """Ask for tables of the pairs that passed; the fewer they are, the more is for margins."""
-    share = Fraction(PAIR_FRACTION * len(candidates(known.departures)), len(known.facts.cut))
-    if 0 < share < 1:
-        again = Ask(plans.AGAIN, ask.cost * (1 - share))
-        yield from _ask_margins(known, again)
-        ask = replace(ask, cost=ask.cost * share)
-    yield from _ask_forest(known, ask)
-    kept = set(spanning_forest({pair: own for pair, own in known.departures.items() if own.clear}))
-    known.pairs = [table for table in known.pairs if table.attributes in kept]
+    """Make a forest of what is left, strong pairs in detail; the fewer, the more for margins."""
+    facts, looks = known.facts, known.halves
+    untold = {pair: off for pair, off in known.departures.items() if pair not in known.told}
+    forest, strong = forest_of(untold, facts.rows)
+    share = in_detail(facts, strong)
+    if share < 1:
+        yield from _ask_margins(known, Ask(plans.AGAIN, ask.cost * (1 - share)))
+    if not forest or looks is None:
+        known.independent = not known.told
+        return
+    known.moments = [looks.moments(facts)]
+    tables = replace(ask, cost=ask.cost * share)
+    known.pairs = yield from edges_of(facts, tables, looks, known.histograms, untold)
 
 
 def _ask_forest(known: Known, ask: Ask) -> Script[None]:
@@ -347,40 +385,11 @@ ASKS: Mapping[str, Callable[[Known, Ask], Script[None]]] = {
     plans.DETAILS: _ask_details,
     plans.HALVES: _ask_halves,
     plans.FOREST: _ask_forest,
+    plans.EVEN: _ask_even,
     plans.CHOSEN: _ask_chosen,
+    plans.LAST: _ask_chosen,
     plans.SIEVED: _ask_sieved,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ContrastSums:
-    """Noisy contrasts."""
-
-    request: Contrasts
-    sums: list[Counts]
-    law: NoiseLaw
-
-    def moments(self, facts: PublicFacts) -> Moments:
-        unit = CONTRAST_UNIT**self.request.order * facts.rows
-        attributes = facts.cut
-        return Moments(
-            attributes,
-            tuple(np.array(self.request.groups[a], dtype=np.intp) for a in attributes),
-            [own / unit for own in self.sums],
-            fit_variance(self.law, facts) / unit**2,
-        )
-
-    def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
-        """Return how far the pairs are from independence, in rows.
-
-        A contrast differs from its table by what depends on one attribute alone, which a
-        departure leaves out.
-        """
-        unit = CONTRAST_UNIT**2
-        weights = weights_of(histograms, self.request.groups, facts.rows)
-        variances = [facts.variance(self.law)] * len(self.sums)
-        found = departures(self.request.sets, self.sums, weights, variances, unit * facts.rows)
-        return {pair: own.in_units(unit) for pair, own in found.items()}
 
 
 def _evenly(histograms: Sequence[Counts], rows: int, most: int) -> Groupings:

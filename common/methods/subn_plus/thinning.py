@@ -48,7 +48,11 @@ class Evidence:
         tables = [halved(own.counts, own.variance, source) for own in self.tables]
         pairs = [halved(own.counts, own.variance, source) for own in self.pairs]
         moments = [
-            [halved(array, own.variance, source) for array in own.contrasts] for own in self.moments
+            [
+                halved(array, own.variance / precision, source)
+                for array, precision in zip(own.contrasts, own.precisions, strict=True)
+            ]
+            for own in self.moments
         ]
 
         def look(side: int, share: float) -> Evidence:
@@ -133,7 +137,7 @@ def _grouped(column: Floats, grouping: Grouping | None) -> Floats:
 
 
 def _contrast_errors(moments: Moments, mixture: LatentModel) -> tuple[float, int]:
-    """Return the squared error of all pairs of attributes, and their cells."""
+    """Return the squared error of all pairs of attributes, by precision, and their cells."""
     shifts = [contrast_shift(width) / CONTRAST_UNIT for width in moments.widths]
     seen = [
         _grouped(mixture.columns[column], grouping) - shift
@@ -145,14 +149,15 @@ def _contrast_errors(moments: Moments, mixture: LatentModel) -> tuple[float, int
     trees = tree_of(len(mixture.columns), mixture.links)
     total, cells = 0.0, 0
     pairs = combinations(range(len(seen)), 2)
-    for (i, j), array in zip(pairs, moments.contrasts, strict=True):
+    sums = zip(pairs, moments.contrasts, moments.precisions, strict=True)
+    for (i, j), array, precision in sums:
         own = expected[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
         if trees[moments.columns[i]] == trees[moments.columns[j]]:
             joint = mixture.together((moments.columns[i], moments.columns[j]))
             joint = _grouped(_grouped(joint, moments.groupings[j]).T, moments.groupings[i]).T
             own = joint - shifts[j] * joint.sum(axis=1)[:, None]
             own = own - shifts[i] * own.sum(axis=0)
-        total, cells = total + float(((own - array) ** 2).sum()), cells + array.size
+        total, cells = total + precision * float(((own - array) ** 2).sum()), cells + array.size
     return total, cells
 
 

@@ -16,7 +16,6 @@ from common.methods.subn_plus.dependence import (
     candidates,
     departure,
     spanning_forest,
-    standing_out,
 )
 from common.methods.subn_plus.facts import PublicFacts, pair_groups
 from common.methods.subn_plus.joined import JoinedModel
@@ -274,69 +273,3 @@ def test_a_forest_has_no_edge_whose_table_the_model_could_not_hold():
 def test_tables_of_a_forest_are_limited_however_many_rows_there_are():
     facts = PublicFacts(sizes=(9,) * 40, parties=("a",), rows=10**10, promise=Promise(Fraction(10)))
     assert pair_groups(facts, Fraction(2), 78) == 100
-
-
-def sieved(sizes, rows):
-    promise = Promise(Fraction(1), Fraction(1, 10**9))
-    return PublicFacts(sizes=tuple(sizes), parties=("a", "b"), rows=rows, promise=promise)
-
-
-def test_a_second_look_is_at_the_strongest_pairs_that_noise_does_not_explain():
-    found = {(0, 1): apart(9), (0, 2): apart(4), (1, 2): apart(1), (2, 3): apart(25)}
-    assert standing_out(found, 4) == ((0, 1), (0, 2), (2, 3))
-    assert standing_out(found, 2) == ((0, 1), (2, 3))
-    assert standing_out({(0, 1): apart(-1)}, 4) == ()
-
-
-def test_a_sieve_keeps_planted_pairs_of_a_wide_small_table():
-    edges = [(a, a + 5) for a in range(0, 60, 13)]
-    narrow = bits(69, 8_000, edges)
-    ninth = np.random.default_rng(9).integers(0, 9, narrow.rows)
-    table = Codes.from_columns([*narrow.columns, ninth], (*narrow.sizes, 9))
-    given = sieved(table.sizes, table.rows)
-    assert best_plan(given).name == "sieve"
-    plan = ScriptRun(measure(given))
-    steps = feed(plan, table, SeededRandomSource("sieve"))
-    assert steps[:3] == ["margins", "correlations", "second look"]
-    assert steps[-1] == "pairs"
-    model = plan.model()
-    made = model.sample(table.rows, SeededRandomSource(2))
-    off = [
-        np.abs(real - own).sum() / 2 / table.rows
-        for real, own in zip(count(table, edges), count(made, edges), strict=True)
-    ]
-    assert np.mean(off) < 0.15  # independence is at .45
-
-
-def test_one_look_that_sees_nothing_does_not_lose_all_pairs_of_a_wide_table():
-    given = sieved([9] * 40, 8_000)
-    assert best_plan(given).name == "contrasts"
-    plan, names, spent = ScriptRun(measure(given)), [], Fraction(0)
-    while (step := plan.step()) is not None:
-        names.append(step.name)
-        spent += step.costs["a"]
-        answer = np.full(step.request.cells, 890)
-        if isinstance(step.request, Agreements):
-            answer = np.full(step.request.cells, 4_000)  # by chance, if halves are even
-            answer[0] += 1_200 if names[-1] == "look" else 2_500
-        plan.advance(answer)
-    assert names[:2] == ["margins", "look"]
-    assert names[-3:] == ["second look", "margins again", "pairs"]
-    assert given.budget * Fraction(999, 1000) < spent <= given.budget
-
-
-def test_a_sieve_costs_the_budget_and_no_more_whatever_the_noise():
-    for seed in range(3):
-        given = sieved([2, 3, 5, 2] * 12, 8_000)
-        plan, twin = (ScriptRun(measure(given)) for _ in range(2))
-        rng, spent = np.random.default_rng(seed), Fraction(0)
-        spread = (0, 300, 3_000)[seed]  # nothing stands out, some pairs do, all do
-        while (step := plan.step()) is not None:
-            assert step.canonical == twin.step().canonical
-            if isinstance(step.request, Agreements):
-                assert step.sensitivity == step.request.sensitivity
-            spent += step.costs["a"]
-            noisy = 4_000 + rng.integers(-spread, spread + 1, step.request.cells)
-            plan.advance(noisy)
-            twin.advance(noisy)
-        assert given.budget * Fraction(999, 1000) < spent <= given.budget

@@ -144,7 +144,7 @@ def loss(weights, columns, moments) -> float:
     model = LatentModel(weights, tuple(columns))
     total = 0.0
     sets = combinations(range(len(moments.columns)), moments.order)
-    for own, target in zip(sets, moments.contrasts, strict=True):
+    for own, target, times in zip(sets, moments.contrasts, moments.precisions, strict=True):
         held = [moments.columns[i] for i in own]
         if len(set(held)) < len(held):
             continue
@@ -153,12 +153,14 @@ def loss(weights, columns, moments) -> float:
             width = moments.widths[i]
             seen = np.eye(width)[moments.groupings[i]] - contrast_shift(width) / CONTRAST_UNIT
             joint = np.moveaxis(np.tensordot(joint, seen, axes=(axis, 0)), -1, axis)
-        total += float(((joint - target) ** 2).sum()) / (2 * moments.variance)
+        total += times * float(((joint - target) ** 2).sum()) / (2 * moments.variance)
     return total
 
 
-@pytest.mark.parametrize("order", [2, 3])
-def test_gradients_are_those_of_the_squared_error(order):
+@pytest.mark.parametrize(
+    ("order", "looks"), [(2, ()), (3, ()), (2, (1.0, 2.5, 1.0, 4.0, 1.0, 0.5, 3.0, 1.0, 1.0, 2.0))]
+)
+def test_gradients_are_those_of_the_squared_error(order, looks):
     rng = np.random.default_rng(5)
     sizes, holders = (4, 3, 6, 2), (0, 1, 2, 2, 3)  # the third column holds two attributes
     groupings = tuple(
@@ -167,7 +169,7 @@ def test_gradients_are_those_of_the_squared_error(order):
     )
     widths = [int(own.max()) + 1 for own in groupings]
     sums = [rng.normal(size=[widths[i] for i in own]) for own in combinations(range(5), order)]
-    moments = Moments(holders, groupings, sums, 0.3)
+    moments = Moments(holders, groupings, sums, 0.3, looks)
     weights = rng.dirichlet(np.ones(3))
     columns = [rng.dirichlet(np.ones(size), 3) for size in sizes]
     wide = np.concatenate(columns, axis=1).T

@@ -19,6 +19,7 @@ from common.methods.subn_plus.requests import (
     TablesTogether,
     contrast,
     even_groups,
+    groups_within,
     halves,
     without_noise_floor,
 )
@@ -202,8 +203,8 @@ def test_a_pair_departs_from_independence_as_its_table_does(table, variance):
     rows = int(table.sum())
     weights = [table.sum(axis=1).tolist(), table.sum(axis=0).tolist()]
     request = Agreements(((0, 1), (0, 1)))
-    agreed = np.array([np.trace(table)])
-    (found,) = request.departures(agreed, weights, variance, rows).values()
+    agreed = [int(np.trace(table))]
+    (found,) = request.departures(agreed, weights, [variance], rows).values()
     assert found == departure(table, *weights, variance, rows)
 
 
@@ -258,9 +259,8 @@ def test_chance_alone_shows_no_dependence_though_the_halves_are_only_guessed():
         seen = 0
         for _ in range(100):
             noisy = answer + np.rint(rng.laplace(0, 400, len(answer))).astype(int)
-            found = request.departures(
-                noisy, request.weights(noisy, rows), Fraction(2 * 400**2), rows
-            )
+            weights, variances = request.weights(noisy, rows), [Fraction(2 * 400**2)] * 28
+            found = request.departures(noisy[:28].tolist(), weights, variances, rows)
             seen += depends(found, rows, DiscreteLaplace(Fraction(400)).deviations)
         return seen / 100
 
@@ -270,7 +270,7 @@ def test_chance_alone_shows_no_dependence_though_the_halves_are_only_guessed():
 
 def test_departures_are_exact():
     request = Agreements(((0, 1), (0, 1)))
-    (found,) = request.departures(np.array([7]), [(1, 2), (2, 1)], Fraction(1, 3), 10).values()
+    (found,) = request.departures([7], [(1, 2), (2, 1)], [Fraction(1, 3)], 10).values()
     # Of ten rows 40/9 agree by chance.
     assert found.squares == (7 - Fraction(40, 9)) ** 2 - Fraction(1, 3)
 
@@ -427,3 +427,12 @@ def test_dependence_is_kept_and_none_is_made_up():
     again = pair_distance(shuffled, np.stack([rng.permutation(c) for c in real.T], axis=1), sizes)
     assert kept < 0.05 < 0.2 < pair_distance(real, shuffled, sizes)
     assert made_up < again + 0.005  # of another sample of independent columns
+
+
+def test_groups_within_halves_keep_the_cut():
+    counts, cut = np.array([10, 30, 20, 40, 5, 15, 60, 20]), (0,) * 4 + (1,) * 4
+    assert groups_within(cut, counts, 200, groups=8) == tuple(range(8))
+    assert groups_within(cut, counts, 200, groups=3) == cut
+    found = groups_within(cut, counts, 200, groups=4)
+    assert max(found[:4]) < min(found[4:])
+    assert sorted(set(found)) == [0, 1, 2, 3]

@@ -7,9 +7,12 @@ import pytest
 
 from common.methods.designs.blocks import margin_sums
 from common.methods.subn_plus.facts import PublicFacts, margin_blocks
-from common.methods.subn_plus.requests import GroupedTables
+from common.methods.subn_plus.losses import Measurement
+from common.methods.subn_plus.requests import Agreements, GroupedTables
 from common.methods.subn_plus.sums import (
+    Halves,
     every_value,
+    finer,
     margins_alone,
     margins_only,
     one_way,
@@ -91,3 +94,57 @@ def test_histograms_are_those_of_the_blocks():
     _, seen = fed(tables_of(facts, "first margins", facts.budget, blocks))
     for found, column, size in zip(one_way(seen), TABLE.columns, SIZES, strict=True):
         assert (found == np.bincount(column, minlength=size)).all()
+
+
+CUT = ((0, 1), (0, 1), (0, 1), (0, 0, 1), (0,) * 20 + (1,) * 20)
+
+
+def two_looks():
+    """Look at all pairs, and at two of them with a quarter of the variance."""
+    facts = facts_at(1)
+    request = Agreements(CUT)
+    first = facts.promise.law(Fraction(1, 4), request.sensitivity)
+    later = facts.promise.law(Fraction(1, 2), request.sensitivity)
+    counts = np.arange(10) * 100 + 1000
+    chosen = Agreements(CUT, chosen=((0, 1), (2, 4)))
+    one, other = Halves.of(request, counts, first), Halves.of(chosen, np.array([1300, 900]), later)
+    return facts, one, other, first.nominal_variance / later.nominal_variance
+
+
+def test_looks_at_a_pair_count_by_their_precision():
+    facts, one, other, more = two_looks()
+    both = one.again(other)
+    assert both.counts[0, 1] == ((1000 + more * 1300) / (1 + more), 1 + more)
+    assert both.counts[0, 2] == one.counts[0, 2]
+    assert one.moments(facts).looks == ()
+    assert both.moments(facts).looks[0] == float(1 + more)
+    assert both.moments(facts).looks[1] == 1
+    weights = [(2000, 2000)] * 5
+    found = both.departures(facts, weights, ((0, 1),))[0, 1]
+    assert found.variance == one.departures(facts, weights)[0, 1].variance / (1 + more)
+
+
+def test_a_pair_in_halves_has_its_margins_and_agrees_as_often_as_it_is_told_to():
+    facts, one, _, _ = two_looks()
+    weights = [(1000, 3000)] * 5
+    by_chance = TABLE.rows * (1 / 16 + 9 / 16)
+    for part in (Fraction(0), Fraction(1, 3), Fraction(1)):
+        table = one.table(facts, (2, 4), weights, part)
+        agreed = by_chance + float(part) * (float(one.counts[2, 4][0]) - by_chance)
+        assert np.trace(table.counts) == pytest.approx(agreed)
+        assert table.counts.sum(axis=1) == pytest.approx(np.array([1000, 3000]))
+        assert table.counts.sum(axis=0) == pytest.approx(np.array([1000, 3000]))
+
+
+def test_a_finer_table_is_the_mean_of_both_by_least_squares():
+    rng = np.random.default_rng(4)
+    halved = Measurement(
+        (0, 1), (np.array([0, 0, 1, 1]), np.array([0, 1])), rng.random((2, 2)), 2.0
+    )
+    table = Measurement((0, 1), (np.array([0, 0, 1, 2]), None), rng.random((3, 2)), 0.5)
+    design = np.concatenate([np.eye(6) / 0.5**0.5, np.zeros((4, 6))])
+    for row, cells in enumerate([(0,), (1,), (2, 4), (3, 5)]):
+        design[6 + row, cells] = 1 / 2.0**0.5
+    known = np.concatenate([table.counts.ravel() / 0.5**0.5, halved.counts.ravel() / 2.0**0.5])
+    best = np.linalg.lstsq(design, known, rcond=None)[0]
+    assert finer(halved, table).counts.ravel() == pytest.approx(best)

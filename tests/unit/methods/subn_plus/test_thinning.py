@@ -1,5 +1,6 @@
 """Looks that sums are split into, and the price that they choose."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -74,3 +75,14 @@ def test_noise_alone_is_dearer_than_dependence():
         same = mixture_model(facts, tables, (), [moments])
         assert model.as_json() == same.as_json()
     assert prices[0] > 1.5 * prices[1]
+
+
+def test_pairs_that_were_looked_at_again_are_split_by_their_own_noise():
+    tables, moments, rows = some_moments(0.5, 1e-4)
+    looks = tuple(4.0 if place == 0 else 1.0 for place in range(len(moments.contrasts)))
+    first, second = Evidence(tuple(tables), (replace(moments, looks=looks),), rows).split()
+    apart = [
+        float(np.std(one - other))
+        for one, other in zip(first.moments[0].contrasts, second.moments[0].contrasts, strict=True)
+    ]
+    assert apart[0] < 0.75 * np.mean(apart[1:])  # half, by 16 draws
