@@ -14,10 +14,11 @@ from common.errors import InputError, LocalError
 from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
 from common.methods.subn_plus.linked.model import LinkedModel
-from common.methods.subn_plus.linked.script import (
+from common.methods.subn_plus.linked.plans import (
     BOTH,
     EVENTS,
     NEXT,
+    NUMBERS,
     PEOPLE,
     LinkedFacts,
     kinds_of,
@@ -38,7 +39,7 @@ _MOST_DRAWN = 1 << 26  # people that are drawn for one answer
 
 _WORDS = {  # what is counted together in the tables of a step
     PEOPLE: "two columns of a person",
-    BOTH: "a column of a person and the number or a column of her events",
+    BOTH: "a column of a person and one of her events",
     EVENTS: "two columns of an event",
     NEXT: "an event and the next one",
 }
@@ -164,7 +165,8 @@ class LinkedFit(StudyFit):
     @property
     def events_told(self) -> EventsTold:
         """What the release has of events, and which pairs the study asked for."""
-        facts, asked = LinkedFacts.of(self.study), {step.name for step in self.steps}
+        asked = {PEOPLE if step.name == NUMBERS else step.name for step in self.steps}
+        facts = LinkedFacts.of(self.study)
         kinds, declared, released = kinds_of(facts), self.schema.events, self.released
         if declared is None or not isinstance(released, LinkedCodes):
             raise LocalError("these are people without their events")

@@ -3,7 +3,8 @@
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import SETTINGS
 from common.methods.subn_plus.linked.descent import descending_linked
-from common.methods.subn_plus.linked.script import clearest_linked, measure_linked
+from common.methods.subn_plus.linked.plans import clearest_linked
+from common.methods.subn_plus.linked.script import measure_linked
 from common.methods.subn_plus.prospects import OF_SUBN, advice, decisions
 from common.methods.subn_plus.prospects import clearest as clearest_single
 from common.methods.subn_plus.script import measure

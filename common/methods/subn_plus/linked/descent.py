@@ -29,8 +29,8 @@ from common.methods.subn_plus.descent import (
     within_cells,
 )
 from common.methods.subn_plus.linked.model import LinkedModel
+from common.methods.subn_plus.linked.plans import LinkedFacts
 from common.methods.subn_plus.linked.requests import AveragedTables
-from common.methods.subn_plus.linked.script import LinkedFacts
 from common.methods.subn_plus.losses import Floats
 from common.study.document import Study
 from common.study.script import Fit, Script, added_up
