@@ -23,7 +23,7 @@ import pandas as pd
 
 import parley
 from benchmarks.measuring import keep, mean_distance
-from common.analysis.evaluation import marginal_sets
+from common.analysis.distances import marginal_sets
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema

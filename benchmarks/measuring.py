@@ -22,7 +22,7 @@ from scipy.sparse import csr_matrix, hstack
 
 import parley
 from benchmarks.research_tables import Target
-from common.analysis.evaluation import total_variation
+from common.analysis.distances import total_variation
 from common.fitted.model import FittedModel
 from common.marginals import BinarySubsets, count
 from common.schema import Codes, Schema

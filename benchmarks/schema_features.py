@@ -52,7 +52,7 @@ from benchmarks.measuring import (
     show,
     sweep,
 )
-from common.analysis.evaluation import marginal_sets
+from common.analysis.distances import marginal_sets
 from common.bayes import postprocessing
 from common.schema import Codes, Schema
 

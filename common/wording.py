@@ -10,12 +10,15 @@ _HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 
 def many(number: int, word: str) -> str:
-    """Count things in words: 1 row, 2 rows, 1 party, 1,200 parties."""
-    if number == 1:
-        return f"1 {word}"
-    if word.endswith("y") and word[-2] not in "aeiou":
-        return f"{number:,} {word[:-1]}ies"
-    return f"{number:,} {word}s"
+    """Count things in words: 1 row, 2 rows, 1 party, 1,200 parties, 1 person, 2 people."""
+    return f"1 {word}" if number == 1 else f"{number:,} {plural(word)}"
+
+
+def plural(word: str) -> str:
+    """Return the word for several: rows, parties, people."""
+    if word.endswith("person"):
+        return f"{word.removesuffix('person')}people"
+    return f"{word[:-1]}ies" if word.endswith("y") and word[-2] not in "aeiou" else f"{word}s"
 
 
 def moment(at: str) -> str:
@@ -28,7 +31,7 @@ def harmless(text: str) -> str:
 
     The escapes are those of JSON and TOML, so that such a document keeps its meaning.
     """
-    return _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _HARMFUL.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
 
 
 def one_line(text: str) -> str:

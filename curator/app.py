@@ -168,8 +168,8 @@ def _watched(
         yield
 
 
-def _log_failure(done: Future[None]) -> None:
+def _log_failure(call: Future[None]) -> None:
     """Log what a task in the background raised: a defect, which must not pass unseen."""
-    error = done.exception()
+    error = call.exception()
     if error is not None:
         logger.error("a task in the background failed", exc_info=error)

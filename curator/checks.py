@@ -76,11 +76,17 @@ def _studies(settings: CuratorSettings) -> str:
 def _parties(settings: CuratorSettings) -> str:
     """Compare the versions of the parties that called with ours."""
     with open_store(settings) as store:
-        seen = {name: party.software for name, party in store.parties().items()}
-    other = [f"{name!r} runs {version}" for name, version in seen.items() if version != software()]
+        versions = {name: party.software for name, party in store.parties().items()}
+    other = [
+        f"{name!r} runs {version}" for name, version in versions.items() if version != software()
+    ]
     if other:
         raise Concern(f"{', '.join(other)}; we run {software()}: use one version")
-    return f"{len(seen)} have called, all with {software()}" if seen else "no party has called yet"
+    return (
+        f"{len(versions)} have called, all with {software()}"
+        if versions
+        else "no party has called yet"
+    )
 
 
 def _contacts(settings: CuratorSettings) -> str:
@@ -106,7 +112,7 @@ def _waiting(settings: CuratorSettings, now: datetime) -> str:
             f"{record.name!r} waits for {in_words(waits, step=record.step)}"
             for record in under_way
             if (waits := store.awaited(record.study))
-            and any(waited(each.since, now) > settings.step_deadline for each in waits)
+            and any(waited(wait.since, now) > settings.step_deadline for wait in waits)
         ]
     if stopped or late:
         raise Concern("; ".join([*stopped, *(f"overdue: {words}" for words in late)]))

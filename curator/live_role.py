@@ -14,8 +14,7 @@ from common.study.ids import StudyId, short_id
 from common.study.messages import StepMessage
 from common.wire import codec
 from curator.context import StudyContext
-from curator.role import CuratorRole
-from curator.states import Effect, Leave, SendToParty, Warn
+from curator.role import CuratorRole, Effect, Leave, SendToParty, Warn
 from curator.store.store import Store
 
 DECLARED = ""

@@ -66,12 +66,12 @@ def curator_samples(
         "Studies that wait for parties for longer than step_deadline_s.",
     )
     # Of running studies only, so that the labels do not grow with those there ever were.
-    for study, each in sorted(store.all_awaited(), key=lambda pair: (pair[0], pair[1].party)):
+    for study, wait in sorted(store.all_awaited(), key=lambda pair: (pair[0], pair[1].party)):
         yield gauge(
             "parley_curator_waiting_seconds",
-            max(0.0, waited(each.since, now).total_seconds()),
+            max(0.0, waited(wait.since, now).total_seconds()),
             "How long a running study waits for a call or an answer of a party.",
-            {"study": short_id(study), "party": each.party},
+            {"study": short_id(study), "party": wait.party},
         )
     yield from calls.samples()
     yield from connections

@@ -37,27 +37,27 @@ def member_of(written: str) -> Member:
     return Member(name=name, rows=int(rows), identity=load_public_identity(Path(path)))
 
 
-def find_record(store: Store, wanted: str) -> Record:
+def find_record(store: Store, written: str) -> Record:
     """Return the one study of that name or digest; InputError if there are none or more."""
-    found = [
+    records = [
         record
         for record in store.records()
-        if record.name == wanted or record.study.hex().startswith(wanted.lower())
+        if record.name == written or record.study.hex().startswith(written.lower())
     ]
-    if len(found) != 1:
-        many = "more than one study" if found else "no study"
+    if len(records) != 1:
+        many = "more than one study" if records else "no study"
         raise InputError(
-            f"{wanted!r}: {many} here has this name or digest. See `parley curator study list`"
+            f"{written!r}: {many} here has this name or digest. See `parley curator study list`"
         )
-    return found[0]
+    return records[0]
 
 
 def last_calls(store: Store, record: Record) -> dict[str, str]:
     """Return when each party of a study under way called last; "" for a party that never did."""
     if record.state.over:
         return {}
-    seen = {name: party.seen_at for name, party in store.parties().items()}
-    return {name: seen.get(name, "") for name in store.members(record.study)}
+    calls = {name: party.seen_at for name, party in store.parties().items()}
+    return {name: calls.get(name, "") for name in store.members(record.study)}
 
 
 def declared(store: Store, study: StudyId) -> dict[str, str]:
@@ -66,7 +66,7 @@ def declared(store: Store, study: StudyId) -> dict[str, str]:
     A study that 0.2.0 began has its declarations in the inbox, until it ends.
     """
     before = dict(map(declaration, store.inbox.bodies(study, DECLARED)))
-    return before | {each.party: each.words for each in store.absences(study)}
+    return before | {absence.party: absence.words for absence in store.absences(study)}
 
 
 def abort(
@@ -111,9 +111,11 @@ def declare_missing(
     return _wait_until(lambda: (record.study, owner) not in store.asked_to_miss(), wait_s, sleep)
 
 
-def _wait_until(done: Callable[[], bool], wait_s: float, sleep: Callable[[float], None]) -> bool:
+def _wait_until(
+    condition: Callable[[], bool], wait_s: float, sleep: Callable[[float], None]
+) -> bool:
     for _ in range(round(wait_s / _LOOK_EVERY_S)):
-        if done():
+        if condition():
             return True
         sleep(_LOOK_EVERY_S)
     return False
@@ -138,7 +140,7 @@ def restore(settings: CuratorSettings, file: Path, about: About, *, at: str) -> 
         Database(copy) as database,
     ):
         store = Store(database, OsRandomSource())
-        running = [each for each in store.records() if each.state is StudyState.RUNNING]
+        running = [record for record in store.records() if record.state is StudyState.RUNNING]
         for record in running:
             reason = f"the curator was restored from a backup of {about.taken_at}"
             store.ask_to_abort(record.study, reason, at=at)

@@ -19,6 +19,7 @@ from common.schema import Schema
 from common.schema.limits import MOST_NAME
 from common.study.document import Study
 from common.study.members import Member
+from common.wording import many
 
 _REHEARSAL_OF = "rehearsal of "
 _YEAR = re.compile(r"(?<!\d)(20\d\d)(?!\d)")
@@ -78,10 +79,10 @@ def rehearsed(study: Study, *, name: str = "") -> Study:
 
 def next_name(earlier: str, year: int) -> str:
     """Name next year's study: the year in the name grows by one, or this year is added."""
-    found = _YEAR.search(earlier)
-    if found is None:
+    match = _YEAR.search(earlier)
+    if match is None:
         return f"{earlier} {year}"
-    return f"{earlier[: found.start()]}{int(found[1]) + 1}{earlier[found.end() :]}"
+    return f"{earlier[: match.start()]}{int(match[1]) + 1}{earlier[match.end() :]}"
 
 
 def changes(earlier: Study, later: Study) -> list[str]:
@@ -107,10 +108,11 @@ def _members(earlier: Study, later: Study) -> Iterator[str]:
     for name, member in after.items():
         old = before.get(name)
         if old is None:
-            yield f"party {name}: new, {member.rows:,} rows"
+            yield f"party {name}: new, {many(member.rows, later.schema.row)}"
             continue
         if old.rows != member.rows:
-            yield f"party {name}: {old.rows:,} -> {member.rows:,} rows"
+            rows = many(member.rows, later.schema.row)
+            yield f"party {name}: {old.rows:,} -> {rows}"
         if old.identity.encoded != member.identity.encoded:
             yield f"party {name}: another identity, {member.identity.fingerprint}"
 
@@ -130,8 +132,8 @@ def _attributes(earlier: Schema, later: Schema) -> Iterator[str]:
 
 def _named(schema: Schema) -> dict[str, object]:
     """Return all attributes by name, and what is said of events."""
-    named: dict[str, object] = {each.name: each for each in schema.attributes}
+    named: dict[str, object] = {attribute.name: attribute for attribute in schema.attributes}
     if (events := schema.events) is not None:
-        named |= {f"{events.name}: {each.name}": each for each in events.attributes}
+        named |= {f"{events.name}: {attribute.name}": attribute for attribute in events.attributes}
         named |= {f"{events.name}: {key}": value for key, value in events.entries.items()}
     return named

@@ -9,6 +9,7 @@ product of a sum. Its shell, `curator.session`, carries out the effects that it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import assert_never
 
 from common.crypto.paillier.keys import PrivateKey
@@ -38,7 +39,45 @@ from common.study.script import ScriptRun
 from common.study.sides import BeginAgain, CuratorSide, Expel, Move, Notice, Post
 from common.study.states import RoleState, following
 from common.study.steps import Model, Step, StepAtCurator
-from curator.states import Effect, Fail, Finish, Leave, SendToParty, Warn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendToParty:
+    """Send a message to one party."""
+
+    to: str
+    message: ToParty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Every step has its result: make the release."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fail:
+    """The study ends without a release."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """A party is out for the rest of the study, which goes on."""
+
+    party: str
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warn:
+    """Tell the operator of a dispute between parties."""
+
+    words: str
+
+
+Effect = SendToParty | Finish | Fail | Leave | Warn
 
 
 class CuratorRole:
@@ -209,12 +248,12 @@ class CuratorRole:
         if len(self._missing) == allowed:
             also = f"; {', '.join(self.missing)} went missing before" if self._missing else ""
             return self.abort(f"{reason}{also}. The study can do without {allowed} (may_miss)")
-        told = (
+        words = (
             f"this party was declared missing in step {self._number} and is out for the rest of "
             f"the study; what it sent stays charged. The curator's reason: {reason}"
         )
         self._missing.add(party)
-        out = StudyAborted(study=self._study.digest, reason=told[:MOST_TEXT])
+        out = StudyAborted(study=self._study.digest, reason=words[:MOST_TEXT])
         return [
             Leave(party=party, step=self._number, reason=reason),
             SendToParty(to=party, message=out),

@@ -49,8 +49,7 @@ from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import FinishedStudy, StudyContext
 from curator.live_role import DECLARED, effect_names, live_role, make_key, told_dispute
-from curator.role import CuratorRole
-from curator.states import Effect, Fail, Finish, Leave, SendToParty, Warn
+from curator.role import CuratorRole, Effect, Fail, Finish, Leave, SendToParty, Warn
 from curator.steps import StepOpening, published_links
 from curator.store.records import Links, Record, StudyState, Word
 from curator.waiting import Lasting, Pause, Waiting
@@ -342,7 +341,7 @@ class CuratorSession:
         if self.record.state is not StudyState.WAITING:
             return
         today = self._context.clock().astimezone(dt.UTC).date()
-        if self._expired.holds(seen=self.study.expired(today), now=self._context.monotonic()):
+        if self._expired.holds(called=self.study.expired(today), now=self._context.monotonic()):
             self._end_early(
                 StudyState.FAILED,
                 f"not approved by {', '.join(self.waiting_for)} by {self.study.expires}, its last "

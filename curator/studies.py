@@ -102,8 +102,8 @@ class Studies:
         if not self.presence.saw(party, self.context.clock()):
             return
         with self._news:
-            held = [session for session in self._sessions.values() if session.holds_a_step]
-        for session in held:
+            holding = [session for session in self._sessions.values() if session.holds_a_step]
+        for session in holding:
             if party in session.names:
                 # The call is about something else, so it does not fail.
                 with logging_failures(logger, "study %s", short_id(session.digest)):
@@ -124,8 +124,8 @@ class Studies:
         version = (self.store.version, self._found)  # before they are read
         known = self._listed.get(party)
         if known is None or known[0] != version:
-            found = self.store.summaries(party, with_settled=False, most=MOST_LISTED)
-            known = self._listed[party] = (version, found)
+            summaries = self.store.summaries(party, with_settled=False, most=MOST_LISTED)
+            known = self._listed[party] = (version, summaries)
         return known[1]
 
     def session(self, study: StudyId, party: str) -> CuratorSession:

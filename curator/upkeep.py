@@ -71,8 +71,8 @@ class Upkeep:
 
     def write_calls(self) -> None:
         """Put on disk when every party called last: for commands, and for after a restart."""
-        seen = self._studies.presence.seen()
-        self._studies.store.note_calls({party: stamp(at) for party, at in seen.items()})
+        calls = self._studies.presence.seen()
+        self._studies.store.note_calls({party: stamp(at) for party, at in calls.items()})
 
     def _go_on_as_asked(self) -> None:
         """Go on without the parties that the operator declared missing."""
@@ -86,26 +86,26 @@ class Upkeep:
                 logger.warning("study %s: %s", short_id(study), error)
 
     def _limit_waiting(self) -> None:
-        limits, told = self._limits, dict[StudyId, tuple[str, str]]()
+        limits, alerts = self._limits, dict[StudyId, tuple[str, str]]()
         longest_wait = max(limits.deadline, limits.least)
         for study, waits in self._waits.look(self._studies.store.all_awaited()).items():
-            wait, since = max(waits.values()), min(each.since for each in waits)
-            late = [each.party for each, length in waits.items() if length > longest_wait]
+            wait, since = max(waits.values()), min(wait.since for wait in waits)
+            late = [wait.party for wait, length in waits.items() if length > longest_wait]
             if late and self._go_on_without(study, late):
                 continue
             if late and limits.end_overdue:
                 self._end(study, since)
             elif wait > min(limits.warning, limits.deadline):
                 event = OVERDUE if wait > limits.deadline else WAITING
-                told[study] = (event, since)
-                if self._told.get(study) != told[study]:
+                alerts[study] = (event, since)
+                if self._told.get(study) != alerts[study]:
                     self._tell(study, event, since)
-        self._told = told
+        self._told = alerts
 
     def _tell(self, study: StudyId, event: str, since: str) -> None:
         """Tell the log and the operator's hook; once a step."""
         store = self._studies.store
-        names = ", ".join(each.party for each in store.awaited(study))
+        names = ", ".join(wait.party for wait in store.awaited(study))
         words = f"it waits for {names} since {moment(since)}"
         late = " is overdue" if event == OVERDUE else ""
         logger.warning("study %s%s: %s", short_id(study), late, words)
@@ -187,14 +187,14 @@ class Alerting:
             "at": alert.at,
         }
         if alert.event in (WAITING, OVERDUE):
-            names = [each.party for each in self._store.awaited(alert.study)]
+            names = [wait.party for wait in self._store.awaited(alert.study)]
             event["waits_for"] = names
-            event["contacts"] = {each: self._contacts[each] for each in names
-                                 if each in self._contacts}  # fmt: skip
+            event["contacts"] = {name: self._contacts[name] for name in names
+                                 if name in self._contacts}  # fmt: skip
         return event
 
-    def _settle(self, alert: Alert, told: Future[None]) -> None:
-        error, now = told.exception(), self._monotonic()
+    def _settle(self, alert: Alert, delivery: Future[None]) -> None:
+        error, now = delivery.exception(), self._monotonic()
         if error is None:
             self._pause.end()
         else:

@@ -29,9 +29,9 @@ class Waiting:
 
     @classmethod
     def on_disk(cls, store: Store, study: StudyId, *, step: int) -> Waiting:
-        held = store.held(study) is not None
-        names = tuple(each.party for each in store.awaited(study))
-        return cls(step=step, word=Word.CALL if held else Word.ANSWER, names=names)
+        holding = store.held(study) is not None
+        names = tuple(wait.party for wait in store.awaited(study))
+        return cls(step=step, word=Word.CALL if holding else Word.ANSWER, names=names)
 
     def note(self, store: Store, study: StudyId, before: Waiting, *, at: str) -> Waiting:
         """Record what is different from before, in the caller's transaction.
@@ -93,8 +93,8 @@ class Waits:
         now = self._looked[0]
         self._since = {wait: self._since.get(wait, now) for wait in awaited}
         waits: dict[StudyId, dict[Awaited, dt.timedelta]] = defaultdict(dict)
-        for (study, each), since in self._since.items():
-            waits[study][each] = dt.timedelta(seconds=now - since)
+        for (study, party), since in self._since.items():
+            waits[study][party] = dt.timedelta(seconds=now - since)
         return waits
 
     def _was_interrupted(self) -> bool:
@@ -109,9 +109,9 @@ class Lasting:
 
     since: float | None = None
 
-    def holds(self, *, seen: bool, now: float) -> bool:
+    def holds(self, *, called: bool, now: float) -> bool:
         """Note a look; `now` is by a clock that cannot be set."""
-        if not seen:
+        if not called:
             self.since = None
         elif self.since is None:
             self.since = now
@@ -166,8 +166,8 @@ def in_words(awaited: Sequence[Awaited], *, step: int) -> str:
     """
     if not awaited:
         return ""
-    names = ", ".join(each.party for each in awaited)
-    since = min(each.since for each in awaited)
+    names = ", ".join(wait.party for wait in awaited)
+    since = min(wait.since for wait in awaited)
     if awaited[0].word is Word.CALL:
         return f"{names} to call before step {step + 1} is opened, since {moment(since)}"
     return f"the answer of {names} in step {step + 1}, since {moment(since)}"

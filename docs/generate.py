@@ -219,7 +219,8 @@ def commands_below(words: list[str], command: Any) -> Iterator[tuple[list[str], 
     if not hasattr(command, "commands"):
         yield words, command
     for name, below in getattr(command, "commands", {}).items():
-        yield from commands_below([*words, name], below)
+        if not below.hidden:
+            yield from commands_below([*words, name], below)
 
 
 def command_text(words: list[str], command: Any, shared: Set[str]) -> str:  # noqa: ANN401

@@ -176,7 +176,7 @@ def party_context(
             hook=Hook(webhook=settings.webhook, command=settings.on_event),
             priors=priors,
             source_of_people=source.names_people,
-            authorities=[fingerprint(each) for each in credentials.authorities],
+            authorities=[fingerprint(certificate) for certificate in credentials.authorities],
         )
 
 

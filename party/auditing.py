@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import enum
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import zip_longest
 
@@ -31,8 +32,7 @@ from common.wire import codec
 from common.wording import many
 from party.client.context import PartyContext
 from party.journal import SentMessage
-from party.role import PartyRole
-from party.states import ChargeBudget, Effect
+from party.role import ChargeBudget, Effect, PartyRole
 
 _REFUSAL = "PartyRefused"  # the node's own word, not an answer of the role
 _SEALED = ("KeysDealt", "EnvelopePosted")  # messages with envelopes in them
@@ -47,17 +47,6 @@ class ReplayFinding(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedMessage:
-    """A message that left, and whether it follows."""
-
-    sequence: int
-    kind: str
-    size: int
-    digest: str  # SHA-256 of the bytes that left, in hexadecimal
-    finding: ReplayFinding
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
     """Everything `parley party audit` reports."""
 
@@ -65,7 +54,7 @@ class AuditReport:
     name: str
     kept_until: str
     rows_as_pinned: bool  # whether the table is the one that the study began with
-    messages: tuple[AuditedMessage, ...]
+    messages: tuple[tuple[SentMessage, ReplayFinding], ...]  # that left, and whether each follows
     charges_agree: bool  # whether the ledger has exactly what the role charged
     # Whether the curator received what the sent log has; None if its record was not given.
     received_agree: bool | None
@@ -78,14 +67,11 @@ class AuditReport:
         """Whether nothing speaks against the owner."""
         agree = self.rows_as_pinned and self.charges_agree and self.received_agree is not False
         agree = agree and self.commitments_agree is not False
-        return agree and all(each.finding is not ReplayFinding.DIFFERS for each in self.messages)
+        return agree and all(finding is not ReplayFinding.DIFFERS for _, finding in self.messages)
 
     def sentences(self) -> list[str]:
         """Say what was found, for the auditor."""
-        counts = {
-            finding: sum(each.finding is finding for each in self.messages)
-            for finding in ReplayFinding
-        }
+        counts = Counter(finding for _, finding in self.messages)
         answers = (
             f"answers: {counts[ReplayFinding.FOLLOWS]} of {many(len(self.messages), 'message')} "
             "follow from these rows, the kept keys and the study; "
@@ -99,9 +85,9 @@ class AuditReport:
             answers,
         ]
         lines += [
-            f"message {each.sequence} ({each.kind}) does NOT follow"
-            for each in self.messages
-            if each.finding is ReplayFinding.DIFFERS
+            f"message {message.sequence} ({message.kind}) does NOT follow"
+            for message, finding in self.messages
+            if finding is ReplayFinding.DIFFERS
         ]
         lines.append(
             "ledger: it has exactly the charges of this study"
@@ -122,24 +108,15 @@ class AuditReport:
         return lines
 
     def as_json(self) -> dict[str, object]:
-        return {
-            "study": self.study,
-            "name": self.name,
-            "passed": self.passed,
-            "kept_until": self.kept_until,
-            "rows_as_pinned": self.rows_as_pinned,
-            "charges_agree": self.charges_agree,
-            "received_agree": self.received_agree,
-            "commitments_agree": self.commitments_agree,
-            "in_release": self.in_release,
-            "messages": [
-                {
-                    "number": each.sequence, "kind": each.kind, "bytes": each.size,
-                    "sha256": each.digest, "finding": each.finding.value,
-                }
-                for each in self.messages
-            ],
-        }  # fmt: skip
+        messages = [
+            {
+                "number": message.sequence, "kind": message.kind, "bytes": message.size,
+                "sha256": message.digest, "finding": finding.value,
+            }
+            for message, finding in self.messages
+        ]  # fmt: skip
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return values | {"passed": self.passed, "messages": messages}
 
 
 def audit(
@@ -185,13 +162,15 @@ def audit(
         blinder_of=context.blinder_of,
     )
     effects, whole = _replay(role, journal.kept_messages(digest))
-    left = [each for each in journal.sent_log() if each.study == digest]
+    left = [message for message in journal.sent_log() if message.study == digest]
     return AuditReport(
         study=digest.hex(),
         name=study.name,
         kept_until=until,
         rows_as_pinned=rows.snapshot.digest == record.data_digest,
-        messages=tuple(_compare(effects, [each for each in left if each.kind != _REFUSAL])),
+        messages=tuple(
+            _compare(effects, [message for message in left if message.kind != _REFUSAL])
+        ),
         charges_agree=_charged(effects) == _paid(context, digest.hex()),
         received_agree=None if received is None else [e.digest for e in left] == list(received),
         commitments_agree=whole and _opens(role, released) if study.commitments else None,
@@ -221,25 +200,24 @@ def _opens(role: PartyRole, released: Commitments | None) -> bool:
         return True
     table = released.tables.get(role.name)
     ours = [
-        None if own is None else own in published
-        for own, published in zip(role.contributions, released.contributions, strict=False)
+        None if commitment is None else commitment in published
+        for commitment, published in zip(role.contributions, released.contributions, strict=False)
     ]
     return table is not None and table.value == role.table_commitment and False not in ours
 
 
-def _compare(effects: Sequence[Effect], left: Sequence[SentMessage]) -> list[AuditedMessage]:
+def _compare(
+    effects: Sequence[Effect], left: Sequence[SentMessage]
+) -> list[tuple[SentMessage, ReplayFinding]]:
     answers = [
-        codec.TO_CURATOR.encode(each.message)
-        for each in effects
-        if not isinstance(each, ChargeBudget)
+        codec.TO_CURATOR.encode(effect.message)
+        for effect in effects
+        if not isinstance(effect, ChargeBudget)
     ]
     return [
-        AuditedMessage(
-            sequence=each.sequence, kind=each.kind, size=each.size, digest=each.digest,
-            finding=_finding(each, answer),
-        )
-        for each, answer in zip_longest(left, answers[: len(left)])
-    ]  # fmt: skip
+        (message, _finding(message, answer))
+        for message, answer in zip_longest(left, answers[: len(left)])
+    ]
 
 
 def _finding(left: SentMessage, answer: bytes | None) -> ReplayFinding:
@@ -251,13 +229,15 @@ def _finding(left: SentMessage, answer: bytes | None) -> ReplayFinding:
 
 def _charged(effects: Sequence[Effect]) -> dict[str, tuple[Fraction, Fraction]]:
     return {
-        each.step: (each.epsilon, each.rho) for each in effects if isinstance(each, ChargeBudget)
+        effect.step: (effect.epsilon, effect.rho)
+        for effect in effects
+        if isinstance(effect, ChargeBudget)
     }
 
 
 def _paid(context: PartyContext, study: str) -> dict[str, tuple[Fraction, Fraction]]:
     return {
-        each.charge.step: (each.charge.epsilon, each.charge.rho)
-        for each in context.ledger.entries()
-        if each.charge.study == study
+        entry.charge.step: (entry.charge.epsilon, entry.charge.rho)
+        for entry in context.ledger.entries()
+        if entry.charge.study == study
     }

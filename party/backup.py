@@ -57,8 +57,8 @@ def restore(settings: PartySettings, file: Path, about: About, *, at: str) -> li
 def _end_running(database: Database, about: About, *, at: str) -> list[StudyRecord]:
     approvals, ledger = Approvals(database), Ledger(database)
     journal = Journal(database, OsRandomSource())
-    running = [each for each in journal.studies() if each.state is JournalState.RUNNING]
-    over = {each.study for each in journal.studies()} - {each.study for each in running}
+    running = [record for record in journal.studies() if record.state is JournalState.RUNNING]
+    over = {record.study for record in journal.studies()} - {record.study for record in running}
     reason = f"restored from the backup of {about.taken_at}"
     with database.transaction():
         for record in running:
@@ -83,15 +83,15 @@ def _charge_rest(
     of two epsilons says too little about the rho that may be missing.
     """
     study = record.study.hex()
-    paid = [each.charge for each in ledger.entries() if each.charge.study == study]
-    concentrated = any(each.delta for each in paid)
+    paid = [entry.charge for entry in ledger.entries() if entry.charge.study == study]
+    concentrated = any(charge.delta for charge in paid)
     rest = approved if concentrated else approved - ledger.spent(study)
     if rest <= 0:
         return
     charge = LedgerCharge(
         study=study, study_name=record.name, step=f"{_STEP} of {about.taken_at}",
         mechanism="what may have left since the backup", epsilon=rest,
-        rows_per_person=max((each.rows_per_person for each in paid), default=0),
-        owners_per_person=max((each.owners_per_person for each in paid), default=1),
+        rows_per_person=max((charge.rows_per_person for charge in paid), default=0),
+        owners_per_person=max((charge.owners_per_person for charge in paid), default=1),
     )  # fmt: skip
     ledger.charge(charge, None, at)

@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+import numpy as np
+
 from common.crypto.key_files import AskPassphrase, load_identity, load_public_identity
 from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
+from common.schema.linked import LinkedCodes, breaking_events
 from common.service import checks
 from common.service.checks import CheckResult, Concern, certificate, found, running, state_folder
 from common.service.process import Clock, software
@@ -42,7 +45,7 @@ _CLOCKS_OFF_S = 60.0
 def examine_party(
     settings: PartySettings,
     source: Callable[[], OwnersTable],
-    wanted: Study | Schema | None,
+    coming: Study | Schema | None,
     *,
     environment: Mapping[str, str],
     clock: Clock,
@@ -51,7 +54,7 @@ def examine_party(
 ) -> Iterator[CheckResult]:
     """Check everything that a party's node needs.
 
-    `wanted` is the study to come, or its schema; None if there is none yet.
+    `coming` is the study to come, or its schema; None if there is none yet.
     """
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
     here = _Node(settings, source, files)
@@ -63,9 +66,9 @@ def examine_party(
     yield found("policy", here.policy)
     yield found("disk", lambda: state_folder(settings.folder))
     yield found("ledger", here.ledger)
-    yield found("data source", lambda: here.rows(wanted))
-    if isinstance(wanted, Study):
-        yield found("study", lambda: here.lists_us(wanted))
+    yield found("data source", lambda: here.rows(coming))
+    if isinstance(coming, Study):
+        yield found("study", lambda: here.lists_us(coming))
     if monitored:
         yield found("running", lambda: running(settings.folder))
     # A curator that does not answer is one finding, and the last.
@@ -75,7 +78,7 @@ def examine_party(
         yield found("clocks", meeting.clocks)
         yield found("versions", meeting.versions)
         yield found("rollback", partial(here.rollback, meeting.greeting))
-        for study in meeting.studies if wanted is None else ():
+        for study in meeting.studies if coming is None else ():
             yield found("invitation", partial(here.fits, study))
 
 
@@ -132,28 +135,28 @@ class _Node:
             entries = many(len(ledger.entries()), "entry")
             return f"{spent_words(ledger.totals())} spent in {entries}, chain intact"
 
-    def rows(self, wanted: Study | Schema | None) -> str:
+    def rows(self, coming: Study | Schema | None) -> str:
         table = self.source()
         table.check_readable()
-        if wanted is None:
+        if coming is None:
             return f"{table.kind}; not read: give --study or --schema to check it against one"
-        if isinstance(wanted, Study):
+        if isinstance(coming, Study):
             # What a rehearsal would be about is checked: nothing but a node simulates rows.
-            wanted = replace(wanted, rehearsal=False, signature=None)
-            schema, member = wanted.schema, self._member(wanted)
-            opened = party_app.open_rows(table, wanted, member.name, self.settings.folder)
+            coming = replace(coming, rehearsal=False, signature=None)
+            schema, member = coming.schema, self._member(coming)
+            opened = party_app.open_rows(table, coming, member.name, self.settings.folder)
             if opened.rows != member.rows:
-                counted = many(opened.rows, "row")
+                counted = many(opened.rows, schema.row)
                 raise InputError(
                     f"the table has {counted}, and the study says {member.rows:,}. Ask for a new "
                     "study"
                 )
-            self._require_unchanged(wanted, opened.snapshot.digest)
+            self._require_unchanged(coming, opened.snapshot.digest)
         else:
-            schema, opened = wanted, table.open(wanted)
+            schema, opened = coming, table.open(coming)
         broken = _broken(table, schema)
         note = f"; {opened.snapshot.note}" if schema.events is not None else ""
-        return f"{table.kind}, {many(opened.rows, 'row')}, all of the schema{broken}{note}"
+        return f"{table.kind}, {many(opened.rows, schema.row)}, all of the schema{broken}{note}"
 
     def _require_unchanged(self, study: Study, digest: str) -> None:
         """Refuse another table than the one that a running study began with."""
@@ -195,13 +198,17 @@ class _Node:
 
 def _broken(table: OwnersTable, schema: Schema) -> str:
     """Say how many rows break a rule, for the owner's terminal alone."""
-    if not schema.rules:
+    ruled = schema.possible_events.rules
+    if not schema.rules and not ruled:
         return ""
-    breaking = sum(
-        codes.rows - int(schema.possible.holds(codes).sum())
-        for codes in table.open(schema.without_rules()).chunks()
-    )
-    return f"; {many(breaking, 'row')} broke a rule, counted as the nearest possible row"
+    rows = events = 0
+    for codes in table.open(schema.without_rules()).chunks():
+        rows += codes.rows - int(schema.possible.holds(codes).sum())
+        if ruled and isinstance(codes, LinkedCodes):
+            events += int(np.logical_or.reduce(breaking_events(schema, codes)).sum())
+    breaking = f"; {many(rows, 'row')} broke a rule, counted as the nearest possible row"
+    of_events = f"; {many(events, 'event')} broke a rule, counted as the nearest possible event"
+    return breaking * bool(schema.rules) + of_events * bool(ruled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +250,9 @@ def _reached(
         greeting = connection.greet(name, identity)
         took = clock().timestamp() - before
         studies = [
-            Study.from_toml(connection.fetch_study(each.study), where=f"study {each.name!r}")
-            for each in greeting.studies
-            if not each.state.over
+            Study.from_toml(connection.fetch_study(study.study), where=f"study {study.name!r}")
+            for study in greeting.studies
+            if not study.state.over
         ]
     met.append(_Meeting(greeting, before + took / 2, took, studies))
     return f"{address.words}: reached; studies that list us: {len(greeting.studies)}"

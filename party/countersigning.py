@@ -66,12 +66,12 @@ def countersign(
     settings: PartySettings,
     *,
     passphrase: AskPassphrase,
-    found: Verified | None = None,
+    verified: Verified | None = None,
     tell: Reporter = silent,
 ) -> Signature:
     """Add a party's signature to a release folder or .zip; repeating it is harmless.
 
-    `found` is what `verify` found in this release; by default it is verified here.
+    `verified` is what `verify` says of this release; by default it is verified here.
 
     Raises:
         InputError: the release is not to be relied on, or is of a single owner.
@@ -79,38 +79,38 @@ def countersign(
             we paid.
     """
     identity = load_identity(settings.keys / "identity.key", passphrase=passphrase)
-    if found is None:  # it may be unsigned: our own records say whether it is ours
-        found = verify(release, unsigned=True, rehearsal=True, tell=tell)
-    found.require()
-    study = _study_of(release, found)
+    if verified is None:  # it may be unsigned: our own records say whether it is ours
+        verified = verify(release, unsigned=True, rehearsal=True, tell=tell)
+    verified.require()
+    study = _study_of(release, verified)
     with open_file(settings) as file:
         records = Records(Approvals(file), Journal(file, OsRandomSource()), Ledger(file))
-        return _sign(release, found, study, identity, records)
+        return _sign(release, verified, study, identity, records)
 
 
-def vouch(release: Path, found: Verified, context: PartyContext) -> Signature:
+def vouch(release: Path, verified: Verified, context: PartyContext) -> Signature:
     """Do what `countersign` does, for a node that has just verified the release."""
     records = Records(context.approvals, context.journal, context.ledger)
-    return _sign(release, found, _study_of(release, found), context.identity, records)
+    return _sign(release, verified, _study_of(release, verified), context.identity, records)
 
 
-def _study_of(release: Path, found: Verified) -> Study:
-    study = found.consistency.study if found.consistency is not None else None
+def _study_of(release: Path, verified: Verified) -> Study:
+    study = verified.consistency.study if verified.consistency is not None else None
     if study is None:
         raise InputError(
             f"{release}: the release is of a single owner, so it has no study to vouch for"
         )
-    if not (found.derived and found.verified):
+    if not (verified.derived and verified.verified):
         raise NotCountersignedError(
-            f"we do not vouch for {found.where}: it cannot be derived from its study here"
+            f"we do not vouch for {verified.where}: it cannot be derived from its study here"
         )
     return study
 
 
 def _sign(
-    release: Path, found: Verified, study: Study, identity: Identity, records: Records
+    release: Path, verified: Verified, study: Study, identity: Identity, records: Records
 ) -> Signature:
-    assert found.consistency is not None  # noqa: S101  # it has a study
+    assert verified.consistency is not None  # noqa: S101  # it has a study
     name = _our_name(study, identity)
     with open_release(release) as contents:
         prior = bundled_prior(contents, study)
@@ -118,15 +118,15 @@ def _sign(
         study,
         records,
         party=name,
-        results=found.consistency.results,
-        privacy=found.consistency.privacy,
-        commitments=found.consistency.commitments,
+        results=verified.consistency.results,
+        privacy=verified.consistency.privacy,
+        commitments=verified.consistency.commitments,
         begin=run_of if prior is None else prior.begin,
     )
     if reasons:
-        raise NotCountersignedError(f"we do not vouch for {found.where}: {'; '.join(reasons)}")
+        raise NotCountersignedError(f"we do not vouch for {verified.where}: {'; '.join(reasons)}")
     signer = Signer(role=SignerRole.PARTY, name=name, identity=identity)
-    signature = signer.sign(found.checked.manifest_bytes)
+    signature = signer.sign(verified.checked.manifest_bytes)
     add_signature(release, signature)
     return signature
 
@@ -176,22 +176,22 @@ def reasons_against(
         if not sums:
             return ["we are in no sum of it"]
         kinds = Counter(
-            each.kind for each in records.journal.sent_log() if each.study == study.digest
+            message.kind for message in records.journal.sent_log() if message.study == study.digest
         )
         words, lists = (
-            kinds[codec.TO_CURATOR.name_of_round(each)]
-            for each in (Round.MASKED_INPUT, Round.CONSISTENCY_CHECK)
+            kinds[codec.TO_CURATOR.name_of_round(name)]
+            for name in (Round.MASKED_INPUT, Round.CONSISTENCY_CHECK)
         )
         counted = Counted(sums, words=words, lists=lists)
     else:
         return ["we did not take part in this study to its end"]
     received = records.journal.received_digests(study.digest)
-    seen = results[: counted.results]
+    published = results[: counted.results]
     if not counted.left:
-        seen = _published_to_us(records.journal, study, results, privacy)
+        published = _published_to_us(records.journal, study, results, privacy)
     if not _saw_tables(received, study, commitments):
         reasons.append("the commitments to tables in it are not those that were published to us")
-    elif not _saw(received, study, seen, commitments):
+    elif not _saw(received, study, published, commitments):
         what = "results" if commitments is None else "results and commitments"
         reasons.append(f"the {what} in it are not those that were published to us")
     elif not told_missing(
@@ -273,8 +273,8 @@ def _saw_tables(received: Collection[bytes], study: Study, commitments: Commitme
     if commitments is None:
         return not study.commitments
     payload = (framed_tables(commitments.tables),)
-    told = StepMessage(study=study.digest, step=0, round=COMMITMENTS, payload=payload)
-    return _digest_of(told) in received
+    message = StepMessage(study=study.digest, step=0, round=COMMITMENTS, payload=payload)
+    return _digest_of(message) in received
 
 
 def _digest_of(message: ToParty) -> bytes:
@@ -333,8 +333,10 @@ def _told_of_leaving(
     A party that left itself was told of the disputes before its last sum.
     """
     came, missing, left = set(received), privacy.get("missing", {}), privacy.get("left", {})
-    disputes = [each for each in privacy.get("disputes", []) if each["step"] < counted.results]
-    if not all(bytes.fromhex(each["evidence"]) in came for each in disputes):
+    disputes = [
+        dispute for dispute in privacy.get("disputes", []) if dispute["step"] < counted.results
+    ]
+    if not all(bytes.fromhex(dispute["evidence"]) in came for dispute in disputes):
         return False
     if counted.left or set(left) <= set(missing):
         return True

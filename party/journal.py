@@ -183,18 +183,13 @@ class Journal:
         return next(iter(self._records("WHERE study = ?", (study,))), None)
 
     def _records(self, where: str, values: tuple[bytes, ...]) -> list[StudyRecord]:
-        rows = self._file.rows(
+        return self._file.records(
+            StudyRecord,
             "SELECT study, name, data_digest, state, reason, began_at, ended_at "  # noqa: S608  # ours
             f"FROM study {where} ORDER BY rowid",
             values,
+            state=JournalState,
         )
-        return [
-            StudyRecord(
-                study=study, name=name, data_digest=data_digest, state=JournalState(state),
-                reason=reason, began_at=began_at, ended_at=ended_at,
-            )
-            for study, name, data_digest, state, reason, began_at, ended_at in rows
-        ]  # fmt: skip
 
     def state(self, study: StudyId) -> JournalState:
         record = self.record(study)
@@ -234,7 +229,7 @@ class Journal:
         """Remember a message and the names of its effects, in the caller's transaction."""
         self._inbox.add(
             study, _CURATOR, sequence=sequence, body=body, effects=effects, at=at,
-            kept=self.state(study) is JournalState.RUNNING,
+            keep=self.state(study) is JournalState.RUNNING,
         )  # fmt: skip
 
     def add_outgoing(
@@ -327,20 +322,14 @@ class Journal:
 
     def sent_log(self) -> list[SentMessage]:
         """List every message that left or may have left, of every study, oldest first."""
-        rows = self._file.rows(
-            "SELECT study, name, sequence, kind, departure.recipient, digest, size, released_at, "
-            "acknowledged_at FROM departure JOIN outgoing USING (study, sequence) "
-            "JOIN study USING (study) ORDER BY departure.rowid"
+        return self._file.records(
+            SentMessage,
+            "SELECT study, name AS study_name, sequence, kind, departure.recipient AS recipient, "
+            "digest, size, released_at, acknowledged_at FROM departure "
+            "JOIN outgoing USING (study, sequence) JOIN study USING (study) "
+            "ORDER BY departure.rowid",
+            digest=bytes.hex,
         )
-        return [
-            SentMessage(
-                study=study, study_name=name, sequence=sequence, kind=kind, recipient=recipient,
-                digest=digest.hex(), size=size, released_at=released_at,
-                acknowledged_at=acknowledged_at,
-            )
-            for study, name, sequence, kind, recipient, digest, size, released_at, acknowledged_at
-            in rows
-        ]  # fmt: skip
 
 
 class Notes:

@@ -22,6 +22,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import Any
 
 from common.errors import LocalError, PolicyError
 from common.privacy.spending import Spending
@@ -211,26 +212,9 @@ class Ledger:
         return paid.epsilon
 
     def entries(self) -> list[Entry]:
-        columns = ", ".join(self._absent.get(name, name) for name in _COLUMNS)
-        stored = self._file.rows(
-            f"SELECT {columns} FROM entry ORDER BY number"  # noqa: S608  # ours
-        )
-        return [
-            Entry(
-                number=number,
-                charge=LedgerCharge(
-                    study=study, study_name=study_name, step=step, mechanism=mechanism,
-                    epsilon=Fraction(epsilon), rho=Fraction(rho), delta=Fraction(delta),
-                    rows_per_person=rows, owners_per_person=owners,
-                ),
-                charged_at=charged_at,
-                digest=digest,
-            )
-            for (
-                number, study, study_name, step, mechanism, epsilon, rho, delta, rows, owners,
-                charged_at, digest,
-            ) in stored
-        ]  # fmt: skip
+        columns = ", ".join(f"{self._absent.get(name, name)} AS {name}" for name in _COLUMNS)
+        query = f"SELECT {columns} FROM entry ORDER BY number"  # noqa: S608  # ours
+        return self._file.records(_entry, query, epsilon=Fraction, rho=Fraction, delta=Fraction)
 
     def head(self) -> str:
         """Return the digest of the newest entry, which stands for the whole ledger."""
@@ -257,6 +241,10 @@ class Ledger:
                     "to it"
                 )
             head = entry.digest
+
+
+def _entry(*, number: int, charged_at: str, digest: str, **charge: Any) -> Entry:  # noqa: ANN401
+    return Entry(number=number, charge=LedgerCharge(**charge), charged_at=charged_at, digest=digest)
 
 
 def _overspent(

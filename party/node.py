@@ -36,8 +36,7 @@ from common.wire import codec
 from common.wire.frames import NumberedMessage
 from party.journal import Journal, JournalState
 from party.ledger import Caps, Ledger, LedgerCharge
-from party.role import PartyRole
-from party.states import ChargeBudget, Effect, SendToCurator
+from party.role import ChargeBudget, Effect, PartyRole, SendToCurator
 
 # What the curator learns about a refusal. The owner's reason stays in the journal.
 _PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"
@@ -139,14 +138,14 @@ class PartyNode:
             step=self._journal.traffic.newest_step(self._ticket.digest),
             reason=_PUBLIC_OBJECTION if objection else _PUBLIC_REFUSAL,
         )
-        done = _Done()
+        outcome = _Done()
         with self._journal.transaction():
-            self._journal_outgoing(refusal, done)
+            self._journal_outgoing(refusal, outcome)
             self._journal.end(
                 self._ticket.digest, JournalState.REFUSED, reason=str(error), at=self._now()
             )
         self._role.forget()
-        for outgoing in done.outgoing:
+        for outgoing in outcome.outgoing:
             self._send(outgoing)
 
     def _take_note(self, sequence: int, body: bytes, message: ToParty) -> None:
@@ -172,45 +171,45 @@ class PartyNode:
             with self._journal.transaction():
                 self._note(message, len(body), sent=False, phase=role.phase)
                 if self._consents() or isinstance(message, StudyAborted | StudyFinished):
-                    done = self._execute(message, effects, refusal, caps)
+                    outcome = self._execute(message, effects, refusal, caps)
                 else:  # the owner's no was written down before this message came
-                    done = _Done()
+                    outcome = _Done()
                     self._refuse(
-                        message, "the owner withdrew", done, public_reason=_PUBLIC_WITHDRAWAL
+                        message, "the owner withdrew", outcome, public_reason=_PUBLIC_WITHDRAWAL
                     )
                 digest, now = self._ticket.digest, self._now()
                 self._journal.add_received(
-                    digest, sequence=sequence, body=body, effects=done.effects, at=now
+                    digest, sequence=sequence, body=body, effects=outcome.effects, at=now
                 )
-                if done.ending is not None:
-                    self._journal.end(digest, done.ending, reason=done.reason, at=now)
-        if done.ending is not None:
+                if outcome.ending is not None:
+                    self._journal.end(digest, outcome.ending, reason=outcome.reason, at=now)
+        if outcome.ending is not None:
             self._role.forget()
-        return done.outgoing
+        return outcome.outgoing
 
     def _execute(
         self, message: ToParty, effects: Sequence[Effect], refusal: str, caps: Caps
     ) -> _Done:
         """Write the effects down in order; a refused charge drops the rest of them."""
-        done = _Done()
+        outcome = _Done()
         if refusal:
-            self._refuse(message, refusal, done)
+            self._refuse(message, refusal, outcome)
         for effect in effects:
             if isinstance(effect, SendToCurator):
-                self._journal_outgoing(effect.message, done)
+                self._journal_outgoing(effect.message, outcome)
                 continue
             try:
                 self._charge(effect, caps)
             except PolicyError as error:
-                self._refuse(message, str(error), done)
+                self._refuse(message, str(error), outcome)
                 break
-            done.effects.append(effect_name(effect))
-        if done.ending is None:
+            outcome.effects.append(effect_name(effect))
+        if outcome.ending is None:
             if isinstance(message, StudyFinished):
-                done.ending = JournalState.FINISHED
+                outcome.ending = JournalState.FINISHED
             elif isinstance(message, StudyAborted):
-                done.ending, done.reason = JournalState.ABORTED, message.reason
-        return done
+                outcome.ending, outcome.reason = JournalState.ABORTED, message.reason
+        return outcome
 
     def _charge(self, effect: ChargeBudget, caps: Caps) -> None:
         ticket = self._ticket
@@ -226,15 +225,15 @@ class PartyNode:
         self._ledger.charge(charge, caps, self._now())
 
     def _refuse(
-        self, message: ToParty, reason: str, done: _Done, *, public_reason: str = _PUBLIC_REFUSAL
+        self, message: ToParty, reason: str, outcome: _Done, *, public_reason: str = _PUBLIC_REFUSAL
     ) -> None:
         step = getattr(message, "step", 0)
         self._journal_outgoing(
-            PartyRefused(study=self._ticket.digest, step=step, reason=public_reason), done
+            PartyRefused(study=self._ticket.digest, step=step, reason=public_reason), outcome
         )
-        done.reason = reason
+        outcome.reason = reason
 
-    def _journal_outgoing(self, message: ToCurator, done: _Done) -> None:
+    def _journal_outgoing(self, message: ToCurator, outcome: _Done) -> None:
         body = codec.TO_CURATOR.encode(message)
         sealed_to = message.peer if isinstance(message, StepMessage) else ""
         outgoing = self._journal.add_outgoing(
@@ -245,10 +244,10 @@ class PartyNode:
             at=self._now(),
         )
         self._note(message, len(body), sent=True, phase="")
-        done.effects.append(effect_name(SendToCurator(message=message)))
-        done.outgoing.append(outgoing)
+        outcome.effects.append(effect_name(SendToCurator(message=message)))
+        outcome.outgoing.append(outgoing)
         if isinstance(message, PartyRefused):
-            done.ending, done.reason = JournalState.REFUSED, message.reason
+            outcome.ending, outcome.reason = JournalState.REFUSED, message.reason
 
     def _note(self, message: Message, size: int, *, sent: bool, phase: str) -> None:
         self._journal.traffic.note(
@@ -256,7 +255,7 @@ class PartyNode:
         )
 
     def _feed(self, role: PartyRole, earlier: Received) -> list[str]:
-        return [effect_name(each) for each in role.receive(codec.TO_PARTY.decode(earlier.body))]
+        return [effect_name(effect) for effect in role.receive(codec.TO_PARTY.decode(earlier.body))]
 
     def _now(self) -> str:
         return stamp(self._clock())

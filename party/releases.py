@@ -65,12 +65,12 @@ class Collector:
         try:
             make_private_folder(self.folder)
             if target.exists():  # a node that died before it noted this
-                found = verify(target, unsigned=True, rehearsal=True)
-                found.require()
+                verified = verify(target, unsigned=True, rehearsal=True)
+                verified.require()
             else:
                 with self.dial() as connection:
                     pieces = connection.fetch_release(study)
-                    found = keep_release(pieces, study, target, most_bytes=MOST_BYTES)
+                    verified = keep_release(pieces, study, target, most_bytes=MOST_BYTES)
         except WireError:
             raise
         except ParleyError as error:
@@ -78,7 +78,7 @@ class Collector:
         if not self.countersigns:
             return Collected(place=target, problem="the settings say so")
         try:
-            signature = vouch(target, found, self.context)
+            signature = vouch(target, verified, self.context)
         except PolicyError as error:
             return Collected(place=target, problem=str(error))
         with self.dial() as connection:
@@ -125,8 +125,8 @@ def keep_release(
                 stream.write(piece)
         # The sender is known, and the owner's own records decide about the countersignature.
         read = verify(scratch, unsigned=True, rehearsal=True, tell=tell)
-        found = replace(read, where=f"{target}, as the curator sent it,")
-        found.require()
-        if found.checked.manifest.study != study.hex():
+        verified = replace(read, where=f"{target}, as the curator sent it,")
+        verified.require()
+        if verified.checked.manifest.study != study.hex():
             raise InputError("the curator sent the release of another study, so nothing was kept")
-    return replace(found, where=str(target))
+    return replace(verified, where=str(target))

@@ -18,6 +18,7 @@ journalled before it goes out, so that the same bytes go out again after a crash
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
@@ -38,6 +39,7 @@ from common.study.messages import (
     StudyAborted,
     StudyFinished,
     StudyOpened,
+    ToCurator,
     ToParty,
     message_digest,
 )
@@ -46,7 +48,27 @@ from common.study.script import ScriptRun
 from common.study.sides import Memory, PartySide, Post
 from common.study.states import RoleState, following
 from common.study.steps import Step, StepAtParty
-from party.states import ChargeBudget, Effect, SendToCurator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargeBudget:
+    """Charge this party's ledger for one step of the study, before its answer leaves."""
+
+    step: str
+    mechanism: str  # what draws the answer
+    epsilon: Fraction = Fraction(0)  # the cost under pure epsilon; 0 under a promise with a delta
+    rho: Fraction = Fraction(0)  # the cost under a promise with a delta
+    delta: Fraction = Fraction(0)  # of that promise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendToCurator:
+    """Send a message to the curator."""
+
+    message: ToCurator
+
+
+Effect = ChargeBudget | SendToCurator
 
 
 class PartyRole:

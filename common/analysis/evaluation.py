@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.analysis.distances import Distances, distances_of
+from common.analysis.linked_evaluation import LinkedDistances, evaluate_linked
 from common.analysis.relations import dependence
 from common.errors import InputError
 from common.fitted.single_owner import AnySchema, AnyTable, as_arrow, as_schema, encode
@@ -30,12 +33,11 @@ from common.privacy.sampling.discrete_laplace import discrete_laplace
 from common.schema import Codes, Schema
 from common.schema.binning import Binning
 from common.schema.columns import arrow_column, real_numbers
+from common.schema.events import PERSON
+from common.schema.linked import LinkedCodes, encode_linked
+from common.wording import many
 
-MEANING = (
-    "Distances are total variation: the proportion of rows that would have to change. "
-    "0 is perfect, 1 is disjoint."
-)
-MOST_MARGINALS = 3_000
+TwoTables: TypeAlias = tuple[AnyTable, AnyTable]  # people and events
 LOSSES = ("squared-hinge", "hinge")
 _MOST_TARGETS = 4
 _MOST_TRAINING_ROWS = 20_000
@@ -49,18 +51,6 @@ _NOISE = (
     "there, would help"
 )
 _FAR = 0.2  # of a standard deviation: no analysis of the mean would come out the same
-
-
-@dataclass(frozen=True, slots=True)
-class Distances:
-    """Total variation distances of the marginals of one order."""
-
-    order: int
-    average: float
-    worst: float
-    worst_attributes: tuple[str, ...]
-    compared: int
-    existing: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +121,27 @@ class Evaluation:
     dependence_synthetic: NDArray[np.float64]
     classifications: tuple[Classification, ...]
     numbers: tuple[NumberComparison, ...]
+    linked: LinkedDistances | None = None  # of events, where the rest is of their people
 
     def __repr__(self) -> str:
-        lines = [f"{self.rows_synthetic:,} synthetic rows against {self.rows_real:,} real ones"]
+        lines = [self.sizes]
         lines += [
             f"{d.order}-way distance {d.average:.4f}, worst {d.worst:.4f} "
             f"({', '.join(d.worst_attributes)})"
             for d in self.distances
         ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(() if self.linked is None else self.linked.lines())])
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.schema.names
+
+    @property
+    def sizes(self) -> str:
+        """How many rows, or people, are compared."""
+        row = "row" if self.linked is None else "person"
+        synthetic = many(self.rows_synthetic, f"synthetic {row}")
+        return f"{synthetic} against {many(self.rows_real, f'real {row}')}"
 
     def as_json(self) -> dict[str, object]:
         """Return plain values; `tvd_1`, `tvd_2`, `tvd_3` are the averages scripts rely on."""
@@ -172,31 +170,44 @@ class Evaluation:
             n.name: {key: value for key, value in asdict(n).items() if key != "name"}
             for n in self.numbers
         }
-        return result
+        return result if self.linked is None else result | {"linked": self.linked.as_json()}
 
 
 def evaluate(
-    real: Codes | AnyTable,
-    synthetic: Codes | AnyTable,
+    real: Codes | AnyTable | TwoTables,
+    synthetic: Codes | AnyTable | TwoTables,
     schema: AnySchema,
     targets: Sequence[str] | None = None,
     *,
+    person: str = "",
     loss: str = LOSSES[0],
     majority_epsilon: Fraction | None = None,
 ) -> Evaluation:
     """Compare two tables of the same schema.
 
     Args:
-        real: the owner's rows, as a table or encoded.
-        synthetic: the released rows; their number may differ.
+        real: the owner's rows, as a table or encoded; with a linked schema, (people, events).
+        synthetic: the released rows; their number may differ. With a linked schema, what `sample`
+            returns: (people, events), with events in order.
         schema: what both follow.
         targets: attributes to predict; by default up to four with the fewest values.
+        person: with a linked schema, the real tables' column that says whose row it is.
         loss: of the support vector machine: "squared-hinge", or "hinge" as in the papers.
         majority_epsilon: report the noisy majority at this epsilon, too.
     """
     if loss not in LOSSES:
         raise InputError(f"loss {loss!r}: choose one of {', '.join(LOSSES)}")
     schema = as_schema(schema)
+    if schema.events is not None:
+        two = _two_tables(real, where="real"), _two_tables(synthetic, where="synthetic")
+        distances = evaluate_linked(*_encoded(*two, schema, person), schema)
+        of_people = evaluate(
+            two[0][0], two[1][0], schema.people, targets,
+            loss=loss, majority_epsilon=majority_epsilon,
+        )  # fmt: skip
+        return replace(of_people, linked=distances)
+    if isinstance(real, tuple) or isinstance(synthetic, tuple):
+        raise InputError("schema: it has no [events]. Declare them, or hand over one table each")
     ours = real if isinstance(real, Codes) else encode(real, schema)[0]
     theirs = synthetic if isinstance(synthetic, Codes) else encode(synthetic, schema)[0]
     if ours.rows < 10 or theirs.rows < 10:
@@ -222,42 +233,30 @@ def evaluate(
     )
 
 
+def _two_tables(tables: Codes | AnyTable | TwoTables, *, where: str) -> TwoTables:
+    """Return people and events, as two tables."""
+    if not isinstance(tables, tuple) or len(tables) != 2:
+        raise InputError(f"{where}: the schema has [events]. Hand over (people, events)")
+    return tables
+
+
+def _encoded(
+    real: TwoTables, synthetic: TwoTables, schema: Schema, person: str
+) -> tuple[LinkedCodes, LinkedCodes]:
+    """Return the codes of real and of synthetic people, whose events are in order as they are."""
+    if not person:
+        raise InputError('person: name the column that joins people and events, as person="id"')
+    declared = schema.events and replace(schema.events, order="")
+    in_order = replace(schema, events=declared)
+    ours, theirs = ([as_arrow(table).to_pandas() for table in pair] for pair in (real, synthetic))
+    return (
+        encode_linked(schema, *ours, person=person),
+        encode_linked(in_order, *theirs, person=PERSON),
+    )
+
+
 def _shares(codes: Codes) -> tuple[NDArray[np.float64], ...]:
     return tuple(table / codes.rows for table in count(codes, [[a] for a in range(codes.width)]))
-
-
-def marginal_sets(width: int, *, order: int) -> list[tuple[int, ...]]:
-    """Return all attribute sets of the order, or an evenly spaced `MOST_MARGINALS` of them."""
-    return _spaced(list(combinations(range(width), order)))
-
-
-def _spaced(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    if len(sets) <= MOST_MARGINALS:
-        return list(sets)
-    return [sets[i] for i in np.linspace(0, len(sets) - 1, MOST_MARGINALS).astype(int)]
-
-
-def total_variation(real: Codes, synthetic: Codes, sets: Sequence[Sequence[int]]) -> list[float]:
-    """Return half the L1 distance of the two tables' distributions, per attribute set."""
-    pairs = zip(count(real, sets), count(synthetic, sets), strict=True)
-    return [float(np.abs(a / real.rows - b / synthetic.rows).sum() / 2) for a, b in pairs]
-
-
-def distances_of(
-    real: Codes, synthetic: Codes, names: Sequence[str], sets: Sequence[tuple[int, ...]]
-) -> Distances:
-    """Compare the marginals of attribute sets of one order, at most `MOST_MARGINALS` of them."""
-    compared = _spaced(sets)
-    values = total_variation(real, synthetic, compared)
-    worst = int(np.argmax(values))
-    return Distances(
-        order=len(compared[worst]),
-        average=float(np.mean(values)),
-        worst=values[worst],
-        worst_attributes=tuple(names[p] for p in compared[worst]),
-        compared=len(compared),
-        existing=len(sets),
-    )
 
 
 def _targets(schema: Schema, wanted: Sequence[str] | None) -> list[str]:

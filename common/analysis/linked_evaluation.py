@@ -7,14 +7,14 @@ figures are computed without noise: they are for the owner's eyes and not part o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.analysis.evaluation import Distances, distances_of
+from common.analysis.distances import Distances, distances_of
 from common.analysis.views import events_view
 from common.errors import InputError
 from common.schema import Codes, Schema
@@ -56,6 +56,16 @@ class LinkedDistances:
     def left_out(self) -> tuple[str, ...]:
         """The kinds that could not be compared."""
         return tuple(kind for kind in KINDS if kind not in self.kinds)
+
+    def lines(self) -> Iterator[str]:
+        """Say how far events are apart, kind by kind."""
+        yield (
+            f"{self.name}: {self.events_synthetic:,} synthetic against {self.events_real:,} "
+            "real ones that count"
+        )
+        yield from (one.words(kind) for kind, one in self.kinds.items())
+        if self.left_out:
+            yield f"nothing to compare: {', '.join(self.left_out)}"
 
     def as_json(self) -> dict[str, object]:
         """Return plain values."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from common.bayes.contingency import cramers_v, significant
 from common.marginals import count
 from common.schema import Codes
+from common.schema.linked import LinkedCodes
 
 _FEW = 3  # with fewer attributes it is nothing unusual that they are independent
 
@@ -29,18 +30,19 @@ class Relations:
     pairs: int
     related: int  # how many of them are significant
     alone: tuple[str, ...]  # the attributes that are related to no other
+    of_people: bool = False  # whether the rows are people, whose events are not in it
 
     def caution(self) -> str | None:
         """Say which attributes the rows relate to no other."""
         width = len(self.strength)
         if width < _FEW or not self.alone:
             return None
-        names = ", ".join(self.alone)
+        names, whose = ", ".join(self.alone), " of people" if self.of_people else ""
         return (
-            f"No relations: {len(self.alone)} of {width} columns ({names}) without a significant "
-            "relation to any other column in these rows. Either noise hid such relations, or there "
-            "are none. Use these columns one at a time. More rows, a larger epsilon or fewer "
-            "columns would help."
+            f"No relations: {len(self.alone)} of {width} columns{whose} ({names}) without a "
+            f"significant relation to any other column{whose} in these rows. Either noise hid such "
+            "relations, or there are none. Use these columns one at a time. More rows, a larger "
+            "epsilon or fewer columns would help."
         )
 
 
@@ -53,6 +55,7 @@ def relations(names: Sequence[str], codes: Codes) -> Relations:
         pairs=math.comb(codes.width, 2),
         related=int(partners.sum()) // 2,
         alone=tuple(name for name, others in zip(names, partners, strict=True) if others == 0),
+        of_people=isinstance(codes, LinkedCodes),
     )
 
 

@@ -40,6 +40,7 @@ from common.errors import InputError, LocalError
 from common.fitted.model import FittedModel
 from common.privacy.randomness import KeyedRandomSource, SeededRandomSource, uniforms
 from common.schema import Codes, Schema
+from common.schema.codes import CodeColumn
 from common.schema.decoder import Insides
 from common.schema.linked import LinkedCodes
 from common.wording import Reporter, many, silent
@@ -75,10 +76,17 @@ def coded(made: Replicates, codes: Codes, seed: str) -> CodedTable:
 
 
 def shuffled(codes: Codes) -> Codes:
-    """Shuffle each column by itself, so that no column depends on another."""
+    """Shuffle each column by itself, so that no column depends on another; events' ones, too."""
     source = KeyedRandomSource(_SHUFFLE, private=False)
-    columns = [column[np.argsort(uniforms(codes.rows, source))] for column in codes.columns]
-    return Codes.from_columns(columns, codes.sizes)
+
+    def apart(columns: Sequence[CodeColumn]) -> tuple[CodeColumn, ...]:
+        return tuple(codes[np.argsort(uniforms(len(codes), source))] for codes in columns)
+
+    if not isinstance(codes, LinkedCodes):
+        return Codes(apart(codes.columns), codes.sizes)
+    *people, numbers = apart(codes.with_number.columns)
+    events = Codes(apart(codes.events.columns), codes.events.sizes)
+    return LinkedCodes(tuple(people), codes.sizes, events, numbers.astype(np.int64), codes.most)
 
 
 @dataclass(frozen=True)

@@ -46,22 +46,22 @@ class Network:
 
     def __post_init__(self) -> None:
         """Refuse cycles, missing attributes and repeated parents."""
-        seen: set[int] = set()
+        earlier: set[int] = set()
         for pair in self.pairs:
             parents = [view.attribute for view in pair.parents]
-            if pair.child in seen:
+            if pair.child in earlier:
                 raise InputError(f"attribute {pair.child} stands twice in the network")
             if sorted(set(parents)) != parents:
                 raise InputError(
                     f"attribute {pair.child}: parents must be different and in ascending order"
                 )
-            if late := [parent for parent in parents if parent not in seen]:
+            if late := [parent for parent in parents if parent not in earlier]:
                 raise InputError(
                     f"attribute {pair.child} has parents {late} that do not come before it; "
                     "list parents first, and check for a cycle"
                 )
-            seen.add(pair.child)
-        if seen != set(range(len(self.pairs))):
+            earlier.add(pair.child)
+        if earlier != set(range(len(self.pairs))):
             raise InputError("the network must contain every attribute exactly once")
 
     @classmethod
@@ -72,14 +72,14 @@ class Network:
             for child, chosen in parents.items()
         }
         pairs: list[Pair] = []
-        done: set[int] = set()
+        placed: set[int] = set()
         while waiting:
-            ready = [c for c, ps in waiting.items() if all(p.attribute in done for p in ps)]
+            ready = [c for c, ps in waiting.items() if all(p.attribute in placed for p in ps)]
             if not ready:
                 raise InputError(f"the edges among attributes {sorted(waiting)} form a cycle")
             for child in sorted(ready):
                 pairs.append(Pair(child, waiting.pop(child)))
-                done.add(child)
+                placed.add(child)
         return cls(tuple(pairs))
 
     @property
@@ -149,22 +149,22 @@ def needed_families(network: Network) -> list[Family]:
 
 
 def sum_out(
-    table: NDArray[np.float64], axes: Family, wanted: Family, domain: Domain
+    table: NDArray[np.float64], axes: Family, family: Family, domain: Domain
 ) -> NDArray[np.float64]:
-    """Return the table over `wanted`, a part of `axes` at equal or coarser levels."""
-    if not contains(axes, wanted):
-        raise LocalError(f"a table over {axes} says nothing about {wanted}")
-    attributes = {view.attribute for view in wanted}
+    """Return the table over `family`, a part of `axes` at equal or coarser levels."""
+    if not contains(axes, family):
+        raise LocalError(f"a table over {axes} says nothing about {family}")
+    attributes = {view.attribute for view in family}
     summed = table.sum(
         axis=tuple(i for i, view in enumerate(axes) if view.attribute not in attributes)
     )
     order = [view for view in axes if view.attribute in attributes]
     for axis, fine in enumerate(order):
-        coarse = next(view for view in wanted if view.attribute == fine.attribute)
+        coarse = next(view for view in family if view.attribute == fine.attribute)
         if coarse.level != fine.level:
             summed = _merge(summed, axis, domain.regroup(fine, coarse), domain.size(coarse))
     places = {view.attribute: axis for axis, view in enumerate(order)}
-    return np.transpose(summed, [places[view.attribute] for view in wanted])
+    return np.transpose(summed, [places[view.attribute] for view in family])
 
 
 def conditionals_from_marginals(
@@ -183,10 +183,10 @@ def conditionals_from_marginals(
 
 
 def _conditional(family: Family, domain: Domain, tables: Tables) -> Conditional:
-    homes = [held for held in tables if contains(held, family)]
+    homes = [axes for axes in tables if contains(axes, family)]
     if not homes:
         raise LocalError(f"no table contains the family {family}")
-    home = min(homes, key=lambda held: prod(domain.shape(held)))
+    home = min(homes, key=lambda axes: prod(domain.shape(axes)))
     positive = np.maximum(np.asarray(tables[home], dtype=np.float64), 0.0)
     joint = sum_out(positive, home, family, domain).reshape(domain.size(family[0]), -1)
     return normalise_columns(joint)

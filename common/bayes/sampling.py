@@ -141,11 +141,11 @@ def alias_table(conditional: Conditional) -> tuple[NDArray[np.uint32], NDArray[n
         raise LocalError("a conditional distribution does not add up to one")
     thresholds = np.empty(weights.shape, dtype=np.uint32)
     aliases = np.empty(weights.shape, dtype=np.uint16)
-    compiled(_share_out)(weights, thresholds, aliases)
+    compiled(_fill_aliases)(weights, thresholds, aliases)
     return thresholds, aliases
 
 
-def _share_out(
+def _fill_aliases(
     weights: NDArray[np.int64], thresholds: NDArray[np.uint32], aliases: NDArray[np.uint16]
 ) -> None:
     """Fill every place that is less than full from one value that has too much [Vose91].

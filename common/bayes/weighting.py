@@ -13,9 +13,11 @@ than `MOST_CELLS` are refused, and `TooManyCells` says so.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,16 +63,36 @@ class WeightedNetwork:
             return self
         taking_part = self._ancestors(a for factor in weights for a in factor.variables)
         tables = [*weights, *(self._family(place) for place in self._places(taking_part))]
-        trail, log_mass = _eliminate(tables, taking_part, self.domain.sizes)
+        trail, left, log_mass = _eliminate(tables, taking_part, self.domain.sizes)
         if math.isinf(log_mass):
             return WeightedNetwork(self.network, self.domain, self.conditionals, log_mass)
-        first = [(pair, _normalised(table)) for pair, table in reversed(trail)]
-        rest = [
-            (pair, conditional)
-            for pair, conditional in zip(self.network.pairs, self.conditionals, strict=True)
-            if pair.child not in taking_part
-        ]
-        pairs, conditionals = zip(*first, *rest, strict=True)
+        log_mass += sum(math.log(float(factor.table)) for factor in left)
+        return self._with((), trail, log_mass)
+
+    def by_value(self, root: int, weights: Sequence[Weights]) -> tuple[Floats, WeightedNetwork]:
+        """Return what weights leave of each value of the first variable, and the others given it.
+
+        Raises:
+            TooManyCells: the variables hang together too much.
+        """
+        taking_part = self._ancestors(a for factor in weights for a in factor.variables) - {root}
+        tables = [*weights, *(self._family(place) for place in self._places(taking_part))]
+        trail, left, log_mass = _eliminate(tables, taking_part, self.domain.sizes)
+        if math.isinf(log_mass):
+            return np.zeros(self.domain.sizes[root]), self
+        masses = _product(left, (root,), self.domain.sizes) * math.exp(log_mass)
+        return masses, self._with((root,), trail, 0.0)
+
+    def _with(
+        self, roots: tuple[int, ...], trail: Sequence[tuple[Pair, Floats]], log_mass: float
+    ) -> WeightedNetwork:
+        """Return the network in which what was summed out, last first, comes after the roots."""
+        whole = list(zip(self.network.pairs, self.conditionals, strict=True))
+        changed = [(pair, _normalised(table)) for pair, table in reversed(trail)]
+        before = {pair.child for pair, _ in changed}.union(roots)
+        first = [(pair, table) for pair, table in whole if pair.child in roots]
+        rest = [(pair, table) for pair, table in whole if pair.child not in before]
+        pairs, conditionals = zip(*first, *changed, *rest, strict=True)
         return WeightedNetwork(Network(pairs), self.domain, conditionals, log_mass)
 
     def marginal(self, variables: Sequence[int]) -> Floats:
@@ -86,15 +108,37 @@ class WeightedNetwork:
         comes its expected number of times, up to rounding; which rows get it is left to chance.
         Every row has the network's distribution. A value without probability is never drawn.
         """
-        columns: dict[int, NDArray[np.intp]] = {}
+        columns = self._drawn({}, rows, partial(stratified, source=source))
+        return Codes.from_columns([columns[a] for a in range(len(columns))], self.domain.sizes)
+
+    def sample_given(
+        self, root: int, values: NDArray[np.integer[Any]], source: RandomSource
+    ) -> list[NDArray[np.intp]]:
+        """Draw a row for each of these values of the first variable, each independently."""
+
+        def one_by_one(table: Conditional, configuration: NDArray[np.intp]) -> NDArray[np.intp]:
+            return _at(table, configuration, uniforms(len(configuration), source))
+
+        columns = self._drawn({root: values.astype(np.intp)}, len(values), one_by_one)
+        return [columns[a] for a in range(len(columns))]
+
+    def _drawn(
+        self,
+        columns: dict[int, NDArray[np.intp]],
+        rows: int,
+        draw: Callable[[Conditional, NDArray[np.intp]], NDArray[np.intp]],
+    ) -> dict[int, NDArray[np.intp]]:
+        """Draw the variables that are not among the columns yet, each given its parents."""
         for pair, table in zip(self.network.pairs, self.conditionals, strict=True):
+            if pair.child in columns:
+                continue
             configuration = np.zeros(rows, dtype=np.intp)
             for view in pair.parents:
                 groups = self.domain.levels[view.attribute][view.level]
                 configuration *= self.domain.size(view)
                 configuration += groups[columns[view.attribute]]
-            columns[pair.child] = stratified(table, configuration, source)
-        return Codes.from_columns([columns[a] for a in range(len(columns))], self.domain.sizes)
+            columns[pair.child] = draw(table, configuration)
+        return columns
 
     def _places(self, variables: set[int]) -> list[int]:
         return [at for at, pair in enumerate(self.network.pairs) if pair.child in variables]
@@ -150,10 +194,10 @@ def _at(table: Conditional, rows: NDArray[np.intp], quantiles: Floats) -> NDArra
 
 def _eliminate(
     tables: Sequence[Weights], variables: set[int], sizes: Sequence[int]
-) -> tuple[list[tuple[Pair, Floats]], float]:
+) -> tuple[list[tuple[Pair, Floats]], list[Weights], float]:
     """Sum the variables out, the cheapest first.
 
-    Return what each was summed out of, and the logarithm of the whole mass.
+    Return what each was summed out of, what is left, and the logarithm of its scale.
     """
     left, trail, log_mass = list(tables), list[tuple[Pair, Floats]](), 0.0
     for child in _elimination_order(tables, variables, sizes):
@@ -162,10 +206,10 @@ def _eliminate(
         message = joint.sum(axis=-1)
         largest = float(message.max())
         if largest == 0.0:
-            return trail, -math.inf
+            return trail, [], -math.inf
         log_mass += math.log(largest)  # messages stay within reach of doubles
         left.append(Weights(scope, message / largest))
-    return trail, log_mass + sum(math.log(float(factor.table)) for factor in left)
+    return trail, left, log_mass
 
 
 def _summed_onto(

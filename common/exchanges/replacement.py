@@ -1,4 +1,4 @@
-"""One group of a release of noise replacement [Su16, section VI-A].
+"""One group of a party's turn in noise replacement [Su16, section VI-A].
 
 The holder of the older shares takes them out, the party whose turn it is puts its counts and its
 own shares in; both vectors carry their noise, so the sum itself adds none. The cost falls on every
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from common.crypto.framing import frame
 from common.crypto.paillier.keys import PublicKey
 from common.crypto.sums.plan import Noise, SumPlan, framed_law
-from common.crypto.sums.replacement import Group, Marginal, Release, ShareKeeper
+from common.crypto.sums.replacement import Group, Marginal, PartyTurn, ShareKeeper
 from common.exchanges.sums import AddedUp, aggregation_of
 from common.privacy.randomness import RandomSource
 from common.privacy.sensitivity import histograms
@@ -34,40 +34,40 @@ def replacement_step(
     *,
     name: str,
     phase: str,
-    release: Release,
+    turn: PartyTurn,
     group: Group,
     request: TableRequest,
     turns: tuple[str, ...],
 ) -> Step:
-    """Return the step of one group of a release, which is one party's turn.
+    """Return the step of one group of a party's turn.
 
     The request is for the tables of the group; `turns` are the parties that had a turn, this one
     last.
     """
-    law, moved = release.law, histograms(len(group.marginals))
-    coverages = release.coverages.by_marginal
+    law, moved = turn.law, histograms(len(group.marginals))
+    coverages = turn.coverages.by_marginal
     covering = Counter(
         party for marginal in group.marginals for party in coverages[marginal].parties
     )
     return Step(
         name=name,
         phase=phase,
-        parties=tuple(release.limits(group)),  # the holder of older shares comes first
-        exchange=Replacement(release, group, request),
+        parties=tuple(turn.limits(group)),  # the holder of older shares comes first
+        exchange=Replacement(turn, group, request),
         mechanism=f"{law.name} with noise replacement",
         request=request,
         law=law,
         sensitivity=moved,
         payers=turns,
-        # [Su16, Theorem 5]: a release costs the party whose turn it is, and no other.
-        claimed={release.party: law.cost(moved)},
+        # [Su16, Theorem 5]: a turn costs its party, and no other.
+        claimed={turn.party: law.cost(moved)},
         realised={party: law.cost(histograms(count)) for party, count in covering.items()},
     )
 
 
 @dataclass
 class _Waiting:
-    """The vectors of this party's turn that later groups of its release ask for. Secret."""
+    """The vectors of this party's turn that its later groups ask for. Secret."""
 
     vectors: list[NDArray[np.int64]]
 
@@ -76,7 +76,7 @@ class _Waiting:
 class Replacement(AddedUp):
     """A sum of the counts of the party whose turn it is, with its share for an older one."""
 
-    release: Release  # the whole release, one party's turn
+    turn: PartyTurn  # of one party, with all its groups
     group: Group  # the marginals that are summed in this step
     request: TableRequest  # for their tables
 
@@ -87,7 +87,7 @@ class Replacement(AddedUp):
                 step.name,
                 frame(step.parties),
                 self.request.canonical,
-                framed_law(self.release.law),
+                framed_law(self.turn.law),
             )
         )
 
@@ -104,7 +104,7 @@ class Replacement(AddedUp):
             aggregation=aggregation_of(study, keyless=keyless),
             public_key=public_key,
             zero_sum_masks=study.profile == "sound",
-            limits=tuple(self.release.limits(self.group).values()),
+            limits=tuple(self.turn.limits(self.group).values()),
             noise=Noise.NONE,
         )
 
@@ -113,35 +113,35 @@ class Replacement(AddedUp):
 
     def in_one_place(self, step: Step, place: OnePlace) -> Result:
         total = np.zeros(self.group.cells, np.int64)
-        for name in (self.release.party, self.group.holder):
+        for name in (self.turn.party, self.group.holder):
             if name is not None:
-                kept = place.kept.setdefault(name, Kept())
-                total = total + self._vector(name, kept, place.rows(name), place.source)
+                memory = place.kept.setdefault(name, Kept())
+                total = total + self._vector(name, memory, place.rows(name), place.source)
         return total
 
     def _vector(
-        self, name: str, kept: Kept, data: PartyRows, source: RandomSource
+        self, name: str, memory: Kept, data: PartyRows, source: RandomSource
     ) -> NDArray[np.int64]:
         """Return our counts with fresh shares on our own turn; else the shares that we give up."""
-        keeper = kept.get(ShareKeeper) or ShareKeeper(name)
-        kept.keep(keeper)
-        if self.release.party != name:
+        keeper = memory.get(ShareKeeper) or ShareKeeper(name)
+        memory.keep(keeper)
+        if self.turn.party != name:
             return keeper.hand_over(self.group)
-        waiting = kept.get(_Waiting)
-        if waiting is None or self.group is self.release.groups[0]:
-            waiting = _Waiting(keeper.answer(self.release, self.counts(data), source))
-            kept.keep(waiting)
+        waiting = memory.get(_Waiting)
+        if waiting is None or self.group is self.turn.groups[0]:
+            waiting = _Waiting(keeper.answer(self.turn, self.counts(data), source))
+            memory.keep(waiting)
         return waiting.vectors.pop(0)
 
     def counts(self, data: PartyRows) -> dict[Marginal, Counts]:
-        """Count the tables of the whole release, exactly, for the party whose turn it is."""
-        marginals = [marginal for group in self.release.groups for marginal in group.marginals]
+        """Count the tables of the whole turn, exactly, for its party."""
+        marginals = [marginal for group in self.turn.groups for marginal in group.marginals]
         rows = rows_in_bits(data) if self.request.in_bits else data
         return dict(zip(marginals, rows.count(marginals), strict=True))
 
     def owners_with(self, step: Step, party: str) -> int:
         """Return 1 for the party whose turn it is: the holder of older shares adds noise only."""
-        return int(party == self.release.party)
+        return int(party == self.turn.party)
 
     def covered(self, step: Step, table: TableShape) -> Collection[str]:
-        return self.release.coverages.by_marginal[tuple(table.variables)].parties
+        return self.turn.coverages.by_marginal[tuple(table.variables)].parties

@@ -52,8 +52,8 @@ class RingParty(PartySide):
     """A party's place in the ring. Holds its counts: secret."""
 
     def __init__(self, plan: SumPlan, context: StepAtParty, values: NDArray[np.int64]) -> None:
-        kept = context.memory.kept
-        key, agreed = kept.get(RingKey), kept.get(PermutationSeed)
+        memory = context.memory.kept
+        key, agreed = memory.get(RingKey), memory.get(PermutationSeed)
         selection = None
         if plan.noise is Noise.ONE_SHARE and agreed is not None:
             selection = Selection(selector=context.opening, seed=agreed.seed)

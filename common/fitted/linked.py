@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,8 @@ from common.methods.subn_plus.linked.plans import (
     LinkedFacts,
     kinds_of,
 )
-from common.privacy.randomness import RandomSource, source_of
+from common.methods.subn_plus.linked.ruled import keeping_frequencies
+from common.privacy.randomness import RandomSource, SeededRandomSource, source_of
 from common.release.folder import TABLE, events_stem
 from common.schema import Codes
 from common.schema.conditions import CellWeights, Condition, parse
@@ -35,6 +37,7 @@ from common.wording import many
 _BATCH = 1 << 12  # people that are drawn at a time, to keep those with some event
 _MOST_TRIED = 1 << 20  # people, before a condition on events may be refused as too rare
 _MOST_DRAWN = 1 << 26  # people that are drawn for one answer
+_TYPICAL = 1 << 12  # people by whom rules keep the frequencies of events
 
 
 _WORDS = {  # what is counted together in the tables of a step
@@ -55,6 +58,7 @@ class EventsTold:
     events: int
     measured: Mapping[str, int]
     not_measured: tuple[str, ...]
+    rules: Mapping[str, float]  # how much of the model's people and events would break one
 
     def lines(self) -> Iterator[str]:
         """Say it in words."""
@@ -67,6 +71,7 @@ class EventsTold:
             yield f"counted together: {'; '.join(counted)}"
         if self.not_measured:
             yield f"never counted together: {'; '.join(self.not_measured)}"
+        yield from (f"{rules}: {words}" for rules, words in _rules_told(self.rules))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -94,14 +99,27 @@ class LinkedFit(StudyFit):
         """The people; their events are drawn after them."""
         return self._linked.people
 
+    @cached_property
+    def _with_events(self) -> Callable[[Codes, RandomSource], LinkedCodes]:
+        """What draws the events of people, as the rules allow them."""
+        rules = self.schema.possible_events
+        if not rules.rules:
+            return self._linked.with_events
+        return keeping_frequencies(self._linked, rules, self._typical).with_events
+
+    @property
+    def _typical(self) -> Codes:
+        """Some people of the model, always the same."""
+        return self._possible.sample(_TYPICAL, SeededRandomSource("typical people"))
+
     def draw(self, rows: int, source: RandomSource) -> LinkedCodes:
         """Draw people with their events."""
-        return self._linked.with_events(self._possible.sample(rows, source), source)
+        return self._with_events(self._possible.sample(rows, source), source)
 
     def given(self, condition: Sequence[CellWeights]) -> Draw:
         """Return what draws people who satisfy a condition, with their events."""
         people = self._possible.given(condition)
-        return lambda rows, source: self._linked.with_events(people(rows, source), source)
+        return lambda rows, source: self._with_events(people(rows, source), source)
 
     def frames(self, codes: Codes, source: RandomSource | None = None) -> dict[str, pd.DataFrame]:
         """Return people and events as tables that `person` joins, by the names of their files."""
@@ -177,6 +195,34 @@ class LinkedFit(StudyFit):
             events=released.events.rows,
             measured={_WORDS[kind]: own for kind, own in kinds.items() if kind in asked},
             not_measured=tuple(_WORDS[kind] for kind in kinds if kind not in asked),
+            rules=self._broken,
+        )
+
+    @cached_property
+    def _broken(self) -> dict[str, float]:
+        """Of what has rules: the proportion of the model's that would break one without them."""
+        model, possible, events = self._linked, self.schema.possible_events, self.schema.events
+        source, broken = SeededRandomSource("without rules"), dict[str, float]()
+        if self.schema.rules:
+            obeys = self.schema.possible.holds(model.people.sample(_TYPICAL, source))
+            broken["people"] = 1 - float(obeys.mean())
+        if possible.rules and events is not None:
+            linked = model.with_events(self._typical, source)
+            obeys = possible.holds(linked, linked.events, linked.of_person)
+            broken[events.name] = float((~obeys).sum() / max(1, len(obeys)))
+        return broken
+
+    @property
+    def how_made(self) -> list[tuple[str, object]]:
+        """What the study agreed on, and what became of it and of its rules."""
+        return [*super().how_made, *_rules_told(self._broken)]
+
+
+def _rules_told(broken: Mapping[str, float]) -> Iterator[tuple[str, object]]:
+    for what, share in broken.items():
+        yield (
+            f"rules about {what}",
+            f"none is broken; without rules, {share:.1%} of the model's {what} would break one",
         )
 
 

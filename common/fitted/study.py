@@ -190,11 +190,11 @@ class StudyFit(DrawnModel):
     @property
     def how_made(self) -> list[tuple[str, object]]:
         """What the study agreed on, and what became of it."""
-        study = self.study
+        study, row = self.study, self.schema.row
         return [
             ("study", study.name),
             ("method", study.method),
-            ("parties", ", ".join(f"{m.name} ({many(m.rows, 'row')})" for m in study.members)),
+            ("parties", ", ".join(f"{m.name} ({many(m.rows, row)})" for m in study.members)),
             *self._missing_lines(),
             ("profile", study.profile),
             ("noise", study.noise.value),

@@ -116,10 +116,10 @@ class BinarySubsets:
         # Axis a of a table asked for is axis `ranking[a]` of the ascending one: permute the bits
         # of the cell numbers, table by table.
         ranking = np.argsort(np.argsort(attributes, axis=1), axis=1)
-        asked = np.arange(1 << size)
+        cells = np.arange(1 << size)
         source = np.zeros((number, 1 << size), dtype=np.int64)
         for axis in range(size):
-            bit = asked >> (size - 1 - axis) & 1
+            bit = cells >> (size - 1 - axis) & 1
             source |= bit << (size - 1 - ranking[:, axis, np.newaxis])
         flat = tables.reshape(number, 1 << size)
         return np.take_along_axis(flat, source, axis=1).reshape(tables.shape)

@@ -119,7 +119,7 @@ def add_subsets(
             continue
         rank[depth] = rank[depth - 1] + ranks[depth - 1, attribute]
         before, column, after = common[depth - 1], columns[attribute], common[depth]
-        held = np.uint64(0)
+        count = np.uint64(0)
         for word in range(words):
             ones = before[word] & column[word]
             after[word] = ones
@@ -129,8 +129,8 @@ def add_subsets(
                 (ones >> np.uint64(2)) & np.uint64(0x3333333333333333)
             )
             ones = (ones + (ones >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-            held += (ones * np.uint64(0x0101010101010101)) >> np.uint64(56)
-        totals[starts[depth] + rank[depth]] += np.int64(held)
+            count += (ones * np.uint64(0x0101010101010101)) >> np.uint64(56)
+        totals[starts[depth] + rank[depth]] += np.int64(count)
         if depth < order:
             depth += 1
             chosen[depth] = attribute + 1

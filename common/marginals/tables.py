@@ -54,24 +54,24 @@ def cover(sets: Sequence[AttributeSet], sizes: Sequence[int]) -> dict[AttributeS
     Greedy: start from a set not yet covered, and add the attribute that completes the most sets
     not yet covered while the table stays within `CACHED_CELLS`.
     """
-    wanted = sorted({tuple(sorted(attributes)) for attributes in sets if attributes})
-    if len(wanted) > _MOST_SETS:
-        return {attributes: attributes for attributes in wanted}
-    belongs = np.zeros((len(wanted), len(sizes)), dtype=bool)
-    for place, attributes in enumerate(wanted):
+    families = sorted({tuple(sorted(attributes)) for attributes in sets if attributes})
+    if len(families) > _MOST_SETS:
+        return {attributes: attributes for attributes in families}
+    belongs = np.zeros((len(families), len(sizes)), dtype=bool)
+    for place, attributes in enumerate(families):
         belongs[place, list(attributes)] = True
-    order = sorted(range(len(wanted)), key=lambda place: -len(wanted[place]))
+    order = sorted(range(len(families)), key=lambda place: -len(families[place]))
     homes: dict[AttributeSet, AttributeSet] = {}
-    uncovered = np.ones(len(wanted), dtype=bool)
+    uncovered = np.ones(len(families), dtype=bool)
     for seed in order:
         if not uncovered[seed]:
             continue
         chosen = belongs[seed].copy()
-        if math.prod(sizes[a] for a in wanted[seed]) * _SMALLEST_GROWTH <= CACHED_CELLS:
+        if math.prod(sizes[a] for a in families[seed]) * _SMALLEST_GROWTH <= CACHED_CELLS:
             _grow(chosen, belongs[uncovered], np.asarray(sizes, dtype=float))
         inside = uncovered & ~(belongs & ~chosen).any(axis=1)
         home = tuple(int(attribute) for attribute in np.flatnonzero(chosen))
-        homes.update((wanted[int(place)], home) for place in np.flatnonzero(inside))
+        homes.update((families[int(place)], home) for place in np.flatnonzero(inside))
         uncovered &= ~inside
     return homes
 

@@ -144,7 +144,7 @@ def _sampling_error(mean: float, rows: int) -> float:
 
 
 @dataclass(frozen=True)
-class _Share:
+class _Proportion:
     """The share of rows that satisfy a condition."""
 
     attributes: Attributes
@@ -153,7 +153,7 @@ class _Share:
     cells: ClassVar[int] = 1
 
     @classmethod
-    def of(cls, schema: Schema, condition: str) -> _Share:
+    def of(cls, schema: Schema, condition: str) -> _Proportion:
         attributes, holds = cells_of(parse(condition, schema).root, schema.sizes)
         return cls(attributes, holds > 0)
 
@@ -171,7 +171,7 @@ class _Share:
         return _sampling_error(exact[0] / (UNIT * rows), rows)
 
 
-Measure: TypeAlias = _Mean | _Share
+Measure: TypeAlias = _Mean | _Proportion
 
 
 def _measure(criterion: Criterion, schema: Schema) -> Measure:
@@ -179,7 +179,7 @@ def _measure(criterion: Criterion, schema: Schema) -> Measure:
         case "mean":
             return _Mean.of(schema, criterion.about)
         case "share":
-            return _Share.of(schema, criterion.about)
+            return _Proportion.of(schema, criterion.about)
         case "distance":
             raise InputError(
                 f"criterion {criterion.words!r}: distances are measured by versions up to 0.2 "
@@ -283,7 +283,7 @@ def noise_bound(study: Study, step: Step) -> float:
     return tail(deviation, draws=step.cells, chance=_WRONG)
 
 
-def _of_model(measure: _Mean | _Share, reference: Codes) -> tuple[float, float]:
+def _of_model(measure: _Mean | _Proportion, reference: Codes) -> tuple[float, float]:
     """Return the model's mean or share, by the reference rows, and how far it may be off."""
     exact = measure.numbers(count(reference, measure.sets))
     model, _ = measure.interval([number / (UNIT * reference.rows) for number in exact], 0.0)

@@ -83,8 +83,8 @@ def near_prior(script: Callable[[Study], Script[Fit]], prior: Prior, study: Stud
 def _drawn(step: Step, total: Total, prior: Prior, study: Study) -> Total:
     """Draw a total towards the prior's answer; its variance falls."""
     expected = prior.answer(step.counted, sum(study.rows_of[name] for name in step.parties))
-    shares = study.noise_shares(len(step.parties)) * total.variance_ratio
-    variance = step.noise_law.nominal_variance * shares
+    copies = study.noise_shares(len(step.parties)) * total.variance_ratio
+    variance = step.noise_law.nominal_variance * copies
     tables = [table.cells for table in step.counted.shown]
     noisy = possible_cells(study.schema.possible, step)
     counts, ratio = drawn_towards(expected, total.counts, variance, tables, noisy)
@@ -132,8 +132,8 @@ def _kept(off: Counts, cells: int, variance: Fraction) -> Fraction:
     if cells == 0 or squares == 0:
         return Fraction(1)
     least = isqrt((8 << 2 * _BITS) // cells)
-    share = int((1 - max(cells - 2, 0) * variance / squares) * (1 << _BITS))
-    return Fraction(min(max(share, least), 1 << _BITS), 1 << _BITS)
+    part = int((1 - max(cells - 2, 0) * variance / squares) * (1 << _BITS))
+    return Fraction(min(max(part, least), 1 << _BITS), 1 << _BITS)
 
 
 def _sum_of_squares(off: Counts) -> int:

@@ -56,11 +56,11 @@ class _Keystream:
 
     def read(self, count: int) -> NDArray[np.uint8]:
         """Read on, piece by piece into one array: large strings of bytes are slow."""
-        held = np.empty(count + _SLACK, dtype=np.uint8)
+        buffer = np.empty(count + _SLACK, dtype=np.uint8)
         for start in range(0, count, len(_ZEROS)):
             zeros = _ZEROS if count - start >= len(_ZEROS) else _ZEROS[: count - start]
-            self._encryptor.update_into(zeros, held[start:].data)
-        return held[:count]
+            self._encryptor.update_into(zeros, buffer[start:].data)
+        return buffer[:count]
 
 
 class _Source:

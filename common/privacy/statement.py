@@ -124,11 +124,11 @@ def what_delta_means(promise: Promise, spent: Fraction) -> str:
     """Say what delta means, for a data officer; empty for pure epsilon."""
     if not promise.delta:
         return ""
-    rarer = promise.delta / 1000
+    rarer, unit = promise.delta / 1000, "person" if promise.events else "row"
     return (
         f"Delta is the chance that noise falls so extremely that epsilon does not hold: at most "
-        f"{chance(float(promise.delta))} for a row. Even then no row is shown. The promise weakens "
-        f"gradually: except for {chance(float(rarer))} an epsilon of "
+        f"{chance(float(promise.delta))} for a {unit}. Even then no row is shown. The promise "
+        f"weakens gradually: except for {chance(float(rarer))} an epsilon of "
         f"{_words(epsilon_of(spent, rarer))} holds. Pure epsilon (delta 0) has no such exception, "
         "and usually needs more noise."
     )

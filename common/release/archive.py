@@ -113,8 +113,8 @@ def zip_pieces(
         only: the files that go into the .zip; all of them if None.
         added: further small files by name; a file of the release with that name is left out.
     """
-    kept = {name: size for name, size in contents.sizes().items() if only is None or name in only}
-    sizes = kept | {name: len(data) for name, data in added.items()}
+    stored = {name: size for name, size in contents.sizes().items() if only is None or name in only}
+    sizes = stored | {name: len(data) for name, data in added.items()}
     folder, sink = _folder(contents), _Sink()
     with zipfile.ZipFile(cast(IO[bytes], sink), "w") as archive:
         for name, size in sorted(sizes.items()):

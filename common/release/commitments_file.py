@@ -28,10 +28,15 @@ def commitments_text(commitments: Commitments) -> str:
             "format": _FORMAT,
             "version": _VERSION,
             "tables": {
-                name: {"commitment": each.value.hex(), "signature": each.signature.hex()}
-                for name, each in commitments.tables.items()
+                name: {
+                    "commitment": commitment.value.hex(),
+                    "signature": commitment.signature.hex(),
+                }
+                for name, commitment in commitments.tables.items()
             },
-            "contributions": [[each.hex() for each in step] for step in commitments.contributions],
+            "contributions": [
+                [value.hex() for value in step] for step in commitments.contributions
+            ],
         }
     )
 
@@ -54,9 +59,9 @@ def _commitments_in(document: dict[str, Any]) -> Commitments:
     try:
         tables = {
             name: TableCommitment(
-                bytes.fromhex(each["commitment"]), bytes.fromhex(each["signature"])
+                bytes.fromhex(entry["commitment"]), bytes.fromhex(entry["signature"])
             )
-            for name, each in document["tables"].items()
+            for name, entry in document["tables"].items()
         }
         steps = document["contributions"]
         return Commitments(tables, tuple(tuple(map(bytes.fromhex, step)) for step in steps))

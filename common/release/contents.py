@@ -59,9 +59,9 @@ class Contents(ABC):
 
     def error(self, name: str, *, why: str) -> FileError:
         """Return an error that knows its file, and why it cannot be used."""
-        found = FileError(f"{self.where}: {name}: {why}")
-        found.release, found.file, found.why = self.where, name, why
-        return found
+        error = FileError(f"{self.where}: {name}: {why}")
+        error.release, error.file, error.why = self.where, name, why
+        return error
 
     @contextmanager
     def blaming(self, name: str) -> Iterator[None]:
@@ -174,16 +174,16 @@ class ZipContents(Contents):
         if len(entries) > _MOST_ENTRIES:
             raise InputError(f"{path}: {len(entries):,} entries are too many for a release")
         self._entries: dict[str, zipfile.ZipInfo] = {}
-        seen: set[str] = set()
+        names: set[str] = set()
         inside = _outer_folder(entries)
         for entry in entries:
             name = entry.filename.removeprefix(inside)
             if not name and entry.is_dir() and not entry.file_size:
                 continue
             self._check(entry, name)
-            if entry.filename.casefold() in seen:  # on some disks these are the same file
+            if entry.filename.casefold() in names:  # on some disks these are the same file
                 raise InputError(f"{path}: {entry.filename!r} is there twice")
-            seen.add(entry.filename.casefold())
+            names.add(entry.filename.casefold())
             if not entry.is_dir():
                 self._entries[name] = entry
         self._check_layout(entries)
@@ -222,8 +222,8 @@ class ZipContents(Contents):
 
     def _check_layout(self, entries: list[zipfile.ZipInfo]) -> None:
         """Refuse bytes that belong to no entry: before, between or after them."""
-        places = sorted(entries, key=lambda each: each.header_offset)
-        starts = [each.header_offset for each in places] + [self._archive.start_dir]
+        places = sorted(entries, key=lambda entry: entry.header_offset)
+        starts = [entry.header_offset for entry in places] + [self._archive.start_dir]
         if starts[0] != 0:
             raise InputError(f"{self._path}: bytes before the first entry: not a .zip of a release")
         with self._path.open("rb") as file:
@@ -247,7 +247,7 @@ def _outer_folder(entries: list[zipfile.ZipInfo]) -> str:
         first, _, rest = name.partition("/")
         if rest == MANIFEST and is_plain_name(first):
             outer = f"{first}/"
-            return outer if all(each.startswith(outer) for each in names) else ""
+            return outer if all(name.startswith(outer) for name in names) else ""
     return ""
 
 

@@ -131,63 +131,63 @@ def check_consistency(
     contents: Contents, checked: Checked, *, tell: Reporter = silent
 ) -> Consistency:
     """Compare the files of a release with each other."""
-    found = Consistency()
+    consistency = Consistency()
     try:
-        _Comparison(contents, checked, found).run(tell)
+        _Comparison(contents, checked, consistency).run(tell)
     except FileError as error:
-        found.blame(error.file, why=error.why)
+        consistency.blame(error.file, why=error.why)
     except ParleyError as error:
-        found.blame("the release", why=str(error))
+        consistency.blame("the release", why=str(error))
     except RecursionError:
-        found.blame("the release", why="a file is nested too deeply to be compared")
-    found.derived &= not found.problems
-    return found
+        consistency.blame("the release", why="a file is nested too deeply to be compared")
+    consistency.derived &= not consistency.problems
+    return consistency
 
 
 class _Comparison:
     """The files of one release, each compared with what the others imply.
 
-    A contradiction is recorded in `found`, and the comparison goes on. A file that cannot be read
-    ends it with a FileError.
+    A contradiction is recorded in `consistency`, and the comparison goes on. A file that cannot be
+    read ends it with a FileError.
     """
 
-    def __init__(self, contents: Contents, checked: Checked, found: Consistency) -> None:
+    def __init__(self, contents: Contents, checked: Checked, consistency: Consistency) -> None:
         self._contents = contents
         self._manifest = checked.manifest
         self._signatures = checked.signatures
-        self._found = found
+        self._consistency = consistency
         self._schema = read_schema(contents)
         made_by = str(checked.manifest.versions.get("parley"))
-        found.made_by = None if made_by == versions()["parley"] else made_by
+        consistency.made_by = None if made_by == versions()["parley"] else made_by
 
     def run(self, tell: Reporter) -> None:
         """Compare every file; tell how far the work is."""
-        found = self._found
-        found.privacy = read_json(self._contents, release.STATEMENT)
+        consistency = self._consistency
+        consistency.privacy = read_json(self._contents, release.STATEMENT)
         self._check_study()
         self._check_epsilon()
         tell(0.3, "reading the table")
         self._check_table()
         tell(0.5, "deriving the steps of the study again")
-        if found.privacy.get("versions") != dict(self._manifest.versions):
-            found.blame(release.STATEMENT, why="names other versions than the manifest")
+        if consistency.privacy.get("versions") != dict(self._manifest.versions):
+            consistency.blame(release.STATEMENT, why="names other versions than the manifest")
         if read_text(self._contents, release.SCHEMA) != self._schema.to_toml():
-            found.blame_form(release.SCHEMA, why="is not written as parley writes a schema")
-        if found.study is None:
+            consistency.blame_form(release.SCHEMA, why="is not written as parley writes a schema")
+        if consistency.study is None:
             self._single_owner()
         else:
-            self._of_study(found.study)
+            self._of_study(consistency.study)
 
     def _check_table(self) -> None:
         """Read the synthetic rows, if there are any: as many as the study says."""
-        study = self._found.study
+        study = self._consistency.study
         if study is not None and not publishes_rows(study.method):
             return
         (name,) = self._manifest.files.keys() & set(release.TABLES)
         rows = self._count_rows(name)
         if study is not None and rows != (study.output_rows or study.rows):
-            words = f"has {many(rows, 'row')}, which is not what {release.STUDY} says"
-            self._found.blame(name, why=words)
+            words = f"has {many(rows, study.schema.row)}, which is not what {release.STUDY} says"
+            self._consistency.blame(name, why=words)
 
     def _count_rows(self, name: str) -> int:
         """Read the table, and that of events where the schema has them; return its rows."""
@@ -201,31 +201,34 @@ class _Comparison:
         return read_linked(self._contents, schema).rows
 
     def _check_study(self) -> None:
-        found, digest = self._found, self._manifest.study
+        consistency, digest = self._consistency, self._manifest.study
         roster: Mapping[str, PublicIdentity] = {}
         if digest is not None:
-            study = found.study = read_study(self._contents)
+            study = consistency.study = read_study(self._contents)
             roster = study.roster
             if bool(study.prior) != (release.PRIOR in self._manifest.files):
                 words = f"is there without one in {release.STUDY}, or missing"
-                found.blame(release.PRIOR, why=words)
+                consistency.blame(release.PRIOR, why=words)
             if study.commitments != (release.COMMITMENTS in self._manifest.files):
                 words = f"is there, and {release.STUDY} says that it is not, or missing"
-                found.blame(release.COMMITMENTS, why=words)
+                consistency.blame(release.COMMITMENTS, why=words)
             if study.digest.hex() != digest:
-                found.blame(release.STUDY, why="its digest is not the manifest's")
+                consistency.blame(release.STUDY, why="its digest is not the manifest's")
             if study.schema.digest() != self._schema.digest():
-                found.blame(release.SCHEMA, why=f"is not the schema of {release.STUDY}")
+                consistency.blame(release.SCHEMA, why=f"is not the schema of {release.STUDY}")
             if method_of_release(self._manifest, study).name != study.method:
-                found.blame(MANIFEST, why=f"names another method than {release.STUDY}")
-        for each in self._signatures:
-            if each.role is SignerRole.PARTY and roster.get(each.name) != each.identity:
-                words = f"the study pins no such identity for a party {each.name!r}"
-                found.problems.append(Problem(each.file, Fault.SIGNATURE, words))
+                consistency.blame(MANIFEST, why=f"names another method than {release.STUDY}")
+        for signature in self._signatures:
+            if (
+                signature.role is SignerRole.PARTY
+                and roster.get(signature.name) != signature.identity
+            ):
+                words = f"the study pins no such identity for a party {signature.name!r}"
+                consistency.problems.append(Problem(signature.file, Fault.SIGNATURE, words))
 
     def _check_epsilon(self) -> None:
         """Check what the statement says of epsilon, as far as it needs no derivation."""
-        study, privacy = self._found.study, self._found.privacy
+        study, privacy = self._consistency.study, self._consistency.privacy
         try:
             agreed = study is None or is_agreed(privacy, study)
             right = adds_up(privacy) if study is None else costs_add_up(privacy, study)
@@ -233,10 +236,10 @@ class _Comparison:
             agreed, right = study is None, study is not None
         if not agreed:
             words = f"states another epsilon than {release.STUDY}"
-            self._found.blame(release.STATEMENT, why=words)
+            self._consistency.blame(release.STATEMENT, why=words)
         elif not right:
             words = "its steps do not add up to the epsilon it states"
-            self._found.blame(release.STATEMENT, why=words)
+            self._consistency.blame(release.STATEMENT, why=words)
 
     def _single_owner(self) -> None:
         """Compare the model of a release without a study with its statement and its schema."""
@@ -250,23 +253,25 @@ class _Comparison:
             with self._contents.blaming(release.MODEL):
                 bayes, stored = read_privbayes(model, where=release.MODEL)
             again = model_document(privbayes_content(bayes), **stored._asdict())
-        if not self._found.problems and again != model:
-            self._found.blame_form(release.MODEL, why="is not written as parley writes a model")
+        if not self._consistency.problems and again != model:
+            self._consistency.blame_form(
+                release.MODEL, why="is not written as parley writes a model"
+            )
 
     def _check_model(self, model: Mapping[str, Any]) -> None:
-        found, schema = self._found, self._schema
-        if model.get("privacy") != found.privacy:
+        consistency, schema = self._consistency, self._schema
+        if model.get("privacy") != consistency.privacy:
             words = f"has another privacy statement than {release.STATEMENT}"
-            found.blame(release.MODEL, why=words)
+            consistency.blame(release.MODEL, why=words)
         if model.get("schema") != schema.to_toml():
-            found.blame(release.MODEL, why=f"has another schema than {release.SCHEMA}")
+            consistency.blame(release.MODEL, why=f"has another schema than {release.SCHEMA}")
         columns = model.get("columns")
         if (
             not isinstance(columns, dict)
             or set(columns) != set(schema.names)
             or not all(isinstance(kind, str) and kind in KINDS for kind in columns.values())
         ):
-            found.blame(release.MODEL, why="its columns are not those of the schema")
+            consistency.blame(release.MODEL, why="its columns are not those of the schema")
 
     def _check_ranges(self, ranges: NoisyMatrix, stated: Mapping[str, object]) -> None:
         """Refuse a file that is not what these range counts are written to."""
@@ -280,17 +285,19 @@ class _Comparison:
 
     def _of_study(self, study: Study) -> None:
         """Compare the files of a study with what it and its results imply."""
-        found = self._found
+        consistency = self._consistency
         if read_text(self._contents, release.STUDY) != study.to_toml():
-            found.blame_form(release.STUDY, why="is not written as parley writes a study")
-        found.results = read_results(self._contents)
-        found.commitments = read_commitments(self._contents, study)
-        if len(found.results) != len(found.privacy.get("steps", ())):
-            found.blame(RESULTS, why=f"has another number of results than {release.STATEMENT}")
+            consistency.blame_form(release.STUDY, why="is not written as parley writes a study")
+        consistency.results = read_results(self._contents)
+        consistency.commitments = read_commitments(self._contents, study)
+        if len(consistency.results) != len(consistency.privacy.get("steps", ())):
+            consistency.blame(
+                RESULTS, why=f"has another number of results than {release.STATEMENT}"
+            )
         prior = bundled_prior(self._contents, study)
         reason = self._reason_not_to_derive(study, prior)
         if reason:
-            found.not_derived = f"whether the model follows from the sums: {reason}"
+            consistency.not_derived = f"whether the model follows from the sums: {reason}"
             self._check_model(read_json(self._contents, release.MODEL, most=_MOST_MODEL))
             self._check_commitments(study, None)
         else:
@@ -304,7 +311,7 @@ class _Comparison:
             return f"{made_with} made it, and parley {running} does not have that method"
         if here.version != made_with.version:
             return f"{made_with} made it, and parley {running} has version {here.version}"
-        if self._found.made_by is not None:  # whose studies this version may refuse to run
+        if self._consistency.made_by is not None:  # whose studies this version may refuse to run
             try:
                 (run_of(study) if prior is None else prior.begin(study)).step()
             except InputError as error:
@@ -313,12 +320,12 @@ class _Comparison:
 
     def _derive(self, study: Study, prior: PriorRelease | None) -> None:
         """Derive statement, model and transcript, and compare them with what is there."""
-        found = self._found
+        consistency = self._consistency
         try:
-            gone = stated_missing(found.privacy, study)
-            run = replay(study, found.results, gone, prior)
+            gone = stated_missing(consistency.privacy, study)
+            run = replay(study, consistency.results, gone, prior)
             steps, learnt = run.made, run.model()
-            reasons = found.privacy.get("not_private_because")
+            reasons = consistency.privacy.get("not_private_because")
             stated = reasons if isinstance(reasons, list) else []
             statement = statement_of(
                 study,
@@ -326,38 +333,38 @@ class _Comparison:
                 account(study, steps),
                 source_private=not study.seeded and SEEDED not in stated,
                 rows_agreed=ROWS_NOT_AGREED not in stated,
-                criteria=verdicts(study, steps, found.results, learnt),
-                left=stated_left(found.privacy, study, gone),
-                disputes=stated_disputes(found.privacy, study, gone),
+                criteria=verdicts(study, steps, consistency.results, learnt),
+                left=stated_left(consistency.privacy, study, gone),
+                disputes=stated_disputes(consistency.privacy, study, gone),
             )
         except ParleyError as error:
-            found.blame(RESULTS, why=f"does not follow from {release.STUDY}: {error}")
+            consistency.blame(RESULTS, why=f"does not follow from {release.STUDY}: {error}")
             return
         privacy = statement.as_dict() | {"versions": dict(self._manifest.versions)}
         self._check_statement(privacy)
         self._check_transcript(study, steps)
         self._check_commitments(study, [step.parties for step in steps])
-        self._check_derived_model(study_content(study, steps, learnt, found.results))
-        found.derived = True
+        self._check_derived_model(study_content(study, steps, learnt, consistency.results))
+        consistency.derived = True
 
     def _check_statement(self, expected: Mapping[str, object]) -> None:
         as_json = json.loads(json.dumps(expected))
         # Verdicts compare noisy sums with the model, whose last digits depend on the machine.
-        stated = self._found.privacy
+        stated = self._consistency.privacy
         differing = _differing(as_json, stated, rounded={"criteria"})
         if not differing:
             return
         words = f"is not what {release.STUDY} and {RESULTS} imply: {', '.join(differing)}"
         unknown = stated.keys() - expected.keys() if self._is_later else set()
         if all(key in _WORDS or key not in stated or key in unknown for key in differing):
-            self._found.blame_form(release.STATEMENT, why=words)
+            self._consistency.blame_form(release.STATEMENT, why=words)
         else:
-            self._found.blame(release.STATEMENT, why=words)
+            self._consistency.blame(release.STATEMENT, why=words)
 
     @property
     def _is_later(self) -> bool:
         """Whether a later version of parley made it: its statement may say more."""
-        made_by = minor_version(self._found.made_by or "")
+        made_by = minor_version(self._consistency.made_by or "")
         running = minor_version(versions()["parley"])
         return made_by is not None and running is not None and made_by > running
 
@@ -376,25 +383,26 @@ class _Comparison:
             except (LookupError, ValueError, RecursionError) as error:
                 raise InputError(f"not a transcript: {error!r}") from None
             if not all(
-                each.sent.keys() | each.received.keys() <= names for each in phases.values()
+                traffic.sent.keys() | traffic.received.keys() <= names
+                for traffic in phases.values()
             ):
                 raise InputError("not a transcript: it has bytes of a party without a seat")
             missing = missing_in(study, [step.parties for step in steps])
             again = without_times(transcript_of(study, phases, missing))
             if json_text(again).encode() != data:
                 why = f"is not a transcript of {release.STUDY}"
-                self._found.blame_form(release.TRANSCRIPT, why=why)
+                self._consistency.blame_form(release.TRANSCRIPT, why=why)
 
     def _check_commitments(self, study: Study, steps: Sequence[Sequence[str]] | None) -> None:
         """Refuse commitments that their owners did not sign, or that are not of these steps."""
-        commitments = self._found.commitments
+        commitments = self._consistency.commitments
         if commitments is not None:
             try:
                 require_tables(study, commitments.tables)
                 if steps is not None:
                     commitments.require_steps(steps)
             except RemoteProtocolError as error:  # as from a peer, but a file has it
-                self._found.blame(release.COMMITMENTS, why=str(error))
+                self._consistency.blame(release.COMMITMENTS, why=str(error))
 
     def _check_derived_model(self, content: dict[str, object]) -> None:
         """Compare with model.json, which is read only if it is not much longer than expected."""
@@ -402,7 +410,7 @@ class _Comparison:
             content,
             schema=self._schema,
             columns=TableColumns.by_schema(self._schema),
-            privacy=self._found.privacy,
+            privacy=self._consistency.privacy,
         )
         text = json.dumps(document, indent=2)
         model = read_json(self._contents, release.MODEL, most=2 * len(text))
@@ -413,7 +421,7 @@ class _Comparison:
         if differing:
             named = ", ".join(differing)
             words = f"is not the model that {release.STUDY} and {RESULTS} imply: {named}"
-            self._found.blame(release.MODEL, why=words)
+            self._consistency.blame(release.MODEL, why=words)
 
 
 def _differing(

@@ -167,8 +167,8 @@ def cautions_of(folder: Path) -> list[str]:
     """Return what users of a release must know first; nothing without a usage.json."""
     if not (folder / USAGE).exists():
         return []
-    found = read_json(folder, USAGE).get("cautions", [])
-    return [str(words) for words in found] if isinstance(found, list) else []
+    cautions = read_json(folder, USAGE).get("cautions", [])
+    return [str(words) for words in cautions] if isinstance(cautions, list) else []
 
 
 def read_schema(contents: Contents) -> Schema:
@@ -196,18 +196,22 @@ def read_json(folder: Path, name: str) -> dict[str, object]:
     return strict_json(data, str(folder / name))
 
 
-def verdict_words(found: Mapping[str, Any]) -> tuple[str, str, str]:
+def verdict_words(verdict: Mapping[str, Any]) -> tuple[str, str, str]:
     """Put a verdict of privacy.json into words: the criterion, the outcome, and the figures."""
-    figures = f"{found['measured']:,g} ± {found['error']:,.4g} in the rows"
-    if found["by_chance"] is None:
-        return found["criterion"], found["outcome"], f"{figures}, {found['model']:,g} in the model"
-    chance = f"{found['by_chance']:,.4g} in rows drawn from the model"
-    return found["criterion"], found["outcome"], f"{figures}, {chance}"
+    figures = f"{verdict['measured']:,g} ± {verdict['error']:,.4g} in the rows"
+    if verdict["by_chance"] is None:
+        return (
+            verdict["criterion"],
+            verdict["outcome"],
+            f"{figures}, {verdict['model']:,g} in the model",
+        )
+    chance = f"{verdict['by_chance']:,.4g} in rows drawn from the model"
+    return verdict["criterion"], verdict["outcome"], f"{figures}, {chance}"
 
 
 def verdict_lines(privacy: Mapping[str, Any]) -> list[str]:
     """Return the verdicts of a privacy.json, a line each."""
-    return ["{}: {} ({})".format(*verdict_words(found)) for found in privacy["criteria"]]
+    return ["{}: {} ({})".format(*verdict_words(verdict)) for verdict in privacy["criteria"]]
 
 
 def write_results(path: Path, results: Sequence[bytes]) -> None:

@@ -107,11 +107,11 @@ def check_bytes(contents: Contents, *, tell: Reporter = silent) -> Checked:
         for name in sorted(present - files.keys())
     ]
     total = sum(entry.size for entry in files.values()) or 1
-    done = 0
+    progress = 0
     for name in sorted(present & files.keys()):
-        tell(done / total, f"reading {name}")
+        tell(progress / total, f"reading {name}")
         problems += _compare(contents, name, files[name])
-        done += files[name].size
+        progress += files[name].size
     return Checked(
         manifest=manifest,
         manifest_bytes=data,
@@ -141,9 +141,11 @@ def _pages(
         return {}, [Problem(PAGES, Fault.CHANGED, f"has changed: {error.why}")]
     digest = hashlib.sha256(data).hexdigest()
     problems = [
-        Problem(PAGES, Fault.SIGNATURE, f"is not what {each.role.value} {each.name!r} signed")
-        for each in signatures
-        if each.role is not SignerRole.PARTY and each.pages != digest
+        Problem(
+            PAGES, Fault.SIGNATURE, f"is not what {signature.role.value} {signature.name!r} signed"
+        )
+        for signature in signatures
+        if signature.role is not SignerRole.PARTY and signature.pages != digest
     ]
     both = sorted(pages.keys() & manifest.files.keys())
     problems += [Problem(name, Fault.EXTRA, "is in both lists of the release") for name in both]
@@ -152,8 +154,8 @@ def _pages(
 
 def _compare(contents: Contents, name: str, expected: FileEntry) -> list[Problem]:
     if contents.sizes()[name] != expected.size:
-        found = contents.sizes()[name]
-        detail = f"has changed: {found:,} bytes instead of {expected.size:,}"
+        size = contents.sizes()[name]
+        detail = f"has changed: {size:,} bytes instead of {expected.size:,}"
         return [Problem(name, Fault.CHANGED, detail)]
     try:
         with contents.open(name) as stream:
@@ -166,7 +168,7 @@ def _compare(contents: Contents, name: str, expected: FileEntry) -> list[Problem
 
 
 def _signatures(contents: Contents, manifest: bytes) -> tuple[list[Signature], list[Problem]]:
-    found: list[Signature] = []
+    signatures: list[Signature] = []
     problems: list[Problem] = []
     for file in contents.sizes():
         if not file.startswith(f"{FOLDER}/"):
@@ -180,29 +182,31 @@ def _signatures(contents: Contents, manifest: bytes) -> tuple[list[Signature], l
             detail = f"the signature is wrong: {error.why}"
             problems.append(Problem(file, Fault.SIGNATURE, detail))
         else:
-            found.append(signature)
-    found.sort(key=lambda each: (each.role is SignerRole.PARTY, each.name))
-    makers = [each for each in found if each.role is not SignerRole.PARTY]
+            signatures.append(signature)
+    signatures.sort(key=lambda signature: (signature.role is SignerRole.PARTY, signature.name))
+    makers = [signature for signature in signatures if signature.role is not SignerRole.PARTY]
     problems += [
         Problem(
-            each.file, Fault.SIGNATURE, "is a second maker's signature. A release has one maker"
+            signature.file,
+            Fault.SIGNATURE,
+            "is a second maker's signature. A release has one maker",
         )
-        for each in makers[1:]
+        for signature in makers[1:]
     ]
-    return found, problems
+    return signatures, problems
 
 
 def name_problems(checked: Checked) -> list[Problem]:
     """Report listed files that a release of this kind does not have, or lacks."""
     manifest, tables = checked.manifest, release.TABLES
     listed = manifest.files.keys()
-    needed = release.files_besides_the_table(listed, study=manifest.study is not None)
+    required = release.files_besides_the_table(listed, study=manifest.study is not None)
     rows = manifest.method is None or publishes_rows(manifest.method.name)
     pages = release.pages_of_kind(listed, rows=rows)
     if manifest.lists_pages:
-        needed, pages = needed | pages, frozenset()
-    lacking = (needed - listed) | (pages - checked.pages.keys())
-    strange = (listed - needed - set(tables)) | (checked.pages.keys() - pages)
+        required, pages = required | pages, frozenset()
+    lacking = (required - listed) | (pages - checked.pages.keys())
+    strange = (listed - required - set(tables)) | (checked.pages.keys() - pages)
     problems = [
         Problem(name, Fault.MISSING, "is missing: every release of this kind has it")
         for name in sorted(lacking)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from common.errors import InputError
 from common.release.contents import Contents
 from common.release.folder import TABLES, events_table
-from common.release.synthetic_table import blocks_of, encoded_block
+from common.release.synthetic_table import blocks_of, check_rules, encoded_block
 from common.schema import Codes, Schema
 from common.schema.codes import concatenate
 from common.schema.events import PERSON
@@ -42,7 +42,11 @@ def read_linked(contents: Contents, schema: Schema) -> LinkedCodes:
     counts = np.bincount(owners, minlength=people.rows + 1)[1:].astype(np.int64)
     if counts.max(initial=0) > events.most:
         raise contents.error(of_events, why=f"a person has more than {events.most} events")
-    return LinkedCodes(people.columns, people.sizes, codes, counts, events.most)
+    linked = LinkedCodes(people.columns, people.sizes, codes, counts, events.most)
+    rules, attributes = schema.possible_events, schema.attributes + events.attributes
+    with contents.blaming(of_events):
+        check_rules(rules.rules, attributes, rules.joined(people, codes, linked.of_person))
+    return linked
 
 
 def _read(contents: Contents, name: str, schema: Schema) -> tuple[Codes, Positions]:

@@ -256,7 +256,7 @@ class Signature:
         ):
             raise InputError(f"{file}: not a {_SIGNATURE_FORMAT} that this version reads")
         try:
-            found = cls(
+            signature = cls(
                 role=SignerRole(document["role"]),
                 name=str(document["name"]),
                 identity=PublicIdentity(base64.b64decode(document["identity"], validate=True)),
@@ -265,17 +265,17 @@ class Signature:
             )
         except (binascii.Error, TypeError, ValueError, InputError) as error:
             raise InputError(f"{file}: not a signature: {error}") from None
-        if found.file != file or document["fingerprint"] != found.identity.fingerprint:
+        if signature.file != file or document["fingerprint"] != signature.identity.fingerprint:
             raise InputError(f"{file}: the identity in it has another fingerprint")
-        if not 0 < len(found.name) <= _MOST_NAME or not found.name.isprintable():
+        if not 0 < len(signature.name) <= _MOST_NAME or not signature.name.isprintable():
             raise InputError(f"{file}: a name has 1 to {_MOST_NAME} printable characters")
-        if len(found.signature) != SIGNATURE_BYTES:
+        if len(signature.signature) != SIGNATURE_BYTES:
             raise InputError(f"{file}: a signature has {SIGNATURE_BYTES} bytes")
-        if version == _OF_PAGES_TOO and not _matches(_SHA256, found.pages):
+        if version == _OF_PAGES_TOO and not _matches(_SHA256, signature.pages):
             raise InputError(f"{file}: the digest of {PAGES} is not 64 hexadecimal digits")
-        if found.pages and found.role is SignerRole.PARTY:
+        if signature.pages and signature.role is SignerRole.PARTY:
             raise InputError(f"{file}: a party signs no pages")
-        return found
+        return signature
 
 
 def _signed_bytes(role: SignerRole, name: str, manifest: bytes, pages: str) -> bytes:
@@ -322,10 +322,10 @@ def strict_json(data: bytes, where: str) -> dict[str, Any]:
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    table = dict(pairs)
+    if len(table) != len(pairs):
         raise ValueError("a key is there twice")
-    return found
+    return table
 
 
 def _entry(name: str, value: object, where: str) -> FileEntry:

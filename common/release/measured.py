@@ -58,26 +58,26 @@ class MeasuredTable:
     def cells(self) -> int:
         return prod(self.shape)
 
-    def tells(self, own: Sequence[int]) -> bool:
+    def tells(self, attributes: Sequence[int]) -> bool:
         """Return whether the table of these attributes follows from it."""
         mine = set(self.attributes)
-        return mine >= set(own) if self.summable else mine == set(own)
+        return mine >= set(attributes) if self.summable else mine == set(attributes)
 
-    def usable(self, own: Sequence[int]) -> bool:
+    def usable(self, attributes: Sequence[int]) -> bool:
         """Return whether it tells the table of these attributes, under noise of a known law."""
-        if self.law is None or self.residuals is None or self.in_bits or not self.tells(own):
+        if self.law is None or self.residuals is None or self.in_bits or not self.tells(attributes):
             return False
         places = zip(self.attributes, self.grouped, strict=True)
-        return all(a in self.groups for a, grouped in places if grouped and a in own)
+        return all(a in self.groups for a, grouped in places if grouped and a in attributes)
 
-    def fine(self, own: Sequence[int]) -> bool:
+    def fine(self, attributes: Sequence[int]) -> bool:
         """Return whether these attributes are counted value by value, or in many groups."""
         return all(
             size >= GROUPS or not grouped
             for attribute, size, grouped in zip(
                 self.attributes, self.shape, self.grouped, strict=True
             )
-            if attribute in own
+            if attribute in attributes
         )
 
     @cached_property
@@ -86,30 +86,30 @@ class MeasuredTable:
         scores = self._scores(())
         return None if scores is None else float(np.sqrt(np.mean(scores**2)))
 
-    def follows(self, own: Sequence[int] = ()) -> bool:
+    def follows(self, attributes: Sequence[int] = ()) -> bool:
         """Return whether the synthetic rows follow the table, or its sums over other attributes."""
-        scores = self._scores(own)
+        scores = self._scores(attributes)
         if scores is None:
             return True
         return float(np.mean(scores**2)) <= 1 + _DOUBT * math.sqrt(2 / scores.size)
 
-    def _scores(self, own: Sequence[int]) -> NDArray[np.float64] | None:
+    def _scores(self, attributes: Sequence[int]) -> NDArray[np.float64] | None:
         """Return residuals in units of noise, of the table or summed over other attributes."""
         if self.residuals is None or self.deviations is None or not self.residuals.size:
             return None
-        if not own or not self.summable:
+        if not attributes or not self.summable:
             return self.residuals / self.deviations
-        others = tuple(axis for axis, a in enumerate(self.attributes) if a not in own)
+        others = tuple(axis for axis, a in enumerate(self.attributes) if a not in attributes)
         residual = self.residuals.reshape(self.shape).sum(axis=others)
         variance = (self.deviations**2).reshape(self.shape).sum(axis=others)
         return np.asarray(residual / np.sqrt(variance), dtype=np.float64)
 
-    def moved(self, own: Sequence[int]) -> float:
+    def moved(self, attributes: Sequence[int]) -> float:
         """Return the part of the rows that noise moves in a table of few groups of these."""
         cells = prod(
             min(size, GROUPS)
             for a, size in zip(self.attributes, self.shape, strict=True)
-            if a in own
+            if a in attributes
         )
         return noise_distance(self.deviation * math.sqrt(self.cells * cells), self.rows)
 
@@ -148,8 +148,8 @@ def expected_errors(tables: Iterable[MeasuredTable], order: int) -> list[Expecte
             known = best.get(error.attributes)
             if known is None or error.rank < known.rank:
                 best[error.attributes] = error
-    found = (best[key] for key in sorted(best))
-    return [error for error in found if order > 1 or not error.grouped]
+    errors = (best[key] for key in sorted(best))
+    return [error for error in errors if order > 1 or not error.grouped]
 
 
 def noise_by_name(tables: Iterable[MeasuredTable], names: Sequence[str]) -> dict[str, float]:
@@ -178,17 +178,19 @@ def study_tables(study: Study, steps: Sequence[Step]) -> list[MeasuredTable]:
 
 def tables_of(study: Study, step: Step) -> list[MeasuredTable]:
     shown = step.counted.shown
-    own = attributes_of_bits(study.schema.sizes) if any(t.in_bits for t in shown) else None
+    attribute_of = attributes_of_bits(study.schema.sizes) if any(t.in_bits for t in shown) else None
     return [
         MeasuredTable(
             name=step.name,
-            attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
+            attributes=tuple(attribute_of[v] for v in shape.variables)
+            if attribute_of
+            else shape.variables,
             shape=shape.shape,
             deviation=math.sqrt(variance_of(study, step)) / step.counted.unit,
             rows=rows_of(study, step.parties),
-            grouped=tuple(own is not None or each for each in shape.grouped),
+            grouped=tuple(attribute_of is not None or grouped for grouped in shape.grouped),
             summable=bool(step.tables),
-            in_bits=own is not None,
+            in_bits=attribute_of is not None,
             law=step.noise_law,
         )
         for shape in shown
@@ -227,7 +229,7 @@ def study_shares(
             for axis, attribute in enumerate(shape.variables):
                 summed = step.noise_law.variance() * shape.cells / counts.shape[axis]
                 if not shape.grouped[axis] and summed < noise[attribute]:
-                    others = tuple(each for each in range(counts.ndim) if each != axis)
+                    others = tuple(other for other in range(counts.ndim) if other != axis)
                     best[attribute] = counts.sum(axis=others) / rows
                     noise[attribute] = summed
     return best

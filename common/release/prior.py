@@ -70,8 +70,8 @@ def check_schema(prior: PriorRelease, schema: Schema) -> None:
     if prior.schema.digest() == schema.digest():
         return
     before, after = (
-        {own.name: Schema((own,)).digest() for own in each.attributes}
-        for each in (prior.schema, schema)
+        {attribute.name: Schema((attribute,)).digest() for attribute in domains.attributes}
+        for domains in (prior.schema, schema)
     )
     differing = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     raise InputError(
@@ -88,23 +88,30 @@ def read_prior(path: Path) -> PriorRelease:
     """
     with open_release(path) as contents:
         checked = check_bytes(contents)
-        wrong = [each for each in checked.problems if each.kind is not Fault.MISSING]
+        wrong = [problem for problem in checked.problems if problem.kind is not Fault.MISSING]
         if wrong:
             raise InputError(f"prior: {path}: {wrong[0]}")
         tables = sorted(checked.manifest.files.keys() & set(release.TABLES))
         if len(tables) != 1:
             raise InputError(f"prior: {path}: it has no table of synthetic rows, or two")
         schema = read_schema(contents)
+        if schema.events is not None:
+            raise InputError(
+                f"prior: {path}: it is of people and their {schema.events.name}, and only single "
+                "tables can be built on. Leave it out"
+            )
         study = None if checked.manifest.study is None else read_study(contents)
         if study is not None and study.rehearsal:
             raise InputError(f"prior: {path}: it is of a rehearsal, whose rows were simulated")
-        kept = {MANIFEST, release.SCHEMA, release.STUDY, tables[0]}
-        kept |= {file for file in contents.sizes() if file.startswith(f"{FOLDER}/")}
+        names = {MANIFEST, release.SCHEMA, release.STUDY, tables[0]}
+        names |= {file for file in contents.sizes() if file.startswith(f"{FOLDER}/")}
         return PriorRelease(
-            data=b"".join(zip_pieces(contents, only=kept)),
+            data=b"".join(zip_pieces(contents, only=names)),
             digest=hashlib.sha256(checked.manifest_bytes).hexdigest(),
             name="" if study is None else study.name,
-            signers=tuple(f"{each.role.value} {each.name}" for each in checked.signatures),
+            signers=tuple(
+                f"{signature.role.value} {signature.name}" for signature in checked.signatures
+            ),
             schema=schema,
             table=read_codes(contents, tables[0], schema),
         )
@@ -136,9 +143,9 @@ class Priors:
 
     def add(self, path: Path) -> PriorRelease:
         """Put the part of a release that a prior is into the folder."""
-        found = read_prior(path)
-        self._write(found)
-        return found
+        prior = read_prior(path)
+        self._write(prior)
+        return prior
 
     def keep(self, pieces: Iterable[bytes], study: Study, *, most: int) -> PriorRelease:
         """Put what the curator sends into the folder, if it is the prior of the study."""
@@ -151,9 +158,9 @@ class Priors:
                     if size > most:
                         raise InputError(f"prior: it has more than {most:,} bytes")
                     stream.write(piece)
-            found = read_prior(file).require(study)
-        self._write(found)
-        return found
+            prior = read_prior(file).require(study)
+        self._write(prior)
+        return prior
 
     def of(self, study: Study) -> PriorRelease | None:
         """Return the prior of a study, if it names one; raise InputError if it is not here."""
@@ -170,9 +177,9 @@ class Priors:
 
     def begin(self, study: Study) -> ScriptRun:
         """Begin a fresh copy of the script of a study, with its prior if it names one."""
-        found = self.of(study)
-        return run_of(study) if found is None else found.begin(study)
+        prior = self.of(study)
+        return run_of(study) if prior is None else prior.begin(study)
 
-    def _write(self, found: PriorRelease) -> None:
+    def _write(self, prior: PriorRelease) -> None:
         make_private_folder(self._folder)
-        replace(self._folder / f"{found.digest}.zip", found.data)
+        replace(self._folder / f"{prior.digest}.zip", prior.data)

@@ -65,14 +65,14 @@ def harmless(cell: str) -> str:
 
 def formula_warning(schema: Schema) -> str | None:
     """Warn people who may open a table of this schema in a spreadsheet, if it has formulas."""
-    found = [text for text in _texts(schema) if is_formula(text)]
-    if not found:
+    formulas = [text for text in _texts(schema) if is_formula(text)]
+    if not formulas:
         return None
-    named = ", ".join(repr(text[:_MOST_CHARACTERS]) for text in found[:_MOST_NAMED])
-    more = ", ..." if len(found) > _MOST_NAMED else ""
+    named = ", ".join(repr(text[:_MOST_CHARACTERS]) for text in formulas[:_MOST_NAMED])
+    more = ", ..." if len(formulas) > _MOST_NAMED else ""
     return (
-        f"Formulas: a spreadsheet would run {len(found):,} of the names and values that the schema "
-        f"lists ({named}{more}). Do not open synthetic.csv in one; `parley verify RELEASE "
+        f"Formulas: a spreadsheet would run {len(formulas):,} of the names and values that the "
+        f"schema lists ({named}{more}). Do not open synthetic.csv in one; `parley verify RELEASE "
         "--safe-for-spreadsheets FILE` writes a copy in which they are text."
     )
 

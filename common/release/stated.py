@@ -31,7 +31,7 @@ def costs_add_up(privacy: Mapping[str, Any], study: Study) -> bool:
         for party, cost in step["parties"].items():
             costs[party] += cost
     paid = {
-        party: float(Fraction(each)) for party, each in privacy["exact"]["parties_paid"].items()
+        party: float(Fraction(cost)) for party, cost in privacy["exact"]["parties_paid"].items()
     }
     bounded = study.profile == "paper"  # of all runs, which may cost more than this one
     return costs.keys() <= paid.keys() and all(
@@ -54,7 +54,7 @@ def is_agreed(privacy: Mapping[str, Any], study: Study) -> bool:
 
     if study.profile != "sound":
         return states("epsilon_requested")
-    paid = {name: Fraction(each) for name, each in privacy["exact"]["parties"].items()}
+    paid = {name: Fraction(cost) for name, cost in privacy["exact"]["parties"].items()}
     return (
         states("epsilon_requested")
         and states("epsilon_delivered")
@@ -62,7 +62,7 @@ def is_agreed(privacy: Mapping[str, Any], study: Study) -> bool:
         and privacy["delta"] == privacy["delta_delivered"] == float(study.delta)
         and set(paid) == set(study.parties)
         and max(paid.values()) == study.epsilon
-        and privacy["parties"] == {name: shown(each) for name, each in paid.items()}
+        and privacy["parties"] == {name: shown(cost) for name, cost in paid.items()}
     )
 
 
@@ -99,7 +99,7 @@ def stated_disputes(
     stated = privacy.get("disputes", [])
     left = {*privacy.get("left", {}), *missing}
     if not isinstance(stated, list) or not all(
-        isinstance(each, dict) and _is_dispute(each, study, left) for each in stated
+        isinstance(dispute, dict) and _is_dispute(dispute, study, left) for dispute in stated
     ):
         raise InputError(f"{STATEMENT}: a dispute is not one that the study can have had")
     return stated

@@ -18,7 +18,7 @@ so a cell that is not of the schema is found wherever it is.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
@@ -31,10 +31,11 @@ import pyarrow.parquet
 from common.errors import InputError
 from common.release.contents import Contents
 from common.schema import Codes, Schema
-from common.schema.attribute import Listed
+from common.schema.attribute import Attribute, Listed
 from common.schema.binning import Binning
 from common.schema.codes import concatenate
 from common.schema.columns import as_text, is_text
+from common.schema.rules import Columns, PossibleCells
 from common.tables.csv_file import convert_options, parse_options
 
 if TYPE_CHECKING:
@@ -216,11 +217,11 @@ def _repeats(name: str, schema: Schema) -> bool:
 def as_in_the_table(schema: Schema, codes: Codes) -> Codes:
     """Return the codes that a reader of the table finds: `other` without text is empty."""
     columns = list(codes.columns)
-    for place, each in enumerate(schema.attributes):
-        if each.other and each.missing and not each.textual:
-            found = codes.columns[place]
-            missing = found.dtype.type(each.size - 1)
-            columns[place] = np.where(found == each.other_code, missing, found)
+    for place, attribute in enumerate(schema.attributes):
+        if attribute.other and attribute.missing and not attribute.textual:
+            column = codes.columns[place]
+            missing = column.dtype.type(attribute.size - 1)
+            columns[place] = np.where(column == attribute.other_code, missing, column)
     return replace(codes, columns=tuple(columns))
 
 
@@ -252,19 +253,21 @@ def _encoded(contents: Contents, name: str, schema: Schema) -> Iterator[Codes]:
 def encoded_block(block: pa.Table, schema: Schema, *, where: str) -> Codes:
     """Encode a block; InputError if a cell is not of the schema, or a row breaks a rule."""
     codes = schema.without_rules().encode(block, where=where)
-    _check_rules(codes, schema)
+    check_rules(schema.possible.rules, schema.attributes, codes.columns)
     return codes
 
 
-def _check_rules(codes: Codes, schema: Schema) -> None:
+def check_rules(
+    rules: Iterable[PossibleCells], attributes: Iterable[Attribute], columns: Columns
+) -> None:
     """Refuse a row that breaks a rule; where `other` is an empty cell, a rule cannot be checked."""
     unclear = {
         a
-        for a, each in enumerate(schema.attributes)
-        if each.other and each.missing and not each.textual
+        for a, attribute in enumerate(attributes)
+        if attribute.other and attribute.missing and not attribute.textual
     }
-    for rule in schema.possible.rules:
-        if unclear.isdisjoint(rule.attributes) and not rule.holds(codes.columns).all():
+    for rule in rules:
+        if unclear.isdisjoint(rule.attributes) and not rule.holds(columns).all():
             raise InputError(f"rows break a rule of the schema: {rule.rule}")
 
 

@@ -30,19 +30,12 @@ from common.study.steps import Step
 
 @dataclass(frozen=True, slots=True)
 class BinTotal:
-    """What is known of the numbers inside the bins of a column.
+    """What is known of the numbers inside the bins of a column."""
 
-    Attributes:
-        inside: the mean places in bins.
-        distance: from the middles of the bins, of all rows together, over the number of rows.
-        variance: of the distance, by noise.
-        rounding: how far the distance can be off by being counted in integers.
-    """
-
-    inside: Inside
-    distance: float
-    variance: float
-    rounding: float = 0.0
+    inside: Inside  # the mean places in bins
+    distance: float  # from the middles of the bins, of all rows together, over the number of rows
+    variance: float  # of the distance, by noise
+    rounding: float = 0.0  # how far the distance can be off by being counted in integers
 
 
 def study_totals(
@@ -89,18 +82,18 @@ def bin_total(
     """Divide the totals of a column by what its classes of bins can hold."""
     assert isinstance(attribute.domain, Binning)  # noqa: S101  (only bins have places)
     spans = attribute.domain.spans
-    own, held = np.array(classes[: len(spans)]), np.maximum(shares[: len(spans)], 0)
+    class_of, sizes = np.array(classes[: len(spans)]), np.maximum(shares[: len(spans)], 0)
     means, distance, variance, rounding = [], 0.0, 0.0, 0.0
     for number, total in enumerate(totals.tolist()):
-        members = own == number
+        members = class_of == number
         unit = float(spans[members].max()) / (2 * LARGEST)
-        most = float(held @ (spans * members)) * rows / 2
+        most = float(sizes @ (spans * members)) * rows / 2
         value, error = shrunk(total * unit, deviation=deviation * unit, most=most)
         means.append((1 + value / most) / 2 if most else 0.5)
         distance += value / rows
         variance += error / rows**2
-        rounding += float(held @ members) * unit  # half a unit by the place, and by the distance
-    return BinTotal(Inside(tuple(own.tolist()), tuple(means)), distance, variance, rounding)
+        rounding += float(sizes @ members) * unit  # half a unit by the place, and by the distance
+    return BinTotal(Inside(tuple(class_of.tolist()), tuple(means)), distance, variance, rounding)
 
 
 def shrunk(total: float, *, deviation: float, most: float) -> tuple[float, float]:
@@ -108,6 +101,6 @@ def shrunk(total: float, *, deviation: float, most: float) -> tuple[float, float
     variance = most**2 / 3
     if not variance:
         return 0.0, 0.0
-    kept = variance / (variance + deviation**2)
-    value = min(max(kept * total, -most), most)
-    return value, (kept * deviation) ** 2 + ((1 - kept) * most) ** 2
+    weight = variance / (variance + deviation**2)
+    value = min(max(weight * total, -most), most)
+    return value, (weight * deviation) ** 2 + ((1 - weight) * most) ** 2

@@ -94,8 +94,8 @@ class Verified:
     @property
     def owners(self) -> tuple[OwnerStanding, ...]:
         """How each owner stands to the sums of a study that may miss some; empty if not derived."""
-        found = self.consistency
-        return () if found is None or not found.derived else found.owners
+        consistency = self.consistency
+        return () if consistency is None or not consistency.derived else consistency.owners
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
@@ -117,11 +117,11 @@ class Verified:
             "derived": self.derived,
             "signed": bool(self.signatures),
             "problems": [
-                {"file": each.file, "kind": each.kind.value, "detail": each.detail}
-                for each in self.problems
+                {"file": problem.file, "kind": problem.kind.value, "detail": problem.detail}
+                for problem in self.problems
             ],
-            "signatures": [each.as_json() for each in self.signatures],
-            "owners": [each.as_json() for each in self.owners],
+            "signatures": [signature.as_json() for signature in self.signatures],
+            "owners": [owner.as_json() for owner in self.owners],
             "study": self.checked.manifest.study,
             "files": len(self.checked.files),
             "parley": self.checked.manifest.versions.get("parley"),
@@ -168,15 +168,17 @@ def verify(
     problems += () if consistency is None else consistency.problems
     if study is not None and study.rehearsal and not rehearsal:
         problems.append(Problem(release.STUDY, Fault.REHEARSAL, _REHEARSED))
-    signed = {each.identity.fingerprint for each in checked.signatures}
-    missing = {each: "a signature that is asked for" for each in signers if each not in signed}
+    signed = {signature.identity.fingerprint for signature in checked.signatures}
+    missing = {
+        signer: "a signature that is asked for" for signer in signers if signer not in signed
+    }
     remarks = [] if consistency is None else _remarks(consistency)
     if all_parties and study is not None:
         derived = consistency is not None and consistency.derived
         owners = consistency.owners if consistency and derived else ()
-        gone = [each for each in owners if each.state is not StandingState.WHOLE]
-        missing |= missing_parties(study, checked.signatures, [each.party for each in gone])
-        remarks += [_may_sign(each, study, checked.signatures) for each in gone]
+        gone = [owner for owner in owners if owner.state is not StandingState.WHOLE]
+        missing |= missing_parties(study, checked.signatures, [owner.party for owner in gone])
+        remarks += [_may_sign(owner, study, checked.signatures) for owner in gone]
         missing |= missing_curator(study, checked.signatures, signers)
         if curator_of(study) is None:
             remarks.append(_NO_CURATOR)
@@ -235,17 +237,20 @@ def _study(contents: Contents, checked: Checked) -> Study | None:
 
 def unknown_signers(study: Study, signatures: Sequence[Signature]) -> str:
     """Say whose keys to compare; empty if an identity signed that the study's digest stands for."""
-    signed = {each.identity.fingerprint: f"{each.role.value} {each.name!r}" for each in signatures}
+    signed = {
+        signature.identity.fingerprint: f"{signature.role.value} {signature.name!r}"
+        for signature in signatures
+    }
     if signed.keys() & study.pinned:
         return ""
-    told = (
+    counted = (
         f"The study pins curator {study.curator}, which did not sign it, nor did a party"
         if study.curator
         else "The study's digest pins no curator, and no party signed it"
     )
     listed = ", ".join(f"{fingerprint} ({who})" for fingerprint, who in signed.items())
     return (
-        f"{told}. Whose key this is, nothing in the release says: {listed}. Compare it with the "
+        f"{counted}. Whose key this is, nothing in the release says: {listed}. Compare it with the "
         "fingerprint that the curator's operator told you (`parley keys show` prints it there), "
         "and pass that one: --signer FINGERPRINT"
     )
@@ -256,7 +261,10 @@ def _may_sign(owner: OwnerStanding, study: Study, signatures: Sequence[Signature
     if owner.state is StandingState.MISSING:
         return f"{owner.party} is {owner.words}. It need not countersign"
     identity = study.roster[owner.party]
-    signed = any(each.role is SignerRole.PARTY and each.identity == identity for each in signatures)
+    signed = any(
+        signature.role is SignerRole.PARTY and signature.identity == identity
+        for signature in signatures
+    )
     return (
         f"{owner.party} {owner.words}. It need not countersign, and "
         f"{'did' if signed else 'did not; it can'}"
@@ -271,7 +279,9 @@ def missing_parties(
     A signature as curator is no countersignature. Parties that went missing during the study need
     not countersign: the others vouch for that.
     """
-    vouching = {each.identity for each in signatures if each.role is SignerRole.PARTY}
+    vouching = {
+        signature.identity for signature in signatures if signature.role is SignerRole.PARTY
+    }
     return {
         identity.fingerprint: f"the countersignature of party {name!r}"
         for name, identity in study.roster.items()
@@ -291,8 +301,9 @@ def missing_curator(
     """Return the study's curator, unless it or an identity of `signers` signed as curator."""
     curator = curator_of(study)
     if curator is None or any(
-        each.role is SignerRole.CURATOR and each.identity.fingerprint in {curator, *signers}
-        for each in signatures
+        signature.role is SignerRole.CURATOR
+        and signature.identity.fingerprint in {curator, *signers}
+        for signature in signatures
     ):
         return {}
     who = "that the study pins" if study.curator else "that signed the study"

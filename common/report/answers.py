@@ -11,32 +11,36 @@ from common.report.page import Markup, Section, folded, heading, joined, paragra
 _MOST_LINES = 24  # of one analysis; more are folded away
 
 
-def answers_section(found: Sequence[Answer]) -> list[Section]:
+def answers_section(answers: Sequence[Answer]) -> list[Section]:
     """Show the declared analyses, each as a table of estimates, if there are any."""
-    if not found:
+    if not answers:
         return []
     words = paragraph(
         "The owners agreed beforehand on what this release is for, and measured that first. Each "
         "interval of 95 % allows for the noise, for the sampling of the real rows, and for what "
         "groups of values hide; it needs no model to be right. `parley answers` gives the same."
     )
-    parts = [part for each in found for part in (heading(each.analysis.words), _answer(each))]
+    parts = [
+        part for answer in answers for part in (heading(answer.analysis.words), _answer(answer))
+    ]
     return [Section("What was asked", joined([words, *parts]))]
 
 
 def _answer(answer: Answer) -> Markup:
-    lines = [_line(each) for each in answer.estimates]
+    lines = [_line(estimate) for estimate in answer.estimates]
     shown = table(["", "estimate", "95 % interval"], lines)
     return shown if len(lines) <= _MOST_LINES else folded(shown, summary=f"{len(lines)} estimates")
 
 
-def _line(found: Estimate) -> list[str]:
-    name = found.statistic if found.group is None else f"{found.statistic}, {found.group}"
-    if found.estimate is None or found.low is None or found.high is None:
+def _line(estimate: Estimate) -> list[str]:
+    name = (
+        estimate.statistic if estimate.group is None else f"{estimate.statistic}, {estimate.group}"
+    )
+    if estimate.estimate is None or estimate.low is None or estimate.high is None:
         return [name, "too few rows", ""]
-    wide = " (wide: not measured together)" if found.flagged else ""
+    wide = " (wide: not measured together)" if estimate.flagged else ""
     return [
         name,
-        readable(found.estimate),
-        f"{readable(found.low)} .. {readable(found.high)}{wide}",
+        readable(estimate.estimate),
+        f"{readable(estimate.low)} .. {readable(estimate.high)}{wide}",
     ]

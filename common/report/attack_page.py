@@ -43,7 +43,7 @@ def attack_page(report: AttackReport) -> str:
         Section("In plain words", sentences),
         Section(
             "Every attack",
-            joined([table(_HEADINGS, [_line(each) for each in everything]), _reading()]),
+            joined([table(_HEADINGS, [_line(result) for result in everything]), _reading()]),
         ),
         Section("Are the held-back rows like the others?", _control(report)),
     ]
@@ -70,15 +70,15 @@ def attack_page(report: AttackReport) -> str:
     return page("What does the release give away?", lead, sections, summary=[summary])
 
 
-def _line(each: Attack) -> list[str]:
+def _line(result: Attack) -> list[str]:
     return [
-        each.name,
-        f"{each.members.value:.1%}",
-        f"{each.members.low:.1%} to {each.members.high:.1%}",
-        f"{each.others.value:.1%}",
-        f"{each.others.low:.1%} to {each.others.high:.1%}",
-        f"{each.allowed:.1%}",
-        _VERDICTS[each.verdict],
+        result.name,
+        f"{result.members.value:.1%}",
+        f"{result.members.low:.1%} to {result.members.high:.1%}",
+        f"{result.others.value:.1%}",
+        f"{result.others.low:.1%} to {result.others.high:.1%}",
+        f"{result.allowed:.1%}",
+        _VERDICTS[result.verdict],
     ]
 
 
@@ -91,11 +91,11 @@ def _reading() -> Markup:
 
 
 def _control(report: AttackReport) -> Markup:
-    found = report.control
+    control = report.control
     words = (
         f"A classifier that has seen half of both files, and not the release, calls "
-        f"{found.members.value:.1%} of the other rows of the study and {found.others.value:.1%} of "
-        "the other held-back rows rows of the study."
+        f"{control.members.value:.1%} of the other rows of the study and "
+        f"{control.others.value:.1%} of the other held-back rows rows of the study."
     )
     if report.comparable:
         return paragraph(f"{words} It cannot tell the files apart, so they can be compared.")

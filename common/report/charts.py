@@ -238,10 +238,12 @@ def distribution(
     groups = _groups(attribute, np.asarray(series[-1].values))
     labels = [label for label, _ in groups]
     drawn = [
-        Series(one.name, [float(np.asarray(one.values)[own].sum()) for _, own in groups])
+        Series(one.name, [float(np.asarray(one.values)[places].sum()) for _, places in groups])
         for one in series
     ]
-    intervals = None if noisy is None else [_interval(noisy, own, deviation) for _, own in groups]
+    intervals = (
+        None if noisy is None else [_interval(noisy, places, deviation) for _, places in groups]
+    )
     words, widths = f"Distribution of {attribute.name}", _widths(attribute, groups)
     title = f"{attribute.name} (bars by density)" if widths else attribute.name
     return titled(bar_rows(words, labels, drawn, intervals, widths), title=title)
@@ -257,17 +259,17 @@ def _widths(
     wide = np.ones(count) if bins.equal else np.diff(np.asarray(bins.edges, dtype=np.float64))
     if not bins.equal and attribute.kind != "real":
         wide[-1] += 1  # whole numbers: the last edge belongs to the last bin
-    sums = [float(wide[own].sum()) for _, own in groups if own[0] < count]
+    sums = [float(wide[places].sum()) for _, places in groups if places[0] < count]
     if max(sums) <= _ALIKE * min(sums):
         return None
     middle = sum(sums) / len(sums)  # what an empty cell counts as, too
-    return [*(each / middle for each in sums), *[1.0] * (len(groups) - len(sums))]
+    return [*(total / middle for total in sums), *[1.0] * (len(groups) - len(sums))]
 
 
-def _interval(noisy: NDArray[np.float64], own: NDArray[np.intp], deviation: float) -> Interval:
+def _interval(noisy: NDArray[np.float64], places: NDArray[np.intp], deviation: float) -> Interval:
     """Return the 95 % interval for the true proportion of some values."""
-    middle = float(noisy[own].sum())
-    reach = _TWO_SIDED_95 * deviation * len(own) ** 0.5
+    middle = float(noisy[places].sum())
+    reach = _TWO_SIDED_95 * deviation * len(places) ** 0.5
     return middle - reach, middle + reach
 
 
@@ -284,17 +286,17 @@ def _groups(
         together = -(-values // _MOST_BINS)
         pieces = np.split(np.arange(values), range(together, values, together))
         special = [(labels[place], np.array([place])) for place in range(values, len(labels))]
-        return [*((_range(labels, own), own) for own in pieces), *special]
+        return [*((_range(labels, places), places) for places in pieces), *special]
     order = np.argsort(-shares, kind="stable")
     shown = [(labels[place], np.array([place])) for place in order[: _MOST_ROWS - 1]]
     rest = order[_MOST_ROWS - 1 :]
     return [*shown, (f"{len(rest):,} others", rest)]
 
 
-def _range(labels: Sequence[str], own: NDArray[np.intp]) -> str:
+def _range(labels: Sequence[str], places: NDArray[np.intp]) -> str:
     """Name a group from the beginning of its first bin to the end of its last."""
-    first, last = labels[int(own[0])], labels[int(own[-1])]
-    if len(own) == 1:
+    first, last = labels[int(places[0])], labels[int(places[-1])]
+    if len(places) == 1:
         return first
     if ".." in first and ".." in last:
         return f"{first.partition('..')[0]}..{last.rpartition('..')[2]}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from common.analysis.evaluation import MEANING, Distances, Evaluation, far_off
+from common.analysis.distances import MEANING, Distances
+from common.analysis.evaluation import Evaluation, far_off
 from common.analysis.linked_evaluation import KINDS, LinkedDistances
 from common.report.charts import Series, bar_rows, distribution, heatmap
 from common.report.page import (
@@ -21,7 +22,6 @@ from common.report.page import (
     titled,
     warning,
 )
-from common.wording import many
 
 _ORDERS = {1: "Single columns", 2: "Pairs of columns", 3: "Three columns together"}
 # What a statistician would say of an average distance.
@@ -41,18 +41,19 @@ _DEPENDENCE = (
 )
 
 
-def evaluation_page(found: Evaluation, linked: LinkedDistances | None = None) -> str:
-    """Show real and synthetic rows side by side, for the owner of the real rows.
-
-    Of a release of people and their events, `found` is of the people.
-    """
+def evaluation_page(evaluation: Evaluation) -> str:
+    """Show real and synthetic rows side by side, for the owner of the real rows."""
     maps = (
-        ("real", found.dependence_real, False),
-        ("synthetic", found.dependence_synthetic, False),
-        ("synthetic minus real", found.dependence_synthetic - found.dependence_real, True),
+        ("real", evaluation.dependence_real, False),
+        ("synthetic", evaluation.dependence_synthetic, False),
+        (
+            "synthetic minus real",
+            evaluation.dependence_synthetic - evaluation.dependence_real,
+            True,
+        ),
     )
     heat = [
-        titled(heatmap(f"Dependence: {name}", found.names, values, signed=signed), title=name)
+        titled(heatmap(f"Dependence: {name}", evaluation.names, values, signed=signed), title=name)
         for name, values, signed in maps
     ]
     bars = [
@@ -60,17 +61,20 @@ def evaluation_page(found: Evaluation, linked: LinkedDistances | None = None) ->
             attribute, [Series("real", real.tolist()), Series("synthetic", synthetic.tolist())]
         )
         for attribute, real, synthetic in zip(
-            found.schema.attributes, found.shares_real, found.shares_synthetic, strict=True
+            evaluation.schema.attributes,
+            evaluation.shares_real,
+            evaluation.shares_synthetic,
+            strict=True,
         )
     ]
     sections = [
         Section(
             "Distances of counts",
-            joined([paragraph(MEANING), _distances(found)]),
+            joined([paragraph(MEANING), _distances(evaluation)]),
         ),
-        *_events(linked),
+        *_events(evaluation.linked),
         Section("One column at a time", grid(bars)),
-        Section("Numbers", _numbers(found)),
+        Section("Numbers", _numbers(evaluation)),
         Section("Pairs of columns", joined([paragraph(_DEPENDENCE), grid(heat)])),
         Section(
             "Misclassification on held-out real rows",
@@ -78,30 +82,27 @@ def evaluation_page(found: Evaluation, linked: LinkedDistances | None = None) ->
                 ["target", "trained on synthetic", "trained on real", "majority"],
                 [
                     [c.target, c.trained_on_synthetic, c.trained_on_real, c.majority]
-                    for c in found.classifications
+                    for c in evaluation.classifications
                 ],
             ),
         ),
     ]
-    lead = (
-        f"{many(found.rows_synthetic, 'synthetic row')} against {many(found.rows_real, 'real row')}"
-    )
-    summary = [warning(_PRIVATE), cards([_card(each) for each in found.distances])]
-    return page("How close is the synthetic table?", lead, sections, summary=summary)
+    summary = [warning(_PRIVATE), cards([_card(distances) for distances in evaluation.distances])]
+    return page("How close is the synthetic table?", evaluation.sizes, sections, summary=summary)
 
 
-def _card(found: Distances) -> Markup:
+def _card(distances: Distances) -> Markup:
     """Show the distance of the marginals of one order, with a verdict."""
-    verdict = next(words for most, words in _VERDICTS if found.average <= most)
+    verdict = next(words for most, words in _VERDICTS if distances.average <= most)
     return card(
-        _ORDERS[found.order],
-        f"{verdict}. Worst: {', '.join(found.worst_attributes)}, {found.worst:.1%}.",
-        figure=f"off by {found.average:.1%}",
+        _ORDERS[distances.order],
+        f"{verdict}. Worst: {', '.join(distances.worst_attributes)}, {distances.worst:.1%}.",
+        figure=f"off by {distances.average:.1%}",
     )
 
 
-def _distances(found: Evaluation) -> Markup:
-    return _table("order", [(d.order, d) for d in found.distances])
+def _distances(evaluation: Evaluation) -> Markup:
+    return _table("order", [(d.order, d) for d in evaluation.distances])
 
 
 def _table(first: str, lines: Sequence[tuple[object, Distances]]) -> Markup:
@@ -124,7 +125,7 @@ def _events(linked: LinkedDistances | None) -> list[Section]:
         f"{linked.events_synthetic:,} synthetic {name} against {linked.events_real:,} real ones "
         "that count. Distances of pairs of columns:"
     )
-    kinds = [(f"{kind}: {KINDS[kind]}", own) for kind, own in linked.kinds.items()]
+    kinds = [(f"{kind}: {KINDS[kind]}", distances) for kind, distances in linked.kinds.items()]
     parts = [paragraph(words), _table("kind", kinds)]
     if linked.left_out:
         parts.append(paragraph(f"Nothing to compare: {', '.join(linked.left_out)}."))
@@ -138,8 +139,8 @@ def _events(linked: LinkedDistances | None) -> list[Section]:
     return [Section(f"People and their {name}", joined(parts))]
 
 
-def _numbers(found: Evaluation) -> Markup:
-    if not found.numbers:
+def _numbers(evaluation: Evaluation) -> Markup:
+    if not evaluation.numbers:
         return paragraph("There are no columns of numbers to compare.")
     words = (
         "Within a bin numbers are drawn uniformly, so means and medians can be wrong even where "
@@ -149,7 +150,7 @@ def _numbers(found: Evaluation) -> Markup:
     headings = ["column", "mean, real", "by bins", "synthetic", "median, real", "synthetic"]
     lines = [
         [n.name, n.real.mean, n.binned_mean, n.synthetic.mean, n.real.median, n.synthetic.median]
-        for n in found.numbers
+        for n in evaluation.numbers
     ]
-    warnings = [warning(column.words()) for column in far_off(found.numbers)]
+    warnings = [warning(column.words()) for column in far_off(evaluation.numbers)]
     return joined([*warnings, paragraph(words), table(headings, lines)])

@@ -58,8 +58,8 @@ def _by_people(schema: Schema, linked: LinkedCodes) -> list[Markup]:
 def _columns(schema: Schema, events: Codes) -> list[Markup]:
     counted = count(events, [[place] for place in range(events.width)])
     return [
-        distribution(attribute, [Series("synthetic", (own / max(1, events.rows)).tolist())])
-        for attribute, own in zip(schema.attributes, counted, strict=True)
+        distribution(attribute, [Series("synthetic", (counts / max(1, events.rows)).tolist())])
+        for attribute, counts in zip(schema.attributes, counted, strict=True)
     ]
 
 
@@ -67,19 +67,19 @@ def _following(schema: Schema, linked: LinkedCodes) -> list[Markup]:
     """Draw, for every column of events, how its values follow each other."""
     pairs, _ = linked.consecutive
     width = len(schema.attributes)
-    small = [a for a, own in enumerate(schema.attributes) if 1 < own.size <= _MOST_SIDE]
+    small = [a for a, attribute in enumerate(schema.attributes) if 1 < attribute.size <= _MOST_SIDE]
     if not small or not pairs.rows:
         return []
     tables = count(pairs, [(a, width + a) for a in small])
     return [
         figure(
             heatmap(
-                f"{schema.names[a]} of the next event", schema.attributes[a].labels, _rows(own)
+                f"{schema.names[a]} of the next event", schema.attributes[a].labels, _rows(counts)
             ),
             caption=f"{schema.names[a]}: of events with the value of a row, the proportion whose "
             "next one has the value of a column.",
         )
-        for a, own in zip(small, tables, strict=True)
+        for a, counts in zip(small, tables, strict=True)
     ]
 
 

@@ -9,9 +9,9 @@ from common.report.charts import forest
 from common.report.page import Section, figure, joined, paragraph, readable, table
 
 
-def means_section(found: Sequence[Mean]) -> list[Section]:
+def means_section(means: Sequence[Mean]) -> list[Section]:
     """Show the means as a picture and a table, if there are any."""
-    if not found:
+    if not means:
         return []
     words = (
         "The means are those of the released counts of single columns. The 95 % interval is for "
@@ -20,11 +20,11 @@ def means_section(found: Sequence[Mean]) -> list[Section]:
         "`parley estimate --mean` gives the same; for means by group, and for other statistics, "
         "use it, too."
     )
-    picture = forest("Means with their intervals", [(each.name, *each.relative) for each in found])
+    picture = forest("Means with their intervals", [(mean.name, *mean.relative) for mean in means])
     caption = "Each line is the range of a column. The mark is the mean, inside its interval."
     lines = [
-        [each.name, readable(each.mean), f"{readable(each.low)} .. {readable(each.high)}"]
-        for each in found
+        [mean.name, readable(mean.mean), f"{readable(mean.low)} .. {readable(mean.high)}"]
+        for mean in means
     ]
     listed = table(["column", "mean", "95 % interval"], lines)
     return [Section("Means", joined([paragraph(words), figure(picture, caption=caption), listed]))]

@@ -118,7 +118,7 @@ def _sort(
     layer: list[Stop], layers: list[list[Stop]], neighbours: Mapping[Stop, list[Stop]]
 ) -> None:
     """Order one layer by the mean place of each stop's neighbours in the layer next to it."""
-    at = {stop: (index + 0.5) / len(each) for each in layers for index, stop in enumerate(each)}
+    at = {stop: (index + 0.5) / len(layer) for layer in layers for index, stop in enumerate(layer)}
     pull = {
         stop: sum(at[n] for n in near) / len(near) if (near := neighbours.get(stop)) else at[stop]
         for stop in layer

@@ -132,7 +132,7 @@ def paragraph(words: str, **attributes: str) -> Markup:
 
 
 def bullets(lines: Sequence[str]) -> Markup:
-    return element("ul", *(element("li", each) for each in lines))
+    return element("ul", *(element("li", line) for line in lines))
 
 
 def warning(words: str) -> Markup:

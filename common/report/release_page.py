@@ -50,7 +50,7 @@ from common.report.page import (
 from common.report.usable_pairs import usable_pairs
 from common.schema import Codes, Schema
 from common.study.transcript import Phases
-from common.wording import many
+from common.wording import many, plural
 
 _MOST_LINES = 30  # of a table; more are folded away
 _MOST_EDGES = 12
@@ -75,7 +75,7 @@ class ReleaseFacts:
     # the noisy distribution of every attribute, None where there is none
     shares: Sequence[Shares | None]
     columns: Sequence[ExpectedError]  # what noise does to each column, as far as it is known
-    made: Sequence[tuple[str, object]]  # how the release was made, as pairs of a word and its value
+    method_facts: Sequence[tuple[str, object]]  # how it was made: words and their values
     pairs: Sequence[ExpectedError] = ()  # what noise does to each pair that was counted
     conclusions: Conclusions | None = None  # None where sums tell no intervals by themselves
     network: Dependences | None = None  # None for a method without a network
@@ -106,7 +106,7 @@ class ReleaseFacts:
     @property
     def cautions(self) -> tuple[str, ...]:
         """Return what a user of the release must know first."""
-        found = (
+        warnings = (
             _REHEARSED if self.rehearsal else None,
             self.below_floor,
             noise_caution(self.columns, self.schema.names),
@@ -114,7 +114,7 @@ class ReleaseFacts:
             formula_warning(self.schema),
             *self.method_cautions,
         )
-        return tuple(words for words in found if words is not None)
+        return tuple(words for words in warnings if words is not None)
 
 
 def release_page(facts: ReleaseFacts) -> str:
@@ -181,12 +181,12 @@ def _summary(facts: ReleaseFacts) -> list[Markup]:
 
 
 def _size_card(facts: ReleaseFacts) -> Markup:
-    owners = many(len(facts.privacy["parties"]), "owner")
+    row, owners = facts.schema.row, many(len(facts.privacy["parties"]), "owner")
     return card(
         "What it is",
-        f"{many(len(facts.schema.names), 'column')}, learnt from noisy counts of {facts.rows:,} "
-        f"real rows of {owners}. No row was copied.",
-        figure=f"{facts.synthetic_rows:,} synthetic rows",
+        f"{many(len(facts.schema.names), 'column')}, learnt from noisy counts of "
+        f"{many(facts.rows, f'real {row}')} of {owners}. No row was copied.",
+        figure=many(facts.synthetic_rows, f"synthetic {row}"),
     )
 
 
@@ -220,15 +220,15 @@ def _columns_card(facts: ReleaseFacts) -> Markup:
 def _pairs_card(facts: ReleaseFacts) -> Markup:
     if facts.synthetic.rows == 0 or facts.synthetic.width < 2:
         return card("Pairs of columns", "There are no pairs to show.", figure="none")
-    found, (best, *others) = facts.relations, facts.pair_groups
-    rest = ", ".join(f"{len(each.pairs):,} {each.name}" for each in others if each.pairs)
+    relations, (best, *others) = facts.relations, facts.pair_groups
+    rest = ", ".join(f"{len(group.pairs):,} {group.name}" for group in others if group.pairs)
     return card(
         "Pairs of columns",
         *([f"The others: {rest}."] if rest else []),
-        f"The synthetic rows relate {many(found.related, 'pair')}: the marks in the map of pairs "
-        "say which to act on.",
-        *([f"Related to nothing: {_named(found.alone, facts)}."] if found.alone else []),
-        figure=f"{len(best.pairs):,} of {found.pairs:,} {best.name}",
+        f"The synthetic rows relate {many(relations.related, 'pair')}: the marks in the map of "
+        "pairs say which to act on.",
+        *([f"Related to nothing: {_named(relations.alone, facts)}."] if relations.alone else []),
+        figure=f"{len(best.pairs):,} of {relations.pairs:,} {best.name}",
     )
 
 
@@ -239,8 +239,8 @@ def _named(columns: Sequence[str], facts: ReleaseFacts) -> str:
 def _limits_card(facts: ReleaseFacts) -> Markup:
     sentences = ["Ordinary standard errors are too small: use `parley estimate`."]
     if facts.columns:
-        least = 2 * max(error.deviation for error in facts.columns)
-        sentences.insert(0, f"Groups of fewer than {least:,.0f} rows are mostly noise.")
+        least, rows = 2 * max(error.deviation for error in facts.columns), plural(facts.schema.row)
+        sentences.insert(0, f"Groups of fewer than {least:,.0f} {rows} are mostly noise.")
     if facts.synthetic.rows and facts.relations.alone:
         sentences.append("The release holds no relations of columns that are related to nothing.")
     return card("Do not use it for", *sentences, figure="small groups")
@@ -285,7 +285,7 @@ def _privacy(privacy: Mapping[str, Any]) -> Markup:
     )
     if privacy["delta"]:
         parts.append(paragraph(privacy["what_delta_means"]))
-        curve = [[f"{each['delta']:g}", each["epsilon"]] for each in privacy["epsilon_by_delta"]]
+        curve = [[f"{point['delta']:g}", point["epsilon"]] for point in privacy["epsilon_by_delta"]]
         parts.append(table(["delta", "epsilon that holds"], curve))
     parts.append(paragraph(f"Exactly: {privacy['neighbours']}."))
     against = [
@@ -374,19 +374,19 @@ def _shown(facts: ReleaseFacts) -> str:
 def _dependence(facts: ReleaseFacts) -> Markup:
     if facts.synthetic.rows == 0 or facts.synthetic.width < 2:
         return paragraph("There are no pairs to show.")
-    found = facts.relations
+    relations = facts.relations
     words = "Dependence of every pair of columns, and how well it is told"
     groups = facts.pair_groups
-    lights = {pair: place for place, each in enumerate(groups) for pair in each.pairs}
-    named = [f"{each.name} ({many(len(each.pairs), 'pair')})" for each in groups]
+    lights = {pair: place for place, group in enumerate(groups) for pair in group.pairs}
+    named = [f"{group.name} ({many(len(group.pairs), 'pair')})" for group in groups]
     picture = figure(
-        heatmap(words, facts.schema.names, found.strength, lights=lights, legend=named),
+        heatmap(words, facts.schema.names, relations.strength, lights=lights, legend=named),
         caption="Cramér's V in the synthetic rows: 0 for independent columns, 1 where one "
-        f"determines the other. {found.related:,} of {found.pairs:,} pairs are significantly "
-        "dependent; the others are shown as 0. Noise, too, can make columns dependent. The marks "
-        "say what is told of a pair, related or not.",
+        f"determines the other. {relations.related:,} of {relations.pairs:,} pairs are "
+        "significantly dependent; the others are shown as 0. Noise, too, can make columns "
+        "dependent. The marks say what is told of a pair, related or not.",
     )
-    names, strength = facts.schema.names, found.strength
+    names, strength = facts.schema.names, relations.strength
     pairs = [(i, j) for i in range(len(names)) for j in range(i) if strength[i, j] > 0]
     pairs.sort(key=lambda pair: -float(strength[pair]))
     lines = [[f"{names[i]} and {names[j]}", float(strength[i, j])] for i, j in pairs]
@@ -426,8 +426,8 @@ def _error_table(kind: str, errors: Sequence[ExpectedError], names: Sequence[str
         for e in worst
     ]
     headings = [kind, "cells", "standard deviation of a count (rows)", "expected distance"]
-    made, summary = table(headings, lines), f"{len(lines):,} {kind}s counted"
-    return made if len(lines) <= _MOST_LINES else folded(made, summary=summary)
+    rendered, summary = table(headings, lines), f"{len(lines):,} {kind}s counted"
+    return rendered if len(lines) <= _MOST_LINES else folded(rendered, summary=summary)
 
 
 def _criteria(privacy: Mapping[str, Any]) -> list[Section]:
@@ -439,7 +439,7 @@ def _criteria(privacy: Mapping[str, Any]) -> list[Section]:
         "noise, after the model was fitted. All verdicts together are right with a probability of "
         "95 %."
     )
-    lines = [list(verdict_words(each)) for each in privacy["criteria"]]
+    lines = [list(verdict_words(verdict)) for verdict in privacy["criteria"]]
     shown = table(["criterion", "", "measured"], lines)
     return [Section("Criteria", joined([paragraph(words), shown]))]
 
@@ -458,5 +458,5 @@ def _traffic(phases: Phases) -> list[Section]:
 
 def _made(facts: ReleaseFacts) -> Markup:
     versions = ", ".join(f"{name} {v}" for name, v in facts.privacy["versions"].items())
-    lines = [*facts.made, ("sampler", facts.privacy["sampler"]), ("versions", versions)]
+    lines = [*facts.method_facts, ("sampler", facts.privacy["sampler"]), ("versions", versions)]
     return described(lines)

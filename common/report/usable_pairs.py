@@ -14,9 +14,9 @@ _MOST_SUMS = 60
 _UNFOLDED = 12  # lines of a list that is shown without a click
 
 
-def usable_pairs(found: Diagnostics, groups: Sequence[PairGroup]) -> list[Section]:
+def usable_pairs(diagnostics: Diagnostics, groups: Sequence[PairGroup]) -> list[Section]:
     """Show pairs by what is told of them, and how far the rows are from every released sum."""
-    if len(found.names) < 2:
+    if len(diagnostics.names) < 2:
         return []
     parts = [
         paragraph(
@@ -29,31 +29,31 @@ def usable_pairs(found: Diagnostics, groups: Sequence[PairGroup]) -> list[Sectio
         parts.append(paragraph(group.meaning))
         if group.pairs:
             listed = list(group.pairs.items())[:_MOST_PAIRS]
-            lines = [[" and ".join(each.names), group.why(pair)] for pair, each in listed]
+            lines = [[" and ".join(described.names), group.why(pair)] for pair, described in listed]
             parts.append(_folded_if_long("the pairs", ["pair", "why"], lines))
         if len(group.pairs) > _MOST_PAIRS:
             parts.append(paragraph("`parley describe --pairs` lists the others."))
     parts.append(
         paragraph(
-            f"{found.triples:,} of {many(found.all_triples, 'triple')} of attributes were counted "
-            "together; the others follow from the model."
+            f"{diagnostics.triples:,} of {many(diagnostics.all_triples, 'triple')} of attributes "
+            "were counted together; the others follow from the model."
         )
     )
-    return [Section("What may be used together", joined([*parts, *_residuals(found)]))]
+    return [Section("What may be used together", joined([*parts, *_residuals(diagnostics)]))]
 
 
-def _residuals(found: Diagnostics) -> list[Markup]:
-    compared = [each for each in found.measured if each.spread is not None]
+def _residuals(diagnostics: Diagnostics) -> list[Markup]:
+    compared = [measured for measured in diagnostics.measured if measured.spread is not None]
     if not compared:
         return []
-    worst = sorted(compared, key=lambda each: -(each.spread or 0.0))[:_MOST_SUMS]
+    worst = sorted(compared, key=lambda measured: -(measured.spread or 0.0))[:_MOST_SUMS]
     lines = [
         [
-            f"{each.name}: {', '.join(found.names[a] for a in each.attributes)}",
-            f"{each.spread:.2f}",
-            "yes" if each.follows() else "no",
+            f"{measured.name}: {', '.join(diagnostics.names[a] for a in measured.attributes)}",
+            f"{measured.spread:.2f}",
+            "yes" if measured.follows() else "no",
         ]
-        for each in worst
+        for measured in worst
     ]
     words = (
         "A residual is the distance of the synthetic rows from a released sum, in units of its "
@@ -64,5 +64,5 @@ def _residuals(found: Diagnostics) -> list[Markup]:
 
 
 def _folded_if_long(what: str, headings: Sequence[str], lines: Sequence[Sequence[str]]) -> Markup:
-    made = table(headings, lines)
-    return made if len(lines) <= _UNFOLDED else folded(made, summary=f"Show {what}")
+    rendered = table(headings, lines)
+    return rendered if len(lines) <= _UNFOLDED else folded(rendered, summary=f"Show {what}")

@@ -51,23 +51,23 @@ def write_release(
         signer: who signs the release, or None.
         tell: told how far the work is.
     """
-    wanted = fitted.output_rows if rows is None else rows
+    number = fitted.output_rows if rows is None else rows
     synthetic = fitted.released
     if fitted.has_rows:
-        synthetic = _write_rows(folder, fitted, wanted, file_format, tell)
+        synthetic = _write_rows(folder, fitted, number, file_format, tell)
     tell(0.6, "writing the report")
     (folder / release.SCHEMA).write_text(fitted.schema.to_toml(), encoding="utf-8")
     release.write_json(folder / release.STATEMENT, fitted.privacy)
     release.write_json(folder / release.MODEL, fitted.to_json())
     fitted.write_own_files(folder)
     date = datetime.now(UTC).date().isoformat()
-    for name, text in pages_of(fitted, wanted, synthetic, date=date).items():
+    for name, text in pages_of(fitted, number, synthetic, date=date).items():
         (folder / name).write_bytes(text.encode())
     tell(0.9, "making the manifest")
     finish(folder, study=fitted.study_digest, method=fitted.made_with, date=date, signer=signer)
     tell(1.0, "flushing to disk")
     names = tuple(sorted(file.name for file in folder.iterdir()))
-    return Written(names, wanted, synthetic)
+    return Written(names, number, synthetic)
 
 
 def pages_of(fitted: FittedModel, rows: int, synthetic: Codes, *, date: str) -> dict[str, str]:
@@ -88,14 +88,14 @@ def pages_of(fitted: FittedModel, rows: int, synthetic: Codes, *, date: str) -> 
 
 def _usage(facts: ReleaseFacts) -> dict[str, object]:
     """Return the content of usage.json: the relations that the rows hold, and the cautions."""
-    found = facts.relations
+    relations = facts.relations
     return {
         "format": "parley usage notes",
         "version": 1,
         "cautions": list(facts.cautions),
-        "columns_related_to_nothing": list(found.alone),
-        "pairs": found.pairs,
-        "related_pairs": found.related,
+        "columns_related_to_nothing": list(relations.alone),
+        "pairs": relations.pairs,
+        "related_pairs": relations.related,
     }
 
 
@@ -130,7 +130,7 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
         date=date,
         shares=shares,
         columns=columns,
-        made=fitted.how_made,
+        method_facts=fitted.how_made,
         pairs=fitted.pair_errors,
         network=fitted.dependences(synthetic),
         means=known,
@@ -146,8 +146,8 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
 def _concluded(
     fitted: FittedModel, diagnostics: Diagnostics, synthetic: Codes
 ) -> Conclusions | None:
-    told = diagnostics.direct and synthetic.rows
-    return conclude(fitted, diagnostics, synthetic) if told else None
+    usable = diagnostics.direct and synthetic.rows
+    return conclude(fitted, diagnostics, synthetic) if usable else None
 
 
 def write_report(path: Path, fitted: FittedModel, *, overwrite: bool = False) -> None:

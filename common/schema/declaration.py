@@ -41,7 +41,7 @@ name some, so that none of them becomes an attribute by mistake.
     determined = "region"       # each value of `by` has one of these
     by = "town"                 # by the groups of its hierarchy, or as values = { North = [...] }
 
-[events] and [[events.attribute]] declare a second table, of each person's events
+[events], [[events.attribute]] and [[events.rule]] declare a second table, of each person's events
 (`common.schema.events`). Unknown keys are errors.
 """
 
@@ -118,7 +118,8 @@ def read(document: Mapping[str, Any]) -> Declared:
         found = read_events(document["events"])
         with located("events"):
             tables = _attributes(found.pop("attribute"))
-        events = Events(attributes=tables, **found)
+            rules = read_rules(found.pop("rule", []))
+        events = Events(attributes=tables, rules=rules, **found)
     return Declared(attributes, tuple(ignore), read_rules(document.get("rule", [])), events)
 
 
@@ -331,6 +332,7 @@ def write(
     if events is not None:
         blocks.append("\n".join([*toml_lines(events.entries, header="[events]"), ""]))
         blocks += [_block(own, "[[events.attribute]]") for own in events.attributes]
+        blocks += [_rule_block(rule, "[[events.rule]]") for rule in events.rules]
     return "\n".join(blocks)
 
 
@@ -363,11 +365,11 @@ def _binned(kind: str, domain: Binning) -> dict[str, Any]:
     return entries if domain.decimals is None else {**entries, "decimals": domain.decimals}
 
 
-def _rule_block(rule: Rule) -> str:
+def _rule_block(rule: Rule, header: str = "[[rule]]") -> str:
     entries: dict[str, object] = dict(rule.texts)
     if rule.values:
         entries["values"] = {name: list(own) for name, own in rule.values}
-    return "\n".join([*toml_lines(entries, header="[[rule]]"), ""])
+    return "\n".join([*toml_lines(entries, header=header), ""])
 
 
 def _declared(node: Node, domain: Domain) -> Any:  # noqa: ANN401  (nested TOML)

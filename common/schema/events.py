@@ -10,6 +10,10 @@
     kind = "categorical"
     values = ["I10", "E11", "J45"]
 
+    [[events.rule]]             # the keys of [[rule]]; it may name columns of people, too
+    when = "age < 15"
+    then = "diagnosis != I10"
+
 People are the rows of the schema itself. Without `order`, a person's events are in the order of
 their table.
 """
@@ -24,6 +28,7 @@ from typing import Any
 from common.errors import InputError, located
 from common.schema.attribute import Attribute
 from common.schema.limits import MOST_ATTRIBUTE_NAME, MOST_EVENTS, check_most, check_name
+from common.schema.rules import Rule
 from common.schema.toml import Parser, anything, read_table, text, whole
 
 PERSON = "person"  # the column that joins the two tables of a release
@@ -39,12 +44,13 @@ def events_name(words: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The events of people: their name, how many of a person count, their order and attributes."""
+    """The events of people: name, how many of a person count, attributes, order and rules."""
 
     name: str
     most: int
     attributes: tuple[Attribute, ...]
     order: str = ""  # a column of the source; empty for the order of the table
+    rules: tuple[Rule, ...] = ()  # what no event can be, by its person's columns, too
 
     def __post_init__(self) -> None:
         """Refuse what no release could hold."""
@@ -73,7 +79,7 @@ class Events:
 
     @property
     def entries(self) -> dict[str, object]:
-        """The keys of [events], without the attributes."""
+        """The keys of [events], without attributes and rules."""
         order = {"order": self.order} if self.order else {}
         return {"name": self.name, "most": self.most, **order}
 
@@ -83,11 +89,12 @@ _KEYS: Mapping[str, Parser] = {
     "most": whole(least=1),
     "order": text,
     "attribute": anything,
+    "rule": anything,
 }
 
 
 def read_events(table: object) -> dict[str, Any]:
-    """Return what an [events] table says; its attributes are still as TOML has them."""
+    """Return what an [events] table says; its attributes and rules are still as TOML has them."""
     if not isinstance(table, Mapping):
         raise InputError("events: write it as a table, [events]")
     return read_table(table, _KEYS, inside="events", required=("name", "most", "attribute"))

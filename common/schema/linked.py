@@ -166,9 +166,30 @@ def encode_linked(
         of_person[known], keys[known], people=codes.rows, most=declared.most
     )
     encoded = _encoded_events(schema.of_events, events, known[kept], where=declared.name)
-    return LinkedCodes(
-        codes.columns, codes.sizes, encoded, numbers, declared.most, places=codes.places
+    return possible_histories(
+        schema,
+        LinkedCodes(
+            codes.columns, codes.sizes, encoded, numbers, declared.most, places=codes.places
+        ),
     )
+
+
+def possible_histories(schema: Schema, codes: LinkedCodes) -> LinkedCodes:
+    """Replace every event that breaks a rule by the nearest that its person can have."""
+    rules = schema.possible_events
+    if not rules.rules:
+        return codes
+    return replace(codes, events=rules.repaired(codes, codes.events, codes.of_person))
+
+
+def breaking_events(schema: Schema, codes: LinkedCodes) -> list[NDArray[np.bool_]]:
+    """Tell, of each rule about events, which events break it; for their owner alone.
+
+    The codes are those of the schema without its rules.
+    """
+    people = schema.possible.repaired(Codes(codes.columns, codes.sizes))
+    hold = schema.possible_events.hold(people, codes.events, codes.of_person)
+    return [~obeying for obeying in hold]
 
 
 def check_order(order: str, columns: Sequence[str]) -> None:

@@ -29,8 +29,9 @@ from common.schema.limits import MOST_RULE_CELLS, MOST_RULES, check_most
 from common.schema.query import Join
 
 Cells = NDArray[np.bool_]
+Columns = Mapping[int, NDArray[Any]] | Sequence[NDArray[Any]]  # the codes of attributes
 _FORMS = (("when", "then"), ("impossible",), ("order",), ("determined", "by"))
-_MOST_TRIED = 100_000  # rows that are looked at for one that every rule allows
+MOST_TRIED = 100_000  # steps of the search for a row that every rule allows
 _BY_ONE = 1e6  # a changed attribute weighs more than any distance inside one
 
 
@@ -88,20 +89,20 @@ class PossibleCells:
     giving_way: int  # how many give way
     table: Cells  # whether each of their cells is possible
     ordered: tuple[bool, ...]  # whether the values of each attribute have an order
+    fixed: int = 0  # how many of the first attributes never change
 
-    def holds(self, columns: Sequence[NDArray[Any]]) -> Cells:
+    def holds(self, columns: Columns) -> Cells:
         """Tell whether each row is possible, by all columns of the table."""
         found: Cells = self.table[tuple(columns[a] for a in self.attributes)]
         return found
 
     def nearest(self, cell: tuple[int, ...]) -> tuple[int, ...]:
         """Return the nearest possible cell: only what gives way changes, if that is possible."""
-        fixed = cell[: len(cell) - self.giving_way]
-        near = np.argwhere(self.table[fixed])
-        if len(near):
-            near = np.hstack([np.tile(np.array(fixed, dtype=np.intp), (len(near), 1)), near])
-        else:
-            near = np.argwhere(self.table)
+        first = cell[: len(cell) - self.giving_way]
+        if not self.table[first].any():
+            first = cell[: self.fixed]
+        near = np.argwhere(self.table[first])
+        near = np.hstack([np.tile(np.array(first, dtype=np.intp), (len(near), 1)), near])
         steps = np.abs(near - np.array(cell))
         shown = np.where(self.ordered, steps, 0)
         cost = (steps > 0).sum(axis=1) * _BY_ONE + shown.sum(axis=1)
@@ -118,15 +119,8 @@ class Possible:
     @classmethod
     def of(cls, rules: Sequence[Rule], schema: Domains) -> Possible:
         """Make the tables of the rules of a schema; refuse rules that no row satisfies."""
-        tables = []
-        for number, rule in enumerate(rules, start=1):
-            with located(f"rule {number}"):
-                tables.append(_table(rule, schema))
-                if not tables[-1].table.any():
-                    raise InputError("no row can satisfy it")
-        cells = sum(each.table.size for each in tables)
-        check_most("cells of the tables of all rules together", cells, most=8 * MOST_RULE_CELLS)
-        return cls(tuple(tables), _example(tables, schema.attributes))
+        tables = tables_of(rules, schema)
+        return cls(tuple(tables), example_of(tables, schema.sizes))
 
     @property
     def attributes(self) -> tuple[int, ...]:
@@ -156,13 +150,8 @@ class Possible:
         bad = np.flatnonzero(~self.holds(codes))
         if not len(bad):
             return codes
-        columns = [np.array(column[bad], dtype=np.intp) for column in codes.columns]
-        for _ in range(len(self.rules) + 1):
-            if all(each.holds(columns).all() for each in self.rules):
-                break
-            for each in self.rules:
-                _repair(each, columns)
-        stuck = ~np.logical_and.reduce([each.holds(columns) for each in self.rules])
+        columns = {a: np.array(codes.columns[a][bad], dtype=np.intp) for a in self.example}
+        stuck = repair(self.rules, columns)
         for attribute, code in self.example.items():
             columns[attribute][stuck] = code
         whole = [np.array(column) for column in codes.columns]
@@ -197,7 +186,30 @@ class Possible:
         return possible
 
 
-def _repair(rule: PossibleCells, columns: Sequence[NDArray[np.intp]]) -> None:
+def tables_of(rules: Sequence[Rule], schema: Domains) -> list[PossibleCells]:
+    """Return rules as tables; refuse one that no row satisfies."""
+    tables = []
+    for number, rule in enumerate(rules, start=1):
+        with located(f"rule {number}"):
+            tables.append(_table(rule, schema))
+            if not tables[-1].table.any():
+                raise InputError("no row can satisfy it")
+    cells = sum(each.table.size for each in tables)
+    check_most("cells of the tables of all rules together", cells, most=8 * MOST_RULE_CELLS)
+    return tables
+
+
+def repair(rules: Sequence[PossibleCells], columns: Mapping[int, NDArray[np.intp]]) -> Cells:
+    """Replace rows by the nearest possible ones, in place; return those that cannot be."""
+    for _ in range(len(rules) + 1):
+        if all(each.holds(columns).all() for each in rules):
+            break
+        for each in rules:
+            _repair(each, columns)
+    return np.asarray(~np.logical_and.reduce([each.holds(columns) for each in rules]))
+
+
+def _repair(rule: PossibleCells, columns: Mapping[int, NDArray[np.intp]]) -> None:
     """Replace cells that break one rule, in place."""
     bad = np.flatnonzero(~rule.holds(columns))
     if not len(bad):
@@ -209,29 +221,28 @@ def _repair(rule: PossibleCells, columns: Sequence[NDArray[np.intp]]) -> None:
         columns[attribute][bad] = nearest[which.reshape(-1), place]
 
 
-def _example(tables: Sequence[PossibleCells], attributes: Sequence[Attribute]) -> dict[int, int]:
+def example_of(
+    tables: Sequence[PossibleCells], sizes: Sequence[int], most: int = MOST_TRIED
+) -> dict[int, int]:
     """Find a row that every rule allows, by depth-first search in the order of the schema."""
-    about = sorted({a for each in tables for a in each.attributes})
+    about = sorted({a for rule in tables for a in rule.attributes})
     ends = {a: [t for t in tables if max(t.attributes) == a] for a in about}
-    chosen: list[int] = []
+    row: dict[int, int] = {}
     tried, code = 0, 0
-    while len(chosen) < len(about):
-        a = about[len(chosen)]
-        row = dict(zip(about, chosen, strict=False))
-        for value in range(code, attributes[a].size):
-            tried += 1
-            row[a] = value
-            if all(t.table[tuple(row[b] for b in t.attributes)] for t in ends[a]):
-                chosen.append(value)
-                code = 0
-                break
+    while len(row) < len(about):
+        tried += 1
+        a = about[len(row)]
+        free = np.ones(sizes[a], dtype=np.bool_)
+        free[:code] = False
+        for rule in ends[a]:
+            free &= rule.table[tuple(row.get(b, slice(None)) for b in rule.attributes)]
+        if free.any():
+            row[a], code = int(free.argmax()), 0
+        elif not row or tried > most:
+            raise InputError("rules: no row was found that satisfies all of them. Leave one out")
         else:
-            if not chosen or tried > _MOST_TRIED:
-                raise InputError(
-                    "rules: no row was found that satisfies all of them. Leave one out"
-                )
-            code = chosen.pop() + 1
-    return dict(zip(about, chosen, strict=True))
+            code = row.popitem()[1] + 1
+    return row
 
 
 def _table(rule: Rule, schema: Domains) -> PossibleCells:

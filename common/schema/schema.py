@@ -35,6 +35,7 @@ from common.schema.attribute import Attribute
 from common.schema.codes import CodeColumn, Codes
 from common.schema.columns import SupportsArrow, arrow_column, named_columns
 from common.schema.encoder import RowNumbers, encode_column, numbers_after
+from common.schema.event_rules import PossibleEvents
 from common.schema.events import PERSON, USUAL_MOST, Events, events_name
 from common.schema.rules import Possible, Rule
 from common.schema.toml import suggest, text_of
@@ -84,7 +85,7 @@ class Schema:
                 f"attribute {PERSON!r}: the column that joins people and events has this name. "
                 "Rename the attribute"
             )
-        _ = self.possible  # rules that are not about these attributes are refused now
+        self._check_rules()
 
     def __repr__(self) -> str:
         """Return a line for a notebook: how many attributes, and the first of them."""
@@ -92,10 +93,31 @@ class Schema:
         more = ", ..." if len(self.attributes) > _SHOWN else ""
         return f"Schema of {many(len(self.attributes), 'attribute')}: {shown}{more}"
 
+    def _check_rules(self) -> None:
+        """Refuse rules that are not about these attributes."""
+        try:
+            _ = self.possible
+        except InputError as error:
+            if self.events is None:
+                raise
+            raise InputError(
+                f"{error}\nA rule with a column of {self.events.name} is written as [[events.rule]]"
+            ) from None
+        if self.events is not None and self.events.rules:
+            with located("events"):
+                _ = self.possible_events
+
     @cached_property
     def possible(self) -> Possible:
         """Which rows the rules allow."""
         return Possible.of(self.rules, self)
+
+    @cached_property
+    def possible_events(self) -> PossibleEvents:
+        """Which events the rules about events allow, by their person."""
+        rules = () if self.events is None else self.events.rules
+        joined = Schema(self.attributes + self.events.attributes) if self.events and rules else self
+        return PossibleEvents.of(rules, joined, len(self.attributes), self.possible)
 
     @classmethod
     def load(cls, path: Path | str) -> Schema:
@@ -248,6 +270,11 @@ class Schema:
         """The names of all attributes, those of events after those of people."""
         return self.names if self.events is None else (*self.names, *self.of_events.names)
 
+    @property
+    def row(self) -> str:
+        """What a row of the table, or of the table of people, is called."""
+        return "row" if self.events is None else "person"
+
     @cached_property
     def people(self) -> Schema:
         """The schema of the people alone."""
@@ -258,16 +285,15 @@ class Schema:
         """The schema of the events alone; InputError if there are none."""
         if self.events is None:
             raise InputError("schema: it has no [events]. Declare them, or hand over one table")
-        return Schema(self.events.attributes)
+        rules = (table.rule for table in self.possible_events.rules if not table.fixed)
+        return Schema(self.events.attributes, rules=tuple(rules))
 
     def require_one_table(self) -> None:
         """Refuse a linked schema, with InputError, where a single table is read or written."""
         if self.events is not None:
             raise InputError(
                 f"schema: it has [events] {self.events.name!r}, and this works on a single table. "
-                "In Python, parley.simulate([(people, events), ...], schema, ...) releases linked "
-                "tables, and parley.load(release).sample() draws them; leave [events] out for "
-                "people alone"
+                "Leave [events] out for people alone; docs/linked-tables.md says what works on both"
             )
 
     def forgiven(self) -> Schema:
@@ -276,8 +302,8 @@ class Schema:
         return replace(self, attributes=tuple(a.forgiven() for a in self.attributes), events=events)
 
     def without_rules(self) -> Schema:
-        """Return a schema that encodes a row that breaks a rule cell by cell."""
-        return replace(self, rules=())
+        """Return a schema that encodes a row or an event that breaks a rule cell by cell."""
+        return replace(self, rules=(), events=self.events and replace(self.events, rules=()))
 
     @property
     def forgiving(self) -> bool:
@@ -332,10 +358,14 @@ class Proposal:
         attributes = events.schema.attributes
         dates = [each.name for each in attributes if each.kind in ("date", "datetime")]
         order = dates[0] if len(dates) == 1 else ""
+        shared = set(self.schema.names).intersection(events.schema.names)
         linked = Events(
-            name=events_name(called), most=USUAL_MOST, attributes=attributes, order=order
-        )
+            name=events_name(called), most=USUAL_MOST, attributes=attributes, order=order,
+            rules=() if shared else events.schema.rules,
+        )  # fmt: skip
         notes = [f"{linked.name}: {note}" for note in events.notes]
+        if shared and events.schema.rules:
+            notes.append(f"{linked.name}: rules are left out: people have {_quoted(list(shared))}")
         notes.append(
             f"{linked.name}: of a person's {linked.name} the first {USUAL_MOST} count (most). "
             + (f"They are ordered by {order!r} (order)." if order else _NO_ORDER)

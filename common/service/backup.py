@@ -77,14 +77,14 @@ def write(copy: Path, *, out: Path, role: str, at: str, software: str, head: str
     about = About(
         role=role, state=copy.name, sha256=_sha256(copy), taken_at=at, software=software, head=head
     )
-    told = json.dumps(asdict(about), indent=2).encode()
+    document = json.dumps(asdict(about), indent=2).encode()
     with (
         whole_file(out, mode=0o600, overwrite=False) as scratch,
         tarfile.open(scratch, mode="w") as tar,
     ):
         entry = tarfile.TarInfo(_ABOUT)
-        entry.size, entry.mode = len(told), 0o600
-        tar.addfile(entry, io.BytesIO(told))
+        entry.size, entry.mode = len(document), 0o600
+        tar.addfile(entry, io.BytesIO(document))
         tar.add(copy, arcname=about.state)
     return about
 
@@ -92,8 +92,8 @@ def write(copy: Path, *, out: Path, role: str, at: str, software: str, head: str
 def read_about(file: Path) -> About:
     """Read the description of a backup; InputError if it is none, or of another format."""
     with _opened(file) as tar:
-        told = _content(tar, _ABOUT).read(_MOST_ABOUT)
-        about = About(**json.loads(told))
+        document = _content(tar, _ABOUT).read(_MOST_ABOUT)
+        about = About(**json.loads(document))
     if about.format != _FORMAT or about.state not in _SERVICES:
         raise InputError(f"{file}: a backup of another version of parley. Restore it with that")
     return about

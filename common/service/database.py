@@ -28,10 +28,10 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from common.errors import InputError, LocalError
 from common.files import flush
@@ -41,6 +41,7 @@ from common.service.process import FolderInUse, alone_in, is_alone_in
 logger = logging.getLogger(__name__)
 
 Value = int | str | bytes | None
+Kind = TypeVar("Kind")
 
 _PRAGMAS = ("synchronous=FULL", "secure_delete=ON", "foreign_keys=ON", "wal_autocheckpoint=0")
 _LOG_PAGES = 1_000  # of a log that a service moves into the file
@@ -193,7 +194,7 @@ class Database:
         with self._lock:
             self._connection.set_progress_handler(lambda: time.monotonic() > until, _CHECK_EVERY)
             try:
-                ((found,), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
+                ((finding,), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
                     return False
@@ -202,9 +203,9 @@ class Database:
                 raise LocalError(_explained(self.path, "could not be read", error)) from error
             finally:
                 self._connection.set_progress_handler(None, 0)
-        if found != "ok":
-            found = " ".join(found.split())
-            raise LocalError(f"{self.path}: it is damaged ({found}). {_REMEDIES['damaged']}")
+        if finding != "ok":
+            finding = " ".join(finding.split())
+            raise LocalError(f"{self.path}: it is damaged ({finding}). {_REMEDIES['damaged']}")
         return True
 
     def check_at_start(self) -> None:
@@ -336,6 +337,29 @@ class Database:
         if not self._connection.in_transaction:
             raise LocalError("a change needs a transaction around it")
         self._connection.execute(statement, values)
+
+    def records(
+        self,
+        kind: Callable[..., Kind],
+        query: str,
+        values: Sequence[Value] = (),
+        **converters: Callable[[Any], object],
+    ) -> list[Kind]:
+        """Return the rows of a query as objects whose fields have the names of its columns.
+
+        A converter makes the value of its field out of what is stored.
+        """
+        try:
+            with self._lock:
+                cursor = self._connection.execute(query, values)
+                names = [column[0] for column in cursor.description]
+                rows = [dict(zip(names, row, strict=True)) for row in cursor]
+        except sqlite3.Error as error:
+            raise LocalError(_explained(self.path, "could not be read", error)) from error
+        for name, converted in converters.items():
+            for row in rows:
+                row[name] = converted(row[name])
+        return [kind(**row) for row in rows]
 
     def rows(self, query: str, values: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query; LocalError if the file cannot be read."""

@@ -125,14 +125,14 @@ class Inbox:
         body: bytes,
         effects: Sequence[str],
         at: str,
-        kept: bool = True,
+        keep: bool = True,
     ) -> None:
         """Keep a message, or its digest alone, with the names of its effects."""
         self._file.write(
             "INSERT INTO received VALUES (?, 1 + (SELECT COALESCE(MAX(number), 0) FROM received "
             "WHERE study = ?), ?, ?, ?, ?, ?, ?)",
             (
-                study, study, sender, sequence, _sha256(body), body if kept else None,
+                study, study, sender, sequence, _sha256(body), body if keep else None,
                 json.dumps(list(effects)), at,
             ),
         )  # fmt: skip
@@ -278,11 +278,11 @@ class StepKeys:
         A message that says anything about the key is synced before it leaves, and the key with it.
         """
         with self._file.transaction(synced=False):
-            found = self._file.rows(
+            rows = self._file.rows(
                 "SELECT key FROM step_key WHERE study = ? AND step = ?", (study, step)
             )
-            if found:
-                return Secret(bytes(found[0][0]))
+            if rows:
+                return Secret(bytes(rows[0][0]))
             key = self._source.random_bytes(KEY_BYTES)
             self._file.write("INSERT INTO step_key VALUES (?, ?, ?)", (study, step, key))
         return Secret(key)

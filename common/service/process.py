@@ -123,13 +123,13 @@ class RateLimit(logging.Filter):
         with self._lock:
             if len(self._kinds) >= _MOST_KINDS and kind not in self._kinds:
                 self._kinds.clear()
-            passed, held = self._kinds.get(kind, (float("-inf"), 0))
+            passed, suppressed = self._kinds.get(kind, (float("-inf"), 0))
             if now - passed < self._pause_s:
-                self._kinds[kind] = (passed, held + 1)
+                self._kinds[kind] = (passed, suppressed + 1)
                 return False
             self._kinds[kind] = (now, 0)
-        if held:
-            record.msg, record.args = f"{record.getMessage()} ({held} more like this)", None
+        if suppressed:
+            record.msg, record.args = f"{record.getMessage()} ({suppressed} more like this)", None
         return True
 
 
@@ -142,10 +142,10 @@ def most_open_files() -> int:
 def raise_open_files() -> int:
     """Allow as many open files and connections as we can use; return how many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = most_open_files()
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return wanted
+    limit = most_open_files()
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    return limit
 
 
 class FolderInUse(InputError):

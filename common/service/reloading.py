@@ -84,14 +84,16 @@ def reloading(
     Raises:
         ParleyError: the settings cannot be read at the start.
     """
-    asked: queue.SimpleQueue[str] = queue.SimpleQueue()  # its put is safe in a signal handler
+    requests: queue.SimpleQueue[str] = queue.SimpleQueue()  # its put is safe in a signal handler
     rounds = Rounds(read)
 
     def look() -> None:
-        while asked.get() == _AGAIN:
+        while requests.get() == _AGAIN:
             rounds.read_again()
 
-    with stopping_on_signals(with_stdin=with_stdin, hang_up=lambda: asked.put(_AGAIN)) as stopping:
+    with stopping_on_signals(
+        with_stdin=with_stdin, hang_up=lambda: requests.put(_AGAIN)
+    ) as stopping:
         watchers = [
             threading.Thread(target=look, name="read settings", daemon=True),
             threading.Thread(target=_stop_after, args=(stopping, rounds), daemon=True),
@@ -101,7 +103,7 @@ def reloading(
         try:
             yield rounds
         finally:
-            asked.put(_END)
+            requests.put(_END)
             stopping.set()
             for watcher in watchers:
                 watcher.join()

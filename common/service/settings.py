@@ -84,12 +84,12 @@ def read_settings(
         for name, text in environment.items()
         if name.startswith(prefix)
     }
-    for where, found, folder in (
+    for where, entries, folder in (
         (str(file), document, Path() if file is None else file.parent),
         (f"the environment ({prefix}*)", variables, Path()),
         ("the command line", {k: v for k, v in flags.items() if v is not None}, Path()),
     ):
-        for key, value in found.items():
+        for key, value in entries.items():
             if key not in origins:
                 raise InputError(f"{where}: unknown setting {key!r}. Known: {', '.join(origins)}")
             values[key] = _converted(value, types[key], f"{where}: {key}", folder)
@@ -185,12 +185,12 @@ def asking(file: Path | None, environment: Mapping[str, str]) -> AskPassphrase:
     """Return a function that looks for the passphrase when a key turns out to need one."""
 
     def ask() -> str:
-        given = given_passphrase(file, environment)
-        if given is None:
+        passphrase = given_passphrase(file, environment)
+        if passphrase is None:
             raise InputError(
                 "it is under a passphrase. Name a file that has it (passphrase_file), or set "
                 f"{PASSPHRASE}"
             )
-        return given
+        return passphrase
 
     return ask

@@ -101,21 +101,21 @@ class TrafficLog:
 
     def phases(self, study: StudyId) -> Phases:
         """Return what a study took so far, phase by phase, in the order of their first steps."""
-        found = {SETTING_UP: PhaseTraffic()}
+        by_phase = {SETTING_UP: PhaseTraffic()}
         phase_of: dict[int, str] = {}
         for step, phase, opened, closed in self._file.rows(
             "SELECT step, phase, opened_ms, closed_ms FROM step_time WHERE study = ? ORDER BY step",
             (study,),
         ):
             phase_of[step] = phase
-            traffic = found.setdefault(phase, PhaseTraffic())
+            traffic = by_phase.setdefault(phase, PhaseTraffic())
             traffic.rounds += step != _SETTING_UP_STEP
             # A clock that was set back in between makes no time negative.
             traffic.seconds += 0.0 if closed is None else max(0, closed - opened) / 1000
         for step, party, sent, received in self._file.rows(
             "SELECT step, party, sent, received FROM traffic WHERE study = ?", (study,)
         ):
-            traffic = found[phase_of.get(step, SETTING_UP)]
+            traffic = by_phase[phase_of.get(step, SETTING_UP)]
             traffic.sent[party] += sent
             traffic.received[party] += received
-        return found
+        return by_phase

@@ -49,7 +49,9 @@ def charge_of(step: Step) -> Charge:
     )
     if law is None:
         return charge
-    moved = {party: own.in_norm(law.norm) for party, own in step.sensitivities.items()}
+    moved = {
+        party: sensitivity.in_norm(law.norm) for party, sensitivity in step.sensitivities.items()
+    }
     return replace(
         charge, sensitivities=moved, scale=law.scale, parameter=law.parameter, norm=law.norm
     )
@@ -133,8 +135,8 @@ def _notes(study: Study, accountant: Accountant, *, missing: Mapping[str, int]) 
     for name, number in missing.items():
         before = "in no sum" if number == 0 else f"in the sums before step {number + 1} only"
         yield (
-            f"Party {name} went missing: its {many(study.rows_of[name], 'row')} are {before}. "
-            "Later sums were scaled up by the public row counts."
+            f"Party {name} went missing: its {many(study.rows_of[name], study.schema.row)} are "
+            f"{before}. Later sums were scaled up by the public row counts."
         )
     if study.prior:
         yield (
@@ -154,16 +156,16 @@ def _notes_on_leaving(
                 f"Party {name} left after sum {number}, the last one: its rows are in every sum, "
                 "and it was not there for the end of the study."
             )
-    for each in disputes:
-        found = (
+    for dispute in disputes:
+        verdict = (
             "and the box did not open for any other party"
-            if each["left"] == each["dealer"]
+            if dispute["left"] == dispute["dealer"]
             else "and the box opened for every other party"
         )
         yield (
-            f"Party {each['receiver']} said that it could not open the key shares of party "
-            f"{each['dealer']} in step {int(str(each['step'])) + 1}, {found}: {each['left']} was "
-            "left out."
+            f"Party {dispute['receiver']} said that it could not open the key shares of party "
+            f"{dispute['dealer']} in step {int(str(dispute['step'])) + 1}, {verdict}: "
+            f"{dispute['left']} was left out."
         )
 
 
@@ -180,10 +182,10 @@ def protections_of(study: Study, method: Method, epsilon: Fraction) -> list[Prot
     if len(study.members) > 1:
         more = method.assumes(study)
         protections += [
-            replace(each, assumes=f"{each.assumes}; {more}")
-            if more and each.epsilon is not None
-            else each
-            for each in _other_parties(study, method, epsilon)
+            replace(protection, assumes=f"{protection.assumes}; {more}")
+            if more and protection.epsilon is not None
+            else protection
+            for protection in _other_parties(study, method, epsilon)
         ]
     return protections
 

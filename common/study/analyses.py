@@ -140,26 +140,30 @@ def read_analysis(item: Mapping[str, object], schema: Schema) -> Analysis:
         raise InputError(f"{unknown[0]!r} is no key of an analysis. Keys: {', '.join(KINDS)}, by")
     if "by" in item and kind not in _GROUPED:
         raise InputError(f"a {kind} has no groups. Leave `by` out")
-    found = Analysis(kind, _READ[kind](item[kind]), _names(item.get("by", [])))
-    check_columns(found, schema)
-    return found
+    analysis = Analysis(kind, _READ[kind](item[kind]), _names(item.get("by", [])))
+    check_columns(analysis, schema)
+    return analysis
 
 
-def check_columns(found: Analysis, schema: Schema) -> None:
+def check_columns(analysis: Analysis, schema: Schema) -> None:
     """Refuse an analysis of columns that the schema does not have, or that cannot be in it."""
-    for own in found.sets(schema):
-        if len(own) > MOST_COLUMNS:
-            raise InputError(f"{found.words}: more than {MOST_COLUMNS} columns at once. Name fewer")
-    if found.kind in ("relation", "mean", "survival"):
-        names = (*found.about, *found.by)
+    for columns in analysis.sets(schema):
+        if len(columns) > MOST_COLUMNS:
+            raise InputError(
+                f"{analysis.words}: more than {MOST_COLUMNS} columns at once. Name fewer"
+            )
+    if analysis.kind in ("relation", "mean", "survival"):
+        names = (*analysis.about, *analysis.by)
         if len(set(names)) < len(names):
-            raise InputError(f"{found.words}: a column is there twice. Name it once")
-    if found.kind in ("mean", "survival"):
-        number = schema.attributes[schema.position(found.about[0])]
+            raise InputError(f"{analysis.words}: a column is there twice. Name it once")
+    if analysis.kind in ("mean", "survival"):
+        number = schema.attributes[schema.position(analysis.about[0])]
         if number.textual or number.kind in ("date", "datetime"):
-            raise InputError(f"{found.words}: {number.name!r} has no numbers. Name another column")
-    if found.kind == "survival":
-        event_code(schema.attributes[schema.position(found.about[1])])
+            raise InputError(
+                f"{analysis.words}: {number.name!r} has no numbers. Name another column"
+            )
+    if analysis.kind == "survival":
+        event_code(schema.attributes[schema.position(analysis.about[1])])
 
 
 def event_code(status: Attribute) -> int:
@@ -174,8 +178,12 @@ def event_code(status: Attribute) -> int:
 
 def all_sets(analyses: Iterable[Analysis], schema: Schema) -> tuple[ColumnSet, ...]:
     """Return the sets that all analyses need together; a set inside of another is left out."""
-    every = {own for each in analyses for own in each.sets(schema)}
-    return tuple(sorted(own for own in every if not any(set(own) < set(other) for other in every)))
+    every = {columns for analysis in analyses for columns in analysis.sets(schema)}
+    return tuple(
+        sorted(
+            columns for columns in every if not any(set(columns) < set(other) for other in every)
+        )
+    )
 
 
 def _positions(names: Iterable[str], schema: Schema) -> ColumnSet:
@@ -185,7 +193,7 @@ def _positions(names: Iterable[str], schema: Schema) -> ColumnSet:
 def _names(value: object) -> tuple[str, ...]:
     """Return one name or several; InputError if they are none."""
     listed = [value] if isinstance(value, str) else value
-    if not isinstance(listed, Sequence) or not all(isinstance(each, str) for each in listed):
+    if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
         raise InputError(f"{value!r}: write a name, or a list of names")
     return tuple(cast(Sequence[str], listed))
 

@@ -70,14 +70,14 @@ class Commitments:
 
     def require_steps(self, steps: Sequence[Sequence[str]]) -> None:
         """Raise RemoteProtocolError unless each of these parties, by step, has its commitments."""
-        if [len(each) for each in self.contributions] != [len(parties) for parties in steps]:
+        if [len(values) for values in self.contributions] != [len(parties) for parties in steps]:
             raise RemoteProtocolError("the commitments are not one for each party of each step")
         lacking = {name for parties in steps for name in parties} - self.tables.keys()
         if lacking:
             raise RemoteProtocolError(
                 f"{', '.join(sorted(lacking))}: no commitment to a table, but in a step"
             )
-        if any(len(value) != COMMITMENT_BYTES for each in self.contributions for value in each):
+        if any(len(value) != COMMITMENT_BYTES for values in self.contributions for value in values):
             raise RemoteProtocolError(f"a commitment has {COMMITMENT_BYTES} bytes")
 
 
@@ -112,7 +112,9 @@ def content_digest(message: StepMessage) -> bytes:
 def framed_tables(tables: Tables) -> bytes:
     """Return the commitments to tables as they are published, and stand in the history."""
     return frame(
-        part for name, each in tables.items() for part in (name, each.value, each.signature)
+        part
+        for name, commitment in tables.items()
+        for part in (name, commitment.value, commitment.signature)
     )
 
 

@@ -79,14 +79,14 @@ class Criterion:
 
 def read_criteria(tables: object) -> tuple[Criterion, ...]:
     """Read the criteria of a study; InputError names the criterion and what is wrong with it."""
-    if not isinstance(tables, Sequence) or not all(isinstance(own, Mapping) for own in tables):
+    if not isinstance(tables, Sequence) or not all(isinstance(table, Mapping) for table in tables):
         raise InputError("criterion: write [[criterion]] tables, with double brackets")
     check_most("criteria of a study", len(tables), most=MOST_CRITERIA)
-    found = []
+    criteria = []
     for number, table in enumerate(tables, start=1):
         with located(f"criterion {number}"):
-            found.append(_criterion(table))
-    return tuple(found)
+            criteria.append(_criterion(table))
+    return tuple(criteria)
 
 
 def check_criteria(

@@ -86,18 +86,11 @@ class Study:
     """The agreed document.
 
     Its terms are those of `common.study.terms`, read and checked.
-
-    Attributes:
-        schema: the public domains.
-        members: the parties, in the order of the ring and of the cohorts.
-        settings: of the method, as in the table of study.toml that has the method's name, sorted by
-            key; the method knows what they mean.
-        signature: the proposer's; not part of the digest. A wrong one is refused.
     """
 
     name: str
-    schema: Schema
-    members: tuple[Member, ...]
+    schema: Schema  # the public domains
+    members: tuple[Member, ...]  # the parties, in the order of the ring and of the cohorts
     epsilon: Fraction
     method: str = DEFAULT_METHOD
     profile: str = "sound"
@@ -109,6 +102,8 @@ class Study:
     key_bits: int = 2048
     encoding: str = "own"
     output_rows: int = 0
+    # Of the method, as in the table of study.toml that has the method's name, sorted by key; the
+    # method knows what they mean.
     settings: tuple[tuple[str, str | int], ...] = ()
     delta: Fraction = Fraction(0)
     purpose: str = ""
@@ -129,6 +124,7 @@ class Study:
     seeded: bool = False
     commitments: bool = False
     rehearsal: bool = False
+    # The proposer's; not part of the digest. A wrong one is refused.
     signature: StudySignature | None = None
 
     def __post_init__(self) -> None:
@@ -166,8 +162,6 @@ class Study:
         check_digest("prior", self.prior)
         if self.curator and self.curator != normal_fingerprint(self.curator):
             raise InputError(f"curator: write it as {normal_fingerprint(self.curator)!r}")
-        if self.rehearsal and self.schema.events is not None:
-            raise InputError("rehearsal: a study with events cannot be rehearsed. Leave it out")
         self._check_people()
         sound = self.epsilon * (self.profile == "sound")
         check_criteria(self.criteria, self.schema, part=self.criteria_epsilon, epsilon=sound)
@@ -245,7 +239,7 @@ class Study:
             raise InputError("agreement: 'hybrid' needs masks")
         if self.may_miss == 0:
             return
-        needed = self.colluders + 2 * self.may_miss + 1
+        least = self.colluders + 2 * self.may_miss + 1
         if self.may_miss < 0:
             raise InputError(f"may_miss: at least 0, not {self.may_miss}")
         if self.aggregation is not Aggregation.MASKED:
@@ -257,10 +251,10 @@ class Study:
             raise InputError(
                 'may_miss: only profile = "sound" with cohorts = 1 can do without a party'
             )
-        if len(self.members) < needed:
+        if len(self.members) < least:
             raise InputError(
                 f"may_miss: {self.may_miss} of {many(len(self.members), 'party')} cannot be done "
-                f"without while {self.colluders} may collude: at least {needed} parties are needed "
+                f"without while {self.colluders} may collude: at least {least} parties are needed "
                 "(colluders + 2 may_miss + 1)"
             )
 
@@ -371,7 +365,7 @@ class Study:
             "expires": "" if self.expires is None else self.expires.isoformat(),
             **{key: getattr(self, key) for key in _LATER if getattr(self, key)},
             **({"others": str(self.others)} if self.others is not None else {}),
-            **({"analyses": [each.plain for each in self.analyses]} if self.analyses else {}),
+            **({"analyses": [a.plain for a in self.analyses]} if self.analyses else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
@@ -383,10 +377,10 @@ class Study:
     def to_toml(self) -> str:
         left_out = [key for key in _LATER if not getattr(self, key)]
         left_out += [] if self.criteria else ["criteria_epsilon"]
-        said = {key: getattr(self, key) for key in PARSERS if key not in left_out}
+        values = {key: getattr(self, key) for key in PARSERS if key not in left_out}
         if not self.rows_per_person:
-            del said["rows_per_person"], said["owners_per_person"]
-        lines = toml_lines({key: it for key, it in said.items() if it is not None and it != ""})
+            del values["rows_per_person"], values["owners_per_person"]
+        lines = toml_lines({key: it for key, it in values.items() if it is not None and it != ""})
         if self.settings:  # a table: every key of the study itself comes before it
             lines += ["", *toml_lines(dict(self.settings), header=f"[{toml(self.method)}]")]
         for member in self.members:
@@ -431,15 +425,15 @@ class Study:
         Raises:
             InputError: naming the key and what would do.
         """
-        given = {key: value for key, value in terms.items() if value is not None}
-        settings, criteria = given.pop("settings", {}), given.pop("criteria", [])
-        analyses = given.pop("analyses", [])
-        found = read_table(given, PARSERS, required=("name", "epsilon"))
-        paper = found.get("profile") == "paper"
-        found.setdefault("noise", Noise.ONE_SHARE if paper else Noise.DISTRIBUTED)
-        where = f"[{found.get('method', DEFAULT_METHOD)}]"
+        stated = {key: value for key, value in terms.items() if value is not None}
+        settings, criteria = stated.pop("settings", {}), stated.pop("criteria", [])
+        analyses = stated.pop("analyses", [])
+        values = read_table(stated, PARSERS, required=("name", "epsilon"))
+        paper = values.get("profile") == "paper"
+        values.setdefault("noise", Noise.ONE_SHARE if paper else Noise.DISTRIBUTED)
+        where = f"[{values.get('method', DEFAULT_METHOD)}]"
         return cls(
-            **found,
+            **values,
             schema=schema,
             members=tuple(members),
             settings=_settings(settings, where=where),

@@ -153,9 +153,9 @@ def read_settings(
 ) -> dict[str, Any]:
     """Return the settings that a study has; InputError names the key and what would do."""
     if study.settings and not settings:
-        given = ", ".join(key for key, _ in study.settings)
+        keys = ", ".join(key for key, _ in study.settings)
         raise InputError(
-            f"[{study.method}]: the method has no settings, and the study gives {given}. "
+            f"[{study.method}]: the method has no settings, and the study gives {keys}. "
             "Leave the table out"
         )
     parsers = {key: setting.read for key, setting in settings.items()}

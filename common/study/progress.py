@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
+
+from common.study.ids import StudyId
 
 
 class StudyState(enum.StrEnum):
@@ -24,3 +27,16 @@ class StudyState(enum.StrEnum):
     def failed(self) -> bool:
         """Whether it has ended without a release."""
         return self in (StudyState.REFUSED, StudyState.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudySummary:
+    """A study as the curator knows it, and as one of its parties sees it."""
+
+    study: StudyId
+    name: str  # for people
+    state: StudyState
+    approved: bool  # whether the curator has the party's approval
+    submitted: int  # the newest message of the party that is on the curator's disk
+    acknowledged: int  # the newest message to the party that the party acknowledged
+    queued: int  # the newest message to the party

@@ -107,7 +107,7 @@ def split_tables(shapes: Sequence[TableShape], vector: Counts) -> list[Counts]:
     """Cut a vector of answers into tables."""
     ends = np.cumsum([shape.cells for shape in shapes])
     parts = np.split(vector, ends[:-1]) if shapes else []
-    return [part.reshape(own.shape) for part, own in zip(parts, shapes, strict=True)]
+    return [part.reshape(shape.shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 class Request(Protocol):
@@ -163,9 +163,12 @@ class TableRequest:
     def tables(self) -> tuple[TableShape, ...]:
         return tuple(
             TableShape(
-                own, tuple(self.sizes[a] for a in own), (False,) * len(own), in_bits=self.in_bits
+                attributes,
+                tuple(self.sizes[a] for a in attributes),
+                (False,) * len(attributes),
+                in_bits=self.in_bits,
             )
-            for own in self.sets
+            for attributes in self.sets
         )
 
     @property

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -62,15 +62,14 @@ Fit: TypeAlias = Callable[[], Model]
 Script: TypeAlias = Generator[Step, Total | bytes, _T]
 
 
-@runtime_checkable
-class NearFit(Protocol):
-    """A fit that can also start from a model of sums like its own, and is quicker then."""
+@dataclass(frozen=True, slots=True)
+class NearFit:
+    """A fit that can also start near a model of sums like its own, and is quicker then."""
+
+    near: Callable[[Model | None], Model]  # from nothing but the sums, or from a model of the kind
 
     def __call__(self) -> Model:
-        """Fit from nothing but the sums."""
-
-    def near(self, model: Model) -> Model:
-        """Fit, starting from the model; from nothing if it is of another kind."""
+        return self.near(None)
 
 
 class ScriptRun:
@@ -151,11 +150,11 @@ class ScriptRun:
         self._made.clear()
 
     def _total(self, step: Step, counts: Counts) -> Total:
-        asked = self._asked
-        if asked is None or step.parties == asked.parties:
+        requested = self._asked
+        if requested is None or step.parties == requested.parties:
             return Total(counts)
-        there, every = (sum(self._rows[name] for name in s.parties) for s in (step, asked))
-        shares = Fraction(len(step.parties), len(asked.parties))
+        there, every = (sum(self._rows[name] for name in s.parties) for s in (step, requested))
+        shares = Fraction(len(step.parties), len(requested.parties))
         return Total(scaled(counts, top=every, bottom=there), shares * Fraction(every, there) ** 2)
 
     def model(self, near: Model | None = None) -> Model:

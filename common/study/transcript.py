@@ -95,8 +95,8 @@ def without_times(transcript: Mapping[str, object]) -> dict[str, object]:
     phases = transcript["phases"]
     if not isinstance(phases, Mapping):
         raise LocalError("a transcript has phases")
-    kept = {phase: _untimed(traffic) for phase, traffic in phases.items()}
-    return _untimed(transcript) | {"phases": kept}
+    untimed = {phase: _untimed(traffic) for phase, traffic in phases.items()}
+    return _untimed(transcript) | {"phases": untimed}
 
 
 def _untimed(values: Mapping[str, object]) -> dict[str, object]:

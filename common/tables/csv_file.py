@@ -69,12 +69,12 @@ class CsvFile:
             schema.check_columns(names, where=str(path))
         return cls(path, delimiter, names)
 
-    def read(self, wanted: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-        return pyarrow.csv.read_csv(self.path, **self.options(wanted, types))
+    def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+        return pyarrow.csv.read_csv(self.path, **self.options(columns, types))
 
     def options(
         self,
-        wanted: Sequence[str],
+        columns: Sequence[str],
         types: Mapping[str, pa.DataType],
         *,
         check_utf8: bool = True,
@@ -87,7 +87,7 @@ class CsvFile:
         return {
             "read_options": pyarrow.csv.ReadOptions(skip_rows=skipped, block_size=block_size),
             "parse_options": parse_options(self.delimiter, self.names),
-            "convert_options": convert_options(wanted, types, check_utf8=check_utf8),
+            "convert_options": convert_options(columns, types, check_utf8=check_utf8),
         }
 
     def rows_of_bytes(self) -> Iterator[list[str]]:
@@ -102,13 +102,13 @@ class CsvFile:
 
     def line_numbers(self, positions: Sequence[int]) -> list[int]:
         """Return the lines at which rows begin, counted from 1, by the rows' positions."""
-        wanted, lines = set(positions), {}
+        sought, lines = set(positions), {}
         try:
             # Position -1 is the header.
             for position, (line, _) in enumerate(_records(self.path, self.delimiter), start=-1):
-                if position in wanted:
+                if position in sought:
                     lines[position] = line
-                if len(lines) == len(wanted):
+                if len(lines) == len(sought):
                     break
         except (csv.Error, UnicodeDecodeError):
             pass  # a file that only Arrow understands: count records instead of lines
@@ -164,12 +164,12 @@ def parse_options(delimiter: str, names: Sequence[str]) -> pyarrow.csv.ParseOpti
 
 
 def convert_options(
-    wanted: Sequence[str], types: Mapping[str, pa.DataType], *, check_utf8: bool = True
+    columns: Sequence[str], types: Mapping[str, pa.DataType], *, check_utf8: bool = True
 ) -> pyarrow.csv.ConvertOptions:
     """Return the columns to read (all by default) and their types; an empty cell is null."""
     return pyarrow.csv.ConvertOptions(
-        include_columns=list(wanted),
-        column_types={name: kind for name, kind in types.items() if not wanted or name in wanted},
+        include_columns=list(columns),
+        column_types={name: kind for name, kind in types.items() if not columns or name in columns},
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=True,
@@ -192,8 +192,8 @@ def _check_delimiter(path: Path, header: str, delimiter: str, schema: Schema | N
     single = f"{path}: the header is a single column, {header[:60]!r}"
     for other, word in _DELIMITERS.items():
         if other in header and other != delimiter:
-            given = _DELIMITERS.get(delimiter, delimiter)
-            raise InputError(f"{single}. The delimiter seems to be a {word}, not a {given}")
+            character = _DELIMITERS.get(delimiter, delimiter)
+            raise InputError(f"{single}. The delimiter seems to be a {word}, not a {character}")
     if schema is not None and all(name in header for name in schema.names):
         raise InputError(f"{single}. Name the character between its cells with delimiter=...")
 

@@ -156,7 +156,7 @@ class CsvReader(FileReader):
         with self._reading():
             while rows := list(itertools.islice(records, _SLOW_ROWS)):
                 cells = [[_cell(row, place) for row in rows] for place in places]
-                columns = [pa.array(each, type=pa.binary()).view(pa.string()) for each in cells]
+                columns = [pa.array(column, type=pa.binary()).view(pa.string()) for column in cells]
                 yield pa.RecordBatch.from_arrays(columns, names=list(names))
 
     def read_slowly(self) -> bool:

@@ -294,10 +294,10 @@ def _moment_of(cell: Any, epoch: dt.datetime, per_second: float, *, by_day: bool
     if not isinstance(cell, int | float) or not math.isfinite(cell):
         return cell
     try:
-        found = epoch + dt.timedelta(seconds=math.floor(cell / per_second))
+        time = epoch + dt.timedelta(seconds=math.floor(cell / per_second))
     except OverflowError:
         return cell
-    return found.date() if by_day else found
+    return time.date() if by_day else time
 
 
 def _library(name: str, path: Path) -> Any:  # noqa: ANN401

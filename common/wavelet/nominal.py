@@ -191,9 +191,9 @@ class NominalAxis(Axis):
     def reach(self, low: Integers, high: Integers, *, padding: bool = True) -> Reach:
         """Refuse ranges that are no nodes of the hierarchy."""
         keys, order = self._by_interval
-        wanted = low.astype(np.intp) * (self.size + 1) + high
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        if not np.array_equal(keys[place], wanted):
+        sought = low.astype(np.intp) * (self.size + 1) + high
+        place = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
+        if not np.array_equal(keys[place], sought):
             raise LocalError("a range along a hierarchy must be exactly the leaves of one node")
         node = order[place]
         second, fourth = self.moments

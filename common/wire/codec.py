@@ -104,7 +104,7 @@ class Codec(Generic[_Kind]):
             raise WireError(ErrorCode.VERSION_MISMATCH, f"encoding {envelope.encoding}")
         field = envelope.WhichOneof("message")  # `parse` refuses an envelope without one
         body, kind = getattr(envelope, field), self.kinds.get(field, StepMessage)
-        values = {each.name: _value(body, each) for each in body.DESCRIPTOR.fields}
+        values = {field.name: _value(body, field) for field in body.DESCRIPTOR.fields}
         try:
             if field == _GENERIC:
                 if values["round"] in self._forms:

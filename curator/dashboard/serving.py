@@ -53,11 +53,11 @@ class Operators:
     def holder_of(self, certificate: bytes) -> str | None:
         """Return the fingerprint of a certificate that may log in; TLS has verified it."""
         try:
-            found = x509.load_der_x509_certificate(certificate)
-            certificates.verify_holder(found, role=Role.PARTY, at=self._clock())
+            holder = x509.load_der_x509_certificate(certificate)
+            certificates.verify_holder(holder, role=Role.PARTY, at=self._clock())
         except (ValueError, WireError):
             return None
-        fingerprint = certificates.fingerprint(found)
+        fingerprint = certificates.fingerprint(holder)
         return fingerprint if self.admits(fingerprint) else None
 
     def admits(self, fingerprint: str) -> bool:

@@ -61,9 +61,9 @@ class Provider:
     def of(cls, table: Mapping[str, str], secret_file: Path | None) -> Provider:
         """Read the settings; InputError names the key and what would do."""
         with located("dashboard_oidc"):
-            found = read_table(table, dict.fromkeys(_KEYS, text), required=("issuer", "client_id"))
+            values = read_table(table, dict.fromkeys(_KEYS, text), required=("issuer", "client_id"))
             listed = {
-                key: frozenset(filter(None, map(str.strip, found.pop(key, "").split(","))))
+                key: frozenset(filter(None, map(str.strip, values.pop(key, "").split(","))))
                 for key in ("subjects", "groups")
             }
             if not any(listed.values()):
@@ -71,15 +71,15 @@ class Provider:
                     "without subjects and groups every user of the issuer could log in. Name who "
                     "may: subjects, groups, or both"
                 )
-            _require_safe("issuer", found["issuer"])
-            return cls(**(found | listed), secret_file=secret_file)
+            _require_safe("issuer", values["issuer"])
+            return cls(**(values | listed), secret_file=secret_file)
 
     def admits(self, claims: Mapping[str, Any]) -> bool:
         """Return whether the user of these claims is listed, or in a group that is."""
         stated = claims.get(self.groups_claim)
         groups = stated if isinstance(stated, list) else [stated]
-        held = {each for each in groups if isinstance(each, str)}
-        return claims["sub"] in self.subjects or not self.groups.isdisjoint(held)
+        memberships = {group for group in groups if isinstance(group, str)}
+        return claims["sub"] in self.subjects or not self.groups.isdisjoint(memberships)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +133,14 @@ class SignOn:
                 del self._attempts[next(iter(self._attempts))]
             self._attempts[state] = attempt
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
-        asked = {
+        parameters = {
             "response_type": "code", "client_id": self._provider.client_id,
             "redirect_uri": attempt.redirect, "scope": self._provider.scope, "state": state,
             "nonce": nonce, "code_challenge": challenge.decode().rstrip("="),
             "code_challenge_method": "S256",
         }  # fmt: skip
         joint = "&" if "?" in endpoint else "?"
-        return f"{endpoint}{joint}{urllib.parse.urlencode(asked)}", browser
+        return f"{endpoint}{joint}{urllib.parse.urlencode(parameters)}", browser
 
     def finish(self, browser: str, answer: Mapping[str, str]) -> str:
         """Return the subject that signed on; PolicyError if none did, or one that may not."""

@@ -161,7 +161,7 @@ class Dashboard:
         place = view.record.folder
         if isinstance(view, UnreadableStudy):
             return unreadable_document(view, has_release=place is not None)
-        waits = (waited(each.since, now) for each in view.awaited)
+        waits = (waited(wait.since, now) for wait in view.awaited)
         return study_document(
             view,
             online=online,

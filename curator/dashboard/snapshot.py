@@ -91,13 +91,22 @@ def study_document(
         "currency": study.promise.currency,
         "budget": short(study.promise.budget),
         "rows": study.rows,
-        "attributes": len(study.schema.every_name),
+        "tables": _tables(study),
         "phases": _phases(view),
         "parties": [_party(view, name, online, awaited, now) for name in view.study.parties],
         "network": _network(view),
         "picture": has_picture,
         "cautions": list(cautions),
     }
+
+
+def _tables(study: Study) -> str:
+    """Say how large the table is; or that of people, and what their events have."""
+    schema = study.schema
+    people = f"{many(study.rows, schema.row)}, {many(len(schema.names), 'attribute')}"
+    if (events := schema.events) is None:
+        return people
+    return f"{people}; {events.name}, {many(len(events.attributes), 'attribute')}"
 
 
 def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Document:
@@ -118,7 +127,7 @@ def unreadable_document(study: UnreadableStudy, *, has_release: bool) -> Documen
         "done": False,
         "currency": "epsilon",
         "rows": 0,
-        "attributes": 0,
+        "tables": "not known",
         "phases": [],
         "parties": [],
         "network": {"names": [], "phase": "", "links": []},
@@ -146,7 +155,7 @@ def spent_by_party(views: Sequence[StudyView]) -> Mapping[str, str]:
         for step in view.steps:
             for party, cost in step.costs.items():
                 spent.setdefault(party, []).append(Spending.of(cost, view.study.delta))
-    totals = {party: Spending.together(each) for party, each in spent.items()}
+    totals = {party: Spending.together(spendings) for party, spendings in spent.items()}
     return {
         party: total.words() if total.delta else short(total.pure)
         for party, total in totals.items()
@@ -160,7 +169,7 @@ def _awaited(view: StudyView) -> Mapping[str, str]:
         return {
             name: record.proposed_at for name in view.study.parties if name not in view.approvals
         }
-    return {} if record.state.over else {each.party: each.since for each in view.awaited}
+    return {} if record.state.over else {wait.party: wait.since for wait in view.awaited}
 
 
 def _waits_for(view: StudyView) -> str:
@@ -177,9 +186,9 @@ def _party(
     awaited: Mapping[str, str],
     now: dt.datetime,
 ) -> Document:
-    own = [step for step in view.steps if step.costs.get(name)]
-    traffic = [each for each in view.traffic if each.party == name]
-    left = next((each.words for each in view.absences if each.party == name), "")
+    charged = [step for step in view.steps if step.costs.get(name)]
+    traffic = [record for record in view.traffic if record.party == name]
+    left = next((absence.words for absence in view.absences if absence.party == name), "")
     return {
         "name": name,
         "rows": view.study.rows_of[name],
@@ -189,9 +198,9 @@ def _party(
         "awaited": name in awaited,
         "awaited_since": awaited.get(name),
         "awaited_for": how_long(waited(awaited[name], now)) if name in awaited else "",
-        "bytes_in": sum(each.sent for each in traffic),
-        "bytes_out": sum(each.received for each in traffic),
-        "budget": _budget(own, name),
+        "bytes_in": sum(record.sent for record in traffic),
+        "bytes_out": sum(record.received for record in traffic),
+        "budget": _budget(charged, name),
     }
 
 
@@ -223,13 +232,13 @@ def _phases(view: StudyView) -> list[Document]:
 
 
 def _phase(view: StudyView, name: str, steps: Sequence[StepRecord]) -> Document:
-    done = sum(step.number < view.record.step for step in steps)
+    finished = sum(step.number < view.record.step for step in steps)
     numbers = {step.number for step in steps}
-    moved = sum(each.sent + each.received for each in view.traffic if each.step in numbers)
-    running = done < len(steps)
+    moved = sum(record.sent + record.received for record in view.traffic if record.step in numbers)
+    running = finished < len(steps)
     return {
         "name": name,
-        "detail": f"step {done + 1}" if running else many(done, "step"),
+        "detail": f"step {finished + 1}" if running else many(finished, "step"),
         "bytes": moved,
         "since": steps[0].opened_at,
         "status": _halted(view, "open") if running else "done",

@@ -66,7 +66,7 @@ class AdmittedCall:
     # What the party has one call for at a time; a newer call ends the older one.
     place: object = None
     deadline: float = math.inf  # when the peer must have acted
-    held: int = 0  # bytes of an unfinished message in memory
+    unfinished_bytes: int = 0  # of a message that is in memory
     # Whether our part of the call is over; gRPC may still be sending the answer.
     handled: bool = False
     closed: bool = False  # whether gRPC's part is over; we may still be at work
@@ -116,7 +116,7 @@ class Admission:
             yield call
         finally:
             with self._lock:
-                call.handled, call.held = True, 0
+                call.handled, call.unfinished_bytes = True, 0
                 call.deadline = time.monotonic() + self._timeout_s
                 self._forget_if_over(call)
 
@@ -146,20 +146,20 @@ class Admission:
                 if c is not call
                 and (c.kind, c.place, c.peer.name) == (call.kind, place, call.peer.name)
             ]  # fmt: skip
-        for each in older:
-            each.end(WireError(ErrorCode.UNAVAILABLE, "the party made a newer one"))
+        for older_call in older:
+            older_call.end(WireError(ErrorCode.UNAVAILABLE, "the party made a newer one"))
 
     def hold(self, call: AdmittedCall, size: int) -> None:
         """Count bytes of an unfinished message; TOO_MANY_CALLS above the limit."""
         with self._lock:
-            held = {c: c.held for c in self._calls}
-            own = sum(size for c, size in held.items() if c.peer.name == call.peer.name)
-            if own + size > strict.MOST_MESSAGE_BYTES + strict.MOST_FRAME_BYTES:
-                words = f"unfinished messages of {call.peer.name!r} fill {own:,} bytes"
+            sizes = {c: c.unfinished_bytes for c in self._calls}
+            theirs = sum(size for c, size in sizes.items() if c.peer.name == call.peer.name)
+            if theirs + size > strict.MOST_MESSAGE_BYTES + strict.MOST_FRAME_BYTES:
+                words = f"unfinished messages of {call.peer.name!r} fill {theirs:,} bytes"
                 raise WireError(ErrorCode.TOO_MANY_CALLS, words)
-            if sum(held.values()) + size > MOST_UNFINISHED_BYTES:
+            if sum(sizes.values()) + size > MOST_UNFINISHED_BYTES:
                 raise WireError(ErrorCode.TOO_MANY_CALLS, "unfinished messages fill the memory")
-            call.held += size
+            call.unfinished_bytes += size
 
     def look(self) -> None:
         """End the calls whose peer is late or was revoked. A watchdog calls this every second."""

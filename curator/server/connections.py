@@ -84,8 +84,8 @@ class Connections:
         if now < self._due:
             return
         self._due = now + LOOK_EVERY_S
-        files, found = _listed(self.port)
-        self.open, self.files = len(found), files
+        files, sockets = _listed(self.port)
+        self.open, self.files = len(sockets), files
         crowded = max(self.open / self._room.connections, files / self._room.files) >= _CROWDED
         if crowded and not self._crowded:
             logger.warning(
@@ -95,20 +95,20 @@ class Connections:
             )  # fmt: skip
         self._crowded = crowded
         with self._lock:
-            unwanted = self._unwanted(frozenset(found), since=now)
+            unwanted = self._unwanted(frozenset(sockets), since=now)
         for address in unwanted:
-            if address in found:
-                _shut_down(found[address], self.port, address)
+            if address in sockets:
+                _shut_down(sockets[address], self.port, address)
 
-    def _unwanted(self, found: frozenset[Address], *, since: float) -> set[Address]:
+    def _unwanted(self, addresses: frozenset[Address], *, since: float) -> set[Address]:
         # A connection that was opened while the others were listed is not among them yet.
         self._callers = {
             where: call
             for where, call in self._callers.items()
-            if where in found or call[1] >= since
+            if where in addresses or call[1] >= since
         }
-        self._refused &= found
-        silent = found - self._callers.keys()
+        self._refused &= addresses
+        silent = addresses - self._callers.keys()
         closed = self._refused | self._revoked() | self._surplus()
         if self._crowded:
             closed |= silent & self._silent  # it had time for a call
@@ -166,12 +166,12 @@ def _listed(port: int) -> tuple[int, Mapping[Address, int]]:
         descriptors = [int(file.name) for file in _FILES.iterdir()]
     except OSError:
         return 0, {}
-    found: dict[Address, int] = {}
+    sockets: dict[Address, int] = {}
     for descriptor in descriptors:
         with _connection(descriptor, port) as opened:
             if opened is not None:
-                found[opened[1]] = descriptor
-    return len(descriptors), found
+                sockets[opened[1]] = descriptor
+    return len(descriptors), sockets
 
 
 def _shut_down(descriptor: int, port: int, address: Address) -> None:

@@ -26,11 +26,11 @@ from common.wire import strict
 from common.wire.catalogue import PROTOCOL, ErrorCode, WireError
 from common.wire.frames import Assembler, split
 from common.wire.pki.peers import Peer, Revocations, identify
-from common.wire.study_states import TO_WIRE
+from common.wire.study_states import TO_WIRE, summary_to_wire
 from common.wire.v1 import curator_pb2 as pb
 from curator.server.admission import Admission, AdmittedCall
 from curator.session import CuratorSession
-from curator.store.records import StudyState, StudySummary
+from curator.store.records import StudyState
 from curator.studies import Studies
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class CuratorServicer:
         return pb.EnrolResponse(
             protocol=PROTOCOL,
             software=self._software,
-            studies=map(_summary, listed),
+            studies=map(summary_to_wire, listed),
             time_ms=round(self._clock().timestamp() * 1000),
         )
 
@@ -160,7 +160,7 @@ class CuratorServicer:
             whole = assembler.add(request)
             if whole is not None:
                 session.receive(party, whole.sequence, whole.body)
-                call.held = 0
+                call.unfinished_bytes = 0
         assembler.finish()
         return pb.SubmitResponse(submitted=inbox.newest(session.digest, party))
 
@@ -200,17 +200,17 @@ class CuratorServicer:
         folder = session.record.folder
         if folder is None:
             raise WireError(ErrorCode.OUT_OF_TURN, f"no release here: {session.record.state.value}")
-        made = Signature(
+        signature = Signature(
             role=SignerRole.PARTY,
             name=party,
             identity=session.identity_of(party),
             signature=request.signature,
         )
         try:
-            made.require(read(folder / MANIFEST))
+            signature.require(read(folder / MANIFEST))
         except InputError as error:
             raise WireError(ErrorCode.APPROVAL_INVALID, str(error)) from None
-        add_signature(folder, made)
+        add_signature(folder, signature)
         logger.info("party %s countersigned %s", party, short_id(session.digest))
         return pb.CountersignResponse()
 
@@ -235,15 +235,3 @@ class CuratorServicer:
 
     def _session(self, study: bytes, call: AdmittedCall) -> CuratorSession:
         return self._studies.session(StudyId(study), call.peer.name)
-
-
-def _summary(study: StudySummary) -> pb.StudySummary:
-    return pb.StudySummary(
-        study=study.study,
-        name=study.name,
-        state=TO_WIRE[study.state],
-        approved=study.approved,
-        submitted=study.submitted,
-        acknowledged=study.acknowledged,
-        queued=study.queued,
-    )

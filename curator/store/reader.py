@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 from common.errors import InputError
-from common.service.database import Database
+from common.service.database import Database, Value
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
 from curator.store.records import (
@@ -32,22 +31,24 @@ from curator.store.records import (
 
 _READ_ELSEWHERE = "Go on with the version of parley that the study was offered with"
 _SUMMARIES = (
-    "SELECT study.study, name, state, "
-    "EXISTS (SELECT 1 FROM approval WHERE study = member.study AND party = member.party), "
+    "SELECT study.study AS study, name, state, "
+    "EXISTS (SELECT 1 FROM approval WHERE study = member.study AND party = member.party) "
+    "AS approved, "
     "(SELECT COALESCE(MAX(sequence), 0) FROM received "
-    "WHERE study = member.study AND sender = member.party), "
+    "WHERE study = member.study AND sender = member.party) AS submitted, "
     "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
-    "WHERE study = member.study AND recipient = member.party AND acknowledged = 1), "
+    "WHERE study = member.study AND recipient = member.party AND acknowledged = 1) "
+    "AS acknowledged, "
     "(SELECT COALESCE(MAX(sequence), 0) FROM outgoing "
-    "WHERE study = member.study AND recipient = member.party) "
+    "WHERE study = member.study AND recipient = member.party) AS queued "
     "FROM member INDEXED BY {index} CROSS JOIN study ON study.study = member.study "
     "WHERE member.party = ? AND member.rowid < ? {which} ORDER BY member.rowid DESC LIMIT ?"
 )
 _ALL_SUMMARIES = _SUMMARIES.format(index="member_of", which="")
 _OPEN_SUMMARIES = _SUMMARIES.format(index="member_open", which="AND settled = 0")
 _RECORDS = (
-    "SELECT study, name, state, step, phase, cause, place, COALESCE(reason, ''), proposed_at, "
-    "ended_at FROM study LEFT JOIN abort_request USING (study)"
+    "SELECT study, name, state, step, phase, cause, place, COALESCE(reason, '') AS abort_asked, "
+    "proposed_at, ended_at FROM study LEFT JOIN abort_request USING (study)"
 )
 
 
@@ -92,14 +93,8 @@ class StoreReader:
         `with_settled` adds those that ended and that the party has acknowledged.
         """
         query = _ALL_SUMMARIES if with_settled else _OPEN_SUMMARIES
-        rows = self._file.rows(query, (party, self._position(party, after), most))
-        return [
-            StudySummary(
-                study=StudyId(study), name=name, state=StudyState(state), approved=bool(approved),
-                submitted=submitted, acknowledged=acknowledged, queued=queued,
-            )
-            for study, name, state, approved, submitted, acknowledged, queued in rows
-        ]  # fmt: skip
+        values = (party, self._position(party, after), most)
+        return self._file.records(StudySummary, query, values, state=StudyState, approved=bool)
 
     def _position(self, party: str, study: StudyId | None) -> int:
         """Return the place of a study in the list of a party, which begins above every place."""
@@ -113,12 +108,12 @@ class StoreReader:
         """Return a study, read from its text; InputError if this version cannot read it."""
         where = f"study {short_id(study)} ({self.record(study).name!r})"
         try:
-            found = Study.from_toml(self.document(study), where="its text")
+            document = Study.from_toml(self.document(study), where="its text")
         except InputError as error:
             raise InputError(f"{where}: {UNREADABLE}: {error}. {_READ_ELSEWHERE}") from error
-        if found.digest != study:
+        if document.digest != study:
             raise InputError(f"{where}: {UNREADABLE}: it means another study. {_READ_ELSEWHERE}")
-        return found
+        return document
 
     def document(self, study: StudyId) -> str:
         """Return the text of a study, with the signature under it if it has one."""
@@ -126,19 +121,21 @@ class StoreReader:
         return str(document)
 
     def record(self, study: StudyId) -> Record:
-        rows = self._file.rows(f"{_RECORDS} WHERE study = ?", (study,))
-        if not rows:
+        records = self._records("WHERE study = ?", (study,))
+        if not records:
             raise InputError(f"study {short_id(study)}: there is no study of this digest here")
-        return _record(rows[0])
+        return records[0]
 
     def records(self) -> list[Record]:
         """List the studies, oldest first."""
-        return [_record(row) for row in self._file.rows(f"{_RECORDS} ORDER BY study.rowid")]
+        return self._records("ORDER BY study.rowid")
 
     def newest(self, most: int) -> list[Record]:
         """List the newest studies, newest first."""
-        rows = self._file.rows(f"{_RECORDS} ORDER BY study.rowid DESC LIMIT ?", (most,))
-        return [_record(row) for row in rows]
+        return self._records("ORDER BY study.rowid DESC LIMIT ?", (most,))
+
+    def _records(self, which: str, values: Sequence[Value] = ()) -> list[Record]:
+        return self._file.records(Record, f"{_RECORDS} {which}", values, state=StudyState)
 
     def count_by_state(self) -> Mapping[StudyState, int]:
         """Return the number of studies in each state that occurs."""
@@ -159,42 +156,27 @@ class StoreReader:
         return tuple(name for name in self.members(record.study) if name not in approved)
 
     def steps(self, study: StudyId) -> list[StepRecord]:
-        rows = self._file.rows(
+        return self._file.records(
+            StepRecord,
             "SELECT number, name, phase, opened_at, costs, links FROM step WHERE study = ? "
             "ORDER BY number",
             (study,),
+            costs=lambda text: {name: Fraction(cost) for name, cost in json.loads(text).items()},
+            links=lambda text: tuple((a, b) for a, b in json.loads(text)),
         )
-        return [
-            StepRecord(
-                number=number, name=name, phase=phase, opened_at=opened_at,
-                costs={party: Fraction(cost) for party, cost in json.loads(costs).items()},
-                links=tuple((a, b) for a, b in json.loads(links)),
-            )
-            for number, name, phase, opened_at, costs, links in rows
-        ]  # fmt: skip
 
     def step_bytes(self, study: StudyId) -> list[StepBytes]:
-        rows = self._file.rows(
-            "SELECT party, step, sent, received FROM traffic WHERE study = ?", (study,)
-        )
-        return [StepBytes(party=p, step=s, sent=o, received=i) for p, s, o, i in rows]
+        query = "SELECT party, step, sent, received FROM traffic WHERE study = ?"
+        return self._file.records(StepBytes, query, (study,))
 
     def awaited(self, study: StudyId) -> list[Awaited]:
-        rows = self._file.rows(
-            "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid", (study,)
-        )
-        return [Awaited(party=party, word=Word(word), since=since) for party, word, since in rows]
+        query = "SELECT party, word, since FROM awaited WHERE study = ? ORDER BY rowid"
+        return self._file.records(Awaited, query, (study,), word=Word)
 
     def absences(self, study: StudyId) -> list[Absence]:
         """List the parties that left a study, in their order."""
-        rows = self._file.rows(
-            "SELECT party, step, reason, sums, at FROM absence WHERE study = ? ORDER BY rowid",
-            (study,),
-        )
-        return [
-            Absence(party=party, step=step, reason=reason, sums=sums, at=at)
-            for party, step, reason, sums, at in rows
-        ]
+        query = "SELECT party, step, reason, sums, at FROM absence WHERE study = ? ORDER BY rowid"
+        return self._file.records(Absence, query, (study,))
 
     def all_awaited(self) -> list[tuple[StudyId, Awaited]]:
         rows = self._file.rows("SELECT study, party, word, since FROM awaited ORDER BY rowid")
@@ -206,12 +188,3 @@ class StoreReader:
     def waiting_since(self) -> Mapping[StudyId, str]:
         """Return the running studies that wait for parties, and since when for the longest."""
         return dict(self._file.rows("SELECT study, MIN(since) FROM awaited GROUP BY study"))
-
-
-def _record(row: tuple[Any, ...]) -> Record:
-    study, name, state, step, phase, cause, place, abort_asked, proposed_at, ended_at = row
-    return Record(
-        study=StudyId(study), name=name, state=StudyState(state), step=step, phase=phase,
-        cause=cause, place=place, abort_asked=abort_asked, proposed_at=proposed_at,
-        ended_at=ended_at,
-    )  # fmt: skip

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from common.study.ids import StudyId
 from common.study.progress import StudyState as StudyState
+from common.study.progress import StudySummary as StudySummary
 from common.wording import many
 
 UNREADABLE = "this version of parley cannot read its text"
@@ -121,16 +122,3 @@ class Alert:
     event: str
     words: str
     at: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudySummary:
-    """A study as one of its parties sees it."""
-
-    study: StudyId
-    name: str
-    state: StudyState
-    approved: bool  # whether the party approved
-    submitted: int  # the newest message of the party that is on disk here
-    acknowledged: int  # the newest message to the party that the party acknowledged
-    queued: int  # the newest message to the party

@@ -282,14 +282,11 @@ class Store(StoreReader):
 
     def alerts(self) -> list[Alert]:
         """List the events that the operator has not been told yet, oldest first."""
-        rows = self._file.rows(
-            "SELECT number, alert.study, name, event, words, at FROM alert JOIN study "
-            "USING (study) ORDER BY number"
+        return self._file.records(
+            Alert,
+            "SELECT number, study, name, event, words, at FROM alert JOIN study "
+            "USING (study) ORDER BY number",
         )
-        return [
-            Alert(number=number, study=StudyId(study), name=name, event=event, words=words, at=at)
-            for number, study, name, event, words, at in rows
-        ]
 
     def drop_alerts(self, newest: int) -> None:
         with self._file.transaction():
@@ -372,8 +369,8 @@ class Store(StoreReader):
             self._file.write(f"DELETE FROM queue_age WHERE study NOT IN ({ended})")  # noqa: S608  # ours
 
     def paillier_key(self, study: StudyId) -> PrivateKey | None:
-        found = self._file.rows("SELECT key FROM paillier_key WHERE study = ?", (study,))
-        return private_key_from_bytes(found[0][0], passphrase=self._passphrase) if found else None
+        rows = self._file.rows("SELECT key FROM paillier_key WHERE study = ?", (study,))
+        return private_key_from_bytes(rows[0][0], passphrase=self._passphrase) if rows else None
 
     def keep_paillier_key(self, study: StudyId, key: PrivateKey) -> None:
         data = private_key_to_bytes(key, passphrase=self._passphrase, source=self._source)

@@ -39,7 +39,7 @@ def _messages() -> Console:
 
 def in_options(words: str) -> str:
     """Name options as the command line does, where a message names them as Python does."""
-    return _KEYWORD.sub(lambda found: f"--{found[1].replace('_', '-')}", words)
+    return _KEYWORD.sub(lambda keyword: f"--{keyword[1].replace('_', '-')}", words)
 
 
 def note(words: str) -> None:
@@ -68,13 +68,13 @@ def progress(title: str) -> Iterator[Reporter]:
 
 @contextmanager
 def _lines(title: str) -> Iterator[Reporter]:
-    started, said = time.monotonic(), ""
+    started, earlier = time.monotonic(), ""
 
     def say(fraction: float, doing: str) -> None:
-        nonlocal said
+        nonlocal earlier
         stage = doing.partition(":")[0]
-        if stage != said and time.monotonic() - started > _QUIET_S:
-            said = stage
+        if stage != earlier and time.monotonic() - started > _QUIET_S:
+            earlier = stage
             note(f"{title}: {doing}")
 
     yield say

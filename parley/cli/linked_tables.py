@@ -1,17 +1,21 @@
-"""Options for the second table of an owner, of people's events."""
+"""Options for the second table of an owner, of people's events; and questions about events."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
+from common.analysis.views import events_view
 from common.errors import InputError
 from common.schema import Schema
 from parley.cli import options
 from parley.simulation.linked_files import LinkedFiles
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -50,3 +54,24 @@ class EventsFile:
             person=self.person, delimiter=reading.character,
             sheets=(reading.sheet, self.events_sheet),
         )  # fmt: skip
+
+
+def asked_of(released: Schema, schema: Schema, ask: Callable[[Schema], _T]) -> _T:
+    """Ask of a table of a release; where only its events have the columns, say how to ask."""
+    events = released.events
+    try:
+        return ask(schema)
+    except InputError:
+        if events is None:
+            raise
+        try:
+            ask(events_view(released).schema)
+        except InputError:
+            pass
+        else:
+            raise InputError(
+                f"{events.name}: a column of theirs is named, and a row is a person here. Ask "
+                f"`parley estimate RELEASE --of {events.name}`, where a row is one of her "
+                f"{events.name}"
+            ) from None
+        raise

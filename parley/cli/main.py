@@ -140,8 +140,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001  (the shape typer calls)
-    if wanted:
+def _print_version(requested: bool) -> None:  # noqa: FBT001  (the shape typer calls)
+    if requested:
         from importlib import metadata  # slow to load
 
         try:

@@ -141,8 +141,8 @@ def passphrase_in(file: Path | None) -> AskPassphrase:
     known: list[str] = []
 
     def ask() -> str:
-        given = given_passphrase(file, os.environ)
-        if given is not None or not sys.stdin.isatty():
+        passphrase = given_passphrase(file, os.environ)
+        if passphrase is not None or not sys.stdin.isatty():
             return asking(file, os.environ)()
         if not known:
             known.append(typer.prompt("Passphrase of the keys", hide_input=True, err=True))
@@ -156,24 +156,24 @@ def new_passphrase(file: Path | None, *, ask: bool) -> str | None:
 
     None if there is none and no question may be asked: then a file's mode protects it.
     """
-    given = given_passphrase(file, os.environ)
-    if given is None:
+    passphrase = given_passphrase(file, os.environ)
+    if passphrase is None:
         return chosen_passphrase(None) if ask else None
-    return _not_empty(given)
+    return _not_empty(passphrase)
 
 
 def chosen_passphrase(file: Path | None) -> str:
     """Return a new passphrase: of the file, or asked for, twice."""
-    given = given_passphrase(file, {})
-    if given is None:
+    passphrase = given_passphrase(file, {})
+    if passphrase is None:
         if not sys.stdin.isatty():
             raise InputError(
                 "there is no terminal to ask for a passphrase on. Name a file with the passphrase"
             )
-        given = str(
+        passphrase = str(
             typer.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True)
         )
-    return _not_empty(given)
+    return _not_empty(passphrase)
 
 
 def _not_empty(passphrase: str) -> str:

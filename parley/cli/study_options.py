@@ -24,7 +24,7 @@ from common.study.terms import TERMS, Terms
 from parley.cli import console
 
 _MANY_TURNS = 100  # of owners, one after the other; in one process that takes more than a minute
-_DEFAULTS = {each.name: each.default for each in fields(Study)}
+_DEFAULTS = {field.name: field.default for field in fields(Study)}
 _FLAGS = {"expires": ("--expires", "--approve-by")}
 _HAS_DEFAULT = "[default:"  # in a meaning that says what is done where an option is left out
 
@@ -78,8 +78,8 @@ def taking_terms(command: Callable[..., object]) -> Callable[..., object]:
 
     It may have some of them as parameters of its own.
     """
-    own = inspect.signature(command, eval_str=True).parameters
-    taken = [name for name in TERMS if name not in own]
+    declared = inspect.signature(command, eval_str=True).parameters
+    names = [name for name in TERMS if name not in declared]
     options = [
         inspect.Parameter(
             name,
@@ -89,15 +89,17 @@ def taking_terms(command: Callable[..., object]) -> Callable[..., object]:
             ],
             default=_default(name),
         )
-        for name in taken
+        for name in names
     ]
 
     @functools.wraps(command)
-    def run(**given: Any) -> object:  # noqa: ANN401  (each as its option says)
-        return command(terms=terms_of({name: given.pop(name) for name in taken}), **given)
+    def run(**values: Any) -> object:  # noqa: ANN401  (each as its option says)
+        return command(terms=terms_of({name: values.pop(name) for name in names}), **values)
 
     parameters = [
-        each for name, one in own.items() for each in (options if name == "terms" else [one])
+        option
+        for name, one in declared.items()
+        for option in (options if name == "terms" else [one])
     ]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
     return run

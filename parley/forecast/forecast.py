@@ -24,33 +24,20 @@ from parley.forecast.trial import Distances, Trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseForecast:
-    """Steps of one phase that are alike.
+    """Steps of one phase that are alike."""
 
-    Attributes:
-        phase: what they belong to.
-        steps: how many.
-        tables: of counts, in all of them.
-        cells: of those tables.
-        largest_table_cells: None where tables are not asked for one by one.
-        largest_table_attributes: of the widest one.
-        choices: mechanisms that parties run on their own rows.
-        sensitivity: of one step's whole vector, in the norm of its law; None of a choice.
-        scale: the parameter of the noise law; None of a choice.
-        cost: of all of them to whom they cost most, in the currency of the study's promise.
-        noise_per_cell: expected, absolute; None of a choice.
-    """
-
-    phase: str
-    steps: int
-    tables: int
-    cells: int
-    largest_table_cells: int | None
-    largest_table_attributes: int | None
-    choices: int
+    phase: str  # what they belong to
+    steps: int  # how many
+    tables: int  # of counts, in all of them
+    cells: int  # of those tables
+    largest_table_cells: int | None  # None where tables are not asked for one by one
+    largest_table_attributes: int | None  # of the widest one
+    choices: int  # mechanisms that parties run on their own rows
+    # Of one step's whole vector, in the norm of its law; None of a choice.
     sensitivity: Fraction | None
-    scale: Fraction | None
-    cost: Fraction
-    noise_per_cell: float | None
+    scale: Fraction | None  # the parameter of the noise law; None of a choice
+    cost: Fraction  # of all of them to whom they cost most, in the currency of the study's promise
+    noise_per_cell: float | None  # expected, absolute; None of a choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,50 +51,30 @@ class PartyForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonForecast:
-    """One line of the table to choose from.
+    """One line of the table to choose from."""
 
-    Attributes:
-        epsilon: that the study would be run with.
-        cost: the epsilon of the party that pays most; more in the paper's profile.
-        phases: what would be measured.
-        distances: average total variation distance by order of the marginals.
-        floor: the same, of noisy one-way marginals alone.
-        parties: bytes and computing of each.
-        seconds: from the first step to the last, networks not counted.
-    """
-
-    epsilon: Fraction
-    cost: Fraction
-    phases: tuple[PhaseForecast, ...]
-    distances: Distances
-    floor: Distances
-    parties: Mapping[str, PartyForecast]
-    seconds: float
+    epsilon: Fraction  # that the study would be run with
+    cost: Fraction  # the epsilon of the party that pays most; more in the paper's profile
+    phases: tuple[PhaseForecast, ...]  # what would be measured
+    distances: Distances  # average total variation distance by order of the marginals
+    floor: Distances  # the same, of noisy one-way marginals alone
+    parties: Mapping[str, PartyForecast]  # bytes and computing of each
+    seconds: float  # from the first step to the last, networks not counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """A study on stand-in rows.
+    """A study on stand-in rows."""
 
-    Attributes:
-        study: as proposed.
-        stand_in_rows: how many rows stood in for the owners'.
-        runs: how many runs a distance is the average of.
-        lines: by epsilon, in the order asked for.
-        without_noise: distances of the method at an epsilon that adds none.
-        floor_without_noise: distances of independent columns without noise.
-        analyses: what is forecast of each declared analysis, and what would halve its interval.
-        advice: what would make it clearer.
-    """
-
-    study: Study
-    stand_in_rows: int
-    runs: int
-    lines: tuple[EpsilonForecast, ...]
-    without_noise: Distances
-    floor_without_noise: Distances
+    study: Study  # as proposed
+    stand_in_rows: int  # how many rows stood in for the owners'
+    runs: int  # how many runs a distance is the average of
+    lines: tuple[EpsilonForecast, ...]  # by epsilon, in the order asked for
+    without_noise: Distances  # distances of the method at an epsilon that adds none
+    floor_without_noise: Distances  # distances of independent columns without noise
+    # What is forecast of each declared analysis, and what would halve its interval.
     analyses: tuple[AnalysisForecast, ...] = ()
-    advice: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()  # what would make it clearer
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +89,10 @@ class AnalysisForecast:
 def of_analyses(study: Study) -> tuple[AnalysisForecast, ...]:
     """Forecast the interval of every analysis of a study, from public facts alone."""
     method = method_of(study)
-    found = method.prospects(study)
-    halved = method.halving(study) if found else ()
+    prospects = method.prospects(study)
+    halved = method.halving(study) if prospects else ()
     return tuple(
-        AnalysisForecast(prospect, *both) for prospect, both in zip(found, halved, strict=True)
+        AnalysisForecast(prospect, *both) for prospect, both in zip(prospects, halved, strict=True)
     )
 
 
@@ -161,14 +128,14 @@ def forecast(
 
 def _line(trial: Trial, epsilon: Fraction, runs: int) -> EpsilonForecast:
     study = replace(trial.study, epsilon=epsilon)
-    made = [trial.run(epsilon, number) for number in range(runs)]
-    first = made[0]
+    outcomes = [trial.run(epsilon, number) for number in range(runs)]
+    first = outcomes[0]
     dearest = max(_spent(first.steps).values(), default=Fraction(0))
     return EpsilonForecast(
         epsilon=epsilon,
         cost=study.promise.delivered(dearest),
         phases=_phases(study, first.steps),
-        distances=trial.distances(made),
+        distances=trial.distances(outcomes),
         floor=trial.distances([trial.run_floor(epsilon, number) for number in range(runs)]),
         parties={
             name: PartyForecast(

@@ -9,128 +9,140 @@ from fractions import Fraction
 from common.crypto.sums.plan import Aggregation
 from common.privacy.budget import shown
 from common.study.document import Study
-from common.wording import many
+from common.wording import many, plural
 from parley.forecast.forecast import AnalysisForecast, EpsilonForecast, Forecast, PhaseForecast
-from parley.forecast.trial import Distances
+from parley.forecast.trial import TRIPLES, Distances
 
 _BEYOND_NOISE = 1.05  # times: what a few runs cannot tell apart
 _SECOND_UNITS = ((3600.0, "h"), (60.0, "min"))
 _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
-def as_lines(found: Forecast, stand_in: str) -> Iterator[str]:
+def as_lines(forecast: Forecast, stand_in: str) -> Iterator[str]:
     """Yield what `parley plan` prints."""
-    study = found.study
+    study, row = forecast.study, forecast.study.schema.row
+    events = ""
+    if (declared := study.schema.events) is not None:
+        events = f"; {declared.name}, {many(len(declared.attributes), 'attribute')}"
     yield (
         f"Study {study.name!r}: {study.method}, "
-        f"{many(len(study.members), 'party')}, {many(study.rows, 'row')}, "
-        f"{many(len(study.schema.names), 'attribute')}, aggregation {study.aggregation.value}"
+        f"{many(len(study.members), 'party')}, {many(study.rows, row)}, "
+        f"{many(len(study.schema.names), 'attribute')}{events}, aggregation "
+        f"{study.aggregation.value}"
     )
-    yield f"A forecast on {found.stand_in_rows:,} {stand_in}: of the stand-in, not of your data."
-    if found.stand_in_rows < study.rows:
-        yield f"Each stands for about {study.rows / found.stand_in_rows:,.1f} rows of the study."
-    own = next(line for line in found.lines if line.epsilon == study.epsilon)
-    if found.analyses:
+    yield f"A forecast on {forecast.stand_in_rows:,} {stand_in}: of the stand-in, not of your data."
+    if forecast.stand_in_rows < study.rows:
+        repeated = study.rows / forecast.stand_in_rows
+        yield f"Each stands for about {repeated:,.1f} {plural(row)} of the study."
+    proposed = next(line for line in forecast.lines if line.epsilon == study.epsilon)
+    if forecast.analyses:
         yield ""
         yield "What it answers: half the width of a 95 % interval, by public facts alone"
         yield from _table(
             ["analysis", "within", "of", "half of that at epsilon", "or with rows"],
-            [_analysis_words(each) for each in found.analyses],
+            [_analysis_words(analysis) for analysis in forecast.analyses],
         )
-        yield from (f"  {each.prospect.analysis}: {each.prospect.how}" for each in found.analyses)
-    yield from found.advice
+        yield from (
+            f"  {analysis.prospect.analysis}: {analysis.prospect.how}"
+            for analysis in forecast.analyses
+        )
+    yield from forecast.advice
     yield ""
     promise = study.promise
     delta = f" and delta, {shown(study.delta):g}" if study.delta else ""
-    yield f"What it measures at its own epsilon, {shown(own.epsilon):g}{delta}"
+    yield f"What it measures at its own epsilon, {shown(proposed.epsilon):g}{delta}"
     yield from _table(
         ["phase", "steps", "tables", "cells", "size of a table", "sensitivity",
          "noise variance" if study.delta else "noise scale",
          "noise per cell", "of the rows", promise.currency],
-        [_phase_words(phase, study.rows) for phase in own.phases],
+        [_phase_words(phase, study.rows) for phase in proposed.phases],
     )  # fmt: skip
-    yield from _distances(found, own) if own.distances else ()
+    yield from _distances(forecast, proposed) if proposed.distances else ()
     yield ""
     yield "What it takes of each party"
     yield from _table(
         ["party", "sends", "receives", "computes"],
         [
             [name, _bytes(party.bytes_sent), _bytes(party.bytes_received), _seconds(party.seconds)]
-            for name, party in own.parties.items()
+            for name, party in proposed.parties.items()
         ],
     )
     yield (
-        f"{_seconds(own.seconds)} from the first step to the last if all compute at once, without "
-        "the network. Times were measured on this machine, just now."
+        f"{_seconds(proposed.seconds)} from the first step to the last if all compute at once, "
+        "without the network. Times were measured on this machine, just now."
     )
     if study.aggregation is Aggregation.CLEAR:
         yield "Aggregation clear is NOT PRIVATE: for experiments only."
 
 
-def _distances(found: Forecast, own: EpsilonForecast) -> Iterator[str]:
+def _distances(forecast: Forecast, proposed: EpsilonForecast) -> Iterator[str]:
     yield ""
     yield (
         f"Expected average distance of marginals (0 is perfect, 1 is disjoint; "
-        f"{many(found.runs, 'run')})"
+        f"{many(forecast.runs, 'run')})"
     )
     yield from _table(
-        ["epsilon", "costs", *_headings(own.distances), *_headings(own.floor, "floor ")],
+        ["epsilon", "costs", *_headings(proposed.distances), *_headings(proposed.floor, "floor ")],
         [
             *(
                 [f"{shown(line.epsilon):g}", f"{shown(line.cost):g}",
                  *_distance_words(line.distances), *_distance_words(line.floor)]
-                for line in found.lines
+                for line in forecast.lines
             ),
-            ["no noise", "", *_distance_words(found.without_noise),
-             *_distance_words(found.floor_without_noise)],
+            ["no noise", "", *_distance_words(forecast.without_noise),
+             *_distance_words(forecast.floor_without_noise)],
         ],
     )  # fmt: skip
     yield "floor: every column by itself, all of the epsilon spent on histograms."
-    worse = [line for line in found.lines if _below_floor(line)]
+    worse = [line for line in forecast.lines if _below_floor(line)]
     if worse:
         yield (
             f"WORSE THAN INDEPENDENT COLUMNS at epsilon "
             f"{', '.join(f'{shown(line.epsilon):g}' for line in worse)}: do not run "
-            f"{found.study.method} there. More epsilon, more rows, fewer columns or another method "
-            "would help."
+            f"{forecast.study.method} there. More epsilon, more rows, fewer columns or another "
+            "method would help."
         )
 
 
-def _analysis_words(found: AnalysisForecast) -> list[str]:
-    prospect = found.prospect
-    epsilon = "none" if found.epsilon is None else f"{shown(found.epsilon):.3g}"
-    rows = "none" if found.rows is None else f"{found.rows:,}"
+def _analysis_words(analysis: AnalysisForecast) -> list[str]:
+    prospect = analysis.prospect
+    epsilon = "none" if analysis.epsilon is None else f"{shown(analysis.epsilon):.3g}"
+    rows = "none" if analysis.rows is None else f"{analysis.rows:,}"
     return [prospect.analysis, f"+-{prospect.within:.2g}", prospect.unit, epsilon, rows]
 
 
-def _analysis_json(found: AnalysisForecast) -> dict[str, object]:
-    return asdict(found.prospect) | {
-        "epsilon_that_halves": None if found.epsilon is None else shown(found.epsilon),
-        "rows_that_halve": found.rows,
+def _analysis_json(analysis: AnalysisForecast) -> dict[str, object]:
+    return asdict(analysis.prospect) | {
+        "epsilon_that_halves": None if analysis.epsilon is None else shown(analysis.epsilon),
+        "rows_that_halve": analysis.rows,
     }
 
 
 def _below_floor(line: EpsilonForecast) -> bool:
     """Return whether pairs of columns are expected to be further off than those of the floor."""
-    return line.distances[2] > _BEYOND_NOISE * line.floor[2] if 2 in line.distances else False
+    method, floor = (
+        sum(distance for kind, distance in distances.items() if kind != TRIPLES)
+        for distances in (line.distances, line.floor)
+    )
+    return method > _BEYOND_NOISE * floor
 
 
-def as_json(found: Forecast, stand_in: str) -> dict[str, object]:
+def as_json(forecast: Forecast, stand_in: str) -> dict[str, object]:
     """Return plain values; exact fractions are texts beside numbers."""
     return {
-        "study": found.study.digest.hex(),
-        "rows": found.study.rows,
-        "delta": shown(found.study.delta) if found.study.delta else 0,
+        "study": forecast.study.digest.hex(),
+        "rows": forecast.study.rows,
+        "delta": shown(forecast.study.delta) if forecast.study.delta else 0,
         "stand_in": stand_in,
-        "stand_in_rows": found.stand_in_rows,
+        "stand_in_rows": forecast.stand_in_rows,
         "forecast_is_of": "the stand-in, not the owners' rows",
-        "runs": found.runs,
+        "runs": forecast.runs,
         "times_are": "measured on this machine by a run on the stand-in",
-        "epsilons": [_line_json(line, found.study) for line in found.lines],
-        "without_noise": _distance_json(found.without_noise),
-        "floor_without_noise": _distance_json(found.floor_without_noise),
-        "analyses": [_analysis_json(each) for each in found.analyses],
-        "advice": list(found.advice),
+        "epsilons": [_line_json(line, forecast.study) for line in forecast.lines],
+        "without_noise": _distance_json(forecast.without_noise),
+        "floor_without_noise": _distance_json(forecast.floor_without_noise),
+        "analyses": [_analysis_json(analysis) for analysis in forecast.analyses],
+        "advice": list(forecast.advice),
     }
 
 
@@ -149,17 +161,20 @@ def _line_json(line: EpsilonForecast, study: Study) -> dict[str, object]:
 
 
 def _phase_json(phase: PhaseForecast, rows: int, currency: str) -> dict[str, object]:
-    told = {k: str(v) if isinstance(v, Fraction) else v for k, v in asdict(phase).items()}
+    values = {k: str(v) if isinstance(v, Fraction) else v for k, v in asdict(phase).items()}
     noise = phase.noise_per_cell
-    return told | {
-        "noise_variance" if currency == "rho" else "noise_scale": told.pop("scale"),
+    return values | {
+        "noise_variance" if currency == "rho" else "noise_scale": values.pop("scale"),
         "noise_per_cell_of_rows": None if noise is None else noise / rows,
-        currency: told.pop("cost"),
+        currency: values.pop("cost"),
     }
 
 
 def _distance_json(distances: Distances) -> dict[str, float]:
-    return {f"tvd_{order}": distance for order, distance in distances.items()}
+    return {
+        f"tvd_{kind.removesuffix('-way').replace(' ', '_')}": distance
+        for kind, distance in distances.items()
+    }
 
 
 def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
@@ -168,8 +183,8 @@ def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
         cells = many(phase.largest_table_cells, "cell")
         size = f"up to {cells}, {phase.largest_table_attributes} wide"
     elif phase.tables:
-        each = round(phase.cells / phase.tables)
-        size = "one count" if each == 1 else f"about {each:,} cells"
+        per_table = round(phase.cells / phase.tables)
+        size = "one count" if per_table == 1 else f"about {per_table:,} cells"
     words, noise = ["", "", "", ""], phase.noise_per_cell
     if phase.sensitivity is not None and phase.scale is not None and noise is not None:
         words = [
@@ -184,7 +199,7 @@ def _phase_words(phase: PhaseForecast, rows: int) -> list[str]:
 
 
 def _headings(distances: Distances, before: str = "") -> list[str]:
-    return [f"{before}{order}-way" for order in distances]
+    return [f"{before}{kind}" for kind in distances]
 
 
 def _distance_words(distances: Distances) -> list[str]:

@@ -17,6 +17,10 @@ each attribute has up to two earlier ones as parents. A row's value is found in 
 So the marginals do not depend on `dependence`: bells over ordered values, 1/rank over unordered
 ones, one row in fifty `missing` or `other`. 0 makes attributes independent, 1 makes each a function
 of its parents. The same seed makes the same rows. No real row is looked at.
+
+People of a linked schema are drawn so, with the number of their events as one more attribute, and
+so are events, whose parents may be columns of their person. After her first, an event is equal to
+the one before with the probability `dependence`.
 """
 
 from __future__ import annotations
@@ -25,7 +29,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
 from statistics import fmean
 from typing import TypeAlias
 
@@ -33,7 +36,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from common.analysis.evaluation import marginal_sets, total_variation
+from common.analysis.distances import marginal_sets, total_variation
+from common.analysis.linked_evaluation import BOTH, EVENT, NEXT, PEOPLE, linked_distances
+from common.analysis.views import people_view
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
@@ -44,8 +49,8 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema import Codes, Schema
 from common.schema.attribute import Attribute
 from common.schema.codes import NO_GROUPS, Groups
+from common.schema.linked import LinkedCodes
 from common.study.document import Study
-from common.tables import read_table
 from common.wording import many
 from parley.simulation.in_process import Run, run_study
 
@@ -59,19 +64,41 @@ def simulated(schema: Schema, rows: int, *, seed: int, dependence: float = DEPEN
     if not 0 <= dependence <= 1:
         raise InputError(f"--dependence {dependence}: from 0 to 1")
     rng = np.random.default_rng(seed)
-    columns: list[NDArray[np.int64]] = []
+    if schema.events is None:
+        return _drawn(schema, rows, rng, dependence, [])
     scores: list[NDArray[np.float64]] = []
+    drawn = _drawn(people_view(schema).schema, rows, rng, dependence, scores)
+    numbers = drawn.columns[-1].astype(np.int64)
+    of_person = np.repeat(np.arange(rows), numbers)
+    of_events = [score[of_person] for score in scores]
+    events = _drawn(schema.of_events, len(of_person), rng, dependence, of_events)
+    anew = rng.random(len(of_person)) >= dependence
+    anew[(np.cumsum(numbers) - numbers)[numbers > 0]] = True
+    events = events.take(np.maximum.accumulate(np.where(anew, np.arange(len(anew)), 0)))
+    people = drawn.select(range(drawn.width - 1))
+    return LinkedCodes(people.columns, people.sizes, events, numbers, schema.events.most)
+
+
+def _drawn(
+    schema: Schema,
+    rows: int,
+    rng: np.random.Generator,
+    dependence: float,
+    scores: list[NDArray[np.float64]],
+) -> Codes:
+    """Draw columns, whose normal scores are put after those of columns before them."""
+    columns: list[NDArray[np.int64]] = []
     for attribute in schema.attributes:
         law = _law(attribute, rng)
         shuffle = (
             np.arange(attribute.size) if attribute.ordered else rng.permutation(attribute.size)
         )
-        parents = rng.permutation(len(columns))[: rng.integers(1, _MOST_PARENTS + 1)]
+        parents = rng.permutation(len(scores))[: rng.integers(1, _MOST_PARENTS + 1)]
         pull = np.zeros(rows)
         for parent in parents:
             pull += rng.choice((-1.0, 1.0)) * scores[parent] / np.sqrt(len(parents))
-        kept = dependence if len(parents) else 0.0
-        height = ndtr(kept * pull + np.sqrt(1 - kept**2) * rng.standard_normal(rows))
+        strength = dependence if len(parents) else 0.0
+        height = ndtr(strength * pull + np.sqrt(1 - strength**2) * rng.standard_normal(rows))
         ladder = np.cumsum(law[shuffle])
         place = np.minimum(np.searchsorted(ladder, height, side="right"), attribute.size - 1)
         middles = ladder - law[shuffle] / 2
@@ -96,38 +123,30 @@ def _law(attribute: Attribute, rng: np.random.Generator) -> NDArray[np.float64]:
     return np.concatenate([law, np.full(special, _SPECIAL)])
 
 
-def public_rows(path: Path, schema: Schema, rows: int, *, seed: int) -> Codes:
-    """Pick at most `rows` rows of a public table at random.
-
-    Raises:
-        InputError: the table cannot be read, or does not fit the schema.
-    """
-    table = read_table(path, schema).encode(schema)
+def public_rows(table: Codes, rows: int, *, seed: int) -> Codes:
+    """Pick at most `rows` rows of a public table at random; InputError if there are none."""
     if table.rows < 1:
-        raise InputError(f"{path}: a stand-in needs rows")
+        raise InputError("--stand-in: the table has no rows. Name another one")
     picked = np.random.default_rng(seed).permutation(table.rows)[:rows]
     return table.take(np.sort(picked))
 
 
 ORDERS = (2, 3)
+TRIPLES = f"{ORDERS[-1]}-way"
 _QUIET = 10  # of epsilon, for each attribute: the noise of a count is less than a row
 _MOST_SYNTHETIC = 300_000
+_KINDS = (PEOPLE, BOTH, EVENT, NEXT)  # of pairs of linked tables; the other kinds are among them
 
-Distances: TypeAlias = Mapping[int, float]
+Distances: TypeAlias = Mapping[str, float]  # by what is compared: 2-way, or kinds of pairs
 
 
 @dataclass(slots=True)
 class StandInRows:
-    """A party's rows, made of fewer ones that each count as several.
+    """A party's rows, made of fewer ones that each count as several."""
 
-    Attributes:
-        table: the rows.
-        repeated: how many rows each of them counts as.
-        extra_s: how much longer counting every row would have taken.
-    """
-
-    table: Codes
-    repeated: NDArray[np.int64]
+    table: Codes  # the rows
+    repeated: NDArray[np.int64]  # how many rows each of them counts as
+    # How much longer counting every row would have taken.
     extra_s: float = field(default=0.0, init=False)
 
     @property
@@ -147,8 +166,8 @@ class StandInRows:
         started = time.perf_counter()
         shown = self.table.showing(sets)
         tables = count(shown, sets, groups=groups, weights=self.repeated)
-        taken = time.perf_counter() - started
-        self.extra_s += taken * max(0, self.rows / self.table.rows - 1)
+        seconds = time.perf_counter() - started
+        self.extra_s += seconds * max(0, self.rows / self.table.rows - 1)
         return tables
 
     def codes(self) -> Codes:
@@ -156,8 +175,9 @@ class StandInRows:
         return self.table.take(np.repeat(np.arange(self.table.rows), self.repeated))
 
     def chunks(self) -> Iterator[Codes]:
-        """Yield all rows at once."""
-        yield self.codes()
+        """Yield all rows, in as many parts as a row counts for."""
+        for part in range(int(self.repeated.max())):
+            yield self.table.take(np.flatnonzero(self.repeated > part))
 
 
 class Trial:
@@ -173,7 +193,7 @@ class Trial:
         self._whole, self._seed = stand_in, seed
         if stand_in.rows < len(study.members):
             raise InputError(
-                f"a stand-in of {many(stand_in.rows, 'row')} is too short for "
+                f"a stand-in of {many(stand_in.rows, study.schema.row)} is too short for "
                 f"{many(len(study.members), 'party')}"
             )
         self._tables = _dealt_out(study, stand_in, seed)
@@ -187,7 +207,7 @@ class Trial:
         self._sets = {
             order: marginal_sets(stand_in.width, order=order)
             for order in ORDERS
-            if order <= stand_in.width and method_of(study).publishes_rows
+            if order <= stand_in.width
         }
         count(stand_in, self._sets.get(2, ()))  # loads the compiled kernels before time is taken
 
@@ -217,18 +237,30 @@ class Trial:
     def distances(self, runs: Sequence[Run]) -> Distances:
         """Average distance of the marginals of each order, over some runs."""
         rows = min(self.study.output_rows or self.study.rows, _MOST_SYNTHETIC)
-        found: dict[int, list[float]] = {order: [] for order in self._sets}
+        by_kind: dict[str, list[float]] = {}
         for number, run in enumerate(runs):
             source = SeededRandomSource(f"{self._seed}/rows/{number}")
-            synthetic = run.model.sample(rows, source)
-            for order, sets in self._sets.items():
-                found[order].append(fmean(total_variation(self._whole, synthetic, sets)))
-        return {order: fmean(values) for order, values in found.items()}
+            for kind, distance in self._apart(run.model.sample(rows, source)).items():
+                by_kind.setdefault(kind, []).append(distance)
+        return {kind: fmean(values) for kind, values in by_kind.items()}
+
+    def _apart(self, synthetic: Codes) -> Distances:
+        """Compare rows with the stand-in; people with their events, kind by kind of pairs."""
+        whole, schema = self._whole, self.study.schema
+        if not method_of(self.study).publishes_rows:
+            return {}
+        if isinstance(whole, LinkedCodes) and isinstance(synthetic, LinkedCodes):
+            kinds = linked_distances(whole, synthetic, schema)
+            return {kind: distances.average for kind, distances in kinds.items() if kind in _KINDS}
+        return {
+            f"{order}-way": fmean(total_variation(whole, synthetic, sets))
+            for order, sets in self._sets.items()
+        }
 
     @property
     def quiet(self) -> Fraction:
         """An epsilon that adds no noise to speak of."""
-        return Fraction(_QUIET * self._whole.width)
+        return Fraction(_QUIET * len(self.study.schema.every_name))
 
 
 def _dealt_out(study: Study, rows: Codes, seed: int) -> dict[str, tuple[Codes, NDArray[np.int64]]]:
@@ -239,8 +271,8 @@ def _dealt_out(study: Study, rows: Codes, seed: int) -> dict[str, tuple[Codes, N
     for place, member in enumerate(study.members, start=1):
         before += member.rows
         end = place + round(Fraction(spare * before, study.rows))
-        own = rows.take(np.sort(order[begin:end]))
-        each, more = divmod(member.rows, own.rows)
-        dealt[member.name] = own, each + (np.arange(own.rows) < more)
+        part = rows.take(np.sort(order[begin:end]))
+        times, more = divmod(member.rows, part.rows)
+        dealt[member.name] = part, times + (np.arange(part.rows) < more)
         begin = end
     return dealt

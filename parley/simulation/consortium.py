@@ -118,12 +118,12 @@ class Consortium:
 
     def _add_party(self, name: str, table: OwnersTables, ring: Keyring, person: str) -> Member:
         home = self._parties[name] = self._folder / f"party-{len(self._parties) + 1}"
-        own = init_party(home / "keys", name)
-        _, path = ring.approve(own.read_request(), days=CERTIFICATE_DAYS, now=system_clock())
-        own.trust(read(ring.files.authority), where=ring.files.authority)
-        own.accept(read(path), where=path, now=system_clock())
+        party_ring = init_party(home / "keys", name)
+        _, path = ring.approve(party_ring.read_request(), days=CERTIFICATE_DAYS, now=system_clock())
+        party_ring.trust(read(ring.files.authority), where=ring.files.authority)
+        party_ring.accept(read(path), where=path, now=system_clock())
         parts = table if isinstance(table, tuple) else (table,)
-        source, rows = "", [as_arrow(each) for each in parts]
+        source, rows = "", [as_arrow(part) for part in parts]
         for header, content in zip(("source", "source.events"), rows, strict=False):
             pyarrow.parquet.write_table(content, home / f"{header}.parquet")
             source += f'[{header}]\nkind = "parquet"\npath = "{header}.parquet"\n'
@@ -134,7 +134,9 @@ class Consortium:
             f"fetch_releases = false\n{source}",
             encoding="utf-8",
         )
-        return Member(name=name, rows=rows[0].num_rows, identity=load_identity(own.identity).public)
+        return Member(
+            name=name, rows=rows[0].num_rows, identity=load_identity(party_ring.identity).public
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -180,7 +182,7 @@ class Consortium:
         tell(0.99, f"{name} countersigns the release")
         file = self._parties[name] / "party.toml"
         settings = party_settings(file, {}, {"curator": self.address}).values
-        countersign(place, settings, passphrase=no_passphrase, found=verified)
+        countersign(place, settings, passphrase=no_passphrase, verified=verified)
 
     def transcript(self) -> dict[str, object]:
         """Return bytes, rounds and seconds by phase and party, as the curator counted them."""

@@ -27,12 +27,10 @@ from common.study.script import ScriptRun
 from common.study.steps import Model, Step
 from common.study.transcript import SETTING_UP, PhaseTraffic
 from common.wording import Reporter, silent
-from curator.role import CuratorRole
-from curator.states import Effect as CuratorEffect
-from curator.states import Fail
-from curator.states import SendToParty as SendToParty
-from party.role import PartyRole
-from party.states import ChargeBudget
+from curator.role import CuratorRole, Fail
+from curator.role import Effect as CuratorEffect
+from curator.role import SendToParty as SendToParty
+from party.role import ChargeBudget, PartyRole
 
 FITTING = "fitting the model"  # told after the last step
 
@@ -137,7 +135,7 @@ def run_roles(
             curator_s += clock() - started
     log.enter(None)
     report(1.0, FITTING)
-    spent = {name: tuple(made) for name, made in charges.items()}
+    spent = {name: tuple(entries) for name, entries in charges.items()}
     return Run(
         curator.model(), curator.steps, curator.results, spent, log.traffic, seconds, curator_s,
         curator.missing, curator.commitments,
@@ -190,12 +188,12 @@ def _sent(effects: Iterable[CuratorEffect]) -> Iterable[tuple[str, ToParty]]:
 
 def _one_blinder_per_key() -> Callable[[PublicKey, RandomSource], Blinder]:
     """Share one table for fast blinding among the parties of a process."""
-    made: dict[bytes, Blinder] = {}
+    blinders: dict[bytes, Blinder] = {}
 
     def blinder_of(key: PublicKey, source: RandomSource) -> Blinder:
-        if key.digest not in made:
-            made[key.digest] = FixedBaseBlinder(key, source)
-        return made[key.digest]
+        if key.digest not in blinders:
+            blinders[key.digest] = FixedBaseBlinder(key, source)
+        return blinders[key.digest]
 
     return blinder_of
 
@@ -220,6 +218,6 @@ class _Log:
             self.steps.append(step)
             self._phase = step.phase
             self.traffic.setdefault(step.phase, PhaseTraffic()).rounds += 1
-            done = len(self.steps)
-            self._report(done / (done + 3), step.phase)  # how many will come is not known
+            number = len(self.steps)
+            self._report(number / (number + 3), step.phase)  # how many will come is not known
         return self.traffic[self._phase]

@@ -54,7 +54,7 @@ class LinkedFiles:
         if not person:
             raise InputError("--person: name the column that says, in both files, whose row it is")
         order = (declared.order,) if declared.order else ()
-        found = cls(
+        linked = cls(
             read_table(
                 files[0], schema.people, delimiter=delimiter, sheet=sheets[0], more=(person,)
             ),
@@ -64,9 +64,9 @@ class LinkedFiles:
             ),
             person,
         )  # fmt: skip
-        found.people.encode(schema.people)  # here an error can still name the file and the line
-        found.events.encode(schema.of_events)
-        return found
+        linked.people.encode(schema.people)  # here an error can still name the file and the line
+        linked.events.encode(schema.of_events)
+        return linked
 
     @property
     def frames(self) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -77,9 +77,8 @@ class LinkedFiles:
         """Return the codes of people with the events that count."""
         return encode_linked(schema, *self.frames, person=self.person)
 
-    def joined(self, schema: Schema) -> str:
-        """Say what becomes of the events, for the owner alone."""
-        codes = self.encode(schema)
+    def joined(self, codes: LinkedCodes) -> str:
+        """Say what becomes of the events, for the owner alone, by the codes of both tables."""
         counted, without = codes.events.rows, int((codes.numbers == 0).sum())
         return (
             f"{self.events.path}: {counted:,} of {many(self.events.data.num_rows, 'row')} count; "
@@ -93,8 +92,8 @@ class LinkedFiles:
         """Deal people out to owners, each with her events."""
         people, events = self.frames
         return {
-            name: (own, events[events[self.person].isin(own[self.person])])
-            for name, own in deal(people).items()
+            name: (part, events[events[self.person].isin(part[self.person])])
+            for name, part in deal(people).items()
         }
 
 

@@ -68,11 +68,11 @@ class PeopleRows:
         Raises:
             InputError: it cannot be read, or the column of people is not there or an attribute.
         """
-        given = {"delimiter": delimiter, "sheet": sheet}
+        options = {"delimiter": delimiter, "sheet": sheet}
         source = SourceSettings(
             kind=_KINDS.get(path.suffix.lower(), "csv"),
             address=str(path),
-            options={key: value for key, value in given.items() if value},
+            options={key: value for key, value in options.items() if value},
             person=person,
         )
         parts, people = source.people(schema).read(schema)
@@ -83,21 +83,21 @@ class PeopleRows:
     def dealt_out(self, parties: int, *, owners: int, key: bytes) -> list[PeopleRows]:
         """Deal the rows out to parties; a person is with `owners` of them at most."""
         at = list[list[int]]([] for _ in range(parties))
-        seen = dict[bytes, int]()
+        turns = dict[bytes, int]()
         for row, person in enumerate(self.people):
             first = int.from_bytes(hashlib.blake2b(person, key=key, digest_size=8).digest())
-            turn = seen[person] = seen.get(person, -1) + 1
+            turn = turns[person] = turns.get(person, -1) + 1
             at[(first + turn % owners) % parties].append(row)
         return [
-            PeopleRows(self.rows.take(np.array(own, np.intp)), [self.people[i] for i in own])
-            for own in at
+            PeopleRows(self.rows.take(np.array(places, np.intp)), [self.people[i] for i in places])
+            for places in at
         ]
 
     def limited(self, per_person: int, key: bytes) -> Codes:
         """Keep at most so many rows of a person, and a round number of them in all."""
         limit = PeopleLimit(rows=self.rows.rows, per_person=per_person, key=key, filler=b"")
-        kept = chosen(self.rows, self.people, limit)
-        return self.rows.take(kept[: round_down(len(kept))])
+        places = chosen(self.rows, self.people, limit)
+        return self.rows.take(places[: round_down(len(places))])
 
 
 def round_down(number: int) -> int:
@@ -126,9 +126,9 @@ def tables_of_people(
     parts = (
         list(tables) if len(tables) > 1 else tables[0].dealt_out(parties, owners=owners, key=key)
     )
-    made = []
+    limited = []
     for part in parts:
         if not part.people:
             raise InputError("--parties: an owner is left without people. Ask for fewer owners")
-        made.append(schema.decode(part.limited(per_person, key), source))
-    return made
+        limited.append(schema.decode(part.limited(per_person, key), source))
+    return limited

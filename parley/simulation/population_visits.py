@@ -57,8 +57,8 @@ def linked_schema() -> Schema:
     """Return the public schema of people and visits."""
     people = Schema.from_toml(demo_schema_toml())
     events = Schema.from_toml(demo_schema_toml() + _EVENTS).events
-    own = tuple(people.attributes[people.position(name)] for name in _PEOPLE)
-    return Schema(own, events=events)
+    attributes = tuple(people.attributes[people.position(name)] for name in _PEOPLE)
+    return Schema(attributes, events=events)
 
 
 def make_linked_population(people: int, *, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:

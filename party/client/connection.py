@@ -21,13 +21,13 @@ from common.crypto.identities.identity import PublicIdentity
 from common.errors import InputError, LocalError
 from common.study.ids import StudyId
 from common.study.messages import DIGEST_BYTES
-from common.study.progress import StudyState
+from common.study.progress import StudySummary
 from common.study.signatures import proof_statement
 from common.wire import strict, tls
 from common.wire.catalogue import PROTOCOL, ErrorCode, WireError
 from common.wire.frames import Assembler, NumberedMessage, split
 from common.wire.pki.credentials import Credentials
-from common.wire.study_states import FROM_WIRE
+from common.wire.study_states import summary_from_wire
 from common.wire.v1 import curator_pb2 as pb
 from common.wire.v1.curator_pb2_grpc import CuratorServiceStub
 
@@ -47,25 +47,12 @@ class HungUpError(LocalError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InvitingStudy:
-    """A study that lists this party, as the curator knows it."""
-
-    study: StudyId
-    name: str  # for people; the curator's word
-    state: StudyState
-    approved: bool  # whether the curator has our approval
-    submitted: int  # the newest message of ours that is on the curator's disk
-    acknowledged: int  # the newest message to us that the curator knows to be on our disk
-    queued: int  # the newest message to us
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Greeting:
     """What the curator says of itself, and the studies that list this party."""
 
     software: str  # and its version
     time_s: float  # its clock, in seconds since 1970
-    studies: list[InvitingStudy]  # newest first
+    studies: list[StudySummary]  # newest first
 
 
 class Connection:
@@ -116,7 +103,7 @@ class Connection:
         strict.check(response)
         return response
 
-    def enrol(self, party: str, identity: bytes, *, with_ended: bool = True) -> list[InvitingStudy]:
+    def enrol(self, party: str, identity: bytes, *, with_ended: bool = True) -> list[StudySummary]:
         """Introduce ourselves; return the studies that list us, newest first."""
         return self.greet(party, identity, with_ended=with_ended).studies
 
@@ -130,12 +117,12 @@ class Connection:
             protocol=PROTOCOL, software=self._software, party=party, identity=identity,
             with_ended=with_ended,
         )  # fmt: skip
-        studies: list[InvitingStudy] = []
+        studies: list[StudySummary] = []
         for _ in range(_MOST_PAGES):
             response = self._call("Enrol", request)
             if response.protocol != PROTOCOL:
                 raise WireError(ErrorCode.VERSION_MISMATCH, f"protocol {response.protocol}")
-            studies += map(_summary, response.studies)
+            studies += map(summary_from_wire, response.studies)
             if len(response.studies) < strict.MOST_LISTED:
                 time_s = response.time_ms / 1000
                 return Greeting(software=response.software, time_s=time_s, studies=studies)
@@ -228,11 +215,3 @@ class Connection:
     def countersign(self, study: StudyId, signature: bytes) -> None:
         """Hand in our signature under a study's release."""
         self._call("Countersign", pb.CountersignRequest(study=study, signature=signature))
-
-
-def _summary(study: pb.StudySummary) -> InvitingStudy:
-    return InvitingStudy(
-        study=StudyId(study.study), name=study.name, state=FROM_WIRE[study.state],
-        approved=study.approved, submitted=study.submitted, acknowledged=study.acknowledged,
-        queued=study.queued,
-    )  # fmt: skip

@@ -8,13 +8,14 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
 from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
-from common.errors import LocalError, PolicyError
+from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.exchanges.setup import BlinderOfKey
 from common.privacy.spending import Spending
 from common.release.prior import Priors
@@ -22,16 +23,17 @@ from common.service.alerts import Hook
 from common.service.process import Clock, stamp
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
+from common.study.progress import StudySummary
 from common.study.requests import OwnersRows
 from common.study.script import ScriptRun
-from party.client.connection import Connection, InvitingStudy
+from party.client.connection import Connection
 from party.collection import Collection
 from party.journal import Journal, Notes
 from party.ledger import Ledger
-from party.owner.decisions import Approvals
+from party.owner.decisions import Approvals, require_not_over
 from party.owner.dry_run import PlannedStep, fewest_owners
 from party.owner.policy import Circumstances, Policy
-from party.owner.policy_file import PolicySource
+from party.owner.policy_file import PolicyFile
 from party.owner.review import Review, review
 from party.sources.source import Snapshot
 
@@ -53,7 +55,7 @@ class PartyContext:
 
     name: str
     identity: Identity  # its keys, as studies pin them
-    policies: PolicySource  # what its owner takes part in, as the file says now
+    policies: PolicyFile  # what its owner takes part in, as the file says now
     approvals: Approvals  # what its owner decided
     journal: Journal  # with the ledger and the approvals in one file
     ledger: Ledger
@@ -87,10 +89,10 @@ class PartyContext:
         """
         if self.priors is not None and not self.priors.has(study):
             pieces = connection.fetch_release(study.digest, prior=True)
-            found = self.priors.keep(pieces, study, most=MOST_PRIOR_BYTES)
+            prior = self.priors.keep(pieces, study, most=MOST_PRIOR_BYTES)
             logger.info(
                 "study %s builds on release %s, signed by %s", short_id(study.digest),
-                found.digest[:16], ", ".join(found.signers) or "no one",
+                prior.digest[:16], ", ".join(prior.signers) or "no one",
             )  # fmt: skip
 
     def review(self, study: Study, source: PinnedRows, policy: Policy | None = None) -> Review:
@@ -151,10 +153,27 @@ def _cost(study: Study, steps: Sequence[PlannedStep]) -> Spending:
     return Spending.of(cost, study.delta)
 
 
-def require_open(study: Study, party: PartyContext, connection: Connection) -> None:
-    """Refuse a study that the curator knows to be over; one that it does not know may come."""
-    identity = party.identity.public.encoded
-    for summary in connection.enrol(party.name, identity, with_ended=True):
+def require_open(
+    study: Study,
+    party: PartyContext,
+    dial: Callable[[], AbstractContextManager[Connection]] | None,
+    *,
+    warn: Callable[[str], None],
+) -> None:
+    """Refuse a study that is over, as far as we know, or the curator; offline without `dial`.
+
+    A study that the curator does not know may come.
+    """
+    require_not_over(study.digest, party.journal)
+    if dial is None:
+        return
+    try:
+        with dial() as connection:
+            summaries = connection.enrol(party.name, party.identity.public.encoded)
+    except RemoteProtocolError as error:
+        warn(f"the curator does not say whether the study is still open: {error}")
+        return
+    for summary in summaries:
         if summary.study == study.digest and summary.state.over:
             raise PolicyError(
                 f"study {study.name!r}: it is over, at the curator it is {summary.state}. Nothing "
@@ -162,7 +181,7 @@ def require_open(study: Study, party: PartyContext, connection: Connection) -> N
             )
 
 
-def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[InvitingStudy]) -> None:
+def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[StudySummary]) -> None:
     """Refuse to go on if the curator has messages of ours that the journal does not have.
 
     A party journals before it sends. So if the curator has more, the folder was rolled back to an
@@ -172,19 +191,19 @@ def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[Invi
         LocalError: naming the studies, and the two ways out.
     """
     forgotten = [
-        each
-        for each in studies
-        if each.submitted > journal.newest_released(each.study)
-        and not policy.writes_off(each.study)
+        study
+        for study in studies
+        if study.submitted > journal.newest_released(study.study)
+        and not policy.writes_off(study.study)
     ]
     if not forgotten:
         return
     listed = "; ".join(
-        f"study {short_id(each.study)} ({each.name!r}): {each.submitted}, here "
-        f"{journal.newest_released(each.study)}"
-        for each in forgotten
+        f"study {short_id(study.study)} ({study.name!r}): {study.submitted}, here "
+        f"{journal.newest_released(study.study)}"
+        for study in forgotten
     )
-    keys = ", ".join(f'"{short_id(each.study)}"' for each in forgotten)
+    keys = ", ".join(f'"{short_id(study.study)}"' for study in forgotten)
     raise LocalError(
         "rollback of the state folder: the curator has more messages of ours than the journal here "
         f"({listed}). The folder was restored from an older copy, is new, or is used by two nodes. "

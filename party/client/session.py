@@ -20,11 +20,11 @@ from common.privacy.randomness import SourceOfStep
 from common.service.process import software
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
-from common.study.progress import StudyState
+from common.study.progress import StudyState, StudySummary
 from common.study.signatures import approval_statement
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.frames import NumberedMessage
-from party.client.connection import Connection, InvitingStudy
+from party.client.connection import Connection
 from party.client.context import PartyContext, PinnedRows
 from party.client.turn import Turn
 from party.journal import JournalState
@@ -82,7 +82,7 @@ class PartySession:
         self._waits_for_owner = self._rehearses = False
         self._unopened = 0  # how many times the rows did not fit the study
 
-    def needs(self, summary: InvitingStudy) -> Need:
+    def needs(self, summary: StudySummary) -> Need:
         """Say what there is to do, by the curator's summary and our own file."""
         journal = self._context.journal
         record = journal.record(self._digest)
@@ -119,7 +119,7 @@ class PartySession:
         self._study = self._source = self._node = None
 
     def take_turn(
-        self, turn: Turn, connection: Connection, summary: InvitingStudy
+        self, turn: Turn, connection: Connection, summary: StudySummary
     ) -> JournalState | None:
         """Do what can be done now; return how the study ended, None if it goes on.
 
@@ -164,7 +164,7 @@ class PartySession:
                 raise
             return True
 
-    def _close(self, summary: InvitingStudy) -> JournalState:
+    def _close(self, summary: StudySummary) -> JournalState:
         """End a study here that ended at the curator, without its last messages.
 
         It finished for us, too, if it was done with everything that we ever sent: whatever is
@@ -186,7 +186,7 @@ class PartySession:
         return ending
 
     def _work(
-        self, turn: Turn, connection: Connection, node: PartyNode, summary: InvitingStudy
+        self, turn: Turn, connection: Connection, node: PartyNode, summary: StudySummary
     ) -> None:
         """Take in and answer, until the study, the stream or the turn is over."""
         stream = connection.work(self._digest, received=node.newest_received)
@@ -241,8 +241,8 @@ class PartySession:
     def _approve(self, connection: Connection, study: Study) -> PartyNode | None:
         """Sign if the owner has approved; None if the owner has not decided yet."""
         context, policy = self._context, self._context.policy  # one reading of it for all
-        source, seen = self._reviewed(connection, study, policy)
-        decision = self._decision(seen, automatic=policy.approves(rehearsal=study.rehearsal))
+        source, review = self._reviewed(connection, study, policy)
+        decision = self._decision(review, automatic=policy.approves(rehearsal=study.rehearsal))
         if decision is None:
             self._wait_for_owner(study)
             return None
@@ -284,11 +284,11 @@ class PartySession:
             self._refuse(connection, str(error), public_reason=_OTHER_PRIOR, cause=error)
         source = self._opened_or_refused(connection, study)
         try:
-            seen = context.review(study, source, policy)
+            review = context.review(study, source, policy)
         except PolicyError as error:  # its steps ask for more than any policy allows
             self._refuse(connection, str(error), public_reason=_OUTSIDE_POLICY)
-        self._refuse_for(connection, study, seen.reasons_against)
-        return source, seen
+        self._refuse_for(connection, study, review.reasons_against)
+        return source, review
 
     def _check_curator(self, connection: Connection, study: Study) -> None:
         """Refuse a study that pins another curator than the one that offers it."""
@@ -361,12 +361,15 @@ class PartySession:
             no = OwnerDecision(approved=False, reason=reason, decided_by="policy", decided_at=at)
             approvals.decide(self._digest, no)
 
-    def _decision(self, seen: Review, *, automatic: bool) -> OwnerDecision | None:
+    def _decision(self, review: Review, *, automatic: bool) -> OwnerDecision | None:
         context = self._context
         decision = context.approvals.decision(self._digest)
         if decision is None and automatic:
             decision = OwnerDecision(
-                approved=True, epsilon=seen.charged, decided_by="policy", decided_at=context.now()
+                approved=True,
+                epsilon=review.charged,
+                decided_by="policy",
+                decided_at=context.now(),
             )
             context.approvals.decide(self._digest, decision)
         return decision
@@ -408,7 +411,7 @@ class PartySession:
             consents=lambda: not context.withdrew(study.digest),
         )
 
-    def _catch_up(self, connection: Connection, node: PartyNode, summary: InvitingStudy) -> None:
+    def _catch_up(self, connection: Connection, node: PartyNode, summary: StudySummary) -> None:
         """Compare what both sides have; hand in again what the curator misses."""
         node.acknowledge(summary.submitted)
         self._outbox.clear()

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from common.errors import InputError, LocalError, ParleyError
 from common.study.ids import StudyId, short_id
-from common.study.progress import StudyState
+from common.study.progress import StudyState, StudySummary
 from common.wire.catalogue import ErrorCode, WireError
-from party.client.connection import Connection, HungUpError, InvitingStudy
+from party.client.connection import Connection, HungUpError
 from party.client.context import PartyContext, require_no_rollback
 from party.client.dialer import Backoff, Dialer
 from party.client.session import Need, PartySession, decline
@@ -91,7 +91,7 @@ class SessionManager:
         self._releases = ReleaseWatch(collector, changed=self._wake_up)
         self._places: dict[StudyId, _Place] = {}
         # Studies that wait for a seat; first come, first served.
-        self._waiting: dict[StudyId, tuple[Need, InvitingStudy]] = {}
+        self._waiting: dict[StudyId, tuple[Need, StudySummary]] = {}
         self._wake = threading.Event()
         self._look_at = 0.0
         self._reached = False
@@ -172,20 +172,23 @@ class SessionManager:
         if invited is None:
             return
         self._look_at = time.monotonic() + self._look_again_s
-        listed = [each for each in reversed(invited) if only in (None, each.study)]  # oldest first
+        oldest_first = reversed(invited)
+        listed = [summary for summary in oldest_first if only in (None, summary.study)]
         begun = {
-            each.study
-            for each in self._context.journal.studies()
-            if each.state is JournalState.RUNNING
+            record.study
+            for record in self._context.journal.studies()
+            if record.state is JournalState.RUNNING
         }
-        for each in listed:
-            if each.study not in self._places and (not each.state.over or each.study in begun):
-                session = PartySession(each.study, self._context)
-                self._places[each.study] = _Place(session, self._backoff())
-                free.add(each.study)
-            if each.study in free:
-                self._consider(self._places[each.study], each, once=once)
-        self._miss(free - {each.study for each in listed}, once=once)
+        for summary in listed:
+            if summary.study not in self._places and (
+                not summary.state.over or summary.study in begun
+            ):
+                session = PartySession(summary.study, self._context)
+                self._places[summary.study] = _Place(session, self._backoff())
+                free.add(summary.study)
+            if summary.study in free:
+                self._consider(self._places[summary.study], summary, once=once)
+        self._miss(free - {study.study for study in listed}, once=once)
 
     def _miss(self, unlisted: Iterable[StudyId], *, once: bool) -> None:
         """Ask once for all studies, also those that ended; then the curator lost one."""
@@ -201,7 +204,7 @@ class SessionManager:
             else:
                 self._asks_for_all, self._look_at = True, 0.0
 
-    def _invited(self, backoff: Backoff) -> list[InvitingStudy] | None:
+    def _invited(self, backoff: Backoff) -> list[StudySummary] | None:
         """Return the studies that list us, newest first; None if the curator is out of reach."""
         identity = self._context.identity.public.encoded
         try:
@@ -226,7 +229,7 @@ class SessionManager:
         backoff.progressed()
         return invited
 
-    def _tidy(self, connection: Connection, invited: Iterable[InvitingStudy]) -> None:
+    def _tidy(self, connection: Connection, invited: Iterable[StudySummary]) -> None:
         """End studies that the owner withdrew from; have the queues of ended ones dropped.
 
         What was kept of ended studies for an audit is wiped when its time is over.
@@ -239,16 +242,16 @@ class SessionManager:
         what it has for us.
         """
         self._context.journal.wipe_expired(at=self._context.now())
-        for each in invited:
-            if not each.state.over:
-                if self._context.withdrew(each.study):
-                    decline(connection, each.study)
+        for study in invited:
+            if not study.state.over:
+                if self._context.withdrew(study.study):
+                    decline(connection, study.study)
                 continue
-            if each.state is StudyState.DONE and self._has_ended(each.study):
-                self._context.journal.leave(each.study)
-            if each.acknowledged < each.queued and self._has_ended(each.study):
+            if study.state is StudyState.DONE and self._has_ended(study.study):
+                self._context.journal.leave(study.study)
+            if study.acknowledged < study.queued and self._has_ended(study.study):
                 with contextlib.suppress(WireError):  # the next look tries again
-                    connection.acknowledge(each.study, each.queued)
+                    connection.acknowledge(study.study, study.queued)
 
     def _has_ended(self, study: StudyId) -> bool:
         """Say whether we are through with a study; one in its turn sees to itself."""
@@ -257,7 +260,7 @@ class SessionManager:
         seated = place is not None and place.seat is not None
         return not seated and (record is None or record.state is not JournalState.RUNNING)
 
-    def _consider(self, place: _Place, summary: InvitingStudy, *, once: bool) -> None:
+    def _consider(self, place: _Place, summary: StudySummary, *, once: bool) -> None:
         """Have a study wait for a seat if there is something to do for it."""
         if place.is_done(once=once):
             return
@@ -281,7 +284,7 @@ class SessionManager:
 
     def _give_seats(self, workers: ThreadPoolExecutor) -> None:
         """Start turns while there are seats, the most urgent and then the oldest first."""
-        free = self._seats - sum(each.seat is not None for each in self._places.values())
+        free = self._seats - sum(place.seat is not None for place in self._places.values())
         first = sorted(self._waiting, key=lambda study: self._waiting[study][0])
         for study in first[: free if self._source.is_readable else 0]:
             _, summary = self._waiting.pop(study)
@@ -296,31 +299,33 @@ class SessionManager:
 
     def _take_back_seats(self) -> None:
         """Have turns end that are idle, or long if another study waits for their seat."""
-        wanted = bool(self._waiting) and self._source.is_readable
+        contested = bool(self._waiting) and self._source.is_readable
         for place in self._places.values():
             if place.seat is not None:
-                place.seat.turn.cede(wanted=wanted)
-        words = _SEATLESS if wanted else ""
+                place.seat.turn.cede(contested=contested)
+        words = _SEATLESS if contested else ""
         for study in self._waiting:
             self._note(study, words if self._source.error is None else _POSTPONED)
-        if wanted and not self._said_full:
+        if contested and not self._said_full:
             logger.warning(
                 "no seat is left: all %d are taken, studies that wait for one: %d (the setting is "
                 "`seats`)", self._seats, len(self._waiting),
             )  # fmt: skip
-        self._said_full = wanted
+        self._said_full = contested
 
     def _free_rows(self) -> None:
         """Keep the rows of at most as many waiting studies as there are seats, the latest ones."""
         idle = [
-            each for each in self._places.values() if each.seat is None and each.session.holds_rows
+            place
+            for place in self._places.values()
+            if place.seat is None and place.session.holds_rows
         ]
-        idle.sort(key=lambda each: each.seated_at)
+        idle.sort(key=lambda place: place.seated_at)
         for place in idle[: max(0, len(idle) - self._seats)]:
             place.session.drop()
 
     def _take_turn(
-        self, session: PartySession, turn: Turn, summary: InvitingStudy
+        self, session: PartySession, turn: Turn, summary: StudySummary
     ) -> JournalState | None:
         with self._dialer.dial() as connection:
             return session.take_turn(turn, connection, summary)

@@ -62,17 +62,17 @@ class Turn:
         finally:
             self._wait = None
 
-    def cede(self, *, wanted: bool) -> None:
+    def cede(self, *, contested: bool) -> None:
         """End the turn soon if it has lasted, or has waited for a message, for too long.
 
-        `wanted` says that another study waits for the seat.
+        `contested` says that another study waits for the seat.
         """
         limits, now, wait = self._limits, self._monotonic(), self._wait
-        if wanted and now - self.began >= limits.turn_s:
+        if contested and now - self.began >= limits.turn_s:
             self.ceded = True
         if wait is None:
             return
-        longest = limits.idle_s if wanted else limits.listening_s
+        longest = limits.idle_s if contested else limits.listening_s
         if now - wait.since >= (longest if wait.has_all else limits.stalled_s):
             self.ceded = True
             wait.connection.stop_listening()

@@ -62,19 +62,16 @@ class Approvals:
 
     def decision(self, study: StudyId) -> OwnerDecision | None:
         """Return what was decided about a study; None if nothing was yet."""
-        rows = self._file.rows(
-            "SELECT approved AND withdrawn_at IS NULL, epsilon, "
-            "COALESCE(withdrawal.reason, decision.reason), decided_by, decided_at, withdrawn_at "
+        decisions = self._file.records(
+            OwnerDecision,
+            "SELECT approved AND withdrawn_at IS NULL AS approved, epsilon, decided_by, "
+            "COALESCE(withdrawal.reason, decision.reason) AS reason, decided_at, withdrawn_at "
             "FROM decision LEFT JOIN withdrawal USING (study) WHERE study = ?",
             (study,),
+            approved=bool,
+            epsilon=Fraction,
         )
-        if not rows:
-            return None
-        approved, epsilon, reason, decided_by, decided_at, withdrawn_at = rows[0]
-        return OwnerDecision(
-            approved=bool(approved), epsilon=Fraction(epsilon), reason=reason,
-            decided_by=decided_by, decided_at=decided_at, withdrawn_at=withdrawn_at,
-        )  # fmt: skip
+        return decisions[0] if decisions else None
 
     def studies(self) -> list[StudyId]:
         """List all studies that were decided about, oldest decision first."""
@@ -102,8 +99,8 @@ class Approvals:
 
     def rows_changed_at(self, study: StudyId) -> str:
         """Return when the rows were seen to differ from those of the approval; empty if not."""
-        found = self._file.rows("SELECT changed_at FROM reviewed_rows WHERE study = ?", (study,))
-        return str(found[0][0]) if found else ""
+        rows = self._file.rows("SELECT changed_at FROM reviewed_rows WHERE study = ?", (study,))
+        return str(rows[0][0]) if rows else ""
 
     def decide(self, study: StudyId, decision: OwnerDecision) -> None:
         """Decide; repeating is harmless, a no after a yes withdraws, a yes after a no raises."""
@@ -132,16 +129,16 @@ class Approvals:
                 )  # fmt: skip
 
 
-def approve(approvals: Approvals, seen: Review, *, at: str, data_digest: str = "") -> None:
+def approve(approvals: Approvals, review: Review, *, at: str, data_digest: str = "") -> None:
     """Approve a study as it was reviewed, at the cost that was shown.
 
     If the rows have another digest when the study begins, the owner is told.
     """
-    if seen.reasons_against:
-        listed = "\n".join(f"- {reason}" for reason in seen.reasons_against)
+    if review.reasons_against:
+        listed = "\n".join(f"- {reason}" for reason in review.reasons_against)
         raise PolicyError(f"our policy refuses this study:\n{listed}")
-    study = study_id(seen.digest)
-    approvals.decide(study, OwnerDecision(approved=True, epsilon=seen.charged, decided_at=at))
+    study = study_id(review.digest)
+    approvals.decide(study, OwnerDecision(approved=True, epsilon=review.charged, decided_at=at))
     if data_digest:
         approvals.review_rows(study, data_digest)
 
@@ -220,5 +217,5 @@ def in_words(decision: OwnerDecision | None) -> str:
         return "not decided"
     withdrawn = decision.withdrawn_at
     word = "approved" if decision.approved or withdrawn else "declined"
-    told = f"{word} by the {decision.decided_by} on {moment(decision.decided_at)}"
-    return f"{told}, withdrawn on {moment(withdrawn)}" if withdrawn else told
+    words = f"{word} by the {decision.decided_by} on {moment(decision.decided_at)}"
+    return f"{words}, withdrawn on {moment(withdrawn)}" if withdrawn else words

@@ -41,7 +41,7 @@ from party.ledger import Caps
 from party.totals import Totals
 
 _DIGEST = re.compile("[0-9a-f]{16,64}")
-_AGGREGATIONS = [each.value for each in Aggregation]
+_AGGREGATIONS = [kind.value for kind in Aggregation]
 _METHODS = tuple(methods())
 _PROTECTS = ("rows", "people")
 _MOST_ROWS_OF_PEOPLE = 10_000_000  # the default of `max_rows` where a study protects people
@@ -333,7 +333,7 @@ class Policy:
             most = _MOST_ROWS_OF_PEOPLE
         if rows is None:
             return
-        stated = f"it says that we have {many(rows, 'row')}"
+        stated = f"it says that we have {many(rows, study.schema.row)}"
         if rows < self.min_rows:
             yield f"{stated}, at least {self.min_rows:,} are needed (min_rows)"
         if most is not None and rows > most:
@@ -365,7 +365,10 @@ class Policy:
         so the policy must allow them all.
         """
         known = set(map(_plain, self.curators))
-        return next((each for each in authorities if _plain(each) not in known), authorities[0])
+        return next(
+            (authority for authority in authorities if _plain(authority) not in known),
+            authorities[0],
+        )
 
     def _against_people(self, signer: str | None, curator: str | None) -> Iterator[str]:
         for key, who, fingerprint, allowed in (
@@ -381,7 +384,7 @@ class Policy:
         declared = study.rows_of.get(circumstances.party)
         rows, as_of = circumstances.rows, circumstances.data_as_of
         if declared is not None and declared != rows:
-            yield f"it says that we have {many(declared, 'row')}, and we have {rows:,}"
+            yield f"it says that we have {many(declared, study.schema.row)}, and we have {rows:,}"
         if as_of is None and (self.not_before is not None or self.not_after is not None):
             yield "the date of our data is not known; give as_of in the source's settings"
         if as_of is not None and self.not_before is not None and as_of < self.not_before:
@@ -428,10 +431,10 @@ def _read(document: Mapping[str, object]) -> dict[str, Any]:
     for section in document:
         if section not in sections:
             raise InputError(f"unknown section {section!r}. Choose one of: {', '.join(sections)}")
-    needed = {key.name for key in fields(Policy) if key.default is MISSING}
-    found: dict[str, Any] = {}
+    without_default = {key.name for key in fields(Policy) if key.default is MISSING}
+    values: dict[str, Any] = {}
     for section, table in {"budget": {}, **document}.items():
         parsers = sections[section]
-        required = [name for name in parsers if name in needed]
-        found |= read_table(table, parsers, inside=section, required=required)
-    return found
+        required = [name for name in parsers if name in without_default]
+        values |= read_table(table, parsers, inside=section, required=required)
+    return values

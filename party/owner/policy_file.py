@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Protocol
 
 from common.errors import InputError
 from common.service.process import Clock
@@ -29,22 +28,6 @@ _LOOK_EVERY_S = 0.05
 _MOST_S = 10.0  # for a file that keeps changing
 
 _Version = tuple[int, int, int] | None
-
-
-class PolicySource(Protocol):
-    """Where the policy comes from."""
-
-    @property
-    def current(self) -> Policy:
-        """The policy that counts now."""
-
-    @property
-    def words(self) -> str:
-        """Which policy counts, for the owner."""
-
-    @property
-    def complaint(self) -> str:
-        """Why the newest file does not count; empty if it does."""
 
 
 class PolicyFile:
@@ -126,8 +109,8 @@ def _version(path: Path) -> _Version:
 
 
 def _changes(before: Policy, after: Policy) -> str:
-    pairs = [(each.name, getattr(before, each.name), getattr(after, each.name))
-             for each in fields(Policy)]  # fmt: skip
+    pairs = [(key.name, getattr(before, key.name), getattr(after, key.name))
+             for key in fields(Policy)]  # fmt: skip
     changes = [f"{name} {_value(old)} -> {_value(new)}" for name, old, new in pairs if old != new]
     return ", ".join(changes) or "no limit is another"
 

@@ -25,7 +25,7 @@ from common.release.spreadsheet import formula_warning
 from common.schema.encoder import describe
 from common.study.accounting import protections_of
 from common.study.document import Study
-from common.wording import many
+from common.wording import many, plural
 from party.owner.dry_run import PlannedStep, by_phase, fewest_owners
 from party.owner.policy import Circumstances, Policy, totals_of
 from party.totals import Totals, Unit
@@ -114,7 +114,7 @@ class Review:
             "Who takes part": self.members,
             "What it asks": [_phase_text(phase, self.currency) for phase in self.phases],
             "What leaves the building": self.leaves,
-            "Who is protected from whom": [_protection_text(each) for each in self.protections],
+            "Who is protected from whom": list(map(_protection_text, self.protections)),
             "What is not promised": self.limits,
             verdict: self.reasons_against,
         }
@@ -138,11 +138,11 @@ class Review:
         claims = "" if self.cost == self.claimed else f"; the study claims {shown(self.claimed)}"
         rarely = ", but for a probability of delta" if self.delta else ""
         people = self.unit is Unit.PERSON
-        each = "each person in our rows" if people else "each of our rows"
-        one, other = ("one person's rows", "any others") if people else ("one row", "another")
+        unit = "each person of ours" if people else "each of our rows"
+        one, other = ("all rows of one person", "others") if people else ("one row", "another")
         later = "nothing. The study itself will charge " if self.rehearsal else ""
         return [
-            f"It charges {later}{self.price} for {each}{claims}.",
+            f"It charges {later}{self.price} for {unit}{claims}.",
             f"In words: {suspicion(float(self.cost), about=self.unit.value)}.",
             (
                 f"Exactly: what is published is at most exp(epsilon) times likelier with {one} "
@@ -214,17 +214,18 @@ def _expected(study: Study, steps: Sequence[PlannedStep]) -> list[str]:
         average = sum(error.distance for error in errors) / len(errors)
         worst = max(errors, key=lambda error: error.distance)
         least = 2 * max(error.deviation for error in errors)
+        rows, whose = plural(study.schema.row), "" if study.schema.events is None else " of people"
         lines = [
             (
-                f"Single columns: off by about {average:.1%} of the rows; worst "
+                f"Single columns{whose}: off by about {average:.1%} of the {rows}; worst "
                 f"{worst.named(names)}, {worst.distance:.1%}"
             ),
-            f"Groups of fewer than about {least:,.0f} rows will be mostly noise",
+            f"Groups of fewer than about {least:,.0f} {rows} will be mostly noise",
         ]
     return [
         *lines,
         "Pairs: the report says which are told well; parley plan forecasts them",
-        *(each.caution for each in method_of(study).decisions(study) if each.caution),
+        *(decision.caution for decision in method_of(study).decisions(study) if decision.caution),
     ]
 
 
@@ -255,7 +256,7 @@ def _more_than(study: Study) -> str:
 
 
 def _purpose(study: Study) -> list[str]:
-    said = {
+    texts = {
         "for": study.recipient,
         "contact": study.contact,
         "ethics reference": study.ethics,
@@ -264,8 +265,8 @@ def _purpose(study: Study) -> list[str]:
     missing = "The study does not say what its table is for. Ask its proposer."
     return [
         study.purpose or missing,
-        *(f"analysis: {each.words}" for each in study.analyses),
-        *(f"{key}: {text}" for key, text in said.items() if text),
+        *(f"analysis: {analysis.words}" for analysis in study.analyses),
+        *(f"{key}: {text}" for key, text in texts.items() if text),
     ]
 
 
@@ -315,25 +316,26 @@ def _events(study: Study) -> str:
 
 
 def _reads(study: Study) -> str:
-    events, own = study.schema.events, many(len(study.schema.attributes), "column")
+    events, columns = study.schema.events, many(len(study.schema.attributes), "column")
+    joins = ""
+    if events is not None:
+        columns += f" of people and {many(len(events.attributes), 'column')} of {events.name}"
+        order = f" and their {events.order!r}" if events.order else ""
+        joins = f" but whose they are{order}, to join the two"
     if study.rehearsal:
-        return f"Our node simulates {own}. The study itself will read them, and no other:"
-    if events is None:
-        return f"It reads {own} of ours, and no other:"
-    joins = "whose they are" + (f" and their {events.order!r}" if events.order else "")
-    return (
-        f"It reads {own} of people and {many(len(events.attributes), 'column')} of {events.name}, "
-        f"and no other but {joins}, to join the two:"
-    )
+        return (
+            f"Our node simulates {columns}. The study itself will read them, and no other{joins}:"
+        )
+    return f"It reads {columns}{' of ours' if events is None else ''}, and no other{joins}:"
 
 
 def _columns(study: Study) -> Iterator[str]:
     """Name the columns, and what they may contain."""
-    yield from (f"{each.name}: {describe(each)}" for each in study.schema.attributes)
+    yield from (f"{attribute.name}: {describe(attribute)}" for attribute in study.schema.attributes)
     if (events := study.schema.events) is None:
         return
-    for each in events.attributes:
-        yield f"{events.name}: {each.name}: {describe(each)}"
+    for attribute in events.attributes:
+        yield f"{events.name}: {attribute.name}: {describe(attribute)}"
 
 
 def _criteria(study: Study) -> list[str]:
@@ -342,14 +344,14 @@ def _criteria(study: Study) -> list[str]:
         return []
     return [
         f"Of the cost, epsilon {shown(study.criteria_epsilon)} tells how good the model is:",
-        *(f"criterion: {each.words}" for each in study.criteria),
+        *(f"criterion: {criterion.words}" for criterion in study.criteria),
     ]
 
 
 def _members(study: Study, us: str) -> list[str]:
     return [
-        f"{member.name}{' (us)' if member.name == us else ''}: {many(member.rows, 'row')}, "
-        f"identity {member.identity.fingerprint}"
+        f"{member.name}{' (us)' if member.name == us else ''}: "
+        f"{many(member.rows, study.schema.row)}, identity {member.identity.fingerprint}"
         for member in study.members
     ]
 
@@ -380,8 +382,8 @@ def _leaves(study: Study, phases: Sequence[PlannedStep]) -> list[str]:
             "the other party's, computed in sealed messages between the two parties. Only the "
             "outcome is published."
         )
-    lines.append("Our number of rows, which the study makes public, and the times of our answers.")
-    events = study.schema.events
+    number, events = f"number of {plural(study.schema.row)}", study.schema.events
+    lines.append(f"Our {number}, which the study makes public, and the times of our answers.")
     number = "" if events is None else f"the number of our {events.name}, "
     lines.append(f"Never: a row, an exact count, {number}our budget, or the reason for a refusal.")
     return lines

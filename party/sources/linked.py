@@ -23,7 +23,7 @@ from common.marginals import count
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups, code_dtype
 from common.schema.events import Events
-from common.schema.linked import ORDER_KEY, LinkedCodes, first_events
+from common.schema.linked import ORDER_KEY, LinkedCodes, first_events, possible_histories
 from party.sources.fingerprint import LinkedDigest
 from party.sources.keyed import NO_ONE, NO_ORDER, Hashes, KeyedRows, KeyedTable
 from party.sources.source import HELD_BYTES, Snapshot, Source
@@ -158,9 +158,11 @@ class _Spool:
 class _Block:
     """Some people, and their events: as they are read, or cut to those that count."""
 
-    def __init__(self, people: Codes, events: Schema, declared: Events, spools: _Spools) -> None:
+    def __init__(self, people: Codes, schema: Schema, declared: Events, spools: _Spools) -> None:
+        events = schema.of_events
         self.rows = people.rows
         self.waiting = 0  # events that are not cut yet
+        self._schema = schema
         self._sizes, self._event_sizes, self._most = people.sizes, events.sizes, declared.most
         types = [code_dtype(size) for size in events.sizes]
         self._row = np.dtype(
@@ -199,9 +201,13 @@ class _Block:
         return events[kept]
 
     def end(self) -> None:
-        """Keep of the events that count their codes alone."""
+        """Keep of the events that count their codes alone, as rules allow them."""
         events = self._cut()
         self._events.add([events[f"c{place}"] for place in range(len(self._event_sizes))])
+        if self._schema.possible_events.rules:
+            possible = possible_histories(self._schema, self.codes())
+            self._events.clear()
+            self._events.add(possible.events.columns)
 
     def codes(self) -> LinkedCodes:
         people = _columns(self._people.read(), self._sizes)
@@ -228,7 +234,7 @@ class _Joined:
     def __init__(self, schema: Schema, spools: _Spools, spare: int) -> None:
         if schema.events is None:
             raise InputError("schema: it has no [events]")
-        self._declared, self._of_events = schema.events, schema.of_events
+        self._declared, self._schema = schema.events, schema
         self._spools, self._spare = spools, spare
         self._hashes: list[Hashes] = []
         self.blocks: list[_Block] = []
@@ -236,7 +242,7 @@ class _Joined:
 
     def add_people(self, rows: KeyedRows) -> None:
         self._hashes.append(rows.people)
-        self.blocks.append(_Block(rows.codes, self._of_events, self._declared, self._spools))
+        self.blocks.append(_Block(rows.codes, self._schema, self._declared, self._spools))
 
     def find(self, *, where: str) -> None:
         """Sort the people by their hashes, for events to find theirs."""

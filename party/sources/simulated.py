@@ -3,7 +3,8 @@
 The rows are a function of the seed, the schema and their number. Every column follows one hidden
 number of its row half of the time, so columns depend on each other and a method runs all of its
 phases. A long table repeats its first rows: a study states how many rows there are, and a node does
-no more work for a larger number.
+no more work for a larger number. People of a linked schema have events, whose columns follow the
+same hidden number.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.marginals import count
-from common.privacy.randomness import KeyedRandomSource
+from common.privacy.randomness import KeyedRandomSource, RandomSource
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups
+from common.schema.linked import LinkedCodes, possible_histories
 from party.sources.source import Snapshot, Source
 
 MOST_DISTINCT = 100_000
@@ -52,9 +54,21 @@ class SimulatedSource(Source):
 def _drawn(schema: Schema, rows: int, seed: str) -> Codes:
     source = KeyedRandomSource(hashlib.sha256(seed.encode()).digest(), private=False)
     hidden = source.words(rows) >> _HALF_WORD
+    people = schema.possible.repaired(_following(hidden, schema.sizes, source))
+    if schema.events is None:
+        return people
+    most = schema.events.most
+    numbers = _following(hidden, [most + 1], source).columns[0].astype(np.int64)
+    events = _following(np.repeat(hidden, numbers), schema.of_events.sizes, source)
+    linked = LinkedCodes(people.columns, people.sizes, events, numbers, most)
+    return possible_histories(schema, linked)
+
+
+def _following(hidden: NDArray[np.uint64], sizes: Sequence[int], source: RandomSource) -> Codes:
+    """Draw columns that follow the hidden number of their row half of the time."""
     columns = []
-    for size in schema.sizes:
-        words = source.words(rows)
+    for size in sizes:
+        words = source.words(len(hidden))
         height = np.where(words & np.uint64(1), hidden, words >> _HALF_WORD)
         columns.append((height * np.uint64(size)) >> _HALF_WORD)
-    return schema.possible.repaired(Codes.from_columns(columns, schema.sizes))
+    return Codes.from_columns(columns, sizes)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
-from common.errors import InputError, ParleyError, PolicyError, RemoteProtocolError
+from common.errors import InputError, ParleyError, PolicyError
 from common.study.document import Study
 from common.study.ids import StudyId
 from party.client.connection import Connection
@@ -52,8 +52,8 @@ class OwnerInbox:
     def studies(self) -> list[tuple[Study, OwnerDecision | None]]:
         """List every study in the inbox, and what was decided."""
         with self._lock:
-            found = list(self._studies.values())
-        return [(study, self.context.approvals.decision(study.digest)) for study in found]
+            studies = list(self._studies.values())
+        return [(study, self.context.approvals.decision(study.digest)) for study in studies]
 
     def study(self, digest: StudyId) -> Study | None:
         with self._lock:
@@ -100,40 +100,32 @@ class OwnerInbox:
 
     def approve(self, study: Study, *, shown_cost: str) -> None:
         """Approve what was shown; PolicyError if it costs something else by now, or is over."""
-        decisions.require_not_over(study.digest, self.context.journal)
-        self._require_open(study)
-        seen, rows = self.review(study)
-        if str(seen.cost) != shown_cost:
+        require_open(study, self.context, self._dial, warn=logger.warning)
+        review, rows = self.review(study)
+        if str(review.cost) != shown_cost:
             raise PolicyError(
-                f"the study costs epsilon {seen.cost} now, and {shown_cost} was shown; nothing was "
-                "decided. Review it again"
+                f"the study costs epsilon {review.cost} now, and {shown_cost} was shown; nothing "
+                "was decided. Review it again"
             )
-        decisions.approve(self.context.approvals, seen, at=self.context.now(), data_digest=rows)
-
-    def _require_open(self, study: Study) -> None:
-        if self._dial is None:
-            return
-        try:
-            with self._dial() as connection:
-                require_open(study, self.context, connection)
-        except RemoteProtocolError as error:
-            logger.warning("the curator does not say whether the study is open: %s", error)
+        decisions.approve(self.context.approvals, review, at=self.context.now(), data_digest=rows)
 
     def decline(self, study: Study, *, reason: str) -> None:
         """Decline a study, or withdraw from it; PolicyError if it is over."""
-        own = self.context
+        context = self.context
         decisions.decline(
-            study.digest, approvals=own.approvals, journal=own.journal, ledger=own.ledger,
-            reason=reason, at=own.now(),
+            study.digest, approvals=context.approvals, journal=context.journal,
+            ledger=context.ledger, reason=reason, at=context.now(),
         )  # fmt: skip
 
     def withdrawal_means(self, study: Study) -> str:
         """Say what comes of withdrawing from an approved study; empty if that cannot be."""
-        own = self.context
-        decision = own.approvals.decision(study.digest)
+        context = self.context
+        decision = context.approvals.decision(study.digest)
         if decision is None or not decision.approved:
             return ""
         try:
-            return decisions.withdrawal_means(study.digest, journal=own.journal, ledger=own.ledger)
+            return decisions.withdrawal_means(
+                study.digest, journal=context.journal, ledger=context.ledger
+            )
         except PolicyError:
             return ""

@@ -17,7 +17,7 @@ from party.journal import SentMessage, StudyRecord
 from party.ledger import Entry
 from party.owner.decisions import OwnerDecision, in_words
 from party.owner.dry_run import PlannedStep
-from party.owner.policy_file import PolicySource
+from party.owner.policy_file import PolicyFile
 from party.owner.review import Review
 from party.totals import Totals, Unit, mixture, spent_words
 
@@ -68,57 +68,57 @@ def standing(decision: OwnerDecision | None, process: str | None) -> list[Markup
     return [element("div", decided, *waits, role="status")]
 
 
-def review_sections(seen: Review) -> list[Markup]:
+def review_sections(review: Review) -> list[Markup]:
     """Show the rest of what `parley party review` says, below the decision."""
-    protections = bullets([_protection(each) for each in seen.protections])
+    protections = bullets([_protection(protection) for protection in review.protections])
     columns = element(
         "details",
         element("summary", "Show the columns"),
-        bullets(seen.columns),
+        bullets(review.columns),
     )
     return [
-        section("What it costs", bullets(seen.cost_lines()), identifier="cost"),
-        section("What it is about", bullets(seen.about), columns, identifier="about"),
-        section("Who takes part", bullets(seen.members), identifier="members"),
-        section("What leaves the building", bullets(seen.leaves), identifier="leaves"),
-        section("What it asks", _phases(seen.phases, seen.currency), identifier="asks"),
+        section("What it costs", bullets(review.cost_lines()), identifier="cost"),
+        section("What it is about", bullets(review.about), columns, identifier="about"),
+        section("Who takes part", bullets(review.members), identifier="members"),
+        section("What leaves the building", bullets(review.leaves), identifier="leaves"),
+        section("What it asks", _phases(review.phases, review.currency), identifier="asks"),
         section("Who is protected from whom", protections, identifier="protections"),
-        section("What is not promised", bullets(seen.limits), identifier="limits"),
+        section("What is not promised", bullets(review.limits), identifier="limits"),
         section(
             "How to recognise it",
-            element("p", "Digest ", code(seen.digest)),
-            element("p", "Signed by ", code(seen.signer)) if seen.signer else Markup(""),
-            element("p", "Curator ", code(seen.curator)) if seen.curator else Markup(""),
+            element("p", "Digest ", code(review.digest)),
+            element("p", "Signed by ", code(review.signer)) if review.signer else Markup(""),
+            element("p", "Curator ", code(review.curator)) if review.curator else Markup(""),
             identifier="digest",
         ),
     ]
 
 
-def summary_section(seen: Review) -> Markup:
+def summary_section(review: Review) -> Markup:
     """Show what the decision is about: the purpose, the price, what is left, what comes of it."""
-    signed = [] if seen.signer else ["The study is not signed."]
-    warnings = (*seen.warnings, *signed)
+    signed = [] if review.signer else ["The study is not signed."]
+    warnings = (*review.warnings, *signed)
     return section(
         "In short",
         *([_note(bullets(warnings))] if warnings else []),
         element(
             "div",
-            _card("It is for", bullets(seen.purpose)),
-            _cost_card(seen),
-            _card("Then is left", _figure(seen.left_words), element("p", "for later studies")),
-            _card("The table will be good for", bullets(seen.expected)),
+            _card("It is for", bullets(review.purpose)),
+            _cost_card(review),
+            _card("Then is left", _figure(review.left_words), element("p", "for later studies")),
+            _card("The table will be good for", bullets(review.expected)),
             class_="cards",
         ),
         identifier="short",
     )
 
 
-def _cost_card(seen: Review) -> Markup:
-    of_whom = f"of every {seen.unit} of ours"
-    if seen.rehearsal:
-        after = element("p", f"The study itself will cost {seen.price} {of_whom}")
+def _cost_card(review: Review) -> Markup:
+    of_whom = f"of every {review.unit} of ours"
+    if review.rehearsal:
+        after = element("p", f"The study itself will cost {review.price} {of_whom}")
         return _card("The rehearsal costs", _figure("nothing"), after)
-    return _card("It costs", _figure(seen.price), element("p", of_whom))
+    return _card("It costs", _figure(review.price), element("p", of_whom))
 
 
 def _card(title: str, *content: Markup) -> Markup:
@@ -129,22 +129,23 @@ def _figure(words: str) -> Markup:
     return element("p", words, class_="big")
 
 
-def _protection(each: Protection) -> Markup:
-    bare = each.epsilon is None
+def _protection(protection: Protection) -> Markup:
+    bare = protection.epsilon is None
     state = badge("NOT PROTECTED" if bare else "protected", "bad" if bare else "good")
-    return joined([state, f" from {each.against}: {each.assumes}"])
+    return joined([state, f" from {protection.against}: {protection.assumes}"])
 
 
 def _phases(phases: Sequence[PlannedStep], currency: str) -> Markup:
     rows: list[Row] = [
-        (each.phase, shown(each.cost), each.tables, each.cells, each.choices) for each in phases
+        (phase.phase, shown(phase.cost), phase.tables, phase.cells, phase.choices)
+        for phase in phases
     ]
     headings = ["Phase", currency.capitalize(), "Tables", "Cells", "Choices of our own"]
     return table("Phase by phase, at most", headings, rows)
 
 
 def decision_section(
-    seen: Review,
+    review: Review,
     decision: OwnerDecision | None,
     csrf: str,
     *,
@@ -152,32 +153,32 @@ def decision_section(
     rows_changed: str = "",
 ) -> Markup:
     """Show the two buttons; or what was decided, and a button to withdraw where one can."""
-    here = f"/studies/{seen.digest}"
+    here = f"/studies/{review.digest}"
     if decision is not None:
         withdraw = [_no_form(here, csrf, "Withdraw", withdrawal_means)] if withdrawal_means else []
         decided = [element("p", in_words(decision))]
         if rows_changed:
             decided.append(element("p", rows_changed, class_="trouble"))
         return section("Our decision", *decided, *withdraw, identifier="decision")
-    if seen.reasons_against:
+    if review.reasons_against:
         heading = element("p", element("strong", "Our policy refuses it"))
-        answers = [_note(heading, bullets(seen.reasons_against))]
+        answers = [_note(heading, bullets(review.reasons_against))]
     else:
-        answers = [_yes_form(seen, here, csrf)]
+        answers = [_yes_form(review, here, csrf)]
     means = "The study ends for every party; the reason stays here."
     answers.append(_no_form(here, csrf, "Decline", means))
     return section("Decide", element("div", *answers, class_="columns"), identifier="decide")
 
 
-def _yes_form(seen: Review, here: str, csrf: str) -> Markup:
+def _yes_form(review: Review, here: str, csrf: str) -> Markup:
     sure = element("input", type="checkbox", id="sure", name="sure", value="yes", required=True)
-    means = f"{seen.consent}. What has left is not taken back."
+    means = f"{review.consent}. What has left is not taken back."
     return _form(
         f"{here}/approve",
         element("h3", "Approve"),
         element("p", "Our policy allows it."),
         _hidden("csrf", csrf),
-        _hidden("cost", str(seen.cost)),
+        _hidden("cost", str(review.cost)),
         element("label", sure, " ", element("span", means), class_="check", for_="sure"),
         element("p", element("button", "Approve this study", type="submit")),
     )
@@ -229,25 +230,25 @@ def ledger_section(
 
 
 def sent_section(departures: Sequence[SentMessage]) -> Markup:
-    total = sum(each.size for each in departures)
+    total = sum(message.size for message in departures)
     rows: list[Row] = [
         (
-            moment(each.released_at),
-            each.study_name,
-            each.sequence,
-            each.words,
-            each.recipient,
-            each.size,
-            code(each.digest[:16]),
+            moment(message.released_at),
+            message.study_name,
+            message.sequence,
+            message.words,
+            message.recipient,
+            message.size,
+            code(message.digest[:16]),
         )
-        for each in reversed(departures[-MOST_LINES:])
+        for message in reversed(departures[-MOST_LINES:])
     ]
     caption = f"{many(len(departures), 'message')}, {many(total, 'byte')}, newest first"
     headings = ["When", "Study", "No.", "Kind", "For", "Bytes", "SHA-256"]
     return section(
         "What left the building",
         _listing(caption + _cut(len(departures)), headings, rows, none="Nothing has left yet."),
-        identifier="transcript",
+        identifier="sent-log",
     )
 
 
@@ -258,14 +259,14 @@ def attended_section(
     kinds = {"running": "busy", "finished": "good"}
     rows: list[Row] = [
         (
-            each.name,
-            badge(each.state.value, kinds.get(each.state.value, "bad")),
-            moment(each.began_at),
-            "not yet" if each.ended_at is None else moment(each.ended_at),
-            release_cell(each.study, releases.get(each.study)),
-            each.reason,
+            record.name,
+            badge(record.state.value, kinds.get(record.state.value, "bad")),
+            moment(record.began_at),
+            "not yet" if record.ended_at is None else moment(record.ended_at),
+            release_cell(record.study, releases.get(record.study)),
+            record.reason,
         )
-        for each in reversed(records[-MOST_LINES:])
+        for record in reversed(records[-MOST_LINES:])
     ]
     headings = ["Study", "State", "Began", "Ended", "Release", "Reason, for our eyes"]
     return section(
@@ -301,7 +302,7 @@ def node_section(process: str | None) -> Markup:
     return _note(words)
 
 
-def policy_section(policies: PolicySource) -> Markup:
+def policy_section(policies: PolicyFile) -> Markup:
     """Say which policy counts, and loudly if the file on disk cannot be used."""
     counts = element("p", badge("our policy", "good"), f" {policies.words}")
     if not policies.complaint:

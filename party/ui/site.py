@@ -34,7 +34,7 @@ from party.ui.inbox import OwnerInbox
 _OfStudy = Callable[[Study, WebRequest, Session], Response]
 _STUDY = r"/studies/(?P<digest>[0-9a-f]{64})"
 _BACK = element(
-    "nav", element("a", "All studies, ledger and transcript", href="/"), aria_label="Back"
+    "nav", element("a", "All studies, ledger and sent log", href="/"), aria_label="Back"
 )
 
 
@@ -90,10 +90,10 @@ class OwnerPages:
         )
 
     def _release(self, request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
-        found = self._inbox.context.collection.all().get(study_id(match["digest"]))
-        if found is None or found.place is None or not found.place.is_file():
+        collected = self._inbox.context.collection.all().get(study_id(match["digest"]))
+        if collected is None or collected.place is None or not collected.place.is_file():
             return text(HTTPStatus.NOT_FOUND, "There is no release of this study here.")
-        return download(found.place.name, pieces_of(found.place))
+        return download(collected.place.name, pieces_of(collected.place))
 
     def _ask(self, request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
         self._inbox.ask()
@@ -117,16 +117,16 @@ class OwnerPages:
             return Response(status=HTTPStatus.CONFLICT, body=shown.body)
 
     def _study(self, study: Study, request: WebRequest, session: Session) -> Response:
-        seen, _ = self._inbox.review(study)
+        review, _ = self._inbox.review(study)
         decision = self._inbox.context.approvals.decision(study.digest)
         return page(
             f"Study “{study.name}”",
-            f"As {seen.party} sees it. Nothing in this review comes from the curator.",
+            f"As {review.party} sees it. Nothing in this review comes from the curator.",
             _BACK,
             *pages.standing(decision, self._inbox.node()),
-            pages.summary_section(seen),
+            pages.summary_section(review),
             pages.decision_section(
-                seen,
+                review,
                 decision,
                 session.csrf,
                 withdrawal_means=self._inbox.withdrawal_means(study),
@@ -134,7 +134,7 @@ class OwnerPages:
                     self._inbox.context.approvals.rows_changed_at(study.digest)
                 ),
             ),
-            *pages.review_sections(seen),
+            *pages.review_sections(review),
             csrf=session.csrf,
         )
 

@@ -35,6 +35,15 @@ kind = "categorical"
 values = ["x", "y", "z"]
 """)
 
+RULED = Schema.from_toml(f"""{SCHEMA.to_toml()}
+[[events.rule]]
+when = "sex = M"
+then = "diagnosis != a"
+
+[[events.rule]]
+impossible = "diagnosis = b and ward = x"
+""")
+
 
 def frames(people, seed=0):
     """People whose age sets the first diagnosis, which stays; the ward follows the diagnosis."""

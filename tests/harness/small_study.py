@@ -69,7 +69,7 @@ class EveryKindOfStep:
         self.names = self.study.parties
         self.rows = self.study.rows_of
         self.turn = 0
-        self.release = None
+        self.current = None
 
     def step(self):
         if not self.results:
@@ -92,20 +92,20 @@ class EveryKindOfStep:
             )
         if self.turn == len(self.names):
             return None
-        if self.release is None:
+        if self.current is None:
             marginals = {(1,): 3} if self.turn == 0 else {(1,): 3, (0,): 2}
             party = self.names[self.turn]
-            self.release = self.coverages.open_release(
+            self.current = self.coverages.open_turn(
                 party=party,
                 rows=self.rows[party],
                 marginals=marginals,
                 law=DiscreteLaplace(Fraction(16)),
             )
-        group = self.release.groups[len(self.totals)]
+        group = self.current.groups[len(self.totals)]
         return replacement_step(
             name=f"turn {self.turn} group {len(self.totals)}",
             phase="replacing",
-            release=self.release,
+            turn=self.current,
             group=group,
             request=TableRequest(tuple(group.marginals), SIZES),
             turns=self.names[: self.turn + 1],
@@ -126,9 +126,9 @@ class EveryKindOfStep:
         if len(self.results) <= 2:
             return
         self.totals.append(result)
-        if len(self.totals) == len(self.release.groups):
-            self.statistics.apply(self.release, self.totals)
-            self.coverages, self.release, self.totals = self.release.coverages, None, []
+        if len(self.totals) == len(self.current.groups):
+            self.statistics.apply(self.current, self.totals)
+            self.coverages, self.current, self.totals = self.current.coverages, None, []
             self.turn += 1
 
     def model(self):

@@ -16,7 +16,8 @@ from party.journal import JournalState
 from party.sources.settings import owners_table
 from party.totals import Unit
 from tests.harness.consortium import NAMES
-from tests.harness.linked import SCHEMA, frames, shared_out
+from tests.harness.linked import RULED as SCHEMA
+from tests.harness.linked import frames, shared_out
 from tests.integration.test_every_cell_is_countersigned import Cell, check_signed, gather
 from tests.integration.test_missing_parties_over_grpc import run_without_south
 
@@ -78,6 +79,8 @@ def check(folder, cell, key):
     visits = pd.read_csv(place / "synthetic-visits.csv")
     assert len(people) == PEOPLE
     assert set(visits.person) <= set(people.person)
+    rows = visits.merge(people, on="person")
+    assert not ((rows.sex == "M") & (rows.diagnosis == "a")).any()
     statement = json.loads((place / "privacy.json").read_text())
     assert "with all of her visits" in statement["unit_of_privacy"]
     with consortium.parties["north"].context() as context:

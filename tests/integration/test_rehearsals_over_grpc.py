@@ -20,6 +20,7 @@ from party.collection import Collection
 from party.ledger import Ledger
 from party.settings import party_settings, source_settings
 from tests.harness.deployed_folder import HUB, NORTH, POLICY, serving
+from tests.harness.linked import SCHEMA as LINKED
 
 OWNERS = ("north", "east")
 
@@ -44,6 +45,16 @@ def records(place, name):
 
 
 @pytest.fixture
+def written(place, parley, request):
+    """Write the study, of a table or of people and their events."""
+    schema = getattr(request, "param", None)
+    if schema is not None:
+        (place.folder / "schema.toml").write_text(schema.to_toml())
+    assert parley(*place.words()).code == 0
+    return Study.load(place.folder / "study.toml")
+
+
+@pytest.fixture
 def rehearsal(place, written, parley):
     """Write the rehearsal of a study; no owner's table has its columns, and policies allow it."""
     done = parley("curator", "study", "rehearse", "study.toml", "--out", "rehearsal.toml", *HUB)
@@ -55,6 +66,9 @@ def rehearsal(place, written, parley):
     return Study.load(place.folder / "rehearsal.toml")
 
 
+@pytest.mark.parametrize(
+    "written", [None, pytest.param(LINKED, marks=pytest.mark.slow, id="linked")], indirect=True
+)
 def test_a_rehearsal_runs_to_its_release_without_rows_and_without_a_charge(
     place, written, rehearsal, parley
 ):

@@ -18,11 +18,9 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
 from common.study.messages import name_of
-from curator.role import CuratorRole
-from curator.states import SendToParty
+from curator.role import CuratorRole, SendToParty
 from parley.simulation.in_process import RowsInMemory
-from party.role import PartyRole
-from party.states import SendToCurator
+from party.role import PartyRole, SendToCurator
 from tests.harness.roles import make_roles
 from tests.harness.run_script import chain_tables, study_of
 from tests.harness.small_study import EveryKindOfStep, Sums, make_study

@@ -21,7 +21,7 @@ from common.study.messages import (
 from common.study.results import read_cells
 from common.study.sides import Post
 from common.study.states import RoleState
-from party.states import ChargeBudget, SendToCurator
+from party.role import ChargeBudget, SendToCurator
 from tests.harness.roles import party_role
 from tests.harness.rounds import of_round, say
 from tests.harness.small_study import Sums

@@ -12,7 +12,7 @@ from common.exchanges.recoverable import Round
 from common.privacy.randomness import SeededRandomSource
 from common.study.messages import StepOpened, StudyOpened, message_bytes
 from common.study.states import RoleState
-from curator.states import SendToParty
+from curator.role import SendToParty
 from parley.simulation.in_process import run_study
 from tests.harness import roles
 from tests.harness.rounds import moment, say

@@ -20,7 +20,7 @@ from common.study.history import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
 from common.study.results import encode_cells
 from common.study.steps import step_digest
-from party.states import ChargeBudget
+from party.role import ChargeBudget
 from tests.harness.roles import party_role
 from tests.harness.run_script import identities_of, random_tables, study_of
 

@@ -25,8 +25,8 @@ from common.study.messages import (
 )
 from common.study.results import read_cells
 from common.study.states import TRANSITIONS, If, RoleState
-from curator.states import Fail, SendToParty
-from party.states import ChargeBudget
+from curator.role import Fail, SendToParty
+from party.role import ChargeBudget
 from tests.harness.roles import make_roles
 from tests.harness.rounds import moment, of_round, say
 from tests.harness.small_study import SIZES, Sums, make_study

@@ -22,9 +22,9 @@ from common.study.messages import (
 from common.study.results import encode_cells
 from common.study.states import TRANSITIONS, If, RoleState
 from common.study.steps import step_digest
-from curator.states import Fail, SendToParty
+from curator.role import Fail, SendToParty
 from parley.simulation.in_process import run_study
-from party.states import ChargeBudget
+from party.role import ChargeBudget
 from tests.harness import roles
 from tests.harness.rounds import say
 from tests.harness.small_study import EveryKindOfStep, make_study

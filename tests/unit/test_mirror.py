@@ -35,7 +35,7 @@ study/test_disputes: common/crypto/sums/boxes
 study/test_missing_parties: common/exchanges/recoverable
 study/test_roles: common/exchanges/choice common/exchanges/masked common/exchanges/replacement
   common/exchanges/ring common/study/sides common/study/states curator/role
-  curator/states parley/simulation/in_process party/role party/states
+  parley/simulation/in_process party/role
 unit/methods/distdiffgen/test_script: common/exchanges/two_party
 unit/wire/test_codec: common/wire/rounds
 unit/wire/test_study_states: common/study/progress

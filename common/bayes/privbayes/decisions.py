@@ -48,30 +48,24 @@ class Encoding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivBayesOptions:
-    """What a user may choose; the defaults are the papers' recommendations.
+    """What a user may choose; the defaults are the papers' recommendations."""
 
-    Args:
-        encoding: None means binary if every attribute is, hierarchical otherwise.
-        score: None means F on bits, R otherwise.
-        beta: the fraction of the budget that learns the network; the rest buys the tables.
-        theta: how far the average cell of a table must be above its noise.
-        constraints: required and forbidden edges, and a cap on the number of parents.
-        network: a network of the user's own; nothing is then learnt and all budget buys tables.
-        consistency: make overlapping noisy tables agree before they are used (free).
-        printed_sensitivity: the paper's looser bound for score R, for comparison with it.
-        most_candidate_cells: on bits, all candidates' tables have together no more cells.
-        most_parent_sets: elsewhere, an attribute has no more maximal parent sets.
-    """
-
+    # None means binary if every attribute is, hierarchical otherwise.
     encoding: Encoding | None = None
-    score: Score | None = None
+    score: Score | None = None  # None means F on bits, R otherwise
+    # The fraction of the budget that learns the network; the rest buys the tables.
     beta: Fraction = Fraction(3, 10)
-    theta: Fraction = Fraction(4)
+    theta: Fraction = Fraction(4)  # how far the average cell of a table must be above its noise
+    # Required and forbidden edges, and a cap on the number of parents.
     constraints: Constraints = UNCONSTRAINED
+    # A network of the user's own; nothing is then learnt and all budget buys tables.
     network: Network | None = None
-    consistency: bool = True
+    consistency: bool = True  # make overlapping noisy tables agree before they are used (free)
+    # The paper's looser bound for score R, for comparison with it.
     printed_sensitivity: bool = False
+    # On bits, all candidates' tables have together no more cells.
     most_candidate_cells: int = MOST_CANDIDATE_CELLS
+    # Elsewhere, an attribute has no more maximal parent sets.
     most_parent_sets: int = MOST_PARENT_SETS
 
 
@@ -80,32 +74,23 @@ DEFAULTS = PrivBayesOptions()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivBayesDecisions:
-    """The public decisions of one run.
-
-    Args:
-        domain: the variables of the network: bits, or the attributes with their levels.
-        degree: the number of parents on the binary path, otherwise None.
-        cells: the most cells of a useful table on the general path, otherwise None.
-        network_epsilon: the budget for learning; zero if the network is given or forced.
-        network: the network, where no row is needed to know it.
-        useful: what usefulness and the options allow, no cap applied: parents on the binary
-            path, cells on the general path.
-        printed_sensitivity: see `PrivBayesOptions`.
-    """
+    """The public decisions of one run."""
 
     encoding: Encoding
     sizes: tuple[int, ...]
-    domain: Domain
+    domain: Domain  # the variables of the network: bits, or the attributes with their levels
     rows: int
     score: Score
-    degree: int | None
-    cells: int | None
-    network_epsilon: Fraction
+    degree: int | None  # the number of parents on the binary path, otherwise None
+    cells: int | None  # the most cells of a useful table on the general path, otherwise None
+    network_epsilon: Fraction  # the budget for learning; zero if the network is given or forced
     table_epsilon: Fraction
-    network: Network | None
+    network: Network | None  # the network, where no row is needed to know it
+    # What usefulness and the options allow, no cap applied: parents on the binary path, cells on
+    # the general path.
     useful: int
     constraints: Constraints = UNCONSTRAINED
-    printed_sensitivity: bool = False
+    printed_sensitivity: bool = False  # see `PrivBayesOptions`
 
     @property
     def caution(self) -> str | None:

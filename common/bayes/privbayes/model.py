@@ -53,20 +53,15 @@ _PLAN: Mapping[str, tuple[Callable[[Any], object], Callable[[Any], object]]] = {
 
 @dataclass(frozen=True, eq=False)
 class PrivBayesModel(Model):
-    """A network with noisy counts of its families.
-
-    Args:
-        tables: noisy counts by family, axes in the family's order, exactly as released; 0 in cells
-            that rules make impossible.
-        consistency: whether the tables are made to agree before they are used.
-        private: false if any random bit came from a seeded source.
-    """
+    """A network with noisy counts of its families."""
 
     plan: PrivBayesDecisions
     network: Network
+    # Noisy counts by family, axes in the family's order, exactly as released; 0 in cells that rules
+    # make impossible.
     tables: Mapping[Family, NDArray[np.int64]]
-    consistency: bool
-    private: bool
+    consistency: bool  # whether the tables are made to agree before they are used
+    private: bool  # false if any random bit came from a seeded source
 
     def within(self, possible: Possible) -> PrivBayesModel:
         """Return the model with 0 in every cell that a rule makes impossible: it held only noise.

@@ -258,5 +258,5 @@ def _fitting(sets: list[ParentSet], least: ParentSet) -> list[ParentSet]:
     A set that is maximal among those with the required parents is maximal among all, so nothing is
     missed. A required parent outranks usefulness: the user asked for it.
     """
-    wanted = {view.attribute for view in least}
-    return [s for s in sets if wanted <= {view.attribute for view in s}] or [least]
+    attributes = {view.attribute for view in least}
+    return [s for s in sets if attributes <= {view.attribute for view in s}] or [least]

@@ -223,16 +223,11 @@ class Select(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """A score, and how far it can move and be off, in the units of this module.
-
-    Attributes:
-        rows: the public number of rows, n.
-        printed: use the looser bound on R that the paper prints.
-    """
+    """A score, and how far it can move and be off, in the units of this module."""
 
     score: Score
-    rows: int
-    printed: bool = False
+    rows: int  # the public number of rows, n
+    printed: bool = False  # use the looser bound on R that the paper prints
 
     def sensitivity(self, *, binary: bool) -> Fraction:
         """Return how far a replaced row moves the score.

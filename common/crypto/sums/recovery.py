@@ -114,13 +114,14 @@ class RecoverableParty:
         self._seed = source.random_bytes(SECRET_BYTES)
         secret = source.random_bytes(SECRET_BYTES)
         self._key = SumKey(plan, secret)
-        needed = threshold_of(plan, party.name)
+        threshold = threshold_of(plan, party.name)
         dealt = [
-            split(each, holders=len(self._holders), threshold=needed, source=source)
-            for each in (self._seed, secret)
+            split(value, holders=len(self._holders), threshold=threshold, source=source)
+            for value in (self._seed, secret)
         ]
         self._dealt = {
-            holder: (own, key) for holder, own, key in zip(self._holders, *dealt, strict=True)
+            holder: (of_seed, key)
+            for holder, of_seed, key in zip(self._holders, *dealt, strict=True)
         }
         self._box_secrets = {name: source.random_bytes(SECRET_BYTES) for name in self._partners}
         self._absent: tuple[str, ...] | None = None  # those who dealt no keys
@@ -182,7 +183,7 @@ class RecoverableParty:
             raise RemoteProtocolError(f"the keys of step {self._plan.step} came before")
         check_missing(self._plan, absent, of=self._name)
         check_values(self._plan, self._name, values)
-        keys, held = self._opened(relayed, absent)
+        keys, shares = self._opened(relayed, absent)
         pairs = [
             (
                 self._name,
@@ -193,7 +194,7 @@ class RecoverableParty:
         ]
         own_mask = own_mask_key(self._plan, self._name, self._seed)
         masks = _masks(self._plan, pairs, [own_mask])
-        self._absent, self._held = tuple(absent), held
+        self._absent, self._held = tuple(absent), shares
         contributor = WordContributor(
             self._plan,
             name=self._name,
@@ -254,7 +255,7 @@ class RecoverableParty:
     def _opened(
         self, relayed: bytes, absent: Sequence[str]
     ) -> tuple[dict[str, bytes], dict[str, tuple[bytes, bytes]]]:
-        keys, held = dict[str, bytes](), dict[str, tuple[bytes, bytes]]()
+        keys, dealt = dict[str, bytes](), dict[str, tuple[bytes, bytes]]()
         for name, (public, box) in self._cut_boxes(relayed, absent).items():
             seeds = self._box_seeds(name)
             shares = self._from(name, public).open(box, self._party.identity, seeds=seeds)
@@ -262,8 +263,8 @@ class RecoverableParty:
                 raise RemoteProtocolError(
                     f"{self._name!r} cannot open the key shares of {name!r}, which {name!r} signed"
                 )
-            keys[name], held[name] = public, shares
-        return keys, held
+            keys[name], dealt[name] = public, shares
+        return keys, dealt
 
     def _cut_boxes(self, relayed: bytes, absent: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
         """Return each partner's public key and its box for this party, which it signed."""
@@ -303,11 +304,12 @@ class RecoverableParty:
             if value != _NO_SIGNATURE:
                 require_signature(self._party.peer(name), value, statement=statement, name=name)
                 signed += 1
-        needed = threshold_of(self._plan, self._name)
-        if signed < needed:
+        threshold = threshold_of(self._plan, self._name)
+        if signed < threshold:
             raise RemoteProtocolError(
                 f"the list of step {self._plan.step} is signed by {signed} of "
-                f"{len(self._holders)} holders, at least {needed} are needed: nothing is revealed"
+                f"{len(self._holders)} holders, at least {threshold} are needed: nothing is "
+                "revealed"
             )
 
     def __repr__(self) -> str:
@@ -412,9 +414,9 @@ class RecoverableCurator:
 
     def take_revealed(self, sender: str, payload: bytes) -> None:
         """Take a party's shares in, or raise and change nothing."""
-        held = [name for name in self._holders[sender] if name not in self._absent]
-        shares = _cut(payload, SHARE_BYTES, len(held), f"shares of {sender!r}")
-        for name, share in zip(held, shares, strict=True):
+        dealers = [name for name in self._holders[sender] if name not in self._absent]
+        shares = _cut(payload, SHARE_BYTES, len(dealers), f"shares of {sender!r}")
+        for name, share in zip(dealers, shares, strict=True):
             self._revealed[name][self._holders[name].index(sender) + 1] = share
 
     def total(self) -> NDArray[np.int64]:
@@ -436,12 +438,12 @@ class RecoverableCurator:
         return as_total(self._plan, self._sum - masks.word_masks(first=0, count=self._plan.cells))
 
     def _opened(self, name: str) -> bytes:
-        shares, needed = self._revealed[name], threshold_of(self._plan, name)
-        if len(shares) < needed:
+        shares, threshold = self._revealed[name], threshold_of(self._plan, name)
+        if len(shares) < threshold:
             raise RemoteProtocolError(
-                f"{len(shares)} shares of {name!r} were revealed, {needed} are needed"
+                f"{len(shares)} shares of {name!r} were revealed, {threshold} are needed"
             )
-        return join(dict(sorted(shares.items())[:needed]))
+        return join(dict(sorted(shares.items())[:threshold]))
 
     def _pairs_of(self, missing: str, secret: bytes) -> list[tuple[str, str, bytes]]:
         """Return the keys of the masks that a missing party left in the others' words."""
@@ -459,10 +461,10 @@ class RecoverableCurator:
 
 
 def _masks(
-    plan: SumPlan, pairs: Sequence[tuple[str, str, bytes]], own: Sequence[bytes]
+    plan: SumPlan, pairs: Sequence[tuple[str, str, bytes]], self_masks: Sequence[bytes]
 ) -> PairwiseMasks:
     """Return the masks in the words of the first of each pair, and own masks."""
-    before, after = list[bytes](), list(own)
+    before, after = list[bytes](), list(self_masks)
     for name, other, key in pairs:
         (before if plan.place_of(other) < plan.place_of(name) else after).append(key)
     return PairwiseMasks(before=before, after=after)

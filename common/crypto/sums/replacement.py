@@ -7,17 +7,17 @@ delta = new S - old S, the curator learns nothing beyond the new S. In the ring 
 the paper's step: E(-eta_h) goes to party k in an envelope; the product, freshly blinded, goes to
 the curator.
 
-What is covered, per marginal. A marginal that is new in a release starts there and covers that
+What is covered, per marginal. A marginal that is new in a turn starts there and covers that
 party's rows only. A marginal that was dropped keeps its statistic and its holder; when it comes
 back, the holder may be far older than the previous party. So every marginal has a `Coverage`: who
 holds the share that is in it now, and whose rows it covers. `Coverages` are public and pure: each
 side derives them from the sequence of requests, and no message mentions them.
-`Coverages.open_release` says what has to happen; `Release.coverages` are those afterwards.
+`Coverages.open_turn` says what has to happen; `PartyTurn.coverages` are those afterwards.
 
 What it costs. The curator sees v_1 + eta_1, then v_1 + v_2 + eta_2, ...: FRESH noise each time,
-over rows that were in the releases before. Theorem 5 of the paper is wrong: a release with noise of
+over rows of the turns before. Theorem 5 of the paper is wrong: a turn with noise of
 scale b costs each party whose rows it covers 2 * (number of its marginals that cover them) / b;
-`Release.marginals_covering` is that number. And a share protects only from those who do not know
+`PartyTurn.marginals_covering` is that number. And a share protects only from those who do not know
 it: curator and party k together can read eta_h, and then the sum of the parties before.
 """
 
@@ -50,7 +50,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The marginals of one release that have the same holder: one secure sum."""
+    """The marginals of one turn that have the same holder: one secure sum."""
 
     holder: str | None  # whose shares are replaced; None for marginals that are new
     marginals: tuple[Marginal, ...]  # in the order in which they were asked for
@@ -59,15 +59,15 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class PartyTurn:
     """One party's turn: its rows come in, its share replaces the older ones."""
 
     party: str
     rows: int  # of that party
     law: NoiseLaw  # of the noise in every cell
-    share_bound: int  # which no share passes, except with probability 2^-128 over the release
+    share_bound: int  # which no share passes, except with probability 2^-128 over the turn
     groups: tuple[Group, ...]  # what has to be summed; the new marginals first
-    coverages: Coverages  # once the release is complete
+    coverages: Coverages  # once the turn is complete
 
     def marginals_covering(self, party: str) -> int:
         """Count the marginals released here that cover the rows of this party."""
@@ -95,21 +95,21 @@ class Coverages:
 
     by_marginal: Mapping[Marginal, Coverage] = field(default_factory=dict)
 
-    def open_release(
+    def open_turn(
         self, *, party: str, rows: int, marginals: Mapping[Marginal, int], law: NoiseLaw
-    ) -> Release:
+    ) -> PartyTurn:
         """Return what has to happen when these marginals are asked of this party.
 
         `marginals` has the number of cells of each marginal, in the order of the request.
         """
         if not marginals:
-            raise LocalError("a release has at least one marginal")
+            raise LocalError("a turn has at least one marginal")
         bound = law.bound(sum(marginals.values()))
         after = {
             marginal: self._extended(marginal, cells, party=party, rows=rows, share_bound=bound)
             for marginal, cells in marginals.items()
         }
-        return Release(
+        return PartyTurn(
             party=party,
             rows=rows,
             law=law,
@@ -165,25 +165,25 @@ class ShareKeeper:
 
     def answer(
         self,
-        release: Release,
+        turn: PartyTurn,
         counts: Mapping[Marginal, NDArray[np.int64]],
         source: RandomSource,
     ) -> list[NDArray[np.int64]]:
-        """Return counts plus fresh shares, one vector for each group of the release.
+        """Return counts plus fresh shares, one vector for each group of the turn.
 
-        Distribution: independent noise of `release.law` in every cell. Call it once.
+        Distribution: independent noise of `turn.law` in every cell. Call it once.
         """
-        if release.party != self._name:
-            raise LocalError(f"it is the turn of {release.party!r}, not of {self._name!r}")
-        if any(m in self._shares for group in release.groups for m in group.marginals):
-            raise LocalError(f"{self._name!r} has answered this release already")
+        if turn.party != self._name:
+            raise LocalError(f"it is the turn of {turn.party!r}, not of {self._name!r}")
+        if any(m in self._shares for group in turn.groups for m in group.marginals):
+            raise LocalError(f"{self._name!r} has answered this turn already")
         vectors = []
-        for group in release.groups:
+        for group in turn.groups:
             exact = np.concatenate([counts[marginal].reshape(-1) for marginal in group.marginals])
-            noise = release.law.draw(group.cells, source)
-            if int(np.abs(noise).max()) > release.share_bound:
-                raise LocalError("a noise draw passed its 2^-128 bound: give this release up")
-            self._shares.update(release.tables(group, noise))
+            noise = turn.law.draw(group.cells, source)
+            if int(np.abs(noise).max()) > turn.share_bound:
+                raise LocalError("a noise draw passed its 2^-128 bound: give this turn up")
+            self._shares.update(turn.tables(group, noise))
             vectors.append(exact.astype(np.int64) + noise)
         return vectors
 
@@ -210,10 +210,10 @@ class Statistics:
     def __init__(self) -> None:
         self._sums: dict[Marginal, NDArray[np.int64]] = {}
 
-    def apply(self, release: Release, totals: Sequence[NDArray[np.int64]]) -> None:
-        """Add what the secure sums of a release's groups gave."""
-        for group, total in zip(release.groups, totals, strict=True):
-            for marginal, part in release.tables(group, total).items():
+    def apply(self, turn: PartyTurn, totals: Sequence[NDArray[np.int64]]) -> None:
+        """Add what the secure sums of a turn's groups gave."""
+        for group, total in zip(turn.groups, totals, strict=True):
+            for marginal, part in turn.tables(group, total).items():
                 before = self._sums.get(marginal)
                 if (before is None) != (group.holder is None):
                     raise LocalError(f"the statistic of {marginal} does not match its coverage")

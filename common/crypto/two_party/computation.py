@@ -74,8 +74,8 @@ def message_bytes(circuit: Circuit) -> tuple[int, int, int]:
     mine, theirs = circuit.input_bits
     circuit.outputs(gates, np.zeros(mine, np.bool_), np.zeros(theirs, np.bool_))
     labels = mine + 2 * gates.number
-    asked, answered = transfer_bytes(theirs)
-    return asked, answered, labels * LABEL_BYTES + -(-circuit.output_bits // 8)
+    requested, answered = transfer_bytes(theirs)
+    return requested, answered, labels * LABEL_BYTES + -(-circuit.output_bits // 8)
 
 
 class _Counter(InTheOpen):

@@ -22,7 +22,7 @@ from math import inf, isqrt, prod, sqrt
 Block = tuple[int, ...]
 
 _UNIT = 1 << 20  # errors are integers in steps of this fraction: peers compare what follows
-_SHARES = 40  # a sum's share of the cost is a multiple of one part in so many
+_PARTS = 40  # a sum's fraction of the cost is a multiple of one part in so many
 _WORTH_A_SUM = 0.95  # of the error that one sum of all blocks has
 
 
@@ -63,18 +63,18 @@ def _cut(
     of_large = {cut: sum(errors[cut:]) for cut in cuts}
 
     def error(cut: int, part: int) -> float:
-        small, large = cut * _SHARES / part, (len(ranked) - cut) * _SHARES / (_SHARES - part)
+        small, large = cut * _PARTS / part, (len(ranked) - cut) * _PARTS / (_PARTS - part)
         if norm != 1:
             small, large = sqrt(small), sqrt(large)
         return small * of_small[cut] + large * of_large[cut]
 
     alone = len(ranked) if norm == 1 else sqrt(len(ranked))
-    choices = ((error(cut, part), cut, part) for cut in cuts for part in range(1, _SHARES))
+    choices = ((error(cut, part), cut, part) for cut in cuts for part in range(1, _PARTS))
     least, cut, part = min(choices, default=(inf, 0, 0))
     if least > _WORTH_A_SUM * alone * sum(errors):
         return ((blocks, Fraction(1)),)
-    share = Fraction(part, _SHARES)
-    return (tuple(sorted(ranked[:cut])), share), (tuple(sorted(ranked[cut:])), 1 - share)
+    fraction = Fraction(part, _PARTS)
+    return (tuple(sorted(ranked[:cut])), fraction), (tuple(sorted(ranked[cut:])), 1 - fraction)
 
 
 def disjoint_blocks(sizes: Sequence[int], cell_limit: int) -> tuple[Block, ...]:

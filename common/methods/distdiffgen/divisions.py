@@ -213,8 +213,8 @@ class JointDivision(DivisionChoice):
             most = np.full(len(self.candidates), sum(self.rows) << _FRACTION_BITS)
             whole = constants(gates, most, wide)
             score, _ = taken(gates, whole, folded(impure, self.children, plus))
-        for share in (noise, more):
-            score = plus(score, widened(gates, share, wide))
+        for draw in (noise, more):
+            score = plus(score, widened(gates, draw, wide))
         numbers = constants(gates, np.arange(len(self.candidates)), self.output_bits)
         larger = partial(_larger, gates, width=wide)
         every = [range(len(self.candidates))]

@@ -73,13 +73,13 @@ def forecast(study: Study) -> Mapping[str, str | int]:
     on = {"consistency": "on", "reuse": "on"}
     part = tables_part(study)
     parts = _STRUCTURE * part / (1 - part)
-    share = look_part(study)
-    if share is None:
+    fraction = look_part(study)
+    if fraction is None:
         no_network = study.encoding == "binary" and not _holds_pairs(study)
         return {**on, "budget": f"1:1:1:{parts}"} | ({"degree": 0} if no_network else {})
-    if not share:
+    if not fraction:
         return {**on, "degree": 0}
-    return {**on, "budget": _with_look(study, share, parts), "views": HALVES}
+    return {**on, "budget": _with_look(study, fraction, parts), "views": HALVES}
 
 
 def consistent(study: Study) -> Mapping[str, str | int]:
@@ -119,12 +119,12 @@ def saved(facts: PublicFacts) -> float:
     return 1 - margin_noise(facts, margin_blocks(facts)) / alone
 
 
-def _with_look(study: Study, share: Fraction, parts: Fraction) -> str:
+def _with_look(study: Study, fraction: Fraction, parts: Fraction) -> str:
     """Return a budget in whole parts: the look's, and the rest."""
-    update = choice = (1 - share) / (2 + parts)
+    update = choice = (1 - fraction) / (2 + parts)
     if len(study.members) > len(study.schema.sizes) - 1:
         choice = min(choice, _FEW_CHOOSE)
-    phases = (share, choice, update, 1 - share - choice - update)
+    phases = (fraction, choice, update, 1 - fraction - choice - update)
     unit = lcm(*(phase.denominator for phase in phases))
     return ":".join(str(int(phase * unit)) for phase in phases)
 

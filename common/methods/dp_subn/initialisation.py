@@ -30,7 +30,7 @@ from common.study.script import Script, chosen
 _LONGEST_PAIR = 192  # characters of one pair: a child and at most sixteen parents
 
 
-def shares_of_attributes(*, attributes: int, parties: int) -> list[int]:
+def turns_of_attributes(*, attributes: int, parties: int) -> list[int]:
     """Return for how many attributes each party chooses parents.
 
     All but the root need a choice: each party makes floor((d-1)/K), the last what is left. (The
@@ -46,7 +46,7 @@ def shares_of_attributes(*, attributes: int, parties: int) -> list[int]:
     return [even] * (parties - 1) + [choices - even * (parties - 1)]
 
 
-def printed_shares(*, attributes: int, parties: int) -> list[int]:
+def printed_turns(*, attributes: int, parties: int) -> list[int]:
     """Return how many attributes each party takes, the root among them [Su16, VI-A, as printed].
 
     Every party takes floor(d/K), the last what is left: with K > d that is all of them.
@@ -160,8 +160,8 @@ def initial_structure(
     """
     placed: list[int] = []
     parents: dict[int, Attributes] = {}
-    share_out = printed_shares if as_printed else shares_of_attributes
-    turns = share_out(attributes=len(variables.sizes), parties=len(parties))
+    deal = printed_turns if as_printed else turns_of_attributes
+    turns = deal(attributes=len(variables.sizes), parties=len(parties))
     for (name, rows), take in zip(parties, turns, strict=True):
         if not take:
             continue

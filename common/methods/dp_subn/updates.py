@@ -170,25 +170,25 @@ def update_by_replacement(
         frontier = search.frontier(network)
         families = families_of(frontier)
         if families:
-            release = coverages.open_release(
+            turn = coverages.open_turn(
                 party=name,
                 rows=rows,
                 marginals={family: prod(sizes[a] for a in family) for family in families},
                 law=search.law(families),
             )
             totals = []
-            for number, group in enumerate(release.groups, start=1):
+            for number, group in enumerate(turn.groups, start=1):
                 step = replacement_step(
-                    name=f"{PHASE}, turn of {name}, sum {number} of {len(release.groups)}",
+                    name=f"{PHASE}, turn of {name}, sum {number} of {len(turn.groups)}",
                     phase=PHASE,
-                    release=release,
+                    turn=turn,
                     group=group,
                     request=search.variables.request(group.marginals),
                     turns=tuple(turns),
                 )
                 totals.append((yield from replaced(step)))
-            running.apply(release, totals)
-            coverages = release.coverages
+            running.apply(turn, totals)
+            coverages = turn.coverages
         current = {
             family: PartialTable(
                 running[family].reshape([sizes[a] for a in family]),

@@ -51,7 +51,7 @@ PENALTY = 30.0
 _STEP = 0.2
 _RISE = 30  # steps, until the step size is whole
 _SPREAD = 0.9  # how far the classes start from the margins, in logits
-_NEARER = 3  # times fewer steps from a start that is nearly there
+NEARER = 3  # times fewer steps from a start that is nearly there
 _TINY = 1e-12
 _FORMAT = "parley latent class model 1"
 _FORMAT_OF_TREES = "parley latent class model of trees 1"
@@ -433,7 +433,7 @@ def fit(
         logits = atoms.logits([hanging.get(u, own) for u, own in enumerate(start.columns)])
         weight_logits = np.log(np.maximum(start.weights, _TINY))
         tables = loss.trees.start(known, logits)
-        iterations = max(iterations // _NEARER, 1)
+        iterations = max(iterations // NEARER, 1)
     else:
         logits, weight_logits = atoms.first_logits(components, rows), np.zeros(components)
         tables = loss.trees.first_tables()

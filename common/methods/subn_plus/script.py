@@ -83,7 +83,7 @@ from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
 from common.privacy.sensitivity import CONTRAST_UNIT
 from common.study.requests import Counts
-from common.study.script import Fit, Script, added_up
+from common.study.script import Fit, NearFit, Script, added_up
 
 PAIR_FRACTION = 2  # of the columns, for each pair: so much of what a sieve has for tables is spent
 FOREST_PAIR_CELLS = 1 << 20  # the model of a forest has a table of each pair's own values
@@ -133,7 +133,7 @@ def measure(facts: PublicFacts) -> Script[Fit]:
         left -= ask.cost
     if totals:
         yield from ask_totals(facts, totals, known.histograms)
-    return FitOfSums(known)
+    return NearFit(partial(_model, known))
 
 
 def _after_nothing(known: Known, left: Fraction, waiting: Sequence[Ask]) -> Sequence[Ask]:
@@ -151,21 +151,7 @@ def _after_nothing(known: Known, left: Fraction, waiting: Sequence[Ask]) -> Sequ
     return (Ask(plans.AGAIN, left), *declared)
 
 
-@dataclass(frozen=True)
-class FitOfSums:
-    """The fit to all that is known: a `NearFit`."""
-
-    known: Known
-
-    def __call__(self) -> Model:
-        return _model(self.known)
-
-    def near(self, model: Model) -> Model:
-        """Start from a model of sums like these, if it is a mixture of the same columns."""
-        return _model(self.known, model)
-
-
-def _model(known: Known, near: Model | None = None) -> LatentModel | JoinedModel | NetworkModel:
+def _model(known: Known, near: Model | None) -> LatentModel | JoinedModel | NetworkModel:
     """Fit the model that what is known allows."""
     facts, plan = known.facts, known.plan
     if not known.declared and known.independent and not known.tables:

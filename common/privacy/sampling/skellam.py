@@ -83,11 +83,11 @@ def tail(variance: Fraction, bits: int) -> int:
     from k = sqrt(4 c s T) on. Otherwise take x = 1: from k = T + c s on. Neither bound falls when s
     grows.
     """
-    wanted = (bits + 1) * _LN_2_FROM_ABOVE
+    exponent = (bits + 1) * _LN_2_FROM_ABOVE
     spread = _CURVATURE * variance
-    if wanted <= spread:
-        return math.isqrt(math.ceil(4 * spread * wanted)) + 1
-    return math.ceil(wanted + spread)
+    if exponent <= spread:
+        return math.isqrt(math.ceil(4 * spread * exponent)) + 1
+    return math.ceil(exponent + spread)
 
 
 def _signed(table: Inversion, count: int, source: RandomSource) -> NDArray[np.int32]:

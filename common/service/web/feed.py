@@ -68,22 +68,22 @@ class Feed:
             self._news.notify_all()
         try:
             yield b"retry: 2000\n\n"
-            seen = 0
+            newest = 0
             while alive():
-                version, body = self._newer_than(seen)
+                version, body = self._newer_than(newest)
                 if self._closed:
                     return
-                fresh, seen = version > seen, version
+                fresh, newest = version > newest, version
                 yield b"event: state\ndata: " + body + b"\n\n" if fresh else b": still here\n\n"
             yield b"event: out\ndata: log in again\n\n"
         finally:
             with self._news:
                 self._listeners -= 1
 
-    def _newer_than(self, seen: int) -> tuple[int, bytes]:
+    def _newer_than(self, newest: int) -> tuple[int, bytes]:
         """Wait for a newer document, at most a heartbeat; return the newest and its number."""
         with self._news:
-            self._news.wait_for(lambda: self._closed or self._version > seen, HEARTBEAT_S)
+            self._news.wait_for(lambda: self._closed or self._version > newest, HEARTBEAT_S)
             return self._version, self._document
 
     def _watch(self) -> None:
@@ -93,18 +93,18 @@ class Feed:
                 if self._closed:
                     return
             try:
-                made = self._make()
+                document = self._make()
             except ParleyError as error:  # a busy store; there is another look soon
                 logger.warning("no news this time: %s", error)
             except Exception:  # a defect, which a page that stands still would hide
                 logger.exception("no news this time")
             else:
-                self._take(made)
+                self._take(document)
             with self._news:
                 self._news.wait_for(lambda: self._closed, timeout=self._every_s)
 
-    def _take(self, made: bytes) -> None:
+    def _take(self, document: bytes) -> None:
         with self._news:
-            if made != self._document:
-                self._document, self._version = made, self._version + 1
+            if document != self._document:
+                self._document, self._version = document, self._version + 1
                 self._news.notify_all()

@@ -41,8 +41,8 @@ def asset(package: str, name: str) -> Asset:
 
 def shared_assets() -> Mapping[str, Asset]:
     files = {"/style.css": "style.css", "/login.js": "login.js", "/help": "help.html"}
-    own = {path: asset("common.service.web", name) for path, name in files.items()}
-    return {**own, "/icon.svg": asset("common.report", "mark.svg")}
+    assets = {path: asset("common.service.web", name) for path, name in files.items()}
+    return {**assets, "/icon.svg": asset("common.report", "mark.svg")}
 
 
 def filled(template: str, **values: str) -> bytes:

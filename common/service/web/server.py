@@ -149,8 +149,10 @@ class Places:
             self._answered.discard(place)
 
     def _slowest(self) -> ConnectionPlace:
-        held = Counter(place.address for place in self._arriving)
-        return max(self._arriving, key=lambda place: held[place.address])  # the first of equals
+        connections = Counter(place.address for place in self._arriving)
+        return max(
+            self._arriving, key=lambda place: connections[place.address]
+        )  # the first of equals
 
     def _take_away(self, place: ConnectionPlace) -> None:
         logger.warning("a slow connection of %s was closed: every place was taken", place.address)

@@ -89,8 +89,8 @@ class Site:
         self._cookie = f"{'__Host-' if self._secure else ''}parley-{port}"
 
     def alive(self, session: Session) -> bool:
-        found = self._sessions.find(session.key)
-        return found is not None and (not found.certificate or self._admits(found.certificate))
+        active = self._sessions.find(session.key)
+        return active is not None and (not active.certificate or self._admits(active.certificate))
 
     def __call__(self, request: WebRequest) -> Response:
         try:

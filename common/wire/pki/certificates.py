@@ -70,9 +70,9 @@ class Subject:
 
     def names(self) -> x509.SubjectAlternativeName:
         """Return the names in the form of a certificate."""
-        own = f"{_SCHEME}://{self.role}/{quote(self.name, safe='')}"
+        address = f"{_SCHEME}://{self.role}/{quote(self.name, safe='')}"
         hosts = [_host(host) for host in self.hosts]
-        return x509.SubjectAlternativeName([x509.UniformResourceIdentifier(own), *hosts])
+        return x509.SubjectAlternativeName([x509.UniformResourceIdentifier(address), *hosts])
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
@@ -145,13 +145,13 @@ def subject_of(holder: x509.Certificate | x509.CertificateSigningRequest) -> Sub
     """Return the party or the curator that a certificate or a request names."""
     try:
         names = holder.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        own = [urlsplit(uri) for uri in names.get_values_for_type(x509.UniformResourceIdentifier)]
-        own = [uri for uri in own if uri.scheme == _SCHEME]
-        if len(own) == 1 and own[0].path[:1] == "/":
+        uris = [urlsplit(uri) for uri in names.get_values_for_type(x509.UniformResourceIdentifier)]
+        uris = [uri for uri in uris if uri.scheme == _SCHEME]
+        if len(uris) == 1 and uris[0].path[:1] == "/":
             addresses = names.get_values_for_type(x509.IPAddress)
             hosts = (*names.get_values_for_type(x509.DNSName), *map(str, addresses))
-            name = unquote(own[0].path[1:], errors="strict")
-            return Subject(role=Role(own[0].netloc), name=name, hosts=hosts)
+            name = unquote(uris[0].path[1:], errors="strict")
+            return Subject(role=Role(uris[0].netloc), name=name, hosts=hosts)
     except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
         pass  # not well-formed
     raise InputError("it names neither one party nor one curator")

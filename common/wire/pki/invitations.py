@@ -28,20 +28,13 @@ INVITATION, APPLICATION = "parley invitation 1", "parley application 1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitation:
-    """What an owner has to know to join.
+    """What an owner has to know to join."""
 
-    Attributes:
-        party: the name that the owner goes by.
-        curator: host and port of the curator.
-        signer: the fingerprint of the identity that signs the curator's studies.
-        software: the version of parley that the curator runs.
-        authorities: the certificate of the consortium's authority, and those that go with it.
-    """
-
-    party: str
-    curator: str
-    signer: str
-    software: str
+    party: str  # the name that the owner goes by
+    curator: str  # host and port of the curator
+    signer: str  # the fingerprint of the identity that signs the curator's studies
+    software: str  # the version of parley that the curator runs
+    # The certificate of the consortium's authority, and those that go with it.
     authorities: tuple[x509.Certificate, ...]
 
     def __post_init__(self) -> None:
@@ -135,8 +128,8 @@ def _written(head: list[str], entries: Mapping[str, str]) -> str:
 
 def _fingerprint(entries: Mapping[str, str]) -> str:
     """Return SHA-256 of what a file says; comments and the ends of lines are none of it."""
-    said = "\n".join(toml_lines(entries)).encode()
-    return hashlib.sha256(said).digest().hex(":").upper()
+    document = "\n".join(toml_lines(entries)).encode()
+    return hashlib.sha256(document).digest().hex(":").upper()
 
 
 def _read(path: Path, kind: str, keys: tuple[str, ...]) -> dict[str, str]:

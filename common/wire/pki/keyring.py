@@ -118,8 +118,8 @@ class Keyring:
     def issued(self) -> list[x509.Certificate]:
         """List the certificates issued here, by the holder's name."""
         paths = (self.folder / "issued").glob("*.pem")
-        found = [parse_certificates(read(path), where=path)[0] for path in sorted(paths)]
-        return sorted(found, key=lambda one: certificates.subject_of(one).name)
+        listed = [parse_certificates(read(path), where=path)[0] for path in sorted(paths)]
+        return sorted(listed, key=lambda one: certificates.subject_of(one).name)
 
     def read_request(self) -> x509.CertificateSigningRequest:
         return parse_request(read(self.request), where=self.request)
@@ -295,12 +295,12 @@ def _new_ring(folder: Path, subject: Subject) -> Keyring:
     request = certificates.make_request(key, subject)  # refuses bad names before any file is made
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        taken = sorted(path.name for path in folder.iterdir())
+        files = sorted(path.name for path in folder.iterdir())
     except OSError as error:
         raise InputError(f"{folder}: cannot be used: {error.strerror}") from error
-    if taken:
+    if files:
         raise InputError(
-            f"{folder}: not empty ({taken[0]}). Keys are made in a folder of their own"
+            f"{folder}: not empty ({files[0]}). Keys are made in a folder of their own"
         )
     folder.chmod(0o700)
     write_new(ring.files.key, key_pem(key), mode=0o600)

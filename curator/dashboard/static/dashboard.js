@@ -214,7 +214,7 @@ function drawStudy(study, allowed, first) {
           ["Method", `${study.method}, profile ${study.profile}, ${study.aggregation}`],
           ["Agreed epsilon", study.epsilon],
           ...(study.delta === "0" ? [] : [["Agreed delta", study.delta]]),
-          ["Table", `${plural(study.rows, "row")}, ${plural(study.attributes, "attribute")}`],
+          ["Table", study.tables],
           ...(study.waits_for ? [["Waits for", study.waits_for]] : []),
           ["Offered", when(study.proposed_at)],
           ["Ended", study.ended_at ? when(study.ended_at) : "not yet"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -24,28 +23,17 @@ from parley.cli.commands import new_app
 from parley.cli.result import Result, command
 
 app = new_app()
+_REAL = "NOT PRIVATE: computed from real rows without noise. Do not publish this."
 
 
-@dataclass(frozen=True)
-class Attacked(Result):
-    """What the attacks showed, beside what epsilon allows."""
-
-    found: AttackReport
-
-    def as_json(self) -> object:
-        return self.found.as_json()
-
-    def lines(self) -> Iterator[str]:
-        yield self.found.summary()
-        yield from self.found.sentences()
-        yield (
-            f"For any attack, {self.found.guarantee.words()} allows a difference of "
-            f"{self.found.guarantee.advantage:.1%}; these attacks prove an epsilon of at least "
-            f"{self.found.epsilon_shown:.2f}."
-        )
-
-    def warnings(self) -> list[str]:
-        return ["NOT PRIVATE: computed from real rows without noise. Do not publish this."]
+def _lines(report: AttackReport) -> Iterator[str]:
+    yield report.summary()
+    yield from report.sentences()
+    yield (
+        f"For any attack, {report.guarantee.words()} allows a difference of "
+        f"{report.guarantee.advantage:.1%}; these attacks prove an epsilon of at least "
+        f"{report.epsilon_shown:.2f}."
+    )
 
 
 @command(app)
@@ -63,7 +51,7 @@ def attack(
     ] = None,
     reading: options.Reading,
     overwrite: options.Overwrite = False,
-) -> Attacked:
+) -> Result:
     """Attack a release: membership, attribute inference, singling out, equal rows.
 
     Every attack is made on your rows and on rows that were held back, and stands beside what the
@@ -79,11 +67,11 @@ def attack(
         ours, others = (reading.table(path, domains).encode(domains) for path in (rows, held_back))
         with synthetic_table(release_path) as file:
             synthetic = read_table(file, domains).encode(domains)
-        found = attacked(synthetic, ours, others, domains, guarantee, tell=report)
+        attacks = attacked(synthetic, ours, others, domains, guarantee, tell=report)
     if html is not None:
-        release.write_file(html, attack_page(found))
+        release.write_file(html, attack_page(attacks))
         console.note(f"report: {html}")
-    return Attacked(found)
+    return Result(attacks, _lines(attacks), warnings=[_REAL])
 
 
 def _stated(path: Path) -> tuple[Schema, Guarantee]:

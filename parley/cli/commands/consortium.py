@@ -9,8 +9,6 @@ owner      parley keys accept north.pem          and the node can connect
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +37,7 @@ from parley.cli.commands.keys import (
     warn_of_earlier,
 )
 from parley.cli.options import Config, new_passphrase, passphrase_in
-from parley.cli.result import Result, ResultList, command
+from parley.cli.result import Result, command, listed
 
 app = new_app("How owners join a consortium: one file and one command each.")
 
@@ -73,58 +71,6 @@ automatic = false             # every study waits for us
 """
 
 
-@dataclass(frozen=True)
-class Invited(Result):
-    """An invitation, and what to read out to its owner."""
-
-    party: str
-    fingerprint: str
-    file: Path
-
-    def lines(self) -> Iterator[str]:
-        yield f"{self.party:<12} {self.fingerprint}"
-
-
-@dataclass(frozen=True)
-class Applied(Result):
-    """What was made for an owner's node, and what to read out to the operator."""
-
-    party: str
-    fingerprint: str
-    application: Path
-    settings: Path
-    policy: Path
-
-    def lines(self) -> Iterator[str]:
-        yield f"application  {self.fingerprint}"
-
-    def remarks(self) -> Iterator[str]:
-        yield f"send {self.application} to the operator, and read out its fingerprint by telephone"
-        yield f"read {self.policy}, a draft; write into {self.settings} where your rows are"
-        keys = self.settings.parent / "keys"
-        yield f"with the certificate you get: `parley keys accept FILE --folder {keys}`"
-        yield f"then: `parley doctor party --config {self.settings}`"
-
-
-@dataclass(frozen=True)
-class Admitted(Result):
-    """A certificate that was issued to an owner, and the identity that studies pin."""
-
-    party: str
-    certificate: Described
-    identity: str
-    file: Path
-    identity_file: Path
-
-    def lines(self) -> Iterator[str]:
-        yield self.certificate.line("certificate")
-        yield f"identity     {self.identity}"
-
-    def remarks(self) -> Iterator[str]:
-        yield f"send {self.file} to {self.party!r}; it is not secret"
-        yield f"in studies: `--party {self.party}:ROWS:{self.identity_file}`"
-
-
 @command(app)
 def invite(
     names: Annotated[list[str], typer.Argument(help="The names that the owners go by.")],
@@ -139,7 +85,7 @@ def invite(
         ),
     ] = "",
     out: Annotated[Path, typer.Option(help="The folder for the invitations.")] = Path(),
-) -> ResultList:
+) -> Result:
     """Write an invitation for every owner: address, authority, name. Nothing in it is secret.
 
     Send every owner its file, and read out its fingerprint by telephone: it stands for all that the
@@ -161,16 +107,23 @@ def invite(
         )
         for name in dict.fromkeys(names)
     ]
-    files = [out / file_name(each.party, ending="invitation.toml") for each in invitations]
+    files = [
+        out / file_name(invitation.party, ending="invitation.toml") for invitation in invitations
+    ]
     _refuse_taken(files)
     out.mkdir(parents=True, exist_ok=True)
-    for each, file in zip(invitations, files, strict=True):
-        write_new(file, each.to_toml().encode())
-        console.note(f"send {file} to {each.party!r}, and read out its fingerprint by telephone:")
-    return ResultList(tuple(
-        Invited(each.party, each.fingerprint, file)
-        for each, file in zip(invitations, files, strict=True)
-    ))  # fmt: skip
+    for invitation, file in zip(invitations, files, strict=True):
+        write_new(file, invitation.to_toml().encode())
+        console.note(
+            f"send {file} to {invitation.party!r}, and read out its fingerprint by telephone:"
+        )
+    return listed(
+        Result(
+            {"party": one.party, "fingerprint": one.fingerprint, "file": file},
+            [f"{one.party:<12} {one.fingerprint}"],
+        )
+        for one, file in zip(invitations, files, strict=True)
+    )
 
 
 @command(app)
@@ -188,7 +141,7 @@ def accept(
     ] = None,
     passphrase_file: PassphraseFile = None,
     ask_passphrase: AskPassphraseFlag = False,
-) -> Applied:
+) -> Result:
     """Join a consortium: make keys, settings, a draft of a policy, and an application to send.
 
     Compare the fingerprint that the operator reads out: it stands for the whole invitation. Private
@@ -199,7 +152,7 @@ def accept(
     settings, policy = folder / "party.toml", folder / "policy.toml"
     applying = folder / file_name(invited.party, ending="application.toml")
     _refuse_taken([settings, policy, applying])
-    compare("invitation", actual=invited.fingerprint, told=fingerprint)
+    compare("invitation", actual=invited.fingerprint, expected=fingerprint)
     passphrase = new_passphrase(passphrase_file, ask=ask_passphrase)
     place = os.path.relpath(rows or folder / "rows.csv", folder)  # as paths in settings are
     with whole_folder(folder / "keys"):
@@ -210,7 +163,19 @@ def accept(
         write_new(settings, _PARTY.format(curator=toml(invited.curator), rows=toml(place)).encode())
         write_new(policy, _policy(invited).encode())
         write_new(applying, application.to_toml().encode())
-    return Applied(invited.party, application.fingerprint, applying, settings, policy)
+    return Result(
+        {
+            "party": invited.party, "fingerprint": application.fingerprint,
+            "application": applying, "settings": settings, "policy": policy,
+        },
+        [f"application  {application.fingerprint}"],
+        remarks=[
+            f"send {applying} to the operator, and read out its fingerprint by telephone",
+            f"read {policy}, a draft; write into {settings} where your rows are",
+            f"with the certificate you get: `parley keys accept FILE --folder {folder / 'keys'}`",
+            f"then: `parley doctor party --config {settings}`",
+        ],
+    )  # fmt: skip
 
 
 @command(app)
@@ -223,7 +188,7 @@ def approve(
         int, typer.Option(min=1, max=3650, help="How long the certificate is valid.")
     ] = CERTIFICATE_DAYS,
     passphrase_file: PassphraseFile = None,
-) -> Admitted:
+) -> Result:
     """Issue an owner's certificate, after comparing the fingerprint that the owner reads out.
 
     The fingerprint stands for the owner's identity as well, which is kept for studies in `members`
@@ -233,18 +198,29 @@ def approve(
     applying = Application.load(application)
     console.note(f"party {applying.party!r}, identity {applying.identity.fingerprint}")
     warn_of_earlier(ring, applying.party)
-    compare("application", actual=applying.fingerprint, told=fingerprint)
+    compare("application", actual=applying.fingerprint, expected=fingerprint)
     certificate, path = ring.approve(
         applying.request, days=days, now=system_clock(), passphrase=passphrase_in(passphrase_file)
     )
-    kept = ring.folder / "members" / file_name(applying.party, ending="pub")
-    kept.parent.mkdir(exist_ok=True)
-    if kept.exists() and load_public_identity(kept) != applying.identity:
-        console.warn(f"{kept}: {applying.party!r} has another identity now; new studies pin it")
-    replace(kept, f"{applying.identity.text}\n".encode())
-    return Admitted(
-        applying.party, Described(certificate), applying.identity.fingerprint, path, kept
-    )
+    identity_file = ring.folder / "members" / file_name(applying.party, ending="pub")
+    identity_file.parent.mkdir(exist_ok=True)
+    if identity_file.exists() and load_public_identity(identity_file) != applying.identity:
+        console.warn(
+            f"{identity_file}: {applying.party!r} has another identity now; new studies pin it"
+        )
+    replace(identity_file, f"{applying.identity.text}\n".encode())
+    described, identity = Described(certificate), applying.identity.fingerprint
+    return Result(
+        {
+            "party": applying.party, "certificate": described, "identity": identity,
+            "file": path, "identity_file": identity_file,
+        },
+        [described.line("certificate"), f"identity     {identity}"],
+        remarks=[
+            f"send {path} to {applying.party!r}; it is not secret",
+            f"in studies: `--party {applying.party}:ROWS:{identity_file}`",
+        ],
+    )  # fmt: skip
 
 
 def _hosts(ring: Keyring) -> tuple[str, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +20,6 @@ from common.release.prior import PriorRelease, read_prior
 from common.service.process import system_clock
 from common.study.document import Study
 from common.study.dry_run import require_runnable
-from common.study.ids import StudyId
 from common.study.terms import Terms
 from curator.app import propose
 from curator.operations import find_record, member_of
@@ -45,36 +43,6 @@ Out = Annotated[Path, typer.Option(help="The study.toml to write.")]
 Name = Annotated[str | None, typer.Option(help="What people call the new study.")]
 
 
-@dataclass(frozen=True)
-class WrittenStudy(Result):
-    """A study that was written or offered."""
-
-    study: StudyId
-    name: str
-    signer: str | None
-    file: Path
-
-    @classmethod
-    def of(cls, study: Study, file: Path) -> WrittenStudy:
-        return cls(study.digest, study.name, study.signer, file)
-
-    def lines(self) -> Iterator[str]:
-        yield f"digest {self.study.hex()}"
-        yield f"signer {self.signer or 'none'}"
-
-
-@dataclass(frozen=True)
-class RevisedStudy(WrittenStudy):
-    """A study that was written from an earlier one."""
-
-    changes: tuple[str, ...]
-
-    def lines(self) -> Iterator[str]:
-        for change in self.changes:
-            yield f"change {change}"
-        yield from super().lines()
-
-
 @taking_terms
 def new(
     *,
@@ -89,7 +57,7 @@ def new(
     config: options.Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
-) -> WrittenStudy:
+) -> Result:
     """Write a study down: schema, budget, and who takes part with which identity and how many rows.
 
     It is signed with the curator's identity (the settings say where its keys are) or with --signer,
@@ -115,7 +83,7 @@ def new(
         )
     study = study if unsigned else signed(study, config, signer)
     _write(study, out)
-    return WrittenStudy.of(study, out)
+    return _written(study, out)
 
 
 def add(
@@ -125,7 +93,7 @@ def add(
     config: options.Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
-) -> WrittenStudy:
+) -> Result:
     """Offer a study to its parties; a running curator takes it up by itself.
 
     An unsigned study is signed on the way, as in `study new`.
@@ -140,7 +108,7 @@ def add(
         proposed = signed(proposed, config, signer)
         console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
     propose(settings, proposed, clock=system_clock)
-    return WrittenStudy.of(proposed, study)
+    return _written(proposed, study)
 
 
 def reform(
@@ -152,23 +120,23 @@ def reform(
     config: options.Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
-) -> RevisedStudy:
+) -> Result:
     """Write a study down again without owners that are gone. The others approve it anew.
 
     The earlier study must be over: end it with `study abort`. What it cost its owners stays
     charged, and the new study is charged beside it.
     """
     earlier = _earlier(study, config, over=True)
-    made = revised(
+    revision = revised(
         earlier,
         name=name or f"{earlier.name}, without {', '.join(without)}",
         without=without,
         curator=pinned_curator(config),
         today=system_clock().date(),
     )
-    require_runnable(made, run_of(made))
-    made = made if unsigned else signed(made, config, signer)
-    return _write_revision(earlier, made, out)
+    require_runnable(revision, run_of(revision))
+    revision = revision if unsigned else signed(revision, config, signer)
+    return _write_revision(earlier, revision, out)
 
 
 def renew(
@@ -199,7 +167,7 @@ def renew(
     config: options.Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
-) -> RevisedStudy:
+) -> Result:
     """Write next year's study from last year's: same schema, owners and terms, changes shown.
 
     The year in its name becomes the next one, and a last day to approve that is over is left out.
@@ -209,7 +177,7 @@ def renew(
     """
     earlier = _earlier(study, config, over=False)
     built_on = _prior(study, config) if prior else None
-    made = revised(
+    revision = revised(
         earlier,
         name=name or next_name(earlier.name, system_clock().year),
         without=without or (),
@@ -222,10 +190,10 @@ def renew(
         today=system_clock().date(),
         expires=None if expires is None else expires.date(),
     )
-    _require_time_left(made)
-    require_runnable(made, (built_on.begin if built_on else run_of)(made))
-    made = made if unsigned else signed(made, config, signer)
-    return _write_revision(earlier, made, out)
+    _require_time_left(revision)
+    require_runnable(revision, (built_on.begin if built_on else run_of)(revision))
+    revision = revision if unsigned else signed(revision, config, signer)
+    return _write_revision(earlier, revision, out)
 
 
 def rehearse(
@@ -236,17 +204,17 @@ def rehearse(
     config: options.Config = None,
     signer: SignerFile = None,
     unsigned: Unsigned = False,
-) -> WrittenStudy:
+) -> Result:
     """Write the rehearsal of a study down: all of it, with the real owners, on simulated rows.
 
     Their nodes read none of their rows and charge nothing, and `verify` refuses the release as one
     about real rows. Each owner approves it, or lets the policy do so (`rehearsals = true`).
     """
-    made = rehearsed(_earlier(study, config, over=False), name=name or "")
-    _require_time_left(made)
-    made = made if unsigned else signed(made, config, signer)
-    _write(made, out)
-    return WrittenStudy.of(made, out)
+    rehearsal = rehearsed(_earlier(study, config, over=False), name=name or "")
+    _require_time_left(rehearsal)
+    rehearsal = rehearsal if unsigned else signed(rehearsal, config, signer)
+    _write(rehearsal, out)
+    return _written(rehearsal, out)
 
 
 def signed(study: Study, config: Path | None, signer: Path | None) -> Study:
@@ -299,9 +267,19 @@ def _write(study: Study, out: Path) -> None:
     console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
 
 
-def _write_revision(earlier: Study, made: Study, out: Path) -> RevisedStudy:
-    _write(made, out)
-    return RevisedStudy(made.digest, made.name, made.signer, out, tuple(changes(earlier, made)))
+def _write_revision(earlier: Study, revision: Study, out: Path) -> Result:
+    _write(revision, out)
+    return _written(revision, out, changes(earlier, revision))
+
+
+def _written(study: Study, file: Path, changes: Iterable[str] | None = None) -> Result:
+    """Return a study that was written or offered; of a revision, what changed."""
+    form = {"study": study.digest, "name": study.name, "signer": study.signer, "file": file}
+    lines = [f"digest {study.digest.hex()}", f"signer {study.signer or 'none'}"]
+    if changes is None:
+        return Result(form, lines)
+    listed = tuple(changes)
+    return Result(form | {"changes": listed}, [*(f"change {words}" for words in listed), *lines])
 
 
 def _require_time_left(study: Study) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
+import pandas as pd
 import typer
 
-from common.analysis.answers import Answer
 from common.analysis.estimates import CONFIDENCE
-from common.analysis.evaluation import Evaluation, evaluate
+from common.analysis.evaluation import evaluate
 from common.errors import InputError
 from common.methods.registry import methods
 from common.privacy.randomness import SeededRandomSource
@@ -30,7 +30,7 @@ from parley.cli.commands import new_app
 from parley.cli.commands.estimate import answer_lines
 from parley.cli.commands.simulate import require_countersigned, run_in_processes
 from parley.cli.options import tell_of_release
-from parley.cli.result import FOR_PEOPLE, Result, command
+from parley.cli.result import Result, command
 from parley.cli.study_options import option_of
 from parley.reader.fitted import load
 from parley.simulation.partition import at_random
@@ -45,50 +45,6 @@ _TIMEOUT_S = 900.0
 _LOAD_PRIORITY = 10
 _ANALYSIS = 'share = "smoker = true", by = "sex"'  # that the study is for, answered
 EVALUATION = "{}-evaluation.html"
-
-
-@dataclass(frozen=True)
-class Demonstration(Result):
-    """A release of simulated patients, and how far it is from them."""
-
-    out: Path
-    refusals: Mapping[str, str]
-    privacy: Mapping[str, Any]
-    compared: Evaluation = field(metadata=FOR_PEOPLE)
-    patients: int = field(metadata=FOR_PEOPLE)
-    seconds: float = field(metadata=FOR_PEOPLE)
-    answers: tuple[Answer, ...] = field(metadata=FOR_PEOPLE)
-
-    def as_json(self) -> object:
-        return super().as_json() | self.compared.as_json()
-
-    def lines(self) -> Iterator[str]:
-        yield (
-            f"{len(_HOSPITALS)} owners, {self.patients:,} simulated patients, epsilon "
-            f"{self.privacy['epsilon_delivered']}, {self.seconds:.0f} s"
-        )
-        for one in self.compared.distances:
-            yield f"average distance of {one.order}-way marginals: {one.average:.4f}"
-        yield from answer_lines(self.answers, CONFIDENCE)
-        yield f"synthetic table: {self.out / release.table_name('csv')}"
-        yield f"report: {self.out / release.REPORT}"
-        yield f"comparison with the population: {comparison_of(self.out)}"
-
-    def require(self) -> None:
-        require_countersigned(self.out, self.refusals)
-
-
-@dataclass(frozen=True)
-class DemoTables(Result):
-    """Tables to try the other commands on."""
-
-    out: Path
-    rows: Mapping[str, int]
-
-    def lines(self) -> Iterator[str]:
-        yield f"schema of the simulated people: {self.out / release.SCHEMA}"
-        for name, rows in self.rows.items():
-            yield f"{many(rows, 'row')}: {self.out / name}.csv"
 
 
 @command(app)
@@ -123,7 +79,9 @@ def demo(
             "docs/linked-tables.md"
         )
     if tables is not None:
-        return _write_linked_tables(tables, rows) if linked else _write_tables(tables, rows)
+        if linked:
+            return _write_tables(tables, linked_schema().to_toml(), _simulated_pairs(rows))
+        return _write_tables(tables, demo_schema_toml(), _simulated_tables(rows))
     release.check_target(out, overwrite=True)
     started = time.monotonic()
     schema = Schema.from_toml(demo_schema_toml())
@@ -146,8 +104,18 @@ def demo(
     privacy = release.read_json(out, release.STATEMENT)
     tell_of_release(out, privacy)
     answers = load(out).answers()
-    seconds = time.monotonic() - started
-    return Demonstration(out, refusals, privacy, compared, rows, seconds, answers)
+    cost, seconds = f"epsilon {privacy['epsilon_delivered']}", time.monotonic() - started
+    lines = [
+        f"{len(_HOSPITALS)} owners, {rows:,} simulated patients, {cost}, {seconds:.0f} s",
+        *(f"average distance of {d.order}-way marginals: {d.average:.4f}"
+          for d in compared.distances),
+        *answer_lines(answers, CONFIDENCE),
+        f"synthetic table: {out / release.table_name('csv')}",
+        f"report: {out / release.REPORT}",
+        f"comparison with the population: {comparison_of(out)}",
+    ]  # fmt: skip
+    form = {"out": out, "refusals": refusals, "privacy": privacy} | compared.as_json()
+    return Result(form, lines, require=partial(require_countersigned, out, refusals))
 
 
 def _asked(method: str) -> dict[str, object]:
@@ -166,31 +134,38 @@ def comparison_of(out: Path) -> Path:
     return out.parent / EVALUATION.format(out.name)
 
 
-def _write_tables(target: Path, rows: int) -> DemoTables:
-    """Write tables to try the other commands on."""
+def _simulated_tables(rows: int) -> dict[str, pd.DataFrame]:
+    """Simulate people, and deal them out to three owners."""
     people = make_population(rows, seed=_SEED)
-    parts = at_random(people, len(_OWNERS), SeededRandomSource(f"{_SEED}/owners")).values()
-    named = {"people": people, **dict(zip(_OWNERS, parts, strict=True))}
-    with release.new_folder(target, overwrite=False) as folder:
-        (folder / release.SCHEMA).write_text(demo_schema_toml(), encoding="utf-8")
-        for name, table in named.items():
-            table.to_csv(folder / f"{name}.csv", index=False)
-    return DemoTables(target, {name: len(table) for name, table in named.items()})
+    return {"people": people, **dict(zip(_OWNERS, _owners_parts(people), strict=True))}
 
 
-def _write_linked_tables(target: Path, rows: int) -> DemoTables:
-    """Write the patients of three owners, and the visits of each."""
+def _simulated_pairs(rows: int) -> dict[str, pd.DataFrame]:
+    """Simulate the patients of three owners, and the visits of each."""
     people, visits = make_linked_population(rows, seed=_SEED)
-    parts = at_random(people, len(_OWNERS), SeededRandomSource(f"{_SEED}/owners")).values()
     named = {}
-    for owner, part in zip(_OWNERS, parts, strict=True):
+    for owner, part in zip(_OWNERS, _owners_parts(people), strict=True):
         named[f"{owner}-patients"] = part
         named[f"{owner}-visits"] = visits[visits[PERSON].isin(part[PERSON])]
+    return named
+
+
+def _owners_parts(people: pd.DataFrame) -> Iterable[pd.DataFrame]:
+    return at_random(people, len(_OWNERS), SeededRandomSource(f"{_SEED}/owners")).values()
+
+
+def _write_tables(target: Path, schema: str, tables: Mapping[str, pd.DataFrame]) -> Result:
+    """Write tables to try the other commands on."""
     with release.new_folder(target, overwrite=False) as folder:
-        (folder / release.SCHEMA).write_text(linked_schema().to_toml(), encoding="utf-8")
-        for name, table in named.items():
+        (folder / release.SCHEMA).write_text(schema, encoding="utf-8")
+        for name, table in tables.items():
             table.to_csv(folder / f"{name}.csv", index=False)
-    return DemoTables(target, {name: len(table) for name, table in named.items()})
+    rows = {name: len(table) for name, table in tables.items()}
+    lines = [f"{many(number, 'row')}: {target / name}.csv" for name, number in rows.items()]
+    return Result(
+        {"out": target, "rows": rows},
+        [f"schema of the simulated people: {target / release.SCHEMA}", *lines],
+    )
 
 
 def _load_ahead() -> None:

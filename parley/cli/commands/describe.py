@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
@@ -13,7 +13,6 @@ from common.analysis.conclusions import Conclusions, conclude
 from common.analysis.diagnostics import Diagnostics, PairFacts
 from common.analysis.estimates import CONFIDENCE
 from common.analysis.pair_groups import pair_groups
-from common.fitted.linked import EventsTold
 from common.release.folder import verdict_lines
 from common.release.registry_entry import registry_entry
 from common.wording import many
@@ -21,67 +20,47 @@ from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.commands.estimate import answer_lines
 from parley.cli.options import Release, not_private, promise_words
-from parley.cli.result import FOR_PEOPLE, JsonOnly, Result, command
-from parley.reader.fitted import load
+from parley.cli.result import Result, command
+from parley.reader.fitted import Loaded, load
 
 app = new_app()
 _MOST_ESTIMATES = 3  # of an analysis
 
 
-@dataclass(frozen=True, kw_only=True)
-class Description(Result):
-    """What a release holds."""
+def _lines(
+    release: Loaded,
+    answers: Sequence[Answer],
+    conclusions: Conclusions | None,
+    *,
+    pairs: bool,
+) -> Iterator[str]:
+    row = release.schema.row
+    rows = many(release.released.rows, f"synthetic {row}") if release.has_rows else "answers"
+    yield (
+        f"{rows}, {many(len(release.schema.names), 'attribute')}, learnt from "
+        f"{many(release.rows, f'real {row}')} with {promise_words(release.privacy)}"
+    )
+    yield from () if release.events_told is None else release.events_told.lines()
+    for line in verdict_lines(release.privacy):
+        yield f"criterion: {line}"
+    yield from answer_lines(answers, CONFIDENCE, _MOST_ESTIMATES)
+    yield from conclusions.lines() if conclusions else ()
+    yield from _pairs(release.diagnostics, conclusions) if pairs else ()
 
-    rows: int
-    synthetic_rows: int
-    attributes: tuple[str, ...]
-    epsilon: float
-    private: bool
-    criteria: object
-    privacy: Mapping[str, Any] = field(metadata=FOR_PEOPLE)
-    diagnostics: Diagnostics = field(metadata=FOR_PEOPLE)
-    conclusions: Conclusions | None = field(metadata=FOR_PEOPLE)
-    answers: tuple[Answer, ...] = field(metadata=FOR_PEOPLE)
-    every_pair: bool = field(metadata=FOR_PEOPLE)
-    events: EventsTold | None = field(metadata=FOR_PEOPLE)
 
-    def as_json(self) -> object:
-        concluded = None if self.conclusions is None else self.conclusions.as_json()
-        answered = {"answers": [each.as_json() for each in self.answers]} if self.answers else {}
-        events = {} if self.events is None else {"events": asdict(self.events)}
-        told = {"conclusions": concluded} | answered | events
-        return super().as_json() | told | self.diagnostics.as_json()
-
-    def lines(self) -> Iterator[str]:
-        rows = many(self.synthetic_rows, "synthetic row") if self.synthetic_rows else "answers"
-        yield (
-            f"{rows}, "
-            f"{many(len(self.attributes), 'attribute')}, learnt from "
-            f"{many(self.rows, 'real row')} with {promise_words(self.privacy)}"
-        )
-        yield from () if self.events is None else self.events.lines()
-        for line in verdict_lines(self.privacy):
-            yield f"criterion: {line}"
-        yield from answer_lines(self.answers, CONFIDENCE, _MOST_ESTIMATES)
-        yield from self.conclusions.lines() if self.conclusions else ()
-        yield from self._pairs() if self.every_pair else ()
-
-    def _pairs(self) -> Iterator[str]:
-        for group in pair_groups(self.diagnostics, self.conclusions):
-            yield f"{group.name}: {many(len(group.pairs), 'pair')}"
-            yield from _by_reason(group.pairs.values())
-        yield (
-            f"triples counted together: {self.diagnostics.triples:,} of "
-            f"{self.diagnostics.all_triples:,}; the others follow from the model"
-        )
-        for sums in self.diagnostics.measured:
-            if sums.spread is not None:
-                names = ", ".join(self.diagnostics.names[a] for a in sums.attributes)
-                doubt = "" if sums.follows() else "; the rows do not follow it"
-                yield f"residual of {sums.name} ({names}): {sums.spread:.2f} times its noise{doubt}"
-
-    def warnings(self) -> list[str]:
-        return not_private(self.privacy)
+def _pairs(diagnostics: Diagnostics, conclusions: Conclusions | None) -> Iterator[str]:
+    for group in pair_groups(diagnostics, conclusions):
+        yield f"{group.name}: {many(len(group.pairs), 'pair')}"
+        yield from _by_reason(group.pairs.values())
+    yield (
+        f"triples counted together: {diagnostics.triples:,} of "
+        f"{diagnostics.all_triples:,}; the others follow from the model"
+    )
+    for sums in diagnostics.measured:
+        if sums.spread is not None:
+            names = ", ".join(diagnostics.names[a] for a in sums.attributes)
+            doubt = "" if sums.follows() else "; the rows do not follow it"
+            yield f"residual of {sums.name} ({names}): {sums.spread:.2f} times its noise{doubt}"
 
 
 def _by_reason(pairs: Iterable[PairFacts]) -> Iterator[str]:
@@ -113,7 +92,7 @@ def describe(
     the release is read.
     """
     if registry:
-        return JsonOnly(registry_entry(release))
+        return Result(registry_entry(release))
     with console.progress("describing") as tell:
         tell(0.0, "reading the release")
         loaded = load(release)
@@ -121,18 +100,19 @@ def describe(
         diagnostics = loaded.diagnostics
         known = loaded.has_rows and diagnostics.direct
         conclusions = conclude(loaded, diagnostics) if known else None
-    privacy: Mapping[str, Any] = loaded.privacy
-    return Description(
-        rows=loaded.rows,
-        synthetic_rows=loaded.released.rows if loaded.has_rows else 0,
-        attributes=loaded.schema.names,
-        epsilon=privacy["epsilon_delivered"],
-        private=privacy["private"],
-        criteria=privacy["criteria"],
-        privacy=privacy,
-        diagnostics=diagnostics,
-        conclusions=conclusions,
-        answers=loaded.answers(),
-        every_pair=pairs or (conclusions is None and loaded.has_rows),
-        events=loaded.events_told,
-    )
+    answers, events = loaded.answers(), loaded.events_told
+    form = {
+        "rows": loaded.rows,
+        "synthetic_rows": loaded.released.rows if loaded.has_rows else 0,
+        "attributes": loaded.schema.names,
+        "epsilon": loaded.privacy["epsilon_delivered"],
+        "private": loaded.privacy["private"],
+        "criteria": loaded.privacy["criteria"],
+        "conclusions": conclusions,
+        **({"answers": answers} if answers else {}),
+        **({} if events is None else {"events": asdict(events)}),
+        **diagnostics.as_json(),
+    }
+    every_pair = pairs or (conclusions is None and loaded.has_rows)
+    lines = _lines(loaded, answers, conclusions, pairs=every_pair)
+    return Result(form, lines, warnings=not_private(loaded.privacy))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -26,48 +26,6 @@ from parley.cli.result import Result, command
 from parley.reader.fitted import load
 
 app = new_app()
-
-
-@dataclass(frozen=True)
-class DrawnRows(Result):
-    """Where the rows are."""
-
-    out: Path
-    rows: int
-    where: str
-
-    def lines(self) -> Iterator[str]:
-        yield f"{many(self.rows, 'synthetic row')}: {self.out}"
-
-
-@dataclass(frozen=True)
-class PrintedRows(Result):
-    """Rows that are drawn onto the output."""
-
-    fitted: FittedModel
-    rows: int
-    where: str
-
-    def lines(self) -> Iterator[str]:
-        _draw_into(None, self.fitted, self.rows, self.where)
-        return iter(())
-
-    def as_json(self) -> object:
-        raise InputError("--json: name a file for the rows with --out")
-
-
-@dataclass(frozen=True)
-class ReplicatedTables(Result):
-    """Where the tables are."""
-
-    out: Path
-    files: tuple[str, ...]
-    references: tuple[str, ...]
-    seed: int
-
-    def lines(self) -> Iterator[str]:
-        first, last = self.files[0], self.files[-1]
-        yield f"{many(len(self.files), 'table')}: {self.out / first} to {last}"
 
 
 @command(app)
@@ -114,19 +72,19 @@ def draw(
     fitted = replace(loaded, seed=seed)
     if not fitted.has_rows:
         raise InputError(f"{source}: {NO_ROWS}")
-    wanted = fitted.output_rows if rows is None else rows
+    number = fitted.output_rows if rows is None else rows
     if fitted.schema.events is not None:
-        return _draw_linked(fitted, wanted, where, out, overwrite=overwrite)
+        return _draw_linked(fitted, number, where, out, overwrite=overwrite)
     if out is None:
-        return PrintedRows(fitted, wanted, where)
+        return Result(_refuse_json, _printed(fitted, number, where))
     with whole_file(out) as scratch:
-        _draw_into(scratch, fitted, wanted, where)
-    return DrawnRows(out, wanted, where)
+        _draw_into(scratch, fitted, number, where)
+    return _into(out, number, where)
 
 
 def _draw_linked(
     fitted: FittedModel, rows: int, where: str, out: Path | None, *, overwrite: bool
-) -> DrawnRows:
+) -> Result:
     """Draw people and their events into two files."""
     if out is None or fitted.schema.events is None:
         raise InputError("draw: the release has two tables. Name the file of people with --out")
@@ -138,7 +96,24 @@ def _draw_linked(
     with whole_file(out) as first, whole_file(events) as second:
         for path, table in zip((first, second), tables, strict=True):
             _write(table, path, path.suffix)
-    return DrawnRows(out, rows, where)
+    return _into(out, rows, where, events)
+
+
+def _into(out: Path, rows: int, where: str, events: Path | None = None) -> Result:
+    """Return where the rows are; of people, also where their events are."""
+    row = "row" if events is None else "person"
+    lines = [f"{many(rows, f'synthetic {row}')}: {out}"]
+    lines += [] if events is None else [f"their events: {events}"]
+    return Result({"out": out, "rows": rows, "where": where}, lines)
+
+
+def _printed(fitted: FittedModel, rows: int, where: str) -> Iterator[str]:
+    _draw_into(None, fitted, rows, where)
+    yield from ()
+
+
+def _refuse_json() -> None:
+    raise InputError("--json: name a file for the rows with --out")
 
 
 def _draw_into(path: Path | None, fitted: FittedModel, rows: int, where: str) -> None:
@@ -164,13 +139,14 @@ def replicate(
     tables: Annotated[int, typer.Option(help="How many tables.")] = TABLES,
     seed: Annotated[int, typer.Option(help="The same seed gives the same tables.")] = SEED,
     format: OutputFormat = "csv",  # noqa: A002
-) -> ReplicatedTables:
+) -> Result:
     """Write tables like the released one, each from a model that was fitted anew with fresh noise.
 
     Analyse each of them, and combine the results with `parley.pool` or by the formula in the quick
     start for analysts. Two larger tables correct the result for relations that the method weakens:
     `model` has rows of the released model, and `independent` the same rows with every column
-    shuffled. The tables are made from the release alone and cost no budget.
+    shuffled. The tables are made from the release alone and cost no budget. Of a linked release
+    each has a second table beside it, of events.
     """
     check_tables(tables)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -178,18 +154,25 @@ def replicate(
     if release.absolute() in (out.absolute(), *out.absolute().parents):
         raise InputError(f"{out}: in a release there are only its own files. Name another folder")
     loaded = load(release)
-    loaded.schema.require_one_table()
+    events = "" if loaded.schema.events is None else loaded.schema.events.name
     with whole_folder(out), console.progress("replicating") as tell:
-        made = loaded.replicates(tables, seed=seed, tell=tell)
+        replicates = loaded.replicate_frames(tables, seed=seed, tell=tell)
         out.mkdir(parents=True, exist_ok=True)
         digits = max(2, len(str(tables)))
-        names = tuple(f"table-{number:0{digits}}.{format}" for number in range(1, tables + 1))
-        for name, table in zip(names, made, strict=True):
-            _write(table, out / name, f".{format}")
-        references = (f"model.{format}", f"independent.{format}")
-        for name, table in zip(references, loaded.references(seed=seed), strict=True):
-            _write(table, out / name, f".{format}")
-    return ReplicatedTables(out, names, references, seed)
+        names = [f"table-{number:0{digits}}" for number in range(1, tables + 1)]
+        references = ["model", "independent"]
+        written = zip(
+            [*names, *references], [*replicates, *loaded.reference_frames(seed=seed)], strict=True
+        )
+        for name, frames in written:
+            for table, ending in zip(frames.values(), ("", f"-{events}"), strict=False):
+                _write(table, out / f"{name}{ending}.{format}", f".{format}")
+    files, more = (tuple(f"{stem}.{format}" for stem in stems) for stems in (names, references))
+    lines = [f"{many(tables, 'table')}: {out / files[0]} to {files[-1]}"]
+    if events:
+        name = f"{names[0]}-{events}.{format}"
+        lines.append(f"beside each, {events}, joined by `person`: {name} and so on")
+    return Result({"out": out, "files": files, "references": more, "seed": seed}, lines)
 
 
 def _write(table: pd.DataFrame, file: Path, suffix: str) -> None:

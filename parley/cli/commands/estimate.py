@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,8 +26,9 @@ from common.schema import query as language
 from common.schema.conditions import Condition, parse
 from parley.cli import console
 from parley.cli.commands import new_app
+from parley.cli.linked_tables import asked_of
 from parley.cli.options import Release, not_private
-from parley.cli.result import FOR_PEOPLE, Result, command
+from parley.cli.result import Result, command
 from parley.reader.fitted import FittedPrivBayes, FittedPrivelet, FittedStudy, Loaded, load
 
 app = new_app()
@@ -43,90 +44,30 @@ ReplicateSeed = Annotated[int, typer.Option(help="The seed of the replicates.")]
 Confidence = Annotated[float, typer.Option(help="The confidence of the intervals.")]
 
 
-@dataclass(frozen=True)
-class Estimates(Result):
-    """A statistic, by group if there are any."""
-
-    estimates: tuple[Estimate, ...]
-    confidence: float
-    notices: list[str]
-
-    def as_json(self) -> object:
-        return [each.as_json() for each in self.estimates]
-
-    def lines(self) -> Iterator[str]:
-        for each in self.estimates:
-            yield estimate_line(each, self.confidence)
-
-    def warnings(self) -> list[str]:
-        return self.notices
-
-
-def estimate_line(found: Estimate, confidence: float) -> str:
+def estimate_line(estimate: Estimate, confidence: float) -> str:
     """Return an estimate with its interval, for people."""
-    name = found.statistic if found.group is None else f"{found.statistic}, {found.group}"
-    mark = " [flagged]" if found.flagged else ""
-    if found.estimate is None or found.low is None or found.high is None:
+    name = (
+        estimate.statistic if estimate.group is None else f"{estimate.statistic}, {estimate.group}"
+    )
+    mark = " [flagged]" if estimate.flagged else ""
+    if estimate.estimate is None or estimate.low is None or estimate.high is None:
         return f"{name}: too few rows for an estimate{mark}"
-    error, low, high = map(_number, (found.standard_error or 0.0, found.low, found.high))
+    error, low, high = map(_number, (estimate.standard_error or 0.0, estimate.low, estimate.high))
     interval = f"{100 * confidence:.4g} % interval {low} .. {high}"
-    return f"{name}: {_number(found.estimate)} (standard error {error}, {interval}){mark}"
-
-
-@dataclass(frozen=True)
-class Answers(Result):
-    """The declared analyses of a release, answered."""
-
-    found: tuple[Answer, ...]
-    confidence: float
-    notices: list[str]
-
-    def as_json(self) -> object:
-        return [each.as_json() for each in self.found]
-
-    def lines(self) -> Iterator[str]:
-        yield from answer_lines(self.found, self.confidence)
-
-    def warnings(self) -> list[str]:
-        return self.notices
+    return f"{name}: {_number(estimate.estimate)} (standard error {error}, {interval}){mark}"
 
 
 def answer_lines(
-    found: Sequence[Answer], confidence: float, most: int | None = None
+    answers: Sequence[Answer], confidence: float, most: int | None = None
 ) -> Iterator[str]:
     """Yield declared analyses with their estimates, at most so many of each, for people."""
-    for each in found:
-        yield f"{each.analysis.words}:"
-        yield from (f"  {estimate_line(own, confidence)}" for own in each.estimates[:most])
-        if most is not None and len(each.estimates) > most:
-            yield f"  and {len(each.estimates) - most:,} more: parley answers"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Count(Result):
-    """How many rows satisfy a condition."""
-
-    query: str
-    rows: int
-    private: object
-    count: float | None
-    standard_deviation: float | None
-    low: float | None
-    high: float | None
-    confidence: float | None
-    source: str
-    flagged: bool = False
-    words: str = field(metadata=FOR_PEOPLE)
-    notices: list[str] = field(metadata=FOR_PEOPLE)
-    by: str = field(default="", metadata=FOR_PEOPLE)
-
-    def lines(self) -> Iterator[str]:
-        mark = " [flagged]" if self.flagged else ""
-        few = "too few rows for an answer"
-        yield few if self.count is None else f"{self.count:,.1f}{self.by} ({self.words}){mark}"
-
-    def warnings(self) -> list[str]:
-        return self.notices
+    for answer in answers:
+        yield f"{answer.analysis.words}:"
+        yield from (
+            f"  {estimate_line(estimate, confidence)}" for estimate in answer.estimates[:most]
+        )
+        if most is not None and len(answer.estimates) > most:
+            yield f"  and {len(answer.estimates) - most:,} more: parley answers"
 
 
 @command(app, "estimate")
@@ -177,7 +118,7 @@ def estimate_command(
     tables: Tables = TABLES,
     seed: ReplicateSeed = SEED,
     confidence: Confidence = 0.95,
-) -> Estimates:
+) -> Result:
     """Estimate a statistic of the people behind a release, with a standard error and an interval.
 
     The interval covers the sampling of the real rows, the noise and the sampling of synthetic rows.
@@ -186,7 +127,7 @@ def estimate_command(
     each column alone allows. The first estimate fits the model anew for every replicate; the
     replicates are kept beside the release, and the next estimates are quick.
     """
-    asked = {
+    statistics = {
         "mean": mean, "share": share, "median": median, "quantile": quantile,
         "correlation": correlation, "model": model,
     }  # fmt: skip
@@ -194,37 +135,38 @@ def estimate_command(
     loaded = load(release)
     how = Replicated(tables, seed, confidence)
     if survival is not None:
-        if of or family or any(asked.values()):
+        if of or family or any(statistics.values()):
             raise InputError("--survival: give it with --by and --where only")
         return _survival(loaded, survival, by, where, picture, how)
     if picture is not None:
         raise InputError(f"--picture {picture}: it belongs to --survival. Leave it out")
     view = loaded.view(of)
-    return answer(loaded, statistic_of(view.schema, asked, by, where, family), how, view)
+    statistic = asked_of(
+        loaded.schema,
+        view.schema,
+        lambda schema: statistic_of(schema, statistics, by, where, family),
+    )
+    return _estimated(loaded, statistic, how, view)[1]
 
 
 def _survival(
     loaded: Loaded,
-    asked: tuple[str, str],
+    columns: tuple[str, str],
     by: str | None,
     where: str,
     picture: Path | None,
     how: Replicated,
-) -> Estimates:
+) -> Result:
     """Estimate survival, and draw it."""
-    time, status = asked
+    time, status = columns
     view, happened = loaded.survival_view(time, status=status)
-    found = answer(
-        loaded,
-        survival_statistic(view.schema, time, status=happened, by=by, where=where),
-        how,
-        view,
-    )
+    statistic = survival_statistic(view.schema, time, status=happened, by=by, where=where)
+    estimates, result = _estimated(loaded, statistic, how, view)
     if picture is not None:
         attribute = view.schema.attributes[view.schema.position(time)]
-        drawn = curves_svg(time, list(curves_of(attribute, found.estimates)))
+        drawn = curves_svg(time, list(curves_of(attribute, estimates)))
         files.replace(picture, f"{drawn}\n".encode())
-    return found
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,18 +193,19 @@ class Replicated:
             )
 
 
-def answer(
+def _estimated(
     loaded: Loaded, statistic: Statistic, how: Replicated, view: TableView | None = None
-) -> Estimates:
+) -> tuple[list[Estimate], Result]:
     """Estimate a statistic; say why the estimates are flagged."""
     estimates = how.estimate(loaded, statistic, view)
-    flags = explained(loaded, statistic, estimates)
-    return Estimates(tuple(estimates), how.confidence, flags)
+    lines = [estimate_line(estimate, how.confidence) for estimate in estimates]
+    warnings = [*_flags(loaded, statistic, estimates), *not_private(loaded.privacy)]
+    return estimates, Result(estimates, lines, warnings=warnings)
 
 
 def statistic_of(
     schema: Schema,
-    asked: dict[str, str | None],
+    statistics: dict[str, str | None],
     by: str | None,
     where: str,
     family: str | None = None,
@@ -272,11 +215,11 @@ def statistic_of(
     Raises:
         InputError: none was, or several.
     """
-    given = [(name, text) for name, text in asked.items() if text is not None]
-    if len(given) != 1:
-        names = ", ".join(f"--{name}" for name in asked)
+    requests = [(name, text) for name, text in statistics.items() if text is not None]
+    if len(requests) != 1:
+        names = ", ".join(f"--{name}" for name in statistics)
         raise InputError(f"estimate: give exactly one of {names}")
-    ((name, text),) = given
+    ((name, text),) = requests
     if family is not None and name != "model":
         raise InputError(f"--family {family}: it belongs to --model. Give a model, or leave it out")
     if name == "share":
@@ -306,16 +249,15 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.5g}"
 
 
-def explained(loaded: Loaded, statistic: Statistic, estimates: Sequence[Estimate]) -> list[str]:
-    """Return why estimates are flagged, and that a release is not private."""
-    flagged = any(each.flagged for each in estimates)
+def _flags(loaded: Loaded, statistic: Statistic, estimates: Sequence[Estimate]) -> list[str]:
+    """Return why estimates are flagged."""
+    flagged = any(estimate.flagged for estimate in estimates)
     concerns = loaded.concerns(statistic) if flagged else []
-    words = [f"flagged, wide because not measured: {concern}" for concern in concerns]
-    return [*words, *not_private(loaded.privacy)]
+    return [f"flagged, wide because not measured: {concern}" for concern in concerns]
 
 
 @command(app, "answers")
-def answers_command(release: Release, *, confidence: Confidence = 0.95) -> Answers:
+def answers_command(release: Release, *, confidence: Confidence = 0.95) -> Result:
     """Answer the analyses that the study of a release declared, with intervals.
 
     They were measured first, so no model is fitted again. The report has the same numbers.
@@ -327,8 +269,9 @@ def answers_command(release: Release, *, confidence: Confidence = 0.95) -> Answe
         )
     with console.progress("answering") as tell:
         tell(0.0, "drawing noise and rows again")
-        found = loaded.answers(confidence=confidence)
-    return Answers(found, confidence, not_private(loaded.privacy))
+        answers = loaded.answers(confidence=confidence)
+    lines = answer_lines(answers, confidence)
+    return Result(answers, lines, warnings=not_private(loaded.privacy))
 
 
 @command(app)
@@ -365,19 +308,23 @@ def query(
     if not 0 < confidence < 1:
         raise InputError(f"--confidence {confidence}: give a number between 0 and 1")
     loaded = load(release)
-    parsed = parse(condition, loaded.schema)
-    asked = {"mean": mean, "median": median, "quantile": quantile}
+    parsed = asked_of(loaded.schema, loaded.schema, lambda schema: parse(condition, schema))
+    statistics = {"mean": mean, "median": median, "quantile": quantile}
     how = Replicated(tables, seed, confidence)
-    if by is not None or any(text is not None for text in asked.values()):
-        return answer(loaded, _grouped(loaded, parsed, asked, by), how)
+    if by is not None or any(text is not None for text in statistics.values()):
+        return _estimated(loaded, _grouped(loaded, parsed, statistics, by), how)[1]
     if isinstance(loaded, FittedPrivelet) and _is_box(language.parse(condition)):
-        found = _from_counts(loaded, condition, confidence)
+        figures, words, notices = _from_counts(loaded, condition, confidence)
     elif not isinstance(loaded, FittedPrivelet) and len(parsed.attributes) < 2:
-        found = _from_one_attribute(loaded, condition, confidence)
+        figures, words, notices = _from_one_attribute(loaded, condition, confidence)
     else:
-        found = _from_replicates(loaded, parsed, how)
-    private = loaded.privacy["private"]
-    return Count(query=condition, rows=loaded.rows, private=private, **found)
+        figures, words, notices = _from_replicates(loaded, parsed, how)
+    form = {"query": condition, "rows": loaded.rows, "private": loaded.privacy["private"]}
+    return Result(
+        form | figures | {"flagged": figures.get("flagged", False)},
+        ["too few rows for an answer" if figures["count"] is None else words],
+        warnings=[*notices, *not_private(loaded.privacy)],
+    )
 
 
 def _is_box(expression: language.Expression) -> bool:
@@ -392,11 +339,11 @@ def _is_box(expression: language.Expression) -> bool:
 
 
 def _grouped(
-    loaded: Loaded, condition: Condition, asked: dict[str, str | None], by: str | None
+    loaded: Loaded, condition: Condition, statistics: dict[str, str | None], by: str | None
 ) -> Statistic:
     """Return the statistic of the rows that satisfy a condition; counts where none is asked for."""
-    if any(asked.values()):
-        return statistic_of(loaded.schema, asked, by, condition.text)
+    if any(statistics.values()):
+        return statistic_of(loaded.schema, statistics, by, condition.text)
     return kinds.count(loaded.schema, condition.text, loaded.rows, by)
 
 
@@ -404,54 +351,63 @@ def _interval(low: float, high: float, confidence: float) -> str:
     return f"{100 * confidence:.4g} % interval {low:,.1f} .. {high:,.1f}"
 
 
-def _from_counts(fitted: FittedPrivelet, condition: str, confidence: float) -> dict[str, Any]:
-    found = fitted.count(condition, confidence=confidence)
+_Figures = tuple[dict[str, Any], str, list[str]]  # for scripts, for people, and what to warn of
+
+
+def _from_counts(fitted: FittedPrivelet, condition: str, confidence: float) -> _Figures:
+    count = fitted.count(condition, confidence=confidence)
     words = "the noise of this method is not known exactly"
-    if found.low is not None and found.high is not None:
-        interval = _interval(found.low, found.high, confidence)
-        words = f"noise sd {found.standard_deviation:,.1f}; {interval}"
-    return {
-        "count": found.value, "standard_deviation": found.standard_deviation, "low": found.low,
-        "high": found.high, "confidence": found.confidence, "source": "noisy counts",
-        "words": words, "notices": not_private(fitted.privacy),
+    if count.low is not None and count.high is not None:
+        interval = _interval(count.low, count.high, confidence)
+        words = f"noise sd {count.standard_deviation:,.1f}; {interval}"
+    figures = {
+        "count": count.value, "standard_deviation": count.standard_deviation, "low": count.low,
+        "high": count.high, "confidence": count.confidence, "source": "noisy counts",
     }  # fmt: skip
+    return figures, f"{count.value:,.1f} ({words})", []
 
 
 def _from_one_attribute(
     loaded: FittedPrivBayes | FittedStudy, condition: str, confidence: float
-) -> dict[str, Any]:
+) -> _Figures:
     rows = "synthetic rows" if isinstance(loaded, FittedStudy) else "a million rows"
     with console.progress("asking the model") as tell:
         tell(0.0, f"counting {rows}")
-        found = loaded.count(condition)
-    interval = found.interval(confidence)
+        count = loaded.count(condition)
+    interval = count.interval(confidence)
     low, high = interval or (None, None)
-    return {
-        "count": found.value, "standard_deviation": found.standard_deviation, "low": low,
+    figures = {
+        "count": count.value, "standard_deviation": count.standard_deviation, "low": low,
         "high": high, "confidence": None if interval is None else confidence,
-        "source": f"a sample of the model: {rows}", "words": _error_words(found, confidence),
-        "by": " by the model", "notices": not_private(loaded.privacy),
+        "source": f"a sample of the model: {rows}",
     }  # fmt: skip
+    return figures, f"{count.value:,.1f} by the model ({_error_words(count, confidence)})", []
 
 
-def _error_words(found: ModelCount, confidence: float) -> str:
-    sampling = f"sampling sd {found.sampling_deviation:,.1f}"
-    interval = found.interval(confidence)
+def _error_words(count: ModelCount, confidence: float) -> str:
+    sampling = f"sampling sd {count.sampling_deviation:,.1f}"
+    interval = count.interval(confidence)
     if interval is None:
         return f"{sampling}; the noise in its attribute is not known"
-    noise = f"noise sd about {found.noise_deviation:,.1f}, {sampling}"
+    noise = f"noise sd about {count.noise_deviation:,.1f}, {sampling}"
     return f"{noise}; {_interval(*interval, confidence)}"
 
 
-def _from_replicates(loaded: Loaded, condition: Condition, how: Replicated) -> dict[str, Any]:
+def _from_replicates(loaded: Loaded, condition: Condition, how: Replicated) -> _Figures:
     statistic = kinds.count(loaded.schema, condition.text, loaded.rows)
-    (found,) = how.estimate(loaded, statistic)
+    (answer,) = how.estimate(loaded, statistic)
     words = ""
-    if found.low is not None and found.high is not None:
-        interval = _interval(found.low, found.high, how.confidence)
-        words = f"standard error {found.standard_error:,.1f}; {interval}"
-    return {
-        "count": found.estimate, "standard_deviation": found.standard_error, "low": found.low,
-        "high": found.high, "confidence": how.confidence, "source": f"{how.tables} replicates",
-        "flagged": found.flagged, "words": words, "notices": explained(loaded, statistic, [found]),
+    if answer.low is not None and answer.high is not None:
+        interval = _interval(answer.low, answer.high, how.confidence)
+        words = f"standard error {answer.standard_error:,.1f}; {interval}"
+    figures = {
+        "count": answer.estimate, "standard_deviation": answer.standard_error, "low": answer.low,
+        "high": answer.high, "confidence": how.confidence, "source": f"{how.tables} replicates",
+        "flagged": answer.flagged,
     }  # fmt: skip
+    mark = " [flagged]" if answer.flagged else ""
+    return (
+        figures,
+        f"{answer.estimate or 0:,.1f} ({words}){mark}",
+        _flags(loaded, statistic, [answer]),
+    )

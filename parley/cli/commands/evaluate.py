@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from common.analysis.evaluation import LOSSES, MEANING, Distances, Evaluation, far_off
+from common.analysis.distances import MEANING
+from common.analysis.evaluation import LOSSES, Evaluation, far_off
 from common.analysis.evaluation import evaluate as compare
 from common.analysis.linked_evaluation import LinkedDistances, evaluate_linked
 from common.errors import InputError
@@ -22,7 +23,6 @@ from common.release.linked_tables import read_linked
 from common.report.evaluation_page import evaluation_page
 from common.schema import Schema
 from common.tables import read_table
-from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.linked_tables import EventsFile
@@ -30,56 +30,24 @@ from parley.cli.result import Result, command
 from parley.simulation.linked_files import LinkedFiles
 
 app = new_app()
+_REAL = "NOT PRIVATE: computed from the real rows without noise. Do not publish this."
 
 
-@dataclass(frozen=True)
-class Compared(Result):
-    """How far a synthetic table is from the real one."""
-
-    found: Evaluation
-    linked: LinkedDistances | None = None  # of a release of people and their events
-
-    def as_json(self) -> object:
-        linked = {} if self.linked is None else {"linked": self.linked.as_json()}
-        return self.found.as_json() | linked
-
-    def lines(self) -> Iterator[str]:
-        synthetic, real = self.found.rows_synthetic, self.found.rows_real
-        yield f"{many(synthetic, 'synthetic row')} against {many(real, 'real row')}"
-        yield MEANING
-        for one in self.found.distances:
-            yield _line(f"{one.order}-way marginals", one)
-        yield from () if self.linked is None else _events(self.linked)
-        for column in far_off(self.found.numbers):
-            yield column.words()
-        for c in self.found.classifications:
-            noisy = "" if c.noisy_majority is None else f", {c.noisy_majority:.3f} by the noisy one"
-            yield (
-                f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic "
-                f"rows, {c.trained_on_real:.3f} on real rows, {c.majority:.3f} by always saying "
-                f"the majority{noisy}"
-            )
-
-    def warnings(self) -> list[str]:
-        return ["NOT PRIVATE: computed from the real rows without noise. Do not publish this."]
-
-
-def _events(linked: LinkedDistances) -> Iterator[str]:
-    yield (
-        f"{linked.name}: {linked.events_synthetic:,} synthetic against {linked.events_real:,} "
-        "real ones that count"
-    )
-    for kind, one in linked.kinds.items():
-        yield _line(kind, one)
-    if linked.left_out:
-        yield f"nothing to compare: {', '.join(linked.left_out)}"
-
-
-def _line(what: str, one: Distances) -> str:
-    return (
-        f"{what}: average distance {one.average:.4f}, worst {one.worst:.4f} "
-        f"({', '.join(one.worst_attributes)}), {one.compared:,} of {one.existing:,} compared"
-    )
+def _lines(evaluation: Evaluation) -> Iterator[str]:
+    yield evaluation.sizes
+    yield MEANING
+    for one in evaluation.distances:
+        yield one.words(f"{one.order}-way marginals")
+    yield from () if evaluation.linked is None else evaluation.linked.lines()
+    for column in far_off(evaluation.numbers):
+        yield column.words()
+    for c in evaluation.classifications:
+        noisy = "" if c.noisy_majority is None else f", {c.noisy_majority:.3f} by the noisy one"
+        yield (
+            f"predicting {c.target}: error {c.trained_on_synthetic:.3f} trained on synthetic "
+            f"rows, {c.trained_on_real:.3f} on real rows, {c.majority:.3f} by always saying "
+            f"the majority{noisy}"
+        )
 
 
 @command(app)
@@ -110,7 +78,7 @@ def evaluate(
     ] = None,
     reading: options.Reading,
     overwrite: options.Overwrite = False,
-) -> Compared:
+) -> Result:
     """Compare a synthetic table with the real one: marginals, numbers, dependence, classification.
 
     With --events and --person, the owner's people and their events are compared with a release of
@@ -138,15 +106,16 @@ def evaluate(
         files = second.linked(real, domains, reading)
         table = reading.table(real, domains) if files is None else files.people
         drawn = read_table(rows_file, domains.people)
-        linked = None if files is None else _linked(files, synthetic, domains)
         report(0.3, "comparing marginals and training classifiers")
-        found = compare(
+        evaluation = compare(
             table, drawn, domains.people, target, loss=loss, majority_epsilon=noisy_epsilon
         )
+        if files is not None:
+            evaluation = replace(evaluation, linked=_linked(files, synthetic, domains))
     if html is not None:
-        release.write_file(html, evaluation_page(found, linked))
+        release.write_file(html, evaluation_page(evaluation))
         console.note(f"report: {html}")
-    return Compared(found, linked)
+    return Result(evaluation, _lines(evaluation), warnings=[_REAL])
 
 
 def _linked(files: LinkedFiles, synthetic: Path, schema: Schema) -> LinkedDistances:

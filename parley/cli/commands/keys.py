@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from cryptography import x509
@@ -28,7 +28,7 @@ from common.wire.pki.keyring import (
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.options import chosen_passphrase, new_passphrase, passphrase_in
-from parley.cli.result import FOR_PEOPLE, Result, command
+from parley.cli.result import Result, command
 
 app = new_app("Keys and certificates: who may connect to the curator, and how the others know.")
 
@@ -49,7 +49,6 @@ PassphraseFile = Annotated[
     ),
 ]
 _FOLDER = Path("keys")
-_DATED = ("authority", "certificate")
 
 
 @dataclass(frozen=True)
@@ -89,90 +88,6 @@ class Described:
         return [] if words is None else [words]
 
 
-@dataclass(frozen=True)
-class RingShown(Result):
-    """Fingerprints and dates of a folder of keys; None for what is missing."""
-
-    role: str
-    authority: Described | None
-    certificate: Described | None
-    request: str | None
-    identity: str | None
-    issued: tuple[Described, ...]
-    shown: tuple[str, ...] = field(metadata=FOR_PEOPLE)
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        """What the lines are about; the request, where there is no certificate to show."""
-        return tuple(
-            "request" if len(self.shown) == 1 and getattr(self, each) is None else each
-            for each in self.shown
-        )
-
-    def lines(self) -> Iterator[str]:
-        for what in self.said:
-            value = getattr(self, what)
-            if what in ("authority", "certificate"):
-                yield f"{what:<12} none yet" if value is None else value.line(what)
-            elif what == "issued":
-                yield from (each.line("issued") for each in value)
-            elif value is not None:
-                yield f"{what:<12} {value}"
-
-    def warnings(self) -> Iterator[str]:
-        certificates = [getattr(self, what) for what in self.said if what in _DATED]
-        for one in [*filter(None, certificates), *(self.issued if "issued" in self.said else ())]:
-            yield from one.warnings()
-
-
-@dataclass(frozen=True)
-class Issued(Result):
-    """A certificate, and the file to send."""
-
-    certificate: Described
-    file: Path
-
-    def lines(self) -> Iterator[str]:
-        yield self.certificate.line("certificate")
-
-    def warnings(self) -> list[str]:
-        return self.certificate.warnings()
-
-
-@dataclass(frozen=True)
-class MadeIdentity(Result):
-    """The fingerprint of an identity."""
-
-    identity: str
-
-    def lines(self) -> Iterator[str]:
-        yield f"identity     {self.identity}"
-
-
-@dataclass(frozen=True)
-class Protected(Result):
-    """Keys, and whether they are under a passphrase."""
-
-    files: tuple[Path, ...]
-    encrypted: bool
-
-    def lines(self) -> Iterator[str]:
-        for path in self.files:
-            protection = "under the new passphrase" if self.encrypted else "mode 0600 only"
-            yield f"{path}: {protection}"
-
-
-@dataclass(frozen=True)
-class Revoked(Result):
-    """A certificate that is refused from the next call on."""
-
-    revoked: str
-    already: bool
-
-    def lines(self) -> Iterator[str]:
-        yield f"{'was revoked already' if self.already else 'revoked'}  {self.revoked}"
-
-
 @command(app)
 def init(
     role: Annotated[Role, typer.Argument(help="Whose keys these are.")],
@@ -188,7 +103,7 @@ def init(
     ] = False,
     passphrase_file: PassphraseFile = None,
     ask_passphrase: AskPassphraseFlag = False,
-) -> RingShown:
+) -> Result:
     """Make keys: at the curator the consortium's authority, at a party its key and a request.
 
     Private keys never leave the folder. With a passphrase (asked for, or of a file, or of
@@ -221,7 +136,7 @@ def request(
     *,
     folder: Folder = _FOLDER,
     out: Annotated[Path | None, typer.Option(help="Write a copy of the request here.")] = None,
-) -> RingShown:
+) -> Result:
     """Show the request that waits for approval, and the fingerprint to tell the curator."""
     ring = Keyring.open(folder)
     waiting = read(ring.request)
@@ -240,19 +155,25 @@ def approve(
         int, typer.Option(min=1, max=3650, help="How long the certificate is valid.")
     ] = CERTIFICATE_DAYS,
     passphrase_file: PassphraseFile = None,
-) -> Issued:
+) -> Result:
     """Issue a certificate for a request, after comparing its fingerprint with the party's owner."""
     ring = Keyring.open(folder)
     waiting = parse_request(read(request), where=request)
     subject = certificates.subject_of(waiting)
     console.note(f"{subject.role} {subject.name!r} {' '.join(subject.hosts)}".rstrip())
     warn_of_earlier(ring, subject.name)
-    compare("key of the request", actual=certificates.key_fingerprint(waiting), told=fingerprint)
+    actual = certificates.key_fingerprint(waiting)
+    compare("key of the request", actual=actual, expected=fingerprint)
     certificate, path = ring.approve(
         waiting, days=days, now=system_clock(), passphrase=passphrase_in(passphrase_file)
     )
     console.note(f"send {path} and {ring.files.authority} to {subject.name!r}; neither is secret")
-    return Issued(Described(certificate), path)
+    described = Described(certificate)
+    return Result(
+        {"certificate": described, "file": path},
+        [described.line("certificate")],
+        warnings=described.warnings(),
+    )
 
 
 @command(app)
@@ -264,14 +185,14 @@ def accept(
         Path | None, typer.Option(help="The authority's certificate; needed the first time.")
     ] = None,
     fingerprint: Fingerprint = None,
-) -> RingShown:
+) -> Result:
     """Take an approved certificate into use; the first time, the authority as well."""
     ring = Keyring.open(folder)
     if authority is not None:
         data = read(authority)
         trusted = parse_certificates(data, where=authority)[0]
         if ring.authority() is None:
-            compare("authority", actual=certificates.fingerprint(trusted), told=fingerprint)
+            compare("authority", actual=certificates.fingerprint(trusted), expected=fingerprint)
         ring.trust(data, where=authority)
     elif ring.authority() is None:
         raise InputError("the authority is not known here yet. Name its file with --authority")
@@ -280,7 +201,7 @@ def accept(
 
 
 @command(app)
-def show(*, folder: Folder = _FOLDER) -> RingShown:
+def show(*, folder: Folder = _FOLDER) -> Result:
     """Show fingerprints and dates of everything in the folder. Nothing secret is shown."""
     ring = Keyring.open(folder)
     return _told(ring, "authority", "certificate", "request", "identity", "issued")
@@ -292,14 +213,15 @@ def identity(
     folder: Folder = _FOLDER,
     ask_passphrase: AskPassphraseFlag = False,
     passphrase_file: PassphraseFile = None,
-) -> MadeIdentity:
+) -> Result:
     """Make an identity by itself: for an owner who signs releases, or a curator that has none."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    made = init_identity(folder, passphrase=new_passphrase(passphrase_file, ask=ask_passphrase))
+    identity = init_identity(folder, passphrase=new_passphrase(passphrase_file, ask=ask_passphrase))
     console.note(
         f"keep {folder / 'identity.key'} safe; readers of your releases want to know this:"
     )
-    return MadeIdentity(made.fingerprint)
+    fingerprint = identity.fingerprint
+    return Result({"identity": fingerprint}, [f"identity     {fingerprint}"])
 
 
 @command(app)
@@ -307,7 +229,7 @@ def rotate(
     *,
     folder: Folder = _FOLDER,
     passphrase_file: PassphraseFile = None,
-) -> RingShown:
+) -> Result:
     """Make a new key and ask for its certificate; the old one stays valid until it expires."""
     ring = Keyring.open(folder)
     renewed = ring.rotate(now=system_clock(), passphrase=passphrase_in(passphrase_file))
@@ -329,14 +251,18 @@ def passphrase(
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove the passphrase: file modes protect the keys.")
     ] = False,
-) -> Protected:
+) -> Result:
     """Put the identity and the authority's key under another passphrase, or a first one."""
     ring = Keyring.open(folder)
     if remove and new_passphrase_file is not None:
         raise InputError("give --remove or --new-passphrase-file, not both")
     new = None if remove else chosen_passphrase(new_passphrase_file)
     changed = ring.protect(old=passphrase_in(passphrase_file), new=new)
-    return Protected(tuple(changed), encrypted=new is not None)
+    protection = "mode 0600 only" if new is None else "under the new passphrase"
+    return Result(
+        {"files": changed, "encrypted": new is not None},
+        [f"{path}: {protection}" for path in changed],
+    )
 
 
 @command(app)
@@ -345,7 +271,7 @@ def revoke(
     *,
     folder: Folder = _FOLDER,
     reason: Annotated[str, typer.Option(help="A note for the list.")] = "",
-) -> Revoked:
+) -> Result:
     """Put a certificate on the curator's revocation list; it is refused from the next call on."""
     ring = Keyring.open(folder)
     if ring.role is not Role.CURATOR:
@@ -357,7 +283,8 @@ def revoke(
     if not reason.isprintable():
         raise InputError("--reason: the note must be one line. Shorten it")
     added = ring.revoke(fingerprint, reason=reason)
-    return Revoked(fingerprint, already=not added)
+    words = "revoked" if added else "was revoked already"
+    return Result({"revoked": fingerprint, "already": not added}, [f"{words}  {fingerprint}"])
 
 
 def warn_of_earlier(ring: Keyring, name: str) -> None:
@@ -370,12 +297,12 @@ def warn_of_earlier(ring: Keyring, name: str) -> None:
             )
 
 
-def compare(what: str, *, actual: str, told: str | None) -> None:
+def compare(what: str, *, actual: str, expected: str | None) -> None:
     """Go on only after the fingerprint was compared."""
     console.note(f"fingerprint of the {what}:")
     console.note(actual)
-    if told is not None:
-        if told.strip().upper() != actual:
+    if expected is not None:
+        if expected.strip().upper() != actual:
             raise InputError(
                 f"the fingerprint of the {what} is not the one you were told. Stop here"
             )
@@ -394,21 +321,39 @@ def _described(certificate: x509.Certificate | None) -> Described | None:
     return None if certificate is None else Described(certificate)
 
 
-def _told(ring: Keyring, *shown: str) -> RingShown:
+def _told(ring: Keyring, *shown: str) -> Result:
     """Return everything in the folder; lines say what is named, or what waits for approval."""
     public = ring.public_identity
     waiting = certificates.key_fingerprint(ring.read_request()) if ring.request.exists() else None
-    told = RingShown(
-        role=ring.role.value,
-        authority=_described(ring.authority()),
-        certificate=_described(ring.certificate()),
-        request=waiting,
-        identity=load_public_identity(public).fingerprint if public.exists() else None,
-        issued=tuple(map(Described, ring.issued())),
-        shown=shown,
-    )
-    if waiting is not None and "request" in told.said:
+    form = {
+        "role": ring.role.value,
+        "authority": _described(ring.authority()),
+        "certificate": _described(ring.certificate()),
+        "request": waiting,
+        "identity": load_public_identity(public).fingerprint if public.exists() else None,
+        "issued": tuple(map(Described, ring.issued())),
+    }
+    if len(shown) == 1 and form[shown[0]] is None:
+        shown = ("request",)
+    if waiting is not None and "request" in shown:
         console.note(
             f"send {ring.request} to the authority's operator and tell them this fingerprint:"
         )
-    return told
+    return Result(form, _lines(form, shown), warnings=_expiring(form, shown))
+
+
+def _lines(form: Mapping[str, Any], shown: Sequence[str]) -> Iterator[str]:
+    for what in shown:
+        value = form[what]
+        if what in ("authority", "certificate"):
+            yield f"{what:<12} none yet" if value is None else value.line(what)
+        elif what == "issued":
+            yield from (certificate.line("issued") for certificate in value)
+        elif value is not None:
+            yield f"{what:<12} {value}"
+
+
+def _expiring(form: Mapping[str, Any], shown: Sequence[str]) -> Iterator[str]:
+    dated = [form[what] for what in shown if what in ("authority", "certificate")]
+    for certificate in [*filter(None, dated), *(form["issued"] if "issued" in shown else ())]:
+        yield from certificate.warnings()

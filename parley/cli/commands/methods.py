@@ -2,47 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-
 from common.methods.registry import methods
+from common.study.method import Method
 from parley.cli.commands import new_app
-from parley.cli.result import Result, ResultList, command
+from parley.cli.result import Result, command, listed
 
 app = new_app()
 
 
-@dataclass(frozen=True)
-class KnownMethod(Result):
-    """A method of studies."""
-
-    name: str
-    summary: str
-    settings: Mapping[str, Mapping[str, str]]  # by key: default and meaning
-
-    def lines(self) -> Iterator[str]:
-        yield f"{self.name}: {self.summary}"
-        for key, setting in self.settings.items():
-            yield f"  --set {key}={setting['default']}"
-            yield f"      {setting['meaning']}"
-
-
 @command(app, "methods")
-def list_methods() -> ResultList:
+def list_methods() -> Result:
     """List the methods of studies with every setting, its default and what it means.
 
     A setting is given as `--set KEY=VALUE` to `parley simulate` and `parley curator study new`, or
     in the table of study.toml that has the method's name.
     """
-    known = (
-        KnownMethod(
-            method.name,
-            method.summary,
-            {
-                key: {"default": setting.default, "meaning": setting.meaning}
-                for key, setting in method.settings.items()
-            },
-        )
-        for method in methods().values()
-    )
-    return ResultList(tuple(known))
+    return listed(map(_method, methods().values()))
+
+
+def _method(method: Method) -> Result:
+    settings = {
+        key: {"default": setting.default, "meaning": setting.meaning}
+        for key, setting in method.settings.items()
+    }
+    lines = [f"{method.name}: {method.summary}"]
+    for key, setting in settings.items():
+        lines += [f"  --set {key}={setting['default']}", f"      {setting['meaning']}"]
+    return Result({"name": method.name, "summary": method.summary, "settings": settings}, lines)

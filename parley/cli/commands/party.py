@@ -6,11 +6,9 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,8 +20,7 @@ from common.service.process import log_to, running_in, software, stopping_on_sig
 from common.service.reloading import reloading
 from common.study.document import Study
 from common.study.ids import StudyId
-from common.study.progress import StudyState
-from common.study.transcript import Phases
+from common.study.progress import StudyState, StudySummary
 from common.wire.catalogue import WireError
 from common.wording import one_line
 from parley.cli import console
@@ -37,7 +34,7 @@ from parley.cli.commands.party_records import (
     one_study,
     opened,
     owner_context,
-    transcript,
+    sent_log,
 )
 from parley.cli.options import (
     Config,
@@ -47,9 +44,9 @@ from parley.cli.options import (
     Offline,
     StopWithStdin,
 )
-from parley.cli.result import Result, ResultList, command
+from parley.cli.result import Result, command, listed
 from party import app as party_app
-from party.client.connection import Connection, InvitingStudy
+from party.client.connection import Connection
 from party.client.context import PartyContext
 from party.client.sessions import Ending
 from party.collection import Collected
@@ -60,8 +57,9 @@ from party.sources.settings import OwnersTable
 
 app = new_app("Run an owner's node beside the rows; review, approve and decline studies.")
 
-for function in (review, approve, decline, withdraw, ledger, transcript, countersign, audit):
+for function in (review, approve, decline, withdraw, ledger, sent_log, countersign, audit):
     command(app)(function)
+command(app, "transcript", hidden=True)(sent_log)  # its name in version 0.2
 
 _MOST_GB = 1_000_000
 
@@ -137,9 +135,9 @@ def join(
 def _not_countersigned(context: PartyContext, settings: PartySettings) -> dict[StudyId, Collected]:
     """Return the releases that our node refused; not those that it was told not to sign."""
     return {
-        study: each
-        for study, each in context.collection.all().items()
-        if each.place is None or (settings.countersign and not each.countersigned)
+        study: release
+        for study, release in context.collection.all().items()
+        if release.place is None or (settings.countersign and not release.countersigned)
     }
 
 
@@ -181,84 +179,50 @@ def ui(
         asking.join()
 
 
-@dataclass(frozen=True, kw_only=True)
-class KnownHere(Result):
-    """A study that we know of: our decision, and how it went."""
-
-    study: StudyId
-    name: str
-    decision: str
-    here: str
-    at_the_curator: str
-    reason: str
-    node: str
-    rows: str
-    release: str
-    epsilon_spent: Fraction
-    phases: Phases
-
-    def lines(self) -> Iterator[str]:
-        yield (
-            f"{self.study.hex()[:16]}  {one_line(self.name)}: {self.decision}; here {self.here}; "
-            f"at the curator {self.at_the_curator}; epsilon {fraction_words(self.epsilon_spent)} "
-            "spent"
-        )
-        release = self.release and f"release: {self.release}"
-        node = self.node and f"our node: {self.node}"
-        for words in filter(None, (self.reason, self.rows, release, node)):
-            yield f"{'':>18}{one_line(words)}"
-
-
 @command(app)
-def status(*, config: Config = None, offline: Offline = False) -> ResultList:
+def status(*, config: Config = None, offline: Offline = False) -> Result:
     """List every study we know of: our decision, how it went, and new invitations."""
     settings = party_settings(config, os.environ).values
     with owner_context(config, only_read=True) as context:
-        own = {record.study: record for record in context.journal.studies()}
+        records = {record.study: record for record in context.journal.studies()}
         invited = {} if offline else _invited(settings, context)
         notes = context.notes.all()
-        studies = dict.fromkeys([*own, *invited, *notes])
-        return ResultList(
-            tuple(_known(context, study, own, invited, notes) for study in studies),
-            empty="no studies",
-        )
+        studies = dict.fromkeys([*records, *invited, *notes])
+        known = (_known(context, study, records, invited, notes) for study in studies)
+        return listed(known, empty="no studies")
 
 
 def _known(
     context: PartyContext,
     study: StudyId,
-    own: Mapping[StudyId, StudyRecord],
-    invited: Mapping[StudyId, InvitingStudy],
+    records: Mapping[StudyId, StudyRecord],
+    invited: Mapping[StudyId, StudySummary],
     notes: Mapping[StudyId, str],
-) -> KnownHere:
-    known = own.get(study) or invited.get(study)
+) -> Result:
+    known = records.get(study) or invited.get(study)
     collected = context.collection.all()
-    return KnownHere(
-        study=study,
-        name=known.name if known else "(name not known here)",
-        decision=decisions.in_words(context.approvals.decision(study)),
-        here=own[study].state.value if study in own else "not begun",
-        at_the_curator=invited[study].state if study in invited else "not asked",
-        reason=own[study].reason if study in own else "",
-        node=notes.get(study, ""),
-        rows=decisions.rows_in_words(context.approvals.rows_changed_at(study)),
-        release=collected[study].text() if study in collected else "",
-        epsilon_spent=context.ledger.spent(study.hex()),
-        phases=context.journal.traffic.phases(study),
+    form: dict[str, Any] = {
+        "study": study,
+        "name": known.name if known else "(name not known here)",
+        "decision": decisions.in_words(context.approvals.decision(study)),
+        "here": records[study].state.value if study in records else "not begun",
+        "at_the_curator": invited[study].state if study in invited else "not asked",
+        "reason": records[study].reason if study in records else "",
+        "node": notes.get(study, ""),
+        "rows": decisions.rows_in_words(context.approvals.rows_changed_at(study)),
+        "release": collected[study].text() if study in collected else "",
+        "epsilon_spent": context.ledger.spent(study.hex()),
+        "phases": context.journal.traffic.phases(study),
+    }
+    headline = (
+        f"{study.hex()[:16]}  {one_line(form['name'])}: {form['decision']}; here {form['here']}; "
+        f"at the curator {form['at_the_curator']}; epsilon {fraction_words(form['epsilon_spent'])} "
+        "spent"
     )
-
-
-@dataclass(frozen=True)
-class FetchedStudy(Result):
-    """A study that came from the curator."""
-
-    study: StudyId
-    name: str
-    signer: str | None
-    file: Path
-
-    def lines(self) -> Iterator[str]:
-        yield f"digest {self.study.hex()}"
+    release = form["release"] and f"release: {form['release']}"
+    node = form["node"] and f"our node: {form['node']}"
+    details = filter(None, (form["reason"], form["rows"], release, node))
+    return Result(form, [headline, *(f"{'':>18}{one_line(words)}" for words in details)])
 
 
 @command(app)
@@ -286,50 +250,52 @@ def fetch(
     dialer = dialer_of(party_settings(config, os.environ).values)
     with owner_context(config, only_read=True) as context, dialer.dial() as connection:
         invited = {
-            each.study: each
-            for each in connection.enrol(context.name, context.identity.public.encoded)
+            summary.study: summary
+            for summary in connection.enrol(context.name, context.identity.public.encoded)
         }
-        asked = one_study(study, {digest: each.name for digest, each in invited.items()})
+        wanted_id = one_study(study, {digest: summary.name for digest, summary in invited.items()})
         if release:
             return _fetch_release(
-                connection, invited[asked], out,
+                connection, invited[wanted_id], out,
                 most_gb=most_gb,
             )  # fmt: skip
-        document = connection.fetch_study(asked)
+        document = connection.fetch_study(wanted_id)
         fetched = Study.from_toml(document, where="the study")
-        if fetched.digest != asked:
+        if fetched.digest != wanted_id:
             raise InputError("the curator sent another study than the one asked for")
         context.take_prior(fetched, connection)
     write_new(out, document.encode())
-    return FetchedStudy(fetched.digest, fetched.name, fetched.signer, out)
+    digest = fetched.digest
+    form = {"study": digest, "name": fetched.name, "signer": fetched.signer, "file": out}
+    return Result(form, [f"digest {digest.hex()}"])
 
 
 def _fetch_release(
     connection: Connection,
-    study: InvitingStudy,
+    study: StudySummary,
     out: Path,
     *,
     most_gb: float,
 ) -> Result:
-    from parley.cli.commands.verify import CheckedRelease  # slow to load: it derives a release
+    from parley.cli.commands.verify import checked_release  # slow to load: it derives a release
     from party.releases import keep_release
 
     if study.state is not StudyState.DONE:
         raise InputError(f"study {study.name!r} has no release: at the curator it is {study.state}")
     with console.progress("fetching and verifying") as tell:
         pieces = connection.fetch_release(study.study)
-        kept = keep_release(
+        verified = keep_release(
             pieces, study.study, out, most_bytes=int(most_gb * 1e9),
             tell=tell,
         )  # fmt: skip
-    return CheckedRelease(kept)
+    return checked_release(verified)
 
 
-def _invited(settings: PartySettings, context: PartyContext) -> dict[StudyId, InvitingStudy]:
+def _invited(settings: PartySettings, context: PartyContext) -> dict[StudyId, StudySummary]:
     try:
         with dialer_of(settings).dial() as connection:
             summaries = connection.enrol(context.name, context.identity.public.encoded)
     except WireError as error:
         console.warn(f"the curator says nothing: {error}")
         return {}
-    return {each.study: each for each in summaries}
+    return {summary.study: summary for summary in summaries}

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from common.errors import InputError, RemoteProtocolError
+from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import fraction_words
 from common.service.process import running_in, stamp, system_clock
@@ -31,59 +28,15 @@ from party.settings import PartySettings, open_file, party_settings
 from party.state import reading
 
 
-@dataclass(frozen=True)
-class Reviewed(Result):
-    """A study as its owner sees it."""
-
-    review: Review
-
-    def as_json(self) -> object:
-        return self.review.as_json()
-
-    def lines(self) -> Iterator[str]:
-        yield self.review.text().rstrip("\n")
-
-
-@dataclass(frozen=True)
-class Approved(Result):
-    """A study that the node will take part in."""
-
-    study: str
-    decision: str
-    epsilon: Fraction
-    delta: Fraction
-
-    def lines(self) -> Iterator[str]:
-        yield f"{self.decision} {self.study}"
-
-
-@dataclass(frozen=True)
-class Refused(Result):
-    """A study that was declined, or withdrawn from."""
-
-    study: StudyId
-    decision: str
-    epsilon_charged: Fraction
-
-    def lines(self) -> Iterator[str]:
-        yield f"{self.decision} {self.study.hex()}"
-        if self.decision != "withdrawn":
-            return
-        charged = fraction_words(self.epsilon_charged)
-        yield (
-            f"charged {charged}, which stays charged" if self.epsilon_charged else "charged nothing"
-        )
-
-
-def review(study: StudyFile, *, prior: PriorFile = None, config: Config = None) -> Reviewed:
+def review(study: StudyFile, *, prior: PriorFile = None, config: Config = None) -> Result:
     """Show what a study costs, what it asks, and what would leave. Decides nothing.
 
     The release that a study builds on comes from the curator, with the study: `party join` and
     `party fetch` take it. Hand it over with --prior where they did not.
     """
     with owner_context(config, only_read=True) as context:
-        seen, _ = _seen(context, study, prior)
-    return Reviewed(seen)
+        reviewed, _ = _seen(context, study, prior)
+    return Result(reviewed, [reviewed.text().rstrip("\n")])
 
 
 def approve(
@@ -93,20 +46,27 @@ def approve(
     config: Config = None,
     yes: Yes = False,
     offline: Offline = False,
-) -> Approved:
+) -> Result:
     """Approve a study, after a review; the node then signs it and takes part.
 
     A study that is over, here or at the curator, is refused with exit code 4.
     """
     with owner_context(config) as context:
-        _require_open(Study.load(study), context, config, offline=offline)
-        seen, rows = _seen(context, study, prior)
-        if not yes and not seen.reasons_against:
-            console.note(seen.text())
-            if not typer.confirm(f"{seen.consent}?", err=True):
+        dial = None if offline else dialer_of(party_settings(config, os.environ).values).dial
+        require_open(Study.load(study), context, dial, warn=console.warn)
+        reviewed, rows = _seen(context, study, prior)
+        if not yes and not reviewed.reasons_against:
+            console.note(reviewed.text())
+            if not typer.confirm(f"{reviewed.consent}?", err=True):
                 raise InputError("you did not confirm, so nothing was decided")
-        decisions.approve(context.approvals, seen, at=context.now(), data_digest=rows)
-    return Approved(seen.digest, "approved", seen.charged, seen.delta)
+        decisions.approve(context.approvals, reviewed, at=context.now(), data_digest=rows)
+    return Result(
+        {
+            "study": reviewed.digest, "decision": "approved", "epsilon": reviewed.charged,
+            "delta": reviewed.delta,
+        },
+        [f"approved {reviewed.digest}"],
+    )  # fmt: skip
 
 
 def decline(
@@ -117,7 +77,7 @@ def decline(
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before an approval is withdrawn.")
     ] = False,
-) -> Refused:
+) -> Result:
     """Decline a study, or withdraw from one that was approved; for good.
 
     The node tells the curator, within seconds if it runs, and not why. From then on nothing more is
@@ -136,7 +96,7 @@ def withdraw(
     config: Config = None,
     reason: Annotated[str, typer.Option(help="For our own records; it is not sent.")] = "",
     yes: Yes = False,
-) -> Refused:
+) -> Result:
     """Withdraw from a study that was approved; for good.
 
     Before our first answer this costs nothing; later, what was charged stays charged. The node
@@ -164,7 +124,7 @@ def _known_study(written: str, approvals: Approvals, journal: Journal) -> StudyI
     return one_study(written, dict.fromkeys(approvals.studies(), "") | names)
 
 
-def _say_no(digest: StudyId, settings: PartySettings, *, reason: str, yes: bool) -> Refused:
+def _say_no(digest: StudyId, settings: PartySettings, *, reason: str, yes: bool) -> Result:
     """Decline a study, or withdraw from it; what it means is shown first."""
     with open_file(settings, begin=True) as file:
         approvals, ledger = Approvals(file), Ledger(file)
@@ -186,21 +146,11 @@ def _say_no(digest: StudyId, settings: PartySettings, *, reason: str, yes: bool)
             "join`"
         )
     word = "declined" if decided is None or decided.withdrawn_at is None else "withdrawn"
-    return Refused(digest, word, charged)
-
-
-def _require_open(
-    study: Study, context: PartyContext, config: Path | None, *, offline: bool
-) -> None:
-    """Refuse a study that is over, as far as we and the curator know."""
-    decisions.require_not_over(study.digest, context.journal)
-    if offline:
-        return
-    try:
-        with dialer_of(party_settings(config, os.environ).values).dial() as connection:
-            require_open(study, context, connection)
-    except RemoteProtocolError as error:
-        console.warn(f"the curator does not say whether the study is still open: {error}")
+    lines = [f"{word} {digest.hex()}"]
+    if word == "withdrawn":
+        stays = f"charged {fraction_words(charged)}, which stays charged"
+        lines.append(stays if charged else "charged nothing")
+    return Result({"study": digest, "decision": word, "epsilon_charged": charged}, lines)
 
 
 def _seen(context: PartyContext, study: Path, prior: Path | None) -> tuple[Review, str]:

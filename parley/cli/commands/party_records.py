@@ -1,4 +1,4 @@
-"""`parley party ledger`, `transcript`, `countersign` and `audit`: what an owner has on record.
+"""`parley party ledger`, `sent-log`, `countersign` and `audit`: what an owner has on record.
 
 `owner_context` opens the files of an owner, for all commands of `parley party`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from fractions import Fraction
 from json import loads
 from pathlib import Path
@@ -23,7 +23,6 @@ from common.privacy.spending import fraction_words as shown
 from common.release.commitments_file import read_commitments
 from common.release.contents import open_release
 from common.release.folder import read_study
-from common.release.manifest import Signature
 from common.release.verify import verify
 from common.service.process import software, system_clock
 from common.study.commitments import Commitments
@@ -33,7 +32,7 @@ from common.study.transcript import Phases
 from common.wording import many, moment
 from parley.cli import console
 from parley.cli.options import Config, Release, StudyFile, passphrase_in
-from parley.cli.result import FOR_PEOPLE, Result
+from parley.cli.result import Result
 from party.app import address_of, party_context
 from party.client.context import PartyContext
 from party.client.dialer import Dialer
@@ -45,7 +44,7 @@ from party.sources.settings import OwnersTable
 from party.totals import Totals, Unit, mixture
 
 if TYPE_CHECKING:
-    from party.auditing import AuditReport
+    pass
 
 
 @contextmanager
@@ -75,67 +74,15 @@ def dialer_of(settings: PartySettings) -> Dialer:
 
 def one_study(written: str, names: Mapping[StudyId, str]) -> StudyId:
     """Return the one study that is called so, or whose digest begins so."""
-    found = [
+    studies = [
         study
         for study, name in names.items()
         if study.hex().startswith(written.lower()) or name == written
     ]
-    if len(found) != 1:
-        many = "more than one study is" if found else "no study of ours is"
+    if len(studies) != 1:
+        many = "more than one study is" if studies else "no study of ours is"
         raise InputError(f"{many} {written!r}. `parley party status` lists digests")
-    return found[0]
-
-
-@dataclass(frozen=True)
-class Spent(Result):
-    """The ledger: its entries, and what a row and a person have paid in all."""
-
-    entries: Sequence[Entry]
-    totals: Totals
-    cap: Fraction | None  # of the owner's policy
-    head: str
-    verified: bool
-
-    def as_json(self) -> object:
-        listed = [
-            {"number": entry.number}
-            | {key: str(value) for key, value in asdict(entry.charge).items()}
-            | {"charged_at": entry.charged_at, "digest": entry.digest}
-            for entry in self.entries
-        ]
-        totals = {unit.value: self._total(self.totals.paid_by(unit)) for unit in Unit}
-        of_a_row = totals[Unit.ROW.value]  # over all studies; the keys of version 0.2.0
-        return {
-            "entries": listed, **of_a_row, "totals": totals, "head": self.head,
-            "verified": self.verified,
-        }  # fmt: skip
-
-    def _total(self, spending: Spending) -> dict[str, str | None]:
-        """Return a total as plain values; fractions are exact, in text."""
-        return {
-            "spent": str(spending.epsilon), "spent_pure": str(spending.pure),
-            "spent_rho": str(spending.rho), "delta": str(spending.delta),
-            "left": None if self.cap is None else str(_left(spending, self.cap)),
-        }  # fmt: skip
-
-    def lines(self) -> Iterator[str]:
-        for entry in self.entries:
-            charge = entry.charge
-            yield (
-                f"{entry.number:>5}  {moment(entry.charged_at)}  {_price(charge):<10} "
-                f"{charge.study_name} ({charge.study[:16]}): {charge.step}{_of_people(charge)}"
-            )
-        of_people = sum(entry.charge.rows_per_person > 0 for entry in self.entries)
-        for unit in self.totals.units:
-            spending = self.totals.paid_by(unit)
-            number = of_people if unit is Unit.PERSON else len(self.entries)
-            words = f"{spending.words()} of a {unit} in {many(number, 'entry')}"
-            if self.cap is not None:
-                words += f"; {shown(_left(spending, self.cap))} is left by our policy"
-            yield f"total  {words}"
-        if note := mixture(self.totals):
-            yield f"note   {note}"
-        yield f"head   {self.head}{'  verified' if self.verified else ''}"
+    return studies[0]
 
 
 def ledger(
@@ -144,7 +91,7 @@ def ledger(
     verify: Annotated[
         bool, typer.Option("--verify", help="Recompute the chain; fails if it was changed.")
     ] = False,
-) -> Spent:
+) -> Result:
     """Show what was spent: on which study, for which release, when; and in total."""
     settings = party_settings(config, os.environ).values
     # An auditor may have a copy of the ledger alone.
@@ -154,7 +101,50 @@ def ledger(
         if verify:
             book.verify()
         cap = None if policy is None else policy.epsilon_in_total
-        return Spent(book.entries(), book.totals(), cap, book.head(), verify)
+        entries, totals, head = book.entries(), book.totals(), book.head()
+    in_totals = {unit.value: _total(totals.paid_by(unit), cap) for unit in Unit}
+    form = {
+        "entries": [
+            {"number": entry.number}
+            | {key: str(value) for key, value in asdict(entry.charge).items()}
+            | {"charged_at": entry.charged_at, "digest": entry.digest}
+            for entry in entries
+        ],
+        **in_totals[Unit.ROW.value],  # over all studies; the keys of version 0.2.0
+        "totals": in_totals,
+        "head": head,
+        "verified": verify,
+    }
+    seal = f"head   {head}{'  verified' if verify else ''}"
+    return Result(form, [*_ledger_lines(entries, totals, cap), seal])
+
+
+def _total(spending: Spending, cap: Fraction | None) -> dict[str, str | None]:
+    """Return a total as plain values; fractions are exact, in text."""
+    return {
+        "spent": str(spending.epsilon), "spent_pure": str(spending.pure),
+        "spent_rho": str(spending.rho), "delta": str(spending.delta),
+        "left": None if cap is None else str(_left(spending, cap)),
+    }  # fmt: skip
+
+
+def _ledger_lines(entries: Sequence[Entry], totals: Totals, cap: Fraction | None) -> Iterator[str]:
+    for entry in entries:
+        charge = entry.charge
+        yield (
+            f"{entry.number:>5}  {moment(entry.charged_at)}  {_price(charge):<10} "
+            f"{charge.study_name} ({charge.study[:16]}): {charge.step}{_of_people(charge)}"
+        )
+    of_people = sum(entry.charge.rows_per_person > 0 for entry in entries)
+    for unit in totals.units:
+        spending = totals.paid_by(unit)
+        number = of_people if unit is Unit.PERSON else len(entries)
+        words = f"{spending.words()} of a {unit} in {many(number, 'entry')}"
+        if cap is not None:
+            words += f"; {shown(_left(spending, cap))} is left by our policy"
+        yield f"total  {words}"
+    if note := mixture(totals):
+        yield f"note   {note}"
 
 
 def _left(spending: Spending, cap: Fraction) -> Fraction:
@@ -165,77 +155,48 @@ def _of_people(charge: LedgerCharge) -> str:
     """Say whom a step's study protects, if that is not a row."""
     if not charge.rows_per_person:
         return ""
-    return (
-        f" (of a person, up to {many(charge.rows_per_person, 'row')} at "
-        f"{many(charge.owners_per_person, 'owner')})"
-    )
+    rows = f"up to {many(charge.rows_per_person, 'row')} " if charge.rows_per_person > 1 else ""
+    return f" (of a person, {rows}at {many(charge.owners_per_person, 'owner')})"
 
 
 def _price(charge: LedgerCharge) -> str:
     return f"rho {float(charge.rho):.4g}" if charge.delta else f"{float(charge.epsilon):.4g}"
 
 
-@dataclass(frozen=True)
-class SentLog(Result):
-    """Every message that left the building, and what the phases of each study took."""
-
-    departures: Sequence[SentMessage]
-    phases: Mapping[str, Phases]  # by the study's name
-
-    def as_json(self) -> object:
-        return [
-            {
-                "study": each.study.hex(),
-                "study_name": each.study_name,
-                "number": each.sequence,
-                "kind": each.kind,
-                "recipient": each.recipient,
-                "bytes": each.size,
-                "sha256": each.digest,
-                "released_at": each.released_at,
-                "acknowledged_at": each.acknowledged_at,
-            }
-            for each in self.departures
-        ]
-
-    def lines(self) -> Iterator[str]:
-        for each in self.departures:
-            yield (
-                f"{moment(each.released_at)}  {each.study_name} {each.sequence:>4}  "
-                f"{each.size:>10,} bytes  {each.words}, for {each.recipient}  {each.digest[:16]}"
-            )
-        for name, phases in self.phases.items():
-            for phase, traffic in phases.items():
-                yield f"{name}, {phase}: {traffic.text()}"
-        total = sum(each.size for each in self.departures)
-        yield f"total  {many(total, 'byte')} in {many(len(self.departures), 'message')}"
-
-
-def transcript(*, config: Config = None) -> SentLog:
+def sent_log(*, config: Config = None) -> Result:
     """List every message that left the building, or may have: when, to whom, how large."""
     with open_file(party_settings(config, os.environ).values) as file:
         journal = Journal(file, OsRandomSource())
         departures = journal.sent_log()
-        names = {each.study: each.study_name for each in departures}
+        names = {message.study: message.study_name for message in departures}
         phases = {name: journal.traffic.phases(study) for study, name in names.items()}
-    return SentLog(departures, phases)
+    form = [
+        {
+            "study": message.study, "study_name": message.study_name, "number": message.sequence,
+            "kind": message.kind, "recipient": message.recipient, "bytes": message.size,
+            "sha256": message.digest, "released_at": message.released_at,
+            "acknowledged_at": message.acknowledged_at,
+        }
+        for message in departures
+    ]  # fmt: skip
+    return Result(form, _sent_lines(departures, phases))
 
 
-@dataclass(frozen=True)
-class Countersigned(Result):
-    """A release with our signature."""
+def _sent_lines(messages: Sequence[SentMessage], phases: Mapping[str, Phases]) -> Iterator[str]:
+    for message in messages:
+        yield (
+            f"{moment(message.released_at)}  {message.study_name} {message.sequence:>4}  "
+            f"{message.size:>10,} bytes  {message.words}, for {message.recipient}  "
+            f"{message.digest[:16]}"
+        )
+    for name, in_study in phases.items():
+        for phase, traffic in in_study.items():
+            yield f"{name}, {phase}: {traffic.text()}"
+    total = sum(message.size for message in messages)
+    yield f"total  {many(total, 'byte')} in {many(len(messages), 'message')}"
 
-    release: Path
-    signature: Signature
 
-    def as_json(self) -> object:
-        return {"release": str(self.release)} | self.signature.as_json()
-
-    def lines(self) -> Iterator[str]:
-        yield f"{self.release} is {self.signature}"
-
-
-def countersign(release: Release, *, config: Config = None) -> Countersigned:
+def countersign(release: Release, *, config: Config = None) -> Result:
     """Vouch for a release: the study we approved, the results we saw, the epsilon we paid.
 
     The release is verified first. Our signature is added to it; nothing else in it changes.
@@ -247,37 +208,8 @@ def countersign(release: Release, *, config: Config = None) -> Countersigned:
         signature = countersigning.countersign(
             release, settings, passphrase=passphrase_in(settings.passphrase_file), tell=tell
         )
-    return Countersigned(release, signature)
-
-
-@dataclass(frozen=True)
-class Wiped(Result):
-    """A study of which nothing is kept for an audit."""
-
-    study: StudyId
-    name: str = field(metadata=FOR_PEOPLE)
-    wiped: bool = True
-
-    def lines(self) -> Iterator[str]:
-        yield f"wiped what was kept of {self.name}"
-
-
-@dataclass(frozen=True)
-class Audited(Result):
-    """What a replay of a study showed."""
-
-    report: AuditReport
-    name: str
-
-    def as_json(self) -> object:
-        return self.report.as_json()
-
-    def lines(self) -> Iterator[str]:
-        yield from self.report.sentences()
-
-    def require(self) -> None:
-        if not self.report.passed:
-            raise InputError(f"study {self.name!r}: the audit failed. The lines above say where")
+    form = {"release": str(release)} | signature.as_json()
+    return Result(form, [f"{release} is {signature}"])
 
 
 def audit(
@@ -308,11 +240,19 @@ def audit(
     with owner_context(config, only_read=not wipe) as context:
         if wipe:
             context.journal.wipe_kept(document.digest)
-            return Wiped(document.digest, document.name)
+            form = {"study": document.digest, "wiped": True}
+            return Result(form, [f"wiped what was kept of {document.name}"])
         digests = None if received is None else _received_by(received, document, context.name)
         released = None if release is None else _commitments_in(release, document)
         report = auditing.audit(document, context, received=digests, released=released)
-        return Audited(report, document.name)
+
+        def require() -> None:
+            if not report.passed:
+                raise InputError(
+                    f"study {document.name!r}: the audit failed. The lines above say where"
+                )
+
+        return Result(report, report.sentences(), require=require)
 
 
 def _commitments_in(release: Path, study: Study) -> Commitments:

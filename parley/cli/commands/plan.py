@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -14,29 +13,17 @@ from common.errors import InputError, located
 from common.methods.registry import run_of
 from common.privacy.budget import parse_delta, parse_epsilon
 from common.study.document import Study
-from parley.cli import console
+from common.wording import plural
+from parley.cli import console, options
 from parley.cli.commands import new_app
+from parley.cli.linked_tables import EventsFile
 from parley.cli.result import Result, command
-from parley.forecast.forecast import Forecast, forecast
+from parley.forecast.forecast import forecast
 from parley.forecast.text import as_json, as_lines
 from parley.forecast.trial import DEPENDENCE, public_rows, simulated
 
 app = new_app()
 _MOST_ROWS = 100_000
-
-
-@dataclass(frozen=True)
-class Forecasted(Result):
-    """A forecast, and the rows that it was made with."""
-
-    forecast: Forecast
-    stand_in: str
-
-    def lines(self) -> Iterator[str]:
-        return as_lines(self.forecast, self.stand_in)
-
-    def as_json(self) -> object:
-        return as_json(self.forecast, self.stand_in)
 
 
 @command(app)
@@ -57,6 +44,7 @@ def plan(
         Path | None,
         typer.Option(help="A PUBLIC table like the owners': CSV or Parquet. [default: simulated]"),
     ] = None,
+    second: EventsFile,
     dependence: Annotated[
         float, typer.Option(help="How far simulated columns depend on each other, 0 to 1.")
     ] = DEPENDENCE,
@@ -68,16 +56,15 @@ def plan(
     ] = _MOST_ROWS,
     runs: Annotated[int, typer.Option(min=1, max=100, help="Averaged, for each epsilon.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the stand-in and its noise.")] = 1,
-) -> Forecasted:
+) -> Result:
     """Forecast a study: what each phase measures, noise, error, bytes and time; spends nothing.
 
     The study is run on stand-in rows: simulated from the schema, or a public table. No private row
     is touched, and nothing is said about private rows: the forecast is of the stand-in. Expected
-    error is the average total variation distance of all 2- and 3-way marginals, beside the floor
-    (independent noisy columns) and the same without noise.
+    error is the average total variation distance of all 2- and 3-way marginals, or of every kind of
+    pairs of linked tables, beside the floor (independent noisy columns) and the same without noise.
     """
     proposed = Study.load(study)
-    proposed.schema.require_one_table()
     if delta is not None:  # no one signed that one
         with located("--delta"):
             proposed = replace(proposed, delta=parse_delta(delta), signature=None)
@@ -86,22 +73,27 @@ def plan(
         proposed = replace(proposed, prior="", signature=None)
     run_of(proposed)  # refuses a study that could never be run
     epsilons = _epsilons(proposed, epsilon or [])
-    wanted = min(rows, proposed.rows)
+    number, noun = min(rows, proposed.rows), plural(proposed.schema.row)
     with console.progress("forecasting") as tell:
         tell(0.0, "preparing the stand-in")
         if stand_in is None:
-            table = simulated(proposed.schema, wanted, seed=seed, dependence=dependence)
-            what = f"simulated rows (dependence {dependence:g}, seed {seed})"
+            if second.events is not None:
+                raise InputError("--events: they belong to the people of --stand-in. Name both")
+            table = simulated(proposed.schema, number, seed=seed, dependence=dependence)
+            what = f"simulated {noun} (dependence {dependence:g}, seed {seed})"
         else:
-            table = public_rows(stand_in, proposed.schema, wanted, seed=seed)
-            what = f"rows of {stand_in}, which must be public"
+            reading = options.Reading()
+            files = second.linked(stand_in, proposed.schema, reading)
+            read = reading.table(stand_in, proposed.schema) if files is None else files
+            table = public_rows(read.encode(proposed.schema), number, seed=seed)
+            what = f"{noun} of {stand_in}, which must be public"
         expected = forecast(proposed, table, epsilons, runs=runs, seed=seed, tell=tell)
-    return Forecasted(expected, what)
+    return Result(as_json(expected, what), as_lines(expected, what))
 
 
 def _epsilons(study: Study, written: list[str]) -> list[Fraction]:
     """Return the epsilons asked for and the study's own, from small to large."""
-    words = [word.strip() for each in written for word in each.split(",")]
+    words = [word.strip() for option in written for word in option.split(",")]
     if not all(words):
         raise InputError("--epsilon: one of the values is empty. Write them like 0.1,0.2,0.4")
     return sorted({study.epsilon, *map(parse_epsilon, words)})

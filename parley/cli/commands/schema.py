@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +16,7 @@ from common.schema import Codes, Schema
 from common.schema.attribute import Attribute
 from common.schema.dictionary import read_dictionary, with_drafted, with_frequencies
 from common.schema.encoder import describe
+from common.schema.linked import LinkedCodes, breaking_events
 from common.schema.schema import Proposal
 from common.schema.toml import text_of
 from common.tables import TableFile
@@ -23,7 +24,7 @@ from common.wording import many
 from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.linked_tables import EventsFile
-from parley.cli.result import FOR_PEOPLE, Result, command
+from parley.cli.result import Result, command
 from party.settings import party_settings, source_settings
 
 LOUD = """\
@@ -35,84 +36,6 @@ LOUD = """\
 =============================================================================="""
 
 app = new_app("Propose a schema from a table, or check one.")
-
-
-@dataclass(frozen=True)
-class Proposed(Result):
-    """A schema to review."""
-
-    private: bool
-    notes: tuple[str, ...]
-    schema: str
-    out: Path | None
-    table: Path | None = field(metadata=FOR_PEOPLE)
-
-    def lines(self) -> Iterator[str]:
-        if self.out is None:
-            yield self.schema.rstrip("\n")
-
-    def warnings(self) -> list[str]:
-        return [] if self.private else [LOUD]
-
-    def remarks(self) -> list[str]:
-        check = f"`parley schema check {self.out} {self.table or 'TABLE'}`"
-        written = f"written: {self.out}; review it, then run {check}"
-        return [f"* {note}" for note in self.notes] + ([] if self.out is None else [written])
-
-
-@dataclass(frozen=True)
-class Weighed(Result):
-    """A schema with public frequencies."""
-
-    out: Path
-    digest: str
-
-    def lines(self) -> Iterator[str]:
-        return iter(())
-
-
-@dataclass(frozen=True)
-class CheckedAttribute:
-    """One column of a schema."""
-
-    name: str
-    kind: str
-    size: int
-    labels: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class CheckedSchema(Result):
-    """A schema, and a table that fits it, if there is one."""
-
-    digest: str
-    attributes: tuple[CheckedAttribute, ...]
-    rules: tuple[str, ...]
-    rows: int | None
-    rows_that_break_each_rule: tuple[int, ...]
-    events: tuple[CheckedAttribute, ...]
-    joined: str  # what became of the events in their table
-    schema: Schema = field(metadata=FOR_PEOPLE)
-    table: Path | None = field(metadata=FOR_PEOPLE)
-
-    def lines(self) -> Iterator[str]:
-        yield from map(_line, self.schema.attributes)
-        if (events := self.schema.events) is not None:
-            order = f", in the order of {events.order!r}" if events.order else ""
-            yield f"{events.name}: of a person, at most {events.most} count{order}"
-            yield from (f"{events.name}: {_line(each)}" for each in events.attributes)
-        for number, rule in enumerate(self.rules, start=1):
-            yield f"rule {number}: {rule}"
-        yield f"digest {self.digest}"
-        if self.rows is None:
-            return
-        yield f"{self.table}: fits the schema, {many(self.rows, 'row')}"
-        for number, breaking in enumerate(self.rows_that_break_each_rule, start=1):
-            if breaking:
-                broke = f"{many(breaking, 'row')} broke rule {number}"
-                yield f"{self.table}: {broke}, counted as the nearest possible row"
-        if self.joined:
-            yield self.joined
 
 
 def _line(attribute: Attribute) -> str:
@@ -153,7 +76,7 @@ def infer(
     reading: options.Reading,
     second: EventsFile,
     overwrite: options.Overwrite = False,
-) -> Proposed:
+) -> Result:
     """Propose a schema for a table, for its owner to review.
 
     The proposal is NOT private: its values and ranges were read off the data. Names, identifiers,
@@ -175,7 +98,14 @@ def infer(
     text = proposal.to_toml()
     if out is not None:
         release.write_file(out, text)
-    return Proposed(proposal.public, proposal.notes, text, out, data)
+    check = f"`parley schema check {out} {data or 'TABLE'}`"
+    written = [] if out is None else [f"written: {out}; review it, then run {check}"]
+    return Result(
+        {"private": proposal.public, "notes": proposal.notes, "schema": text, "out": out},
+        [text.rstrip("\n")] if out is None else (),
+        warnings=() if proposal.public else [LOUD],
+        remarks=[*(f"* {note}" for note in proposal.notes), *written],
+    )
 
 
 def _of_tables(
@@ -194,16 +124,16 @@ def _of_tables(
         return _of_table(table, dictionary, missing=missing, public=public)
     events = replace(reading, sheet=second.events_sheet).table(second.events)
     drafts = []
-    for each in (table, events):
-        names = each.data.column_names
+    for file in (table, events):
+        names = file.data.column_names
         if second.person not in names:
             raise InputError(
-                f"{each.path}: there is no column {second.person!r}. Name the column that says, in "
+                f"{file.path}: there is no column {second.person!r}. Name the column that says, in "
                 "both tables, whose row it is with --person"
             )
-        own = {name: values for name, values in public.items() if name in names}
+        values_here = {name: values for name, values in public.items() if name in names}
         drafts.append(
-            _of_table(each, dictionary, missing=missing, public=own, person=second.person)
+            _of_table(file, dictionary, missing=missing, public=values_here, person=second.person)
         )
     return drafts[0].with_events(drafts[1], called=second.events_sheet or second.events.stem)
 
@@ -250,7 +180,7 @@ def frequencies(
     *,
     out: Annotated[Path, typer.Option(help="Write the schema here.")],
     overwrite: options.Overwrite = False,
-) -> Weighed:
+) -> Result:
     """Add public frequencies of an attribute's values, for values too rare to be counted.
 
     They come from a catalogue or from published statistics, never from rows.
@@ -259,7 +189,7 @@ def frequencies(
     weighed = with_frequencies(Schema.load(schema), attribute, public)
     release.write_file(out, weighed.to_toml())
     console.note(f"written: {out}; comments of {schema} are not in it")
-    return Weighed(out, weighed.digest())
+    return Result({"out": out, "digest": weighed.digest()}, ())
 
 
 @command(app)
@@ -273,40 +203,68 @@ def check(
     ] = None,
     reading: options.Reading,
     second: EventsFile,
-) -> CheckedSchema:
+) -> Result:
     """Check a schema, and that a table fits it. Nothing is released; no budget is spent."""
     if data is not None and source is not None:
         raise InputError("schema check: name a table or a --source, not both")
     domains = Schema.load(schema)
-    rows, broken, joined = None, list[int](), ""
+    rows, broken, of_events, joined = None, list[int](), list[int](), ""
     with console.progress("checking") as report:
         if data is not None:
             report(0.1, f"reading {data.name}")
             linked = second.linked(data, domains, reading)
-            codes = (
-                _encoded(data, domains.people, reading)
-                if linked is None
-                else linked.people.encode(domains.people.without_rules())
-            )
-            rows, broken = _fit(domains, [codes])
-            joined = "" if linked is None else linked.joined(domains)
+            if linked is None:
+                codes = _encoded(data, domains.people, reading)
+            else:
+                codes = both = linked.encode(domains.without_rules())
+                joined = linked.joined(both)
+            rows, broken, of_events = _fit(domains, [codes])
         elif source is not None:
             report(0.1, f"reading the source of {source.name}")
-            domains.require_one_table()
             owners = source_settings(party_settings(source, os.environ), source, os.environ)
-            rows, broken = _fit(domains, owners.open(domains.without_rules()).chunks())
-    events = () if domains.events is None else _checked(domains.events.attributes)
-    return CheckedSchema(
-        digest=domains.digest(),
-        attributes=_checked(domains.attributes),
-        rules=tuple(map(str, domains.rules)),
-        rows=rows,
-        rows_that_break_each_rule=tuple(broken),
-        events=events,
-        joined=joined,
-        schema=domains,
-        table=data or source,
-    )
+            opened = owners.open(domains.without_rules())
+            rows, broken, of_events = _fit(domains, opened.chunks())
+            joined = "" if domains.events is None else opened.snapshot.note
+    declared = domains.events
+    form = {
+        "digest": domains.digest(),
+        "attributes": _checked(domains.attributes),
+        "rules": tuple(map(str, domains.rules)),
+        "rows": rows,
+        "rows_that_break_each_rule": broken,
+        "events": [] if declared is None else _checked(declared.attributes),
+        "rules_about_events": [] if declared is None else list(map(str, declared.rules)),
+        "events_that_break_each_rule": of_events,
+        "joined": joined,  # what became of the events in their table
+    }
+    lines = list(_schema_lines(domains))
+    if rows is not None:
+        lines.append(f"{data or source}: fits the schema, {many(rows, domains.row)}")
+        lines += _broken_lines(str(data or source), domains.row, "row", broken)
+    if declared is not None and joined:
+        lines += [joined, *_broken_lines(declared.name, "event", "event", of_events)]
+    return Result(form, lines)
+
+
+def _schema_lines(schema: Schema) -> Iterator[str]:
+    yield from map(_line, schema.attributes)
+    if (events := schema.events) is not None:
+        order = f", in the order of {events.order!r}" if events.order else ""
+        yield f"{events.name}: of a person, at most {events.most} count{order}"
+        yield from (f"{events.name}: {_line(attribute)}" for attribute in events.attributes)
+    for number, rule in enumerate(schema.rules, start=1):
+        yield f"rule {number}: {rule}"
+    if events is not None:
+        for number, rule in enumerate(events.rules, start=1):
+            yield f"{events.name}: rule {number}: {rule}"
+    yield f"digest {schema.digest()}"
+
+
+def _broken_lines(where: str, row: str, nearest: str, broken: Sequence[int]) -> Iterator[str]:
+    for number, breaking in enumerate(broken, start=1):
+        if breaking:
+            broke = f"{many(breaking, row)} broke rule {number}"
+            yield f"{where}: {broke}, counted as the nearest possible {nearest}"
 
 
 def _encoded(data: Path, schema: Schema, reading: options.Reading) -> Codes:
@@ -321,16 +279,21 @@ def _encoded(data: Path, schema: Schema, reading: options.Reading) -> Codes:
         ) from None
 
 
-def _fit(schema: Schema, parts: Iterable[Codes]) -> tuple[int, list[int]]:
-    """Return how many rows there are, and how many break each rule."""
+def _fit(schema: Schema, parts: Iterable[Codes]) -> tuple[int, list[int], list[int]]:
+    """Return how many rows there are, and how many rows and events break each rule."""
     rows, broken = 0, [0] * len(schema.rules)
+    of_events = [0] * len(schema.possible_events.rules)
     for codes in parts:
         rows += codes.rows
         broken = list(map(sum, zip(broken, schema.possible.broken(codes), strict=True)))
-    return rows, broken
+        if isinstance(codes, LinkedCodes):
+            breaking = (int(mask.sum()) for mask in breaking_events(schema, codes))
+            of_events = list(map(sum, zip(of_events, breaking, strict=True)))
+    return rows, broken, of_events
 
 
-def _checked(attributes: Sequence[Attribute]) -> tuple[CheckedAttribute, ...]:
-    return tuple(
-        CheckedAttribute(each.name, each.kind, each.size, tuple(each.labels)) for each in attributes
-    )
+def _checked(attributes: Sequence[Attribute]) -> list[dict[str, object]]:
+    return [
+        {key: getattr(attribute, key) for key in ("name", "kind", "size", "labels")}
+        for attribute in attributes
+    ]

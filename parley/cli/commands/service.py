@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -13,23 +13,22 @@ import typer
 
 from common.errors import InputError
 from common.schema import Schema
-from common.service.backup import About, read_about, refuse_readable
+from common.service.backup import read_about, refuse_readable
 from common.service.checks import CheckResult
 from common.service.process import software, stamp, system_clock
-from common.service.settings import LoadedSettings
 from common.study.document import Study
 from common.wire.pki.certificates import Role
 from curator import operations
 from curator.checks import examine_curator
-from curator.settings import CuratorSettings, curator_settings
+from curator.settings import curator_settings
 from parley.cli import console
 from parley.cli.commands import new_app
 from parley.cli.exit_codes import ExitCode
 from parley.cli.options import Config, Yes, passphrase_in
-from parley.cli.result import FOR_PEOPLE, Result, command, plain
+from parley.cli.result import Result, command
 from party import backup as party_backup
 from party.checks import examine_party
-from party.settings import PartySettings, party_settings, source_settings
+from party.settings import party_settings, source_settings
 
 app = new_app()
 config_app = new_app(
@@ -45,91 +44,6 @@ _FORGOTTEN = {
     Role.CURATOR: "This curator has forgotten what happened since {at}. Studies that were running "
     "then end when it is started; what they cost stays charged.",
 }
-
-
-@dataclass(frozen=True)
-class Findings(Result):
-    """What was found; a line at a time, as the last checks may wait for a network."""
-
-    source: Iterator[CheckResult]
-    monitored: bool
-    seen: list[CheckResult] = field(default_factory=list)
-
-    def lines(self) -> Iterator[str]:
-        for finding in self.source:
-            self.seen.append(finding)
-            word = "warn" if finding.warning else "ok" if finding.ok else "FAIL"
-            yield f"{word:<5} {finding.check:<12} {finding.words}"
-            sys.stdout.flush()
-
-    def as_json(self) -> object:
-        self.seen.extend(self.source)
-        checks = [
-            {"check": f.check, "ok": f.ok, "warning": f.warning, "words": f.words}
-            for f in self.seen
-        ]
-        return {"ready": self.ready, "warnings": self.worth_a_look, "checks": checks}
-
-    @property
-    def ready(self) -> bool:
-        return all(finding.ok for finding in self.seen)
-
-    @property
-    def worth_a_look(self) -> int:
-        return sum(finding.warning for finding in self.seen)
-
-    def require(self) -> None:
-        if not self.ready:
-            raise typer.Exit(ExitCode.INPUT)
-        if self.monitored and self.worth_a_look:
-            raise typer.Exit(ExitCode.WARNED)
-
-
-@dataclass(frozen=True)
-class ShownSettings(Result):
-    """Settings, and where each came from."""
-
-    found: LoadedSettings[CuratorSettings] | LoadedSettings[PartySettings]
-
-    def as_json(self) -> object:
-        return {
-            key: {"value": plain(getattr(self.found.values, key)), "from": origin}
-            for key, origin in self.found.origins.items()
-        }
-
-    def lines(self) -> Iterator[str]:
-        yield from self.found.lines()
-
-
-@dataclass(frozen=True)
-class BackedUp(Result):
-    """A copy of a service's state."""
-
-    file: Path
-    about: About
-
-    def as_json(self) -> object:
-        return {"file": str(self.file)} | asdict(self.about)
-
-    def lines(self) -> Iterator[str]:
-        yield f"backup  {self.file}, {self.file.stat().st_size:,} bytes, of {self.about.taken_at}"
-        if self.about.head:
-            yield f"head    {self.about.head}"
-
-
-@dataclass(frozen=True)
-class Restored(Result):
-    """A state that is in place again, and the studies that it ended."""
-
-    restored: str
-    head: str | None
-    ended: tuple[str, ...]
-    role: str = field(metadata=FOR_PEOPLE)
-
-    def lines(self) -> Iterator[str]:
-        yield f"restored  the {self.role}'s state of {self.restored}"
-        for name in self.ended:
-            yield f"ends      study {name!r}, which was running"
 
 
 @command(app)
@@ -148,14 +62,14 @@ def doctor(
             "--monitor", help="For monitoring: the service must run, and a warning exits with 7."
         ),
     ] = False,
-) -> Findings:
+) -> Result:
     """Check everything that can stop a study, before it does. A line per check.
 
     Works beside a running service. Exit code 0: ready, though lines with `warn` are worth a look.
     3: something is wrong, and its line says what to do. 7, with --monitor only: nothing is wrong,
     and something is worth a look.
     """
-    wanted = _wanted(study, schema)
+    coming = _wanted(study, schema)
     if role is Role.CURATOR:
         findings = examine_curator(
             curator_settings(config, os.environ).values, clock=system_clock, monitored=monitor
@@ -165,13 +79,41 @@ def doctor(
         findings = examine_party(
             settings.values,
             lambda: source_settings(settings, config, os.environ),
-            wanted,
+            coming,
             environment=os.environ,
             clock=system_clock,
             passphrase=passphrase_in(settings.values.passphrase_file),
             monitored=monitor,
         )
-    return Findings(iter(findings), monitor)
+    return _found(iter(findings), monitored=monitor)
+
+
+def _found(findings: Iterator[CheckResult], *, monitored: bool) -> Result:
+    """Return what checks find, a line at a time: the last ones may wait for a network."""
+    results: list[CheckResult] = []
+
+    def lines() -> Iterator[str]:
+        for finding in findings:
+            results.append(finding)
+            word = "warn" if finding.warning else "ok" if finding.ok else "FAIL"
+            yield f"{word:<5} {finding.check:<12} {finding.words}"
+            sys.stdout.flush()
+
+    def form() -> object:
+        results.extend(findings)
+        checks = [
+            {"check": f.check, "ok": f.ok, "warning": f.warning, "words": f.words} for f in results
+        ]
+        ready, warnings = all(f.ok for f in results), sum(f.warning for f in results)
+        return {"ready": ready, "warnings": warnings, "checks": checks}
+
+    def require() -> None:
+        if not all(finding.ok for finding in results):
+            raise typer.Exit(ExitCode.INPUT)
+        if monitored and any(finding.warning for finding in results):
+            raise typer.Exit(ExitCode.WARNED)
+
+    return Result(form, lines(), require=require)
 
 
 def _wanted(study: Path | None, schema: Path | None) -> Study | Schema | None:
@@ -188,10 +130,15 @@ def keep_show_a_word_of_its_own() -> None:
 
 
 @command(config_app)
-def show(role: Service, *, config: Config = None) -> ShownSettings:
+def show(role: Service, *, config: Config = None) -> Result:
     """Show every setting, its value, and where it came from. Secrets are not settings."""
     read = curator_settings if role is Role.CURATOR else party_settings
-    return ShownSettings(read(config, os.environ))
+    settings = read(config, os.environ)
+    form = {
+        key: {"value": getattr(settings.values, key), "from": origin}
+        for key, origin in settings.origins.items()
+    }
+    return Result(form, settings.lines())
 
 
 @command(app)
@@ -200,7 +147,7 @@ def backup(
     *,
     out: Annotated[Path, typer.Option(help="The file to write; nothing is overwritten.")],
     config: Config = None,
-) -> BackedUp:
+) -> Result:
     """Copy a service's state into one file, consistently, while the service runs.
 
     The copy is checked for damage; a party's ledger is verified. It holds keys of running studies:
@@ -212,9 +159,11 @@ def backup(
         settings = curator_settings(config, os.environ).values
         about = operations.back_up(settings, out, at=at, software=software())
     else:
-        own = party_settings(config, os.environ).values
-        about = party_backup.back_up(own, out, at=at, software=software())
-    return BackedUp(out, about)
+        of_party = party_settings(config, os.environ).values
+        about = party_backup.back_up(of_party, out, at=at, software=software())
+    lines = [f"backup  {out}, {out.stat().st_size:,} bytes, of {about.taken_at}"]
+    lines += [f"head    {about.head}"] if about.head else []
+    return Result({"file": out, **asdict(about)}, lines)
 
 
 @command(app)
@@ -223,7 +172,7 @@ def restore(
     *,
     config: Config = None,
     yes: Yes = False,
-) -> Restored:
+) -> Result:
     """Restore a service's state from a backup, where its state is lost or damaged.
 
     Refused while the service runs, and where there is a state that can be read: a ledger never goes
@@ -239,8 +188,14 @@ def restore(
         raise InputError("you did not confirm, so nothing was restored")
     if role is Role.CURATOR:
         settings = curator_settings(config, os.environ).values
-        ended = [each.name for each in operations.restore(settings, file, about, at=at)]
+        ended = [study.name for study in operations.restore(settings, file, about, at=at)]
     else:
-        own = party_settings(config, os.environ).values
-        ended = [each.name for each in party_backup.restore(own, file, about, at=at)]
-    return Restored(about.taken_at, about.head, tuple(ended), about.role)
+        of_party = party_settings(config, os.environ).values
+        ended = [study.name for study in party_backup.restore(of_party, file, about, at=at)]
+    return Result(
+        {"restored": about.taken_at, "head": about.head, "ended": ended},
+        [
+            f"restored  the {about.role}'s state of {about.taken_at}",
+            *(f"ends      study {name!r}, which was running" for name in ended),
+        ],
+    )

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,7 +28,7 @@ from common.tables import TableFile
 from common.wording import Reporter, many
 from parley.cli import console, options
 from parley.cli.commands import new_app
-from parley.cli.result import Result, command, plain
+from parley.cli.result import Result, command
 from parley.cli.study_options import option_of, taking_terms, tell_decisions
 from parley.reader.fitted import FittedStudy
 from parley.simulation.consortium import Consortium
@@ -132,52 +133,9 @@ class OwnersOptions:
             ]  # fmt: skip
         if len(read) > 1:
             owners = _names([people for people, _ in pairs])
-            return {name: own.frames for name, own in zip(owners, read, strict=True)}
+            return {name: tables.frames for name, tables in zip(owners, read, strict=True)}
         number = _DEFAULT_PARTIES if self.parties is None else self.parties
         return read[0].dealt_out(lambda people: _deal(people, number, self.partition_by, seed))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Simulated(Result):
-    """A release of several owners, and what it took to make it."""
-
-    out: Path
-    files: tuple[str, ...]
-    rows: int
-    refusals: Mapping[str, str]
-    owners: int
-    privacy: Mapping[str, Any]
-    traffic: Mapping[str, object]
-
-    def as_json(self) -> object:
-        return plain(
-            {"out": self.out, "files": self.files, "rows": self.rows, "refusals": self.refusals}
-            | {key: self.privacy[key] for key in _STATED}
-            | {key: self.traffic[key] for key in ("bytes", "seconds", "phases")}
-        )
-
-    def lines(self) -> Iterator[str]:
-        privacy = self.privacy
-        published = many(self.rows, "synthetic row") if self.rows else "answers, no synthetic rows,"
-        yield (
-            f"{published} of {many(self.owners, 'owner')}, "
-            f"{options.promise_words(privacy)} "
-            f"({privacy['epsilon_requested']:g} was asked for): {self.out / release.REPORT}"
-        )
-        if privacy["realised"] != privacy["parties"]:
-            yield (
-                f"epsilon {privacy['epsilon_delivered']:g} is the mechanism's bound; this run "
-                f"realised {privacy['epsilon_realised']:g}, and the paper claims "
-                f"{privacy['epsilon_claimed_by_paper']:g}"
-            )
-        yield f"seconds by phase, not for publication: {_times(self.out)}"
-
-    def warnings(self) -> Iterator[str]:
-        for name, step in (self.privacy["missing"] or {}).items():
-            yield f"{name} went missing: it is in no sum from step {step} on (steps from 0)"
-
-    def require(self) -> None:
-        require_countersigned(self.out, self.refusals)
 
 
 @command(app, "simulate")
@@ -206,7 +164,7 @@ def simulate_study(
     sign_with: options.SignWith = None,
     sign_as: options.SignAs = "curator",
     overwrite: options.Overwrite = False,
-) -> Simulated:
+) -> Result:
     """Run a study of several owners on this machine, with the roles and keys of a deployment.
 
     The folder holds what `parley synthesize` writes, the study, results.bin (what was published
@@ -223,7 +181,7 @@ def simulate_study(
         of_people = rows.person is not None and domains.events is None
         _check_grpc(seed=seed, sign_with=sign_with, drop=drop, of_people=of_people)
     rows.check(data, domains, terms)
-    gone = _drops(drop or [])
+    vanishing = _drops(drop or [])
     earlier = None if prior is None else read_prior(prior)
     signer = options.signer_of(sign_with, sign_as, SignerRole.CURATOR)
     watch = _Stopwatch()
@@ -244,28 +202,47 @@ def simulate_study(
         else:
             with console.progress("study") as tell:
                 fitted = run_in_process(
-                    tables, domains, chosen, seed=seed, prior=earlier, drop=gone,
+                    tables, domains, chosen, seed=seed, prior=earlier, drop=vanishing,
                     tell=watch.listening(tell), announce=tell_decisions, person=person,
                 )  # fmt: skip
-            _warn_of_idle_drops(gone, fitted)
+            _warn_of_idle_drops(vanishing, fitted)
             watch.stop("fitting")
             _write(folder, fitted, format, signer)
             watch.stop("writing")
             traffic = fitted.transcript
         files = sorted(file.name for file in folder.iterdir())
     release.write_file(_times(out), dumps({**traffic, "command": watch.seconds()}, indent=2) + "\n")
-    privacy = release.read_json(out, release.STATEMENT)
+    privacy: Mapping[str, Any] = release.read_json(out, release.STATEMENT)
     options.tell_of_release(out, privacy)
-    counted = terms.get("output_rows") or sum(map(_rows_of, tables.values()))
-    return Simulated(
-        out=out, files=tuple(files), rows=_rows(files, counted),
-        refusals=refusals, owners=len(tables), privacy=privacy, traffic=traffic,
+    number = terms.get("output_rows") or sum(map(_rows_of, tables.values()))
+    number = number if set(files) & set(release.TABLES) else 0
+    gone = (privacy["missing"] or {}).items()
+    return Result(
+        {"out": out, "files": files, "rows": number, "refusals": refusals}
+        | {key: privacy[key] for key in _STATED}
+        | {key: traffic[key] for key in ("bytes", "seconds", "phases")},
+        _lines(out, privacy, domains.row, rows=number, owners=len(tables)),
+        warnings=[f"{party} went missing: it is in no sum from step {step} on (steps from 0)"
+                  for party, step in gone],
+        require=partial(require_countersigned, out, refusals),
     )  # fmt: skip
 
 
-def _rows(files: Sequence[str], rows: int) -> int:
-    """Return how many synthetic rows a release with these files has: none, without a table."""
-    return rows if set(files) & set(release.TABLES) else 0
+def _lines(
+    out: Path, privacy: Mapping[str, Any], row: str, *, rows: int, owners: int
+) -> Iterator[str]:
+    published = many(rows, f"synthetic {row}") if rows else "answers, no synthetic rows,"
+    yield (
+        f"{published} of {many(owners, 'owner')}, {options.promise_words(privacy)} "
+        f"({privacy['epsilon_requested']:g} was asked for): {out / release.REPORT}"
+    )
+    if privacy["realised"] != privacy["parties"]:
+        yield (
+            f"epsilon {privacy['epsilon_delivered']:g} is the mechanism's bound; this run "
+            f"realised {privacy['epsilon_realised']:g}, and the paper claims "
+            f"{privacy['epsilon_claimed_by_paper']:g}"
+        )
+    yield f"seconds by phase, not for publication: {_times(out)}"
 
 
 def _rows_of(table: OwnersTables) -> int:
@@ -348,10 +325,10 @@ def _write(
 def _drops(written: list[str]) -> dict[str, int]:
     """Owners that vanish, and the first step without each."""
     gone: dict[str, int] = {}
-    for each in written:
-        name, _, step = each.rpartition("@")
+    for option in written:
+        name, _, step = option.rpartition("@")
         if not name or not step.isdecimal() or name in gone:
-            raise InputError(f"--drop {each}: write OWNER@STEP, each owner once, steps from 0")
+            raise InputError(f"--drop {option}: write OWNER@STEP, each owner once, steps from 0")
         gone[name] = int(step)
     return gone
 
@@ -437,7 +414,7 @@ def _people(
     seed: int | None,
 ) -> dict[str, Table]:
     """Deal the rows of people out to the owners of these names."""
-    made = tables_of_people(
+    tables = tables_of_people(
         files, schema,
         per_person=terms["rows_per_person"], owners=terms.get("owners_per_person", 1),
         parties=len(names), source=source_of(seed, "people"),
@@ -446,4 +423,4 @@ def _people(
         "each owner's number of rows is that of its people's rows, rounded down to two digits: "
         "in a study it is agreed beforehand"
     )
-    return dict(zip(names, made, strict=True))
+    return dict(zip(names, tables, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -130,24 +129,6 @@ class PriveletChoices:
         return [] if written == ["none"] else written
 
 
-@dataclass(frozen=True)
-class Synthesized(Result):
-    """A release of one owner's rows."""
-
-    out: Path
-    files: tuple[str, ...]
-    rows: int
-    epsilon_requested: object
-    epsilon_delivered: object
-    private: object
-
-    def lines(self) -> Iterator[str]:
-        yield (
-            f"{many(self.rows, 'synthetic row')}, epsilon {self.epsilon_delivered:g}: "
-            f"{self.out / release.REPORT}"
-        )
-
-
 @command(app)
 def synthesize(
     data: Annotated[
@@ -173,7 +154,7 @@ def synthesize(
     reading: options.Reading,
     second: EventsFile,
     overwrite: options.Overwrite = False,
-) -> Synthesized:
+) -> Result:
     """Publish a synthetic table of one owner's rows under differential privacy.
 
     The folder holds synthetic.csv (or .parquet), model.json, privacy.json, schema.toml, report.html
@@ -218,7 +199,11 @@ def synthesize(
             )
     options.tell_of_release(out, fitted.privacy)
     promise = {key: fitted.privacy[key] for key in _PROMISE}
-    return Synthesized(out, tuple(written.files), written.rows, **promise)
+    words = f"{many(written.rows, f'synthetic {domains.row}')}, epsilon"
+    return Result(
+        {"out": out, "files": written.files, "rows": written.rows} | promise,
+        [f"{words} {promise['epsilon_delivered']:g}: {out / release.REPORT}"],
+    )
 
 
 _PROMISE = ("epsilon_requested", "epsilon_delivered", "private")

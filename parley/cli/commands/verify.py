@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from common.errors import ParleyError
 from common.privacy.statement import UNIT_OF_PRIVACY
 from common.release import folder as releases
 from common.release.archive import bundle
@@ -23,76 +21,46 @@ from parley.cli.result import Result, command
 app = new_app()
 
 
-@dataclass(frozen=True)
-class CheckedRelease(Result):
-    """What is known about a release: lines of one that is to be relied on, and what is not."""
-
-    found: Verified
-
-    def as_json(self) -> object:
-        return self.found.as_json()
-
-    def lines(self) -> Iterator[str]:
-        self.require()
-        found, manifest = self.found, self.found.checked.manifest
-        agree = ", and they agree with each other" if self._whole else ""
-        word = "checked" if found.not_derived else "verified"
-        files = len(found.checked.files)
-        yield f"{word} {found.where}: {files} files are what the manifest says{agree}"
-        if manifest.study is not None:
-            yield f"study {manifest.study}"
-        yield from map(str, found.signatures)
-        if self._whole and found.consistency is not None:
-            yield from self._promise(found.consistency.privacy)
-
-    @property
-    def _whole(self) -> bool:
-        """Whether everything was checked that this version can check."""
-        return self.found.verified or bool(self.found.not_derived)
-
-    def _promise(self, privacy: Mapping[str, Any]) -> Iterator[str]:
-        if privacy.get("private") is False:
-            return
-        source = "as it follows from the study" if self.found.derived else "as its maker states"
-        rows = privacy["unit_of_privacy"] == UNIT_OF_PRIVACY
-        whom = "one row of one owner" if rows else privacy["unit_of_privacy"]
-        yield f"{promise_words(privacy)} for {whom}, {source}"
-        for words in ON_TRUST:
-            yield f"the makers' word: {words}"
-
-    def warnings(self) -> Iterator[str]:
-        found = self.found
-        if not found.signatures:
-            yield "it is not signed: files and manifest could have been changed alike"
-        yield from found.remarks
-        yield from (f"not checked: {words}" for words in found.not_checked)
-        stated = found.consistency.privacy if self._whole and found.consistency else {}
-        if stated.get("private") is False:
-            reasons = "; ".join(stated["not_private_because"])
-            yield f"NOT PRIVATE, as the release says itself: {reasons}. Do not publish it"
-
-    @property
-    def relied_on(self) -> bool:
-        """Whether nothing speaks against the release."""
-        try:
-            self.require()
-        except ParleyError:
-            return False
-        return True
-
-    def require(self) -> None:
-        self.found.require()
+def checked_release(release: Verified) -> Result:
+    """Return what is known about a release: lines only of one that is to be relied on."""
+    # Whether everything was checked that this version can check.
+    whole = release.verified or bool(release.not_derived)
+    privacy = release.consistency.privacy if whole and release.consistency is not None else {}
+    return Result(
+        release.as_json(),
+        _lines(release, privacy, whole=whole),
+        warnings=_warnings(release, privacy),
+        require=release.require,
+    )
 
 
-@dataclass(frozen=True)
-class Bundled(Result):
-    """A release in one file."""
+def _lines(release: Verified, privacy: Mapping[str, Any], *, whole: bool) -> Iterator[str]:
+    release.require()
+    manifest, files = release.checked.manifest, len(release.checked.files)
+    agree = ", and they agree with each other" if whole else ""
+    word = "checked" if release.not_derived else "verified"
+    yield f"{word} {release.where}: {files} files are what the manifest says{agree}"
+    if manifest.study is not None:
+        yield f"study {manifest.study}"
+    yield from map(str, release.signatures)
+    if not privacy or privacy.get("private") is False:
+        return
+    source = "as it follows from the study" if release.derived else "as its maker states"
+    rows = privacy["unit_of_privacy"] == UNIT_OF_PRIVACY
+    whom = "one row of one owner" if rows else privacy["unit_of_privacy"]
+    yield f"{promise_words(privacy)} for {whom}, {source}"
+    for words in ON_TRUST:
+        yield f"the makers' word: {words}"
 
-    out: Path
-    bytes: int
 
-    def lines(self) -> Iterator[str]:
-        yield f"{self.out}: {self.bytes:,} bytes"
+def _warnings(release: Verified, privacy: Mapping[str, Any]) -> Iterator[str]:
+    if not release.signatures:
+        yield "it is not signed: files and manifest could have been changed alike"
+    yield from release.remarks
+    yield from (f"not checked: {words}" for words in release.not_checked)
+    if privacy.get("private") is False:
+        reasons = "; ".join(privacy["not_private_because"])
+        yield f"NOT PRIVATE, as the release says itself: {reasons}. Do not publish it"
 
 
 @command(app, "verify")
@@ -126,7 +94,7 @@ def verify_release(
         Path | None,
         typer.Option(help="A CSV file to write: the table, with formulas as text."),
     ] = None,
-) -> CheckedRelease:
+) -> Result:
     """Check every file of a release against its manifest, and the manifest's signatures.
 
     Then whether the files agree: privacy statement and model are derived again from the study and
@@ -144,7 +112,7 @@ def verify_release(
     if safe_for_spreadsheets is not None:
         check_copy(release, target=safe_for_spreadsheets)
     with console.progress("verifying") as tell:
-        found = verify(
+        verified = verify(
             release,
             signers=signer or (),
             all_parties=all_parties,
@@ -153,10 +121,9 @@ def verify_release(
             rehearsal=rehearsal,
             tell=tell,
         )
-    checked = CheckedRelease(found)
-    if safe_for_spreadsheets is not None and checked.relied_on:
+    if safe_for_spreadsheets is not None and not (verified.problems or verified.unknown_signers):
         write_safe_copy(release, target=safe_for_spreadsheets)
-    return checked
+    return checked_release(verified)
 
 
 @command(app, "bundle")
@@ -165,7 +132,7 @@ def bundle_release(
     *,
     out: Annotated[Path, typer.Option(help="The .zip to write.")],
     overwrite: Overwrite = False,
-) -> Bundled:
+) -> Result:
     """Put a release folder into one .zip; the same release gives the same bytes.
 
     Every file is compared with the manifest first. `parley verify` reads the .zip as it is.
@@ -173,4 +140,5 @@ def bundle_release(
     releases.check_file(out, overwrite=overwrite)
     with console.progress("bundling") as tell:
         bundle(release, target=out, tell=tell)
-    return Bundled(out, out.stat().st_size)
+    size = out.stat().st_size
+    return Result({"out": out, "bytes": size}, [f"{out}: {size:,} bytes"])

@@ -16,8 +16,8 @@ from common.study.history import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
 from common.study.requests import TableRequest
 from common.study.steps import StepContext, step_digest
-from curator.states import SendToParty
-from party.states import ChargeBudget
+from curator.role import SendToParty
+from party.role import ChargeBudget
 from tests.harness.roles import make_roles
 from tests.harness.small_study import SIZES, EveryKindOfStep, make_study
 
@@ -152,14 +152,14 @@ def test_a_party_sees_to_it_that_its_own_choice_is_published(masked_study, ident
 def test_the_plan_of_a_sum_holds_for_one_request_and_one_history(masked_study):
     step = TwoSums(masked_study).step()
     other = replace(step, request=TableRequest(((0,),), (2, 4)))
-    release = Coverages().open_release(
+    turn = Coverages().open_turn(
         party="north", rows=40, marginals={(0,): 2}, law=DiscreteLaplace(Fraction(8))
     )
     turn = replacement_step(
         name="r",
         phase="p",
-        release=release,
-        group=release.groups[0],
+        turn=turn,
+        group=turn.groups[0],
         request=TableRequest(((0,),), SIZES),
         turns=("north",),
     )

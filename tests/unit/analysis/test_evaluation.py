@@ -1,6 +1,5 @@
 """Distances, dependence, classification and numbers against answers known by hand."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -8,20 +7,17 @@ import pandas as pd
 import pytest
 
 import parley
-from common.analysis.evaluation import (
-    MOST_MARGINALS,
-    compare_numbers,
-    evaluate,
-    far_off,
-    marginal_sets,
-    total_variation,
-)
+from common.analysis.evaluation import compare_numbers, evaluate, far_off
+from common.analysis.linked_evaluation import evaluate_linked
 from common.analysis.relations import dependence
 from common.bayes.contingency import cramers_v
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.report.evaluation_page import evaluation_page
 from common.schema import Codes, Schema
+from common.schema.linked import encode_linked
+from tests.harness.linked import SCHEMA as LINKED
+from tests.harness.linked import frames
 
 
 def schema_of(sizes):
@@ -36,25 +32,6 @@ def schema_of(sizes):
 
 def codes_of(rows, sizes):
     return Codes.from_columns([np.array(c) for c in zip(*rows, strict=True)], sizes)
-
-
-def brute_force_distance(left, right, positions):
-    def law(rows):
-        keys = [tuple(row[p] for p in positions) for row in rows]
-        return {key: keys.count(key) / len(keys) for key in keys}
-
-    a, b = law(left), law(right)
-    return sum(abs(a.get(k, 0) - b.get(k, 0)) for k in a.keys() | b.keys()) / 2
-
-
-def test_distances_are_those_of_brute_force():
-    rng = np.random.default_rng(3)
-    sizes = (2, 3, 4)
-    left = [tuple(int(rng.integers(s)) for s in sizes) for _ in range(50)]
-    right = [tuple(int(rng.integers(s)) for s in sizes) for _ in range(80)]
-    sets = [s for order in (1, 2, 3) for s in itertools.combinations(range(3), order)]
-    found = total_variation(codes_of(left, sizes), codes_of(right, sizes), sets)
-    assert found == pytest.approx([brute_force_distance(left, right, s) for s in sets])
 
 
 def test_a_table_is_at_no_distance_from_itself():
@@ -78,12 +55,6 @@ def test_the_worst_marginal_is_named():
     one_way = evaluate(good, bad, schema_of((2, 2))).distances[0]
     assert one_way.worst_attributes == ("b",)
     assert (one_way.worst, one_way.average) == (0.5, 0.25)
-
-
-def test_too_many_marginals_are_thinned_evenly_and_counted():
-    sets = marginal_sets(52, order=3)
-    assert len(sets) == len(set(sets)) == MOST_MARGINALS
-    assert {p for s in sets for p in s} == set(range(52))
 
 
 def test_dependence_is_one_for_a_copy_and_zero_for_independence():
@@ -207,3 +178,26 @@ def test_codes_have_no_numbers_to_compare():
     found = evaluate(codes, codes, schema)
     assert found.numbers == ()
     assert "no columns of numbers" in evaluation_page(found)
+
+
+def test_people_with_their_events_are_compared_like_codes_of_both():
+    real, drawn = frames(80), frames(60, seed=1)
+    synthetic = [own.rename(columns={"id": "person"}) for own in drawn]
+    in_order = synthetic[1].sort_values(["person", "day"]).drop(columns="day")
+    found = parley.evaluate(real, (synthetic[0], in_order), LINKED, person="id")
+    assert (found.rows_real, found.rows_synthetic) == (80, 60)
+    assert "60 synthetic people against 80 real people" in repr(found)
+    assert "next event: average distance" in repr(found)
+    codes = [encode_linked(LINKED, *own, person="id") for own in (real, drawn)]
+    assert found.as_json()["linked"] == evaluate_linked(*codes, LINKED).as_json()
+    assert [n.name for n in found.numbers] == ["age"]
+
+
+def test_one_table_of_a_linked_schema_is_refused_and_so_is_a_pair_of_another():
+    people, events = frames(30)
+    with pytest.raises(InputError, match=r"real: the schema has .events.. Hand over .people, ev"):
+        evaluate(people, (people, events), LINKED, person="id")
+    with pytest.raises(InputError, match="name the column that joins"):
+        evaluate((people, events), (people, events), LINKED)
+    with pytest.raises(InputError, match=r"it has no .events."):
+        evaluate((people, events), people, LINKED.people)

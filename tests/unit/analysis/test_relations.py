@@ -7,6 +7,7 @@ import parley
 from common.analysis.relations import relations
 from common.bayes.contingency import significant
 from common.schema import Codes
+from common.schema.linked import LinkedCodes
 
 SIZES = (2, 3, 5, 12, 20, 60)
 NAMES = tuple("abcdef")
@@ -58,6 +59,16 @@ def test_related_attributes_do():
 def test_all_attributes_alone_are_a_caution():
     words = relations(NAMES, codes(independent(1_200, 1))).caution()
     assert words.startswith("No relations: 6 of 6 columns (a, b, c, d, e, f)")
+
+
+def test_a_caution_about_people_does_not_speak_of_their_events():
+    people = codes(independent(1_200, 1))
+    numbers = np.zeros(1_200, dtype=np.int64)
+    events = Codes.from_columns([numbers[:0]], [2])
+    linked = LinkedCodes(people.columns, people.sizes, events, numbers, 4)
+    words = relations(NAMES, linked).caution()
+    assert "6 of 6 columns of people (a, b" in words
+    assert "to any other column of people in these rows" in words
 
 
 def test_two_attributes_may_well_be_independent():

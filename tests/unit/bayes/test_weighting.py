@@ -89,6 +89,33 @@ def test_marginals_are_those_of_the_joint_table(seed, kept):
     np.testing.assert_allclose(net.marginal(sorted(kept)), joint(net).sum(axis=others), atol=1e-12)
 
 
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), sets=st.lists(st.integers(1, 3), max_size=3))
+def test_a_network_by_the_values_of_its_first_variable_is_the_weighted_joint_table(seed, sets):
+    net = some_network(seed)
+    weights = some_weights(net, seed, sets=sets)
+    expected = times(joint(net), weights)
+    (first,) = (own for pair, own in zip(net.network.pairs, net.conditionals, strict=True)
+                if pair.child == 0)  # fmt: skip
+    masses, given_first = net.by_value(0, weights)
+    np.testing.assert_allclose(masses * first[0], expected.sum(axis=(1, 2, 3, 4)), atol=1e-12)
+    if masses.min() > 0:
+        whole = joint(given_first) * masses.reshape(-1, 1, 1, 1, 1)
+        np.testing.assert_allclose(whole, expected, atol=1e-12)
+
+
+def test_rows_of_given_values_are_drawn_one_by_one():
+    net = some_network(8)
+    values = np.tile(np.arange(net.domain.sizes[0]), 20_000)
+    columns = net.by_value(0, [])[1].sample_given(0, values, SeededRandomSource("given"))
+    seen = np.zeros(net.domain.sizes)
+    np.add.at(seen, tuple(columns), 1)
+    table = joint(net)
+    expected = 20_000 * table / table.sum(axis=(1, 2, 3, 4), keepdims=True)
+    assert (np.abs(seen - expected) < 5 * np.sqrt(expected) + 1).all()
+    assert (columns[0] == values).all()
+
+
 def test_rows_follow_the_network_and_never_leave_its_support():
     net = some_network(3)
     weights = some_weights(net, 11, sets=[3, 2])

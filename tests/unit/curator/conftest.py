@@ -19,7 +19,7 @@ from curator.metrics import CallCounter
 from curator.store.records import StudyState
 from curator.store.store import Store
 from curator.studies import Studies
-from party.states import SendToCurator
+from party.role import SendToCurator
 from tests.harness.consortium import authority
 from tests.harness.roles import party_role
 from tests.harness.rounds import say

@@ -17,7 +17,7 @@ from common.study.commitments import (
     require_tables,
 )
 from common.study.messages import ResultPublished, StepMessage, StudyOpened
-from curator.states import SendToParty
+from curator.role import SendToParty
 from parley.simulation.in_process import RowsInMemory, run_roles
 from tests.harness.roles import curator_role, make_roles, party_role, stream_per_step
 from tests.harness.small_study import Sums, make_study

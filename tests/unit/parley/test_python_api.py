@@ -322,7 +322,7 @@ def test_a_schema_and_an_evaluation_are_a_few_lines_in_a_notebook():
     assert len(repr(SCHEMA)) < 200
     table = table_of(60)
     shown = repr(parley.evaluate(table, table, SCHEMA))
-    assert shown.startswith("60 synthetic rows against 60 real ones\n1-way distance 0.0000")
+    assert shown.startswith("60 synthetic rows against 60 real rows\n1-way distance 0.0000")
     assert len(shown) < 600
 
 

@@ -21,7 +21,7 @@ from common.wire import codec
 from party.journal import Journal
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket
-from party.states import ChargeBudget, SendToCurator
+from party.role import ChargeBudget, SendToCurator
 from tests.harness.rounds import say
 
 STUDY = hashlib.sha256(b"a study").digest()

@@ -17,7 +17,7 @@ from common.schema.codes import Codes
 from common.service.database import Database
 from common.study.commitments import Commitments
 from common.wire import codec
-from curator.states import SendToParty
+from curator.role import SendToParty
 from parley.simulation.in_process import RowsInMemory
 from party.auditing import ReplayFinding, audit
 from party.journal import Journal
@@ -116,7 +116,7 @@ def other_rows(table):
 
 
 def findings(report, finding):
-    return [each for each in report.messages if each.finding is finding]
+    return [message for message, outcome in report.messages if outcome is finding]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_sent_log_that_was_changed_to_fit_other_rows_does_not_fit_the_curators
     owner = owners["east"]
     received = [each.digest for each in owner.journal.sent_log()]
     report = audit(study, owner.context())
-    forged = [each for each in report.messages if each.finding is ReplayFinding.DIFFERS]
+    forged = [m for m, finding in report.messages if finding is ReplayFinding.DIFFERS]
     assert forged
     assert audit(study, owner.context(table=lie), received=received).passed
     assert not audit(study, owner.context(), received=received).passed

@@ -18,7 +18,7 @@ from common.study.messages import PartyRefused, StepOpened, StudyAborted
 from common.wire import codec
 from party.journal import JournalState
 from party.ledger import Caps
-from party.states import SendToCurator
+from party.role import SendToCurator
 from tests.harness.disks import remove_state
 from tests.harness.forked import exit_code, fork
 from tests.harness.rounds import say
@@ -100,6 +100,7 @@ def in_child(stage, wire, kill_at=None):
         node = stage.node(send=send)
         stage.database._connection.set_trace_callback(event)
         play(stage, node)
+        stage.database.close()  # it writes, too
         code = 0
     finally:
         os._exit(code)

@@ -11,7 +11,7 @@ from common.crypto.sums.plan import Aggregation, Noise
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
 from common.wire import codec
-from curator.states import SendToParty
+from curator.role import SendToParty
 from party.journal import Journal, JournalState
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket

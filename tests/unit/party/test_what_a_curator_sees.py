@@ -22,11 +22,11 @@ from common.study.document import Study
 from common.study.history import History
 from common.study.members import Member
 from common.study.messages import StepOpened, StudyOpened
-from common.study.progress import StudyState
+from common.study.progress import StudyState, StudySummary
 from common.study.steps import step_digest
 from common.wire import codec
 from common.wire.frames import NumberedMessage
-from party.client.connection import HungUpError, InvitingStudy
+from party.client.connection import HungUpError
 from party.client.context import PartyContext
 from party.client.session import Need, PartySession
 from party.client.turn import Turn
@@ -92,7 +92,7 @@ class Watching:
     def enrol(self, party, identity, **options):
         self.seen.append("enrol")
         return [
-            InvitingStudy(
+            StudySummary(
                 study=self.study.digest, name="ages", state=StudyState.WAITING, approved=False,
                 submitted=0, acknowledged=0, queued=0,
             )

@@ -1,6 +1,7 @@
 """The page of an evaluation: who may read it, and its verdicts."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_people_and_their_events_have_a_section_of_their_own():
     tables = ((people, events), (people, events.drop_duplicates("id")))
     pair = [encode_linked(linked.SCHEMA, *own, person="id") for own in tables]
     of_people = evaluate(*pair, linked.SCHEMA.people)
-    page = evaluation_page(of_people, evaluate_linked(*pair, linked.SCHEMA))
+    page = evaluation_page(replace(of_people, linked=evaluate_linked(*pair, linked.SCHEMA)))
     assert "People and their visits" in page
     assert all((f"{kind}: {KINDS[kind]}" in page) is (kind not in (NEXT, SAME)) for kind in KINDS)
     assert "Nothing to compare: next event, same column next." in page

@@ -23,7 +23,7 @@ def facts(codes, **changes):
     given = {
         "schema": SCHEMA, "synthetic": codes, "rows": 1_000, "privacy": privacy.privacy,
         "network": None, "shares": [None, None], "columns": [], "pairs": [],
-        "made": [("method", "by hand")], "diagnostics": diagnose(privacy, codes),
+        "method_facts": [("method", "by hand")], "diagnostics": diagnose(privacy, codes),
         "synthetic_rows": codes.rows, "date": "2026-11-16",
     }  # fmt: skip
     return ReleaseFacts(**(given | changes))

@@ -25,6 +25,17 @@ def file(tmp_path):
     return database.path
 
 
+def test_rows_are_objects_of_a_kind(file):
+    with closing(Database(file)) as database:
+        query = "SELECT text AS first, 'x' AS second FROM word WHERE text = ?"
+        assert database.records(dict, query, ("word 7",), second=str.upper) == [
+            {"first": "word 7", "second": "X"}
+        ]
+        assert database.records(dict, query, ("none",), second=str.upper) == []
+        with pytest.raises(LocalError):
+            database.records(dict, "SELECT * FROM nothing")
+
+
 def set_version(path, number):
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version={number}")

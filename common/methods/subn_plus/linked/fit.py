@@ -16,9 +16,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from common.bayes.model import Model
 from common.bayes.postprocessing import onto_simplex
 from common.marginals.blas import one_thread
-from common.methods.subn_plus.latent import LatentModel
+from common.methods.subn_plus.latent import NEARER, LatentModel
 from common.methods.subn_plus.linked.loss import Loss, Numbered, Parts, Prices, Seen, Side, Sums
 from common.methods.subn_plus.linked.model import LinkedModel, Walk
 from common.methods.subn_plus.losses import Floats
@@ -206,6 +207,20 @@ class Logits:
         for piece, log in zip(cut[5:], [*people.logs(), *events.logs()], strict=True):
             np.add(piece, log, out=piece)
 
+    def near(self, model: LinkedModel, atoms: Sequence[Atoms]) -> Logits:
+        """Start from a model; `atoms` has the atom of each value of all columns."""
+        walk = model.walk
+        columns = (*model.people.columns, model.numbers, *model.columns)
+        parts = [model.people.weights, walk.first, walk.back, walk.step]
+        parts += [
+            rows @ np.eye(int(of_values.max()) + 1)[of_values]
+            for of_values, rows in zip(atoms, columns, strict=True)
+        ]
+        logs = [np.log(np.maximum(odds, _TINY)).ravel() for odds in parts]
+        returns = np.maximum(walk.returns, _TINY) / np.maximum(1 - walk.returns, _TINY)
+        self.vector = np.concatenate([*logs[:4], np.log(returns), *logs[4:]])
+        return self
+
     def _cut(self, vector: Floats) -> list[Floats]:
         return [vector[part].reshape(shape) for part, shape in self._pieces]
 
@@ -267,19 +282,25 @@ def fit_linked(
     later_share: Floats,
     classes: int = CLASSES,
     steps: int = STEPS,
+    near: Model | None = None,
 ) -> LinkedModel:
     """Fit classes of people, classes of events and a walk to all noisy sums at once.
 
-    The last column of people is the number of events. Without sums of pairs there is one class of
-    each, and columns are independent.
+    The last column of people is the number of events. Without sums of pairs there is a class for
+    each group of that, and columns are independent given it. From a model of as many classes,
+    fitted to sums like these, a third of the steps leads to the same place, at its price.
     """
     sides, numbered = (side_of(people), side_of(events)), numbered_of(events, number_groups)
 
-    def fitted(seen: Sums, factor: float, classes: int, steps: int) -> Parts:
+    def fitted(
+        seen: Sums, factor: float, classes: int, steps: int, near: LinkedModel | None = None
+    ) -> Parts:
         prices = prices_of(people, events, seen, factor)
         loss = Loss(*sides, numbered, seen, share, later_share, prices)
         walks = bool(seen.later.precisions.any())
         start = Logits(*sides, classes=classes, event_classes=classes, walks=walks)
+        if near is not None:
+            start = start.near(near, [column.atoms for column in (*people, *events)])
         return _descend(loss, start, steps)
 
     def error(factor: float) -> float:
@@ -287,15 +308,20 @@ def fit_linked(
         alone = unmeasured(sides[0]), sides[1], unmeasured(numbered)
         return Loss(*alone, second, share, later_share, FREE).evaluate(parts)[0]
 
-    if any(seen.precisions.any() for seen in (sums.people, sums.both, sums.events, sums.later)):
-        first, second = split(sums)
-        parts = fitted(sums, max(1.0, DEARER * best_factor(error)), classes, steps)
-    else:
+    if not any(seen.precisions.any() for seen in (sums.people, sums.both, sums.events, sums.later)):
         return by_number(people, events, number_groups)
+    if isinstance(near, LinkedModel) and len(near.people.weights) == classes:
+        factor = near.people.price
+        parts = fitted(sums, factor, classes, max(steps // NEARER, 1), near)
+    else:
+        first, second = split(sums)
+        factor = max(1.0, DEARER * best_factor(error))
+        parts = fitted(sums, factor, classes, steps)
     return LinkedModel(
         LatentModel(
             parts.weights,
             tuple(own.spread(rows) for own, rows in zip(people[:-1], parts.people, strict=False)),
+            price=factor,
         ),
         people[-1].spread(parts.people[-1]),
         Walk(parts.first, parts.back, parts.step, parts.returns),

@@ -63,15 +63,15 @@ class LinkedModel(Model):
 
     def with_events(self, people: Codes, source: RandomSource) -> LinkedCodes:
         """Draw the events of people, from the model's distribution given their attributes."""
-        classes = _drawn(self._class_odds(people), source)
-        numbers = _drawn(self.numbers[classes], source).astype(np.int64)
+        classes = drawn_places(self.class_odds(people), source)
+        numbers = drawn_places(self.numbers[classes], source).astype(np.int64)
         steps = self._walk(classes, numbers, source)
         columns = [_drawn_by_class(own, steps, source) for own in self.columns]
         sizes = [own.shape[1] for own in self.columns]
         events = Codes.from_columns(columns, sizes)
         return LinkedCodes(people.columns, people.sizes, events, numbers, self.most)
 
-    def _class_odds(self, people: Codes) -> Floats:
+    def class_odds(self, people: Codes) -> Floats:
         """Return how likely each person is of each class, given her attributes."""
         logs = np.log(np.maximum(self.people.weights, _TINY))[None, :].repeat(people.rows, axis=0)
         for codes, column in zip(people.columns, self.people.columns, strict=True):
@@ -88,12 +88,12 @@ class LinkedModel(Model):
             there = np.flatnonzero(numbers > place)
             own, at = classes[there], starts[there] + place
             if place == 0:
-                found[at] = _drawn(walk.first[own], source)
+                found[at] = drawn_places(walk.first[own], source)
                 continue
             before = found[at - 1]
             returned = uniforms(len(there), source) < walk.returns[before]
             odds = np.where(returned[:, None], walk.back[own], walk.step[before])
-            found[at] = _drawn(odds, source)
+            found[at] = drawn_places(odds, source)
         return found
 
     def form(self) -> tuple[NetworkForm, ...]:
@@ -115,7 +115,7 @@ class LinkedModel(Model):
         }
 
 
-def _drawn(odds: Floats, source: RandomSource) -> Positions:
+def drawn_places(odds: Floats, source: RandomSource) -> Positions:
     """Draw one place of every row, by its odds."""
     edges = np.cumsum(odds, axis=1)
     places = (uniforms(len(odds), source)[:, None] * edges[:, -1:] >= edges).sum(axis=1)
@@ -123,7 +123,7 @@ def _drawn(odds: Floats, source: RandomSource) -> Positions:
 
 
 def _drawn_by_class(odds: Floats, classes: Positions, source: RandomSource) -> Positions:
-    """Draw a place for each of these classes, as `_drawn` does of `odds[classes]`, class by class.
+    """Draw a place for each class, as `drawn_places` does of `odds[classes]`, class by class.
 
     A column of many values would not fit into memory once for every event.
     """

@@ -28,6 +28,7 @@ from math import sqrt
 
 import numpy as np
 
+from common.bayes.model import Model
 from common.bayes.postprocessing import margin_of
 from common.methods.subn_plus.linked.fit import Column, fit_linked
 from common.methods.subn_plus.linked.loss import Seen, Sums
@@ -48,7 +49,7 @@ from common.methods.subn_plus.requests import GroupedTables, Groups, even_groups
 from common.methods.subn_plus.sums import every_value, fit_variance, one_way, tables_of
 from common.privacy.noise_law import NoiseLaw
 from common.study.requests import Attributes, Counts
-from common.study.script import Fit, Script, added_up
+from common.study.script import Fit, NearFit, Script, added_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def measure_linked(
         pairs = yield from _pairs(facts, budget, histograms)
     if NEXT in budget.costs:
         later = yield from _next(facts, budget, histograms)
-    return partial(_model, facts, budget, margins, numbers, histograms, pairs, later)
+    return NearFit(partial(_model, facts, budget, margins, numbers, histograms, pairs, later))
 
 
 def _margins(facts: LinkedFacts, budget: Budget) -> Script[tuple[list[Counts], Shares, Groups]]:
@@ -184,6 +185,7 @@ def _model(
     histograms: Sequence[Counts],
     pairs: Shares,
     later: Shares,
+    near: Model | None,
 ) -> LinkedModel:
     """Fit the model; floating point, and no step depends on it."""
     width, unit = facts.width, unit_of(facts.most)
@@ -207,6 +209,7 @@ def _model(
         number_groups=np.array(numbers, dtype=np.intp),
         share=np.array([weight(number, unit=unit) for number in range(1, facts.most + 1)]),
         later_share=np.array([weight(number, unit=later_unit) for number in range(1, facts.most)]),
+        near=near,
     )
 
 

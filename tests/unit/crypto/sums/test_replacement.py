@@ -24,15 +24,13 @@ SIZES = {AB: 4, BC: 6, CD: 9}
 SCALE = Fraction(10)
 
 
-def open_release(coverages, party, marginals, *, rows=100, scale=SCALE):
+def open_turn(coverages, party, marginals, *, rows=100, scale=SCALE):
     cells = {marginal: SIZES[marginal] for marginal in marginals}
-    return coverages.open_release(
-        party=party, rows=rows, marginals=cells, law=DiscreteLaplace(scale)
-    )
+    return coverages.open_turn(party=party, rows=rows, marginals=cells, law=DiscreteLaplace(scale))
 
 
 class Run:
-    """A whole sequence of releases in one process."""
+    """A whole sequence of turns in one process."""
 
     def __init__(self, *, aggregation=Aggregation.CLEAR, private_key=None, seed=0):
         self.aggregation, self.private_key = aggregation, private_key
@@ -44,19 +42,19 @@ class Run:
         self.exact = dict.fromkeys(SIZES, 0)
         self.eta = {}
 
-    def release(self, party, marginals, *, rows=100, scale=SCALE):
-        release = open_release(self.coverages, party, marginals, rows=rows, scale=scale)
+    def turn(self, party, marginals, *, rows=100, scale=SCALE):
+        turn = open_turn(self.coverages, party, marginals, rows=rows, scale=scale)
         counts = {
             marginal: self.generator.multinomial(rows, np.full(size, 1 / size))
             for marginal, size in SIZES.items()
         }
-        answers = self.keepers[party].answer(release, counts, self.source)
+        answers = self.keepers[party].answer(turn, counts, self.source)
         totals = []
-        for group, answer in zip(release.groups, answers, strict=True):
+        for group, answer in zip(turn.groups, answers, strict=True):
             vectors = {party: answer}
             if group.holder is not None:
                 vectors[group.holder] = self.keepers[group.holder].hand_over(group)
-            limits = release.limits(group)
+            limits = turn.limits(group)
             plan = SumPlan(
                 study=bytes(32),
                 step=self.step,
@@ -72,13 +70,13 @@ class Run:
                     plan, vectors, PEOPLE, source=self.source, private_key=self.private_key
                 )
             )
-            for marginal, noisy in release.tables(group, answer).items():
+            for marginal, noisy in turn.tables(group, answer).items():
                 self.eta[marginal] = noisy - counts[marginal]
                 covered_before = 0 if group.holder is None else self.exact[marginal]
                 self.exact[marginal] = covered_before + counts[marginal]
-        self.statistics.apply(release, totals)
-        self.coverages, self.step = release.coverages, self.step + 1
-        return release
+        self.statistics.apply(turn, totals)
+        self.coverages, self.step = turn.coverages, self.step + 1
+        return turn
 
     def check(self):
         """Every statistic is the exact sum over what it covers plus its holder's share."""
@@ -94,15 +92,15 @@ def test_statistics_carry_one_share_through_new_dropped_and_returning_marginals(
 ):
     key = private_key if aggregation is Aggregation.PAILLIER else None
     run = Run(aggregation=aggregation, private_key=key)
-    run.release("ada", [AB, BC])
+    run.turn("ada", [AB, BC])
     run.check()
-    second = run.release("ben", [BC, CD])  # AB is dropped, CD is new
+    second = run.turn("ben", [BC, CD])  # AB is dropped, CD is new
     assert [(group.holder, group.marginals) for group in second.groups] == [
         (None, (CD,)),
         ("ada", (BC,)),
     ]
     run.check()
-    third = run.release("cyd", [AB, CD, BC])  # AB comes back from an older holder
+    third = run.turn("cyd", [AB, CD, BC])  # AB comes back from an older holder
     assert [(group.holder, group.marginals) for group in third.groups] == [
         ("ada", (AB,)),
         ("ben", (CD, BC)),
@@ -136,8 +134,8 @@ REQUESTS = st.lists(
 def test_any_sequence_of_requests_keeps_one_share_per_statistic(requests, seed):
     run = Run(aggregation=Aggregation.MASKED, seed=seed)
     for party, (marginals, rows, scale) in zip(NAMES, requests, strict=False):
-        release = run.release(party, marginals, rows=rows, scale=scale)
-        asked = [marginal for group in release.groups for marginal in group.marginals]
+        turn = run.turn(party, marginals, rows=rows, scale=scale)
+        asked = [marginal for group in turn.groups for marginal in group.marginals]
         assert sorted(asked) == sorted(marginals)
         run.check()
 
@@ -149,7 +147,7 @@ def test_after_three_parties_the_noise_is_one_discrete_laplace():
     for seed in range(400):
         run = Run(seed=seed)
         for party in NAMES[:3]:
-            run.release(party, [AB, BC, CD])
+            run.turn(party, [AB, BC, CD])
         noise += [run.statistics[marginal] - run.exact[marginal] for marginal in SIZES]
     noise = np.concatenate(noise)
 
@@ -164,34 +162,34 @@ def test_after_three_parties_the_noise_is_one_discrete_laplace():
     assert p_value(13) < 1e-12
 
 
-def test_the_true_cost_counts_every_release_that_covers_a_party():
-    """Section 7a: party 1's rows are in all K releases, not in one."""
+def test_the_true_cost_counts_every_turn_that_covers_a_party():
+    """Section 7a: party 1's rows are in all K turns, not in one."""
     coverages = Coverages()
     covering = []
     for party in ("ada", "ben", "cyd"):
-        release = open_release(coverages, party, [AB, BC])
-        coverages = release.coverages
-        covering.append([release.marginals_covering(name) for name in ("ada", "ben", "cyd")])
+        turn = open_turn(coverages, party, [AB, BC])
+        coverages = turn.coverages
+        covering.append([turn.marginals_covering(name) for name in ("ada", "ben", "cyd")])
     assert covering == [[2, 0, 0], [2, 2, 0], [2, 2, 2]]
 
 
 def test_a_sum_of_two_has_room_for_the_older_share_and_for_counts_with_the_new_one():
-    coverages = open_release(Coverages(), "ada", [AB], scale=Fraction(5)).coverages
-    release = open_release(coverages, "ben", [AB], rows=70, scale=Fraction(20))
-    (group,) = release.groups
-    limits = release.limits(group)
+    coverages = open_turn(Coverages(), "ada", [AB], scale=Fraction(5)).coverages
+    turn = open_turn(coverages, "ben", [AB], rows=70, scale=Fraction(20))
+    (group,) = turn.groups
+    limits = turn.limits(group)
     assert list(limits) == ["ada", "ben"]
     assert limits == {
         "ada": coverages.by_marginal[AB].share_bound,
-        "ben": 70 + release.share_bound,
+        "ben": 70 + turn.share_bound,
     }
-    assert release.share_bound > coverages.by_marginal[AB].share_bound
+    assert turn.share_bound > coverages.by_marginal[AB].share_bound
 
 
 def test_a_share_is_handed_over_once():
     run = Run()
-    run.release("ada", [AB])
-    (group,) = open_release(run.coverages, "ben", [AB]).groups
+    run.turn("ada", [AB])
+    (group,) = open_turn(run.coverages, "ben", [AB]).groups
     run.keepers["ada"].hand_over(group)
     with pytest.raises(PolicyError, match="handed over once"):
         run.keepers["ada"].hand_over(group)
@@ -199,8 +197,8 @@ def test_a_share_is_handed_over_once():
 
 def test_nobody_hands_over_what_somebody_else_holds():
     run = Run()
-    run.release("ada", [AB])
-    (group,) = open_release(run.coverages, "ben", [AB]).groups
+    run.turn("ada", [AB])
+    (group,) = open_turn(run.coverages, "ben", [AB]).groups
     with pytest.raises(PolicyError, match="holds no share"):
         run.keepers["cyd"].hand_over(group)
     made_up = Group(holder="ada", marginals=(CD,), cells=9, share_bound=1)
@@ -208,30 +206,30 @@ def test_nobody_hands_over_what_somebody_else_holds():
         run.keepers["ada"].hand_over(made_up)
 
 
-def test_a_release_is_answered_once_and_by_the_party_whose_turn_it_is():
-    release = open_release(Coverages(), "ada", [AB])
+def test_a_turn_is_answered_once_and_by_the_party_whose_turn_it_is():
+    turn = open_turn(Coverages(), "ada", [AB])
     counts = {AB: np.zeros(4, dtype=np.int64)}
     keeper = ShareKeeper("ada")
-    keeper.answer(release, counts, SeededRandomSource(1))
-    with pytest.raises(LocalError, match="answered this release already"):
-        keeper.answer(release, counts, SeededRandomSource(1))
+    keeper.answer(turn, counts, SeededRandomSource(1))
+    with pytest.raises(LocalError, match="answered this turn already"):
+        keeper.answer(turn, counts, SeededRandomSource(1))
     with pytest.raises(LocalError, match="the turn of 'ada'"):
-        ShareKeeper("ben").answer(release, counts, SeededRandomSource(1))
+        ShareKeeper("ben").answer(turn, counts, SeededRandomSource(1))
 
 
 def test_a_partys_rows_are_counted_once():
-    coverages = open_release(Coverages(), "ada", [AB]).coverages
+    coverages = open_turn(Coverages(), "ada", [AB]).coverages
     with pytest.raises(LocalError, match="covers the rows of 'ada' already"):
-        open_release(coverages, "ada", [AB])
+        open_turn(coverages, "ada", [AB])
 
 
 def test_a_marginal_does_not_change_its_size():
-    coverages = open_release(Coverages(), "ada", [AB]).coverages
+    coverages = open_turn(Coverages(), "ada", [AB]).coverages
     with pytest.raises(LocalError, match="had 4 cells, now 5"):
-        coverages.open_release(party="ben", rows=1, marginals={AB: 5}, law=DiscreteLaplace(SCALE))
+        coverages.open_turn(party="ben", rows=1, marginals={AB: 5}, law=DiscreteLaplace(SCALE))
 
 
 def test_shares_are_not_printed():
     run = Run()
-    run.release("ada", [AB])
+    run.turn("ada", [AB])
     assert repr(run.keepers["ada"]) == "ShareKeeper('ada', 1 shares)"

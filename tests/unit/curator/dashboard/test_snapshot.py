@@ -6,9 +6,11 @@ from fractions import Fraction
 import pytest
 
 from common.wire.catalogue import ErrorCode
+from common.wording import many
 from curator.dashboard.snapshot import advice, troubles
 from curator.metrics import CallCounter
 from curator.store.records import StudyState
+from tests.harness.linked import SCHEMA as LINKED
 from tests.harness.small_study import make_study
 from tests.unit.curator.conftest import Parties, begin, document
 
@@ -86,6 +88,18 @@ def test_nothing_secret_is_in_the_document(stage, tables, shown):
         assert secret.hex() not in text
         assert secret.hex()[:24] not in text
     assert page.token not in text
+
+
+def test_tables_are_told_in_rows_or_in_people_and_their_events(stage, shown, rows):
+    page = shown()
+    page.client.log_in(page.token)
+    page.studies.propose(stage.study)
+    linked = make_study(stage.identities, rows, schema=LINKED, method="floor", name="linked")
+    page.studies.propose(linked)
+    told = {study["name"]: study["tables"] for study in document(page)["studies"]}
+    assert told["linked"] == f"{linked.rows} people, 2 attributes; visits, 2 attributes"
+    columns = many(len(stage.study.schema.names), "attribute")
+    assert told[stage.study.name] == f"{stage.study.rows} rows, {columns}"
 
 
 def test_names_and_causes_travel_as_text(stage, shown, identities, rows):

@@ -18,7 +18,7 @@ from common.methods.dp_subn.decisions import (
     frontier_limit,
     network_limit,
 )
-from common.methods.dp_subn.initialisation import printed_shares
+from common.methods.dp_subn.initialisation import printed_turns
 from common.methods.dp_subn.script import views_of
 from common.methods.registry import cautions_of, method_of, run_of
 from common.study.accounting import account, statement_of
@@ -97,7 +97,7 @@ def test_profile_paper_has_the_views_that_are_printed():
 
 @pytest.mark.parametrize(("d", "parties", "shares"), [(7, 3, [2, 2, 3]), (3, 5, [0, 0, 0, 0, 3])])
 def test_attributes_are_shared_out_as_printed(d, parties, shares):
-    assert printed_shares(attributes=d, parties=parties) == shares
+    assert printed_turns(attributes=d, parties=parties) == shares
 
 
 def test_profile_paper_divides_by_attributes_and_the_root_needs_no_draw():
@@ -196,7 +196,7 @@ def test_what_is_charged_is_the_papers_formula_repaired_and_what_is_delivered(pa
     tables = chain_tables(6, [300] * parties)
     study = with_settings(study_of(tables, epsilon=EPSILON, profile="paper"), **settings)
     e1, e2, e3, e4 = SubnDecisions.of(study).epsilons
-    takes = printed_shares(attributes=6, parties=parties)
+    takes = printed_turns(attributes=6, parties=parties)
     draws = [take - (take > 0 and not any(takes[:turn])) for turn, take in enumerate(takes)]
     expected = {
         name: e1 + (e2 if draws[turn] else 0) + (parties - turn) * e3 + e4

@@ -9,7 +9,7 @@ from common.bayes.privbayes.scores import mutual_information
 from common.errors import RemoteProtocolError
 from common.marginals import count
 from common.methods.dp_subn.decisions import FamilyLimit
-from common.methods.dp_subn.initialisation import PairChoice, shares_of_attributes
+from common.methods.dp_subn.initialisation import PairChoice, turns_of_attributes
 from common.methods.network_model import Variables
 from common.privacy import sensitivity
 from common.privacy.randomness import SeededRandomSource
@@ -19,7 +19,7 @@ from tests.harness.run_script import chain_tables, random_tables
 
 @given(st.integers(2, 60), st.integers(1, 70))
 def test_all_attributes_but_the_root_are_shared_out_and_nobody_idles_without_need(d, parties):
-    shares = shares_of_attributes(attributes=d, parties=parties)
+    shares = turns_of_attributes(attributes=d, parties=parties)
     assert len(shares) == parties
     assert sum(shares) == d - 1
     assert shares[0] >= 1

@@ -61,15 +61,15 @@ def test_the_papers_profile_costs_what_its_releases_can_cover(parties, encoding)
     accountant = account(study, driven.steps)
     quarter = EPSILON / 4
     chooses = {step.exchange.chooser for step in driven.steps if step.choices and step.epsilon}
-    releases = []
+    turns = []
     for step in driven.steps:
         own = step.exchange
-        if isinstance(own, Replacement) and own.release not in releases:
-            releases.append(own.release)
-    assert len(releases) == parties
+        if isinstance(own, Replacement) and own.turn not in turns:
+            turns.append(own.turn)
+    assert len(turns) == parties
     for place, name in enumerate(tables):
         choice = (name in chooses) * quarter
-        update = sum((2 * r.marginals_covering(name) / r.law.scale for r in releases), Fraction(0))
+        update = sum((2 * r.marginals_covering(name) / r.law.scale for r in turns), Fraction(0))
         assert accountant.realised(name) == quarter + choice + update + quarter
         assert accountant.claimed(name) == quarter + choice + quarter + quarter
         assert quarter <= update <= (parties - place) * quarter
@@ -78,7 +78,7 @@ def test_the_papers_profile_costs_what_its_releases_can_cover(parties, encoding)
         assert accountant.spent("p0") > accountant.claimed("p0")
 
 
-def test_on_two_attributes_the_first_party_pays_for_every_release():
+def test_on_two_attributes_the_first_party_pays_for_every_turn():
     tables = random_tables((2, 2), [50] * 10)
     study, driven = finished(tables, epsilon=EPSILON, profile="paper")
     accountant = account(study, driven.steps)

@@ -13,13 +13,29 @@ from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
 from tests.harness.linked import SCHEMA, frames
 
+RULES = """
+[[rule]]
+when = "age < 20"
+then = "smoker = false"
+
+[[events.rule]]
+when = "sex = Male"
+then = "diagnosis != Pregnancy"
+
+[[events.rule]]
+when = "emergency = true"
+then = "department = Surgery"
+"""
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Write tables in `play` and their release."""
+    """Write tables in `play`, rules, and their release."""
     folder = tmp_path_factory.mktemp("linked")
     with contextlib.chdir(folder):
         assert main(["demo", "--tables", "play", "--linked", "--rows", "60"]) == ExitCode.DONE
+        schema = Path("play/schema.toml")
+        schema.write_text(schema.read_text() + RULES)
         owner = (pd.read_csv("play/north-patients.csv"), pd.read_csv("play/north-visits.csv"))
         study = api.simulate([owner], "play/schema.toml", epsilon=100, person="patient")
         study.save("release")
@@ -39,6 +55,44 @@ def test_the_demonstration_writes_patients_and_their_visits(release):
     assert api.Schema.load("play/schema.toml").events.name == "visits"
 
 
+def obeyed(people, visits, person):
+    rows = visits.merge(people, on=person)
+    assert len(rows) == len(visits)
+    males = rows.diagnosis[rows.sex == "Male"]
+    return males != "Pregnancy", rows.department[rows.emergency] == "Surgery"
+
+
+def test_no_visit_breaks_a_rule_of_visits_or_of_their_people(parley, release):
+    pairs = [("release/synthetic.csv", "release/synthetic-visits.csv")]
+    for number, where in enumerate(["age >= 30", "sex = Male and any emergency = true"]):
+        out = f"drawn-{number}.csv"
+        words = ["--rows", "200", "--where", where, "--out", out]
+        assert parley("draw", "release", *words).code == ExitCode.DONE
+        pairs.append((out, out.replace(".csv", "-visits.csv")))
+    for pair in pairs:
+        people, visits = map(pd.read_csv, pair)
+        assert not people.smoker[people.age < 20].any()
+        males, emergencies = obeyed(people, visits, "person")
+        assert males.all()
+        assert emergencies.all()
+    assert len(emergencies) >= 200
+
+
+def test_what_rules_did_is_told_to_owners_and_readers(parley, release):
+    people, visits = (f"play/north-{name}.csv" for name in ("patients", "visits"))
+    words = ["play/schema.toml", people, "--events", visits, "--person", "patient"]
+    males, emergencies = obeyed(pd.read_csv(people), pd.read_csv(visits), "patient")
+    broken = [int((~males).sum()), int((~emergencies).sum())]
+    assert parley("schema", "check", *words, "--json").json["events_that_break_each_rule"] == broken
+    told = parley("schema", "check", *words).out
+    assert "visits: rule 1: when sex = Male, then diagnosis != Pregnancy" in told
+    assert f"visits: {broken[1]} events broke rule 2, counted as the nearest possible" in told
+    described = parley("describe", "release").out
+    for what in ("people", "visits"):
+        assert f"rules about {what}: none is broken; without rules, " in described
+    assert "of the model&#x27;s visits would break one" in Path("release/report.html").read_text()
+
+
 def test_the_tables_need_no_folder(parley, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     outcome = parley("demo", "--rows", "60", "--tables", "--linked")
@@ -56,7 +110,6 @@ ONE_TABLE = """
 simulate play/north-patients.csv --schema play/schema.toml --epsilon 1 --out out
 synthesize play/north-patients.csv --schema play/schema.toml --epsilon 1 --out out
 schema check play/schema.toml play/north-patients.csv
-replicate release --out out
 evaluate play/north-patients.csv release --schema play/schema.toml
 verify release --unsigned --safe-for-spreadsheets copy.csv
 """
@@ -104,7 +157,7 @@ def test_an_owner_compares_both_tables_with_her_own(parley, close):
     words = ("evaluate", "people.csv", "release", *CLOSE, "--html")
     told = parley(*words, "page.html")
     assert told.code == 0, told.err
-    assert "60 synthetic rows against 60 real rows" in told.out
+    assert "60 synthetic people against 60 real people" in told.out
     synthetic = len(pd.read_csv("release/synthetic-visits.csv"))
     assert f"visits: {synthetic} synthetic against {real} real ones that count" in told.out
     assert "\nnext event: average distance 0." in told.out
@@ -201,7 +254,7 @@ def test_two_sheets_of_a_workbook_are_two_tables(parley, release):
     )
     assert checked.code == 0, checked.err
     assert "visits: of a person, at most 8 count, in the order of 'day'" in checked.out
-    assert "book.xlsx: fits the schema, 20 rows" in checked.out
+    assert "book.xlsx: fits the schema, 20 people" in checked.out
     outcome = parley("simulate", "book.xlsx", *TERMS, *words)
     assert outcome.code == 0, outcome.err
 
@@ -278,7 +331,7 @@ def test_people_events_and_numbers_of_events_are_estimated(parley, release):
     ("words", "said"),
     [
         ("--mean nights --of stays", "stays"),
-        ("--mean nights", "nights"),
+        ("--mean nights", "--of visits"),
         ("--mean age --picture curves.svg", "--survival"),
         ("--mean age --survival age smoker", "--survival"),
         ("--survival day emergency", "order of visits"),
@@ -288,3 +341,87 @@ def test_estimates_that_a_release_does_not_tell_are_refused(parley, release, wor
     outcome = parley("estimate", "release", *words.split())
     assert outcome.code == ExitCode.INPUT
     assert said in outcome.err
+
+
+SETTINGS = """
+folder = "state"
+keys = "keys"
+policy = "policy.toml"
+curator = "127.0.0.1:1"
+[source]
+kind = "csv"
+path = "play/north-patients.csv"
+person = "patient"
+[source.events]
+kind = "csv"
+path = "play/north-visits.csv"
+person = "patient"
+"""
+
+
+def test_an_owners_source_of_two_tables_is_checked(parley, release):
+    Path("party.toml").write_text(SETTINGS)
+    done = parley("schema", "check", "play/schema.toml", "--source", "party.toml")
+    assert done.code == ExitCode.DONE, done.err
+    assert "party.toml: fits the schema, 20 people" in done.out
+    visits = len(pd.read_csv("play/north-visits.csv"))
+    assert f"visits: {visits} of {visits} count; 0 are of people who are not in our" in done.out
+
+
+def test_replicates_of_a_linked_release_are_pairs_of_tables(parley, release):
+    done = parley("replicate", "release", "--tables", "5", "--out", "more")
+    assert done.code == ExitCode.DONE, done.err
+    assert "beside each, visits, joined by `person`: table-01-visits.csv" in done.out
+    made = api.load("release").replicates(5)
+    for number, (people, visits) in enumerate(made, start=1):
+        assert people.equals(pd.read_csv(f"more/table-{number:02}.csv").astype(people.dtypes))
+        assert len(visits) == len(pd.read_csv(f"more/table-{number:02}-visits.csv"))
+        assert set(visits.person) <= set(people.person)
+    (model, events), (apart, shuffled) = api.load("release").references()
+    assert len(pd.read_csv("more/independent-visits.csv")) == len(shuffled) == len(events)
+    assert sorted(apart.region) == sorted(model.region)
+    assert len(pd.read_csv("more/model.csv")) == len(model)
+
+
+def test_a_linked_study_is_planned_on_simulated_or_public_people(parley, release):
+    assert parley("keys", "init", "party", "north", "--folder", "north").code == 0
+    words = "curator study new --name s --schema play/schema.toml --epsilon 1 --method floor"
+    member = "--party north:50:north/identity.pub --unsigned --aggregation clear --out study.toml"
+    assert parley(*words.split(), *member.split()).code == ExitCode.DONE
+    done = parley("plan", "study.toml")
+    assert done.code == ExitCode.DONE, done.err
+    assert "1 party, 50 people, 7 attributes; visits, 4 attributes" in done.out
+    assert "A forecast on 50 simulated people" in done.out
+    assert "floor next event" in done.out
+    public = "--stand-in play/north-patients.csv --events play/north-visits.csv --person patient"
+    told = parley("plan", "study.toml", *public.split(), "--json").json
+    assert (told["rows"], told["stand_in_rows"]) == (50, 20)
+    assert told["epsilons"][0]["tvd_next_event"] > 0
+    alone = parley("plan", "study.toml", "--events", "play/north-visits.csv")
+    assert alone.code == ExitCode.INPUT
+    assert "belong to the people of --stand-in" in alone.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["estimate release --mean nights", "estimate release --share diagnosis=Cancer",
+     "estimate release --mean age --by diagnosis", "query release diagnosis=Cancer"],
+)  # fmt: skip
+def test_a_question_about_events_says_how_to_ask_it(parley, release, words):
+    outcome = parley(*words.split())
+    assert outcome.code == ExitCode.INPUT
+    assert "a row is a person here. Ask `parley estimate RELEASE --of visits`" in outcome.err
+
+
+def test_a_question_about_no_column_is_refused_as_ever(parley, release):
+    assert (
+        "no attribute is called 'nightz'" in parley("estimate", "release", "--mean", "nightz").err
+    )
+
+
+def test_a_linked_release_is_no_prior(parley, release):
+    words = "simulate play/north-patients.csv:play/north-visits.csv --schema play/schema.toml"
+    more = "--person patient --epsilon 1 --parties 2 --prior release --out out"
+    outcome = parley(*words.split(), *more.split())
+    assert outcome.code == ExitCode.INPUT
+    assert "it is of people and their visits, and only single tables can be built on" in outcome.err

@@ -34,7 +34,7 @@ OF_PARTY = {
     "party review": (["party", "review", "study.toml"], DONE, INPUT),
     "party withdraw": (["party", "withdraw", "study.toml", "--yes"], INPUT, INPUT),
     "party ledger": (["party", "ledger", "--verify"], INPUT, INPUT),
-    "party transcript": (["party", "transcript"], INPUT, INPUT),
+    "party sent-log": (["party", "sent-log"], INPUT, INPUT),
     "party countersign": (["party", "countersign", "release"], INPUT, INPUT),
     "party audit": (["party", "audit", "study.toml"], INPUT, INPUT),
     "party status": (["party", "status"], DONE, INPUT),
@@ -72,7 +72,7 @@ def leaves(command, name):
     below = getattr(command, "commands", None)
     if below is None:
         options = {option for each in command.params for option in each.opts}
-        return [name] if "--config" in options else []
+        return [name] if "--config" in options and not command.hidden else []
     return [each for word, child in below.items() for each in leaves(child, f"{name} {word}")]
 
 
@@ -160,7 +160,7 @@ def test_a_reading_command_of_a_party_makes_no_ledger(
     assert done.code == code, done
     said = done.out + done.err + caplog.text  # a log is on stderr, too
     assert "verified" not in said
-    if name in ("party ledger", "party status", "party review", "party transcript", "doctor"):
+    if name in ("party ledger", "party status", "party review", "party sent-log", "doctor"):
         if is_foreign:
             assert "of a curator" in said
         elif lost:

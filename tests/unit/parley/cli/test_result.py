@@ -2,8 +2,7 @@
 
 import datetime as dt
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
@@ -14,30 +13,24 @@ import typer
 from typer.testing import CliRunner
 
 from common.errors import InputError
-from parley.cli.result import FOR_PEOPLE, JsonOnly, Result, ResultList, command, plain, show
+from parley.cli.result import Result, command, listed, plain, show
 
 
-@dataclass(frozen=True)
-class Weighed(Result):
-    file: Path
-    grams: Fraction
-    scale: str = field(default="kitchen", metadata=FOR_PEOPLE)
-
-    def lines(self) -> Iterator[str]:
-        yield f"{self.file}: {self.grams} g on the {self.scale} scale"
-
-    def warnings(self):
-        return ["it is heavy"]
-
-    def remarks(self):
-        return ["weigh it again"]
-
-    def require(self):
-        if self.grams > 1000:
+def weighed(file=Path("cake"), grams=Fraction(1, 3), scale="kitchen"):
+    def require():
+        if grams > 1000:
             raise InputError("too heavy")
 
+    return Result(
+        {"file": file, "grams": grams},
+        [f"{file}: {grams} g on the {scale} scale"],
+        warnings=["it is heavy"],
+        remarks=["weigh it again"],
+        require=require,
+    )
 
-CAKE = Weighed(Path("cake"), Fraction(1, 3))
+
+CAKE = weighed()
 
 
 def test_people_read_lines_and_what_follows_them(capsys):
@@ -47,7 +40,7 @@ def test_people_read_lines_and_what_follows_them(capsys):
     assert printed.err == "it is heavy\nweigh it again\n"
 
 
-def test_scripts_read_the_fields_that_are_not_for_people_only(capsys):
+def test_scripts_read_the_form(capsys):
     show(CAKE, as_json=True)
     printed = capsys.readouterr()
     assert json.loads(printed.out) == {"file": "cake", "grams": "1/3"}
@@ -57,20 +50,30 @@ def test_scripts_read_the_fields_that_are_not_for_people_only(capsys):
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_result_that_fails_is_printed_first(capsys, as_json):
     with pytest.raises(InputError):
-        show(Weighed(Path("cake"), Fraction(2000)), as_json=as_json)
+        show(weighed(grams=Fraction(2000)), as_json=as_json)
     assert "2000" in capsys.readouterr().out
 
 
 def test_results_are_listed():
-    both = ResultList((CAKE, CAKE), empty="none")
-    assert list(both.lines()) == [*CAKE.lines()] * 2
-    assert both.as_json() == [CAKE.as_json()] * 2
-    assert list(ResultList((), empty="none").lines()) == ["none"]
-    assert list(ResultList(()).lines()) == []
+    both = listed([CAKE, CAKE], empty="none")
+    assert list(both.lines) == [*CAKE.lines] * 2
+    assert both.form == [CAKE.form] * 2
+    assert list(listed([], empty="none").lines) == ["none"]
+    assert list(listed([]).lines) == []
+
+
+def test_a_form_is_made_only_for_scripts(capsys):
+    def refuse():
+        raise InputError("name a file")
+
+    show(Result(refuse, ["rows"]), as_json=False)
+    assert capsys.readouterr().out == "rows\n"
+    with pytest.raises(InputError, match="name a file"):
+        show(Result(refuse, ["rows"]), as_json=True)
 
 
 def test_json_alone_is_json_for_people_too(capsys):
-    show(JsonOnly({"a": Fraction(1, 2)}), as_json=False)
+    show(Result({"a": Fraction(1, 2)}), as_json=False)
     assert json.loads(capsys.readouterr().out) == {"a": "1/2"}
 
 
@@ -112,12 +115,12 @@ class Scale:
 def test_a_command_prints_what_it_returns_and_takes_options_by_the_group():
     app = typer.Typer()
 
-    def weigh(file: Path, *, on: Scale, grams: int = 5) -> Weighed:
-        return Weighed(file, Fraction(grams - on.tare), on.scale)
+    def weigh(file: Path, *, on: Scale, grams: int = 5) -> Result:
+        return weighed(file, Fraction(grams - on.tare), on.scale)
 
     command(app)(weigh)
     typed = ["cake", "--scale", "bath", "--tare", "2"]
     said = CliRunner().invoke(app, typed)
     assert said.stdout == "cake: 3 g on the bath scale\n"
     assert json.loads(CliRunner().invoke(app, [*typed, "--json"]).stdout)["grams"] == "3"
-    assert weigh(Path("cake"), on=Scale()).grams == 5, "the function itself is as it was"
+    assert weigh(Path("cake"), on=Scale()).form["grams"] == 5, "the function itself is as it was"

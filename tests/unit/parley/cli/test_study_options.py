@@ -13,7 +13,7 @@ from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.study.members import Member
 from common.study.terms import TERMS, Terms
-from parley.cli.result import JsonOnly, command
+from parley.cli.result import Result, command
 from parley.cli.study_options import (
     criteria_of,
     settings_of,
@@ -60,9 +60,9 @@ def test_a_large_epsilon_is_warned_of_where_it_is_typed(value, warned, capsys):
 def test_terms_are_options_of_a_command_in_the_place_of_its_parameter():
     app, seen = typer.Typer(), []
 
-    def study(*, before: int = 1, terms: Terms, name: str = "own", after: int = 2) -> JsonOnly:
+    def study(*, before: int = 1, terms: Terms, name: str = "own", after: int = 2) -> Result:
         seen.append((before, terms, name, after))
-        return JsonOnly(None)
+        return Result(None)
 
     command(app)(taking_terms(study))
     typed = ["--epsilon", "1/3", "--rows", "7", "--set", "degree=2", "--after", "5"]
@@ -81,8 +81,8 @@ def test_terms_are_options_of_a_command_in_the_place_of_its_parameter():
 def test_every_term_is_an_option_with_its_meaning():
     app = typer.Typer()
 
-    def study(*, terms: Terms) -> JsonOnly:
-        return JsonOnly(terms)
+    def study(*, terms: Terms) -> Result:
+        return Result(terms)
 
     command(app)(taking_terms(study))
     options = {each.name: each for each in typer.main.get_command(app).params}

@@ -11,7 +11,7 @@ from common.service.database import Database
 from common.service.process import JsonFormatter
 from common.wording import harmless, one_line
 from parley.cli import console
-from parley.cli.result import JsonOnly, show
+from parley.cli.result import Result, show
 from party.journal import Journal, JournalState
 from party.ledger import Caps, Ledger, LedgerCharge
 from tests.harness.deployed_folder import NORTH
@@ -40,7 +40,7 @@ def test_every_line_of_the_command_line_is_harmless(capsys, say):
 
 
 def test_a_result_for_a_script_means_the_same(capsys):
-    show(JsonOnly({"name": HOSTILE}), as_json=True)
+    show(Result({"name": HOSTILE}), as_json=True)
     said = capsys.readouterr().out
     assert OBEYED.isdisjoint(said)
     assert json.loads(said) == {"name": HOSTILE}
@@ -67,7 +67,7 @@ def test_the_owners_records_are_harmless(parley, place):
     Ledger(database).charge(charge, Caps(per_study=Fraction(1), in_total=Fraction(1)), "now")
     journal.end(digest, JournalState.ABORTED, reason=f"no\nforged: approved{HOSTILE}", at="now")
     database.close()
-    for words in (["ledger"], ["status", "--offline"], ["transcript"]):
+    for words in (["ledger"], ["status", "--offline"], ["sent-log"]):
         done = parley("party", *words, *NORTH)
         assert done.code == 0, done.err
         assert "\\u001b[2J" in done.out

@@ -7,7 +7,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from common.analysis.evaluation import marginal_sets, total_variation
+from common.analysis.distances import marginal_sets, total_variation
 from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.registry import run_of
 from common.privacy.noise_law import DiscreteLaplace
@@ -113,9 +113,9 @@ def test_the_error_forecast_is_near_the_truth_when_the_stand_in_is_the_data():
             )  # fmt: skip
             synthetic = run.model.sample(3000, SeededRandomSource(f"rows {number}"))
             real.append(fmean(total_variation(whole, synthetic, marginal_sets(5, order=2))))
-        assert line.distances[2] == pytest.approx(fmean(real), rel=0.25)
-    assert found.lines[0].distances[2] > 1.5 * found.lines[1].distances[2]
-    assert found.without_noise[2] < found.lines[1].distances[2]
+        assert line.distances["2-way"] == pytest.approx(fmean(real), rel=0.25)
+    assert found.lines[0].distances["2-way"] > 1.5 * found.lines[1].distances["2-way"]
+    assert found.without_noise["2-way"] < found.lines[1].distances["2-way"]
 
 
 def test_more_rows_than_the_stand_in_has_mean_noise_in_proportion():
@@ -129,7 +129,7 @@ def test_more_rows_than_the_stand_in_has_mean_noise_in_proportion():
     assert (phase.scale, phase.sensitivity, line.cost) == (10, 10, 1)
     few = replace(many, members=study_of(TABLES).members, epsilon=Fraction(10))
     (same,) = forecast(few, stand_in, [Fraction(10)], runs=1, seed=1).lines
-    assert line.floor[2] == pytest.approx(same.floor[2], rel=0.5)
+    assert line.floor["2-way"] == pytest.approx(same.floor["2-way"], rel=0.5)
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 10), Fraction(1), Fraction(22), Fraction(10_000)])

@@ -36,8 +36,8 @@ def line(epsilon, distance, floor=0.2):
         epsilon=Fraction(epsilon),
         cost=Fraction(epsilon),
         phases=(SUM, CHOICE),
-        distances={2: distance},
-        floor={2: floor},
+        distances={"2-way": distance},
+        floor={"2-way": floor},
         parties={"p0": PartyForecast(bytes_sent=2048, bytes_received=5 << 20, seconds=75.0)},
         seconds=0.04,
     )
@@ -48,8 +48,8 @@ FOUND = Forecast(
     stand_in_rows=500,
     runs=3,
     lines=(line(1, 0.1), line("1/3", 0.21), line("1/9", 0.2101)),
-    without_noise={2: 0.01},
-    floor_without_noise={2: 0.15},
+    without_noise={"2-way": 0.01},
+    floor_without_noise={"2-way": 0.15},
 )
 
 

@@ -25,7 +25,7 @@ def test_only_what_is_declared_joins_or_orders_is_read(files):
     people, events = read.frames
     assert set(people.columns) == {"id", "sex", "age"}
     assert set(events.columns) == {"id", "day", "diagnosis", "ward"}
-    assert "rows count; the others are of unknown people" in read.joined(SCHEMA)
+    assert "rows count; the others are of unknown people" in read.joined(read.encode(SCHEMA))
 
 
 def test_people_are_dealt_out_with_their_events(files):

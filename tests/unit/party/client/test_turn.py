@@ -3,8 +3,7 @@
 import pytest
 
 from common.service.database import Database
-from common.study.progress import StudyState
-from party.client.connection import InvitingStudy
+from common.study.progress import StudyState, StudySummary
 from party.client.session import PartySession
 from party.client.turn import Limits, Turn
 from tests.unit.party.test_what_a_curator_sees import Watching, context_of, study_about
@@ -23,7 +22,7 @@ class Silent(Watching):
         while self.stopped_at is None:
             assert self.now < 2 * LIMITS.stalled_s, "it listens for ever"
             self.now += 1
-            self.turn.cede(wanted=self.wanted)
+            self.turn.cede(contested=self.wanted)
         yield from ()
 
     def stop_listening(self):
@@ -41,7 +40,7 @@ def test_a_study_that_hears_nothing_gives_its_seat_back(tmp_path, queued, wanted
     database = Database(tmp_path / "party.db")
     curator.turn = Turn(LIMITS, monotonic=lambda: curator.now)
     session = PartySession(study.digest, context_of(tmp_path, database, automatic=True))
-    summary = InvitingStudy(
+    summary = StudySummary(
         study=study.digest, name="ages", state=StudyState.WAITING, approved=False, submitted=0,
         acknowledged=0, queued=queued,
     )  # fmt: skip

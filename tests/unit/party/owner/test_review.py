@@ -16,6 +16,7 @@ from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sensitivity import Sensitivity
 from common.privacy.spending import Spending, rho_of
+from common.release.measured import ExpectedError
 from common.schema import Schema
 from common.study.criteria import read_criteria
 from common.study.document import Study
@@ -304,8 +305,8 @@ def test_a_study_of_rows_that_meets_a_source_of_people_is_warned_of():
 def test_a_study_of_people_is_told_in_people():
     text = reviewed(rows_per_person=2).text()
     for part in (
-        "It charges epsilon 0.75 for each person in our rows",
-        "likelier with one person's rows than with any others",
+        "It charges epsilon 0.75 for each person of ours",
+        "likelier with all rows of one person than with others",
         "Earlier studies spent 0 of a person. Left for later studies: 2.25 of ",
         "a person that was in all of ours will have paid epsilon 0.75 in studies of",
         "of people, and for each of its rows epsilon 1 in studies of rows",
@@ -337,7 +338,7 @@ def test_a_study_of_people_and_events_is_said_to_be_one_promise():
     seen = reviewed(schema=LINKED, of_people=True)
     assert (seen.unit, seen.warnings) == ("person", ())
     text = seen.text()
-    assert "for each person in our rows" in text
+    assert "for each person of ours" in text
     assert "One promise holds for a person and all of her visits; at most 4 visits of a person" in (
         text
     )
@@ -346,3 +347,17 @@ def test_a_study_of_people_and_events_is_said_to_be_one_promise():
     assert "  visits: ward: " in text
     assert "Never: a row, an exact count, the number of our visits" in text
     assert "a table of 6,000 synthetic people, a table of their visits" in text
+    assert "(us): 2,000 people, identity" in text
+    assert "Our number of people, which the study makes public" in text
+    delta = Fraction(1, 10**9)
+    under_delta = reviewed(schema=LINKED, cost=rho_of(Fraction(1), delta), delta=delta)
+    assert "at most 1 in 1,000,000,000 for a person." in under_delta.delta_means
+    step = dataclasses.replace(planned(SUM, "a"), errors=(ExpectedError((0,), 2, 8.0, 0.1),))
+    expected = "\n".join(reviewed(schema=LINKED, steps=[step]).expected)
+    assert "Single columns of people: off by about 10.0% of the people; worst sex" in expected
+    assert "Groups of fewer than about 16 people will be" in expected
+
+
+def test_a_rehearsal_of_people_and_events_simulates_columns_of_both():
+    text = reviewed(schema=LINKED, of_people=True, rehearsal=True).text()
+    assert "simulates 2 columns of people and 2 columns of visits. The study itself will" in text

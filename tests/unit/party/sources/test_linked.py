@@ -16,10 +16,11 @@ from common.schema import Schema
 from common.schema.linked import encode_linked
 from common.study.requests import RowsInMemory
 from common.tables import reader
+from party.checks import _broken
 from party.sources.keyed import Keys, keyed
 from party.sources.linked import LinkedSource
 from party.sources.settings import owners_table
-from tests.harness.linked import SCHEMA, frames, linked_codes, shared_out
+from tests.harness.linked import RULED, SCHEMA, frames, linked_codes, shared_out
 
 NO_ORDER = Schema.from_toml(SCHEMA.to_toml().replace('order = "day"\n', ""))
 
@@ -81,6 +82,30 @@ def test_it_holds_what_a_join_in_memory_gives(held, spare):
     assert len(list(source.chunks())) == 9
     assert source.digest == joined(people, events, pieces=(60, 1000)).digest
     assert source.rows == 60
+
+
+@pytest.mark.parametrize("held", [0, 1 << 20])
+def test_it_holds_events_that_obey_the_rules(held):
+    source = joined(*frames(60), schema=RULED, held_bytes=held)
+    expected = encode_linked(RULED, *frames(60), person="id")
+    assert same(source.codes(), expected)
+    assert not same(expected, linked_codes(60))
+    assert source.digest == joined(*frames(60), schema=RULED, pieces=(60, 1000)).digest
+
+
+def test_the_owner_is_told_how_many_events_break_a_rule(tmp_path):
+    people, events = frames(40)
+    first, second = written(people, events, tmp_path)["csv"]
+    second = {**second, "person": "id", "columns": {"day": "on"}}
+    given = {**first, "person": "nr", "events": second}
+    table = owners_table(given, folder=tmp_path, environment={})
+    rows = linked_codes(40)
+    sex, (diagnosis, ward) = rows.columns[0][rows.of_person], rows.events.columns
+    count = int((((sex == 1) & (diagnosis == 0)) | ((diagnosis == 1) & (ward == 0))).sum())
+    assert count > 1
+    told = f"; {count} events broke a rule, counted as the nearest possible event"
+    assert _broken(table, RULED) == told
+    assert _broken(table, SCHEMA) == ""
 
 
 def test_counts_of_people_events_and_next_events_are_those_of_one_place():

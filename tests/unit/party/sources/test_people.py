@@ -191,7 +191,7 @@ def test_every_kind_of_source_keeps_people(tmp_path, kind):
     source = SourceSettings.from_table(table, folder=tmp_path, environment={})
     found = source.open(SCHEMA, people=limit(20, 2))
     assert found.rows == found.codes().rows == 20
-    assert "7 rows of 4 persons: 1 row dropped" in found.snapshot.note
+    assert "7 rows of 4 people: 1 row dropped" in found.snapshot.note
     assert "14 public rows added" in found.snapshot.note
     again = source.open(SCHEMA, people=limit(20, 2))
     assert again.snapshot.digest == found.snapshot.digest
@@ -205,7 +205,7 @@ def test_a_person_may_be_in_several_tables(tmp_path):
     (tmp_path / "again.csv").write_bytes((tmp_path / table["path"]).read_bytes())
     both = owners_table([table, table | {"path": "again.csv"}], folder=tmp_path, environment={})
     assert (
-        "14 rows of 4 persons: 6 rows dropped"
+        "14 rows of 4 people: 6 rows dropped"
         in both.open(SCHEMA, people=limit(14, 2)).snapshot.note
     )
 

@@ -5,7 +5,10 @@ import pytest
 
 from common.marginals import count
 from common.schema import Schema
+from common.schema.linked import LinkedCodes
 from party.sources.simulated import MOST_DISTINCT, SimulatedSource
+from tests.harness.linked import RULED
+from tests.harness.linked import SCHEMA as LINKED
 
 SCHEMA = Schema.from_toml("""
 [[attribute]]
@@ -68,3 +71,25 @@ def test_counts_are_those_of_all_rows(rows):
 def test_a_billion_rows_are_no_more_work():
     (table,) = source(10**9).count([(1,)])
     assert table.sum() == 10**9
+
+
+def test_people_of_a_linked_schema_have_events_that_depend_on_them():
+    simulated = SimulatedSource(LINKED, MOST_DISTINCT + 5000, seed="north in a study")
+    codes = simulated.codes()
+    assert isinstance(codes, LinkedCodes)
+    assert codes.rows == simulated.rows == MOST_DISTINCT + 5000
+    assert set(codes.numbers.tolist()) == set(range(LINKED.events.most + 1))
+    assert codes.events.sizes == LINKED.of_events.sizes
+    table = count(codes.by_event, [(1, 3)])[0]
+    alone = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    assert np.abs(table - alone).sum() / 2 / table.sum() > 0.1
+
+
+def test_people_of_a_linked_schema_are_those_of_their_table_alone():
+    linked, alone = (SimulatedSource(own, 300, seed="x") for own in (LINKED, LINKED.people))
+    assert all(map(np.array_equal, linked.codes().columns, alone.codes().columns))
+
+
+def test_simulated_events_obey_the_rules():
+    codes = SimulatedSource(RULED, 300, seed="x").codes()
+    assert RULED.possible_events.holds(codes, codes.events, codes.of_person).all()

@@ -6,15 +6,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from common.methods.subn_plus.linked.fit import Column, prices_of, split
+from common.methods.subn_plus.linked.fit import Column, Logits, prices_of, side_of, split
 from common.methods.subn_plus.linked.loss import Seen, Sums
 from common.methods.subn_plus.linked.requests import AveragedTables, NextTables
 from common.methods.subn_plus.thinning import HELD_BACK
+from common.privacy.randomness import SeededRandomSource
 from common.study.requests import RowsInMemory
 from tests.harness.linked import linked_codes
 from tests.harness.linked_runs import fitted
 
 PAIRS = ((0, 3), (1, 3), (2, 4), (3, 4))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted(linked_codes(1500), epsilon=20).model
 
 
 def shares(linked):
@@ -35,10 +41,37 @@ def test_large_budgets_lead_close_to_the_rows():
     assert np.abs(shares(linked)[1] - shares(independent)[1]).sum() / 2 > 0.25  # with power
 
 
-def test_equal_sums_give_equal_models():
-    linked = linked_codes(1500)
-    one, other = (fitted(linked, epsilon=20).model.as_json() for _ in range(2))
-    assert one == other
+def test_equal_sums_give_equal_models(model):
+    assert fitted(linked_codes(1500), epsilon=20).model.as_json() == model.as_json()
+
+
+def test_a_fit_near_a_model_of_like_sums_leads_to_where_a_fresh_one_does(model):
+    drawn = model.sample(1500, SeededRandomSource("rows"))
+    fresh, near = (fitted(drawn, epsilon=20, seed="noise") for _ in range(2))
+    near.model = near.run.model(model)
+    assert near.model.people.price == model.people.price
+    assert near.model.as_json() != fresh.model.as_json()
+    samples = [
+        own.sample(100_000, SeededRandomSource("s")) for own in (model, fresh.model, near.model)
+    ]
+    for before, there, here in zip(*map(shares, samples), strict=True):
+        assert np.abs(here - there).sum() < 0.5 * np.abs(before - there).sum()
+
+
+def test_a_start_is_the_model_itself_in_the_atoms_of_its_columns(model):
+    tables = (*model.people.columns, model.numbers, *model.columns)
+    columns = [
+        Column(own[0], 1e-4, np.arange(own.shape[1]), np.arange(own.shape[1]), own[:1])
+        for own in tables
+    ]
+    cut = len(model.people.columns) + 1
+    start = Logits(side_of(columns[:cut]), side_of(columns[cut:]), classes=48, event_classes=48)
+    start = start.near(model, [own.atoms for own in columns])
+    parts = start.parts(start.vector)
+    assert np.allclose(parts.weights, model.people.weights)
+    assert np.allclose(parts.returns, model.walk.returns)
+    assert np.allclose(parts.step, model.walk.step)
+    assert all(map(np.allclose, [*parts.people, *parts.events], tables))
 
 
 def test_values_in_no_table_of_pairs_share_what_the_margin_says():

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare
 
 from common.methods.subn_plus.latent import LatentModel
-from common.methods.subn_plus.linked.model import LinkedModel, Walk, _drawn, _drawn_by_class
+from common.methods.subn_plus.linked.model import LinkedModel, Walk, _drawn_by_class, drawn_places
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes
 
@@ -87,5 +87,5 @@ def test_the_model_is_plain_values():
 def test_columns_are_drawn_class_by_class_as_they_were_event_by_event():
     rng = np.random.default_rng(5)
     odds, classes = rng.random((7, 40)), rng.integers(0, 7, 5000)
-    together = _drawn(odds[classes], SeededRandomSource("events"))
+    together = drawn_places(odds[classes], SeededRandomSource("events"))
     assert np.array_equal(_drawn_by_class(odds, classes, SeededRandomSource("events")), together)

@@ -11,7 +11,7 @@ from common.crypto.key_files import load_public_identity, save_identity
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
-from parley.cli.commands.curator_proposal import RevisedStudy, WrittenStudy, signed
+from parley.cli.commands.curator_proposal import _written, signed
 from parley.cli.result import show
 from tests.harness.deployed_folder import HUB
 from tests.harness.run_script import random_tables, study_of
@@ -46,10 +46,10 @@ def test_without_either_the_three_remedies_are_said(tmp_path):
 
 
 def test_what_was_written_is_told_to_people_and_to_scripts(capsys):
-    show(WrittenStudy.of(STUDY, Path("study.toml")), as_json=False)
+    show(_written(STUDY, Path("study.toml")), as_json=False)
     assert capsys.readouterr().out == f"digest {STUDY.digest.hex()}\nsigner none\n"
     made = STUDY.signed_by(SIGNER)
-    changed = RevisedStudy(made.digest, made.name, made.signer, Path("study.toml"), ("epsilon",))
+    changed = _written(made, Path("study.toml"), ["epsilon"])
     show(changed, as_json=True)
     assert json.loads(capsys.readouterr().out) == {
         "study": STUDY.digest.hex(),

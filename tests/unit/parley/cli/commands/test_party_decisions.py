@@ -13,7 +13,7 @@ def test_an_owner_alone_reads_what_became_of_the_rows(parley, place, small):
     assert parley(*words).code == 0
     done = parley("party", "review", "study.toml", *NORTH)
     assert "protects one person, with up to 2 rows of one party's table" in done.out
-    told = "60 rows of 15 persons: 30 rows dropped (at most 2 of a person, 40 in all), "
+    told = "60 rows of 15 people: 30 rows dropped (at most 2 of a person, 40 in all), "
     assert told + "10 public rows added" in done.out
     assert "dropped" not in (place.folder / "study.toml").read_text()
     again = parley("party", "review", "study.toml", *NORTH)

@@ -1,4 +1,4 @@
-"""`parley party ledger`, `transcript`, `countersign` and `audit`: spent, sent, signed, replayed."""
+"""`parley party ledger`, `sent-log`, `countersign` and `audit`: spent, sent, signed, replayed."""
 
 import json
 import sqlite3
@@ -30,7 +30,7 @@ def test_the_ledger_tells_rows_and_people_apart(parley, place):
     assert told["totals"]["person"]["spent"] == "1/4"
     assert told["entries"][-1]["rows_per_person"] == "1"
     shown = parley("party", "ledger", *NORTH).out
-    assert "visits (bbbbbbbbbbbbbbbb): first (of a person, up to 1 row at 1 owner)" in shown
+    assert "visits (bbbbbbbbbbbbbbbb): first (of a person, at 1 owner)" in shown
     assert "total  epsilon 1 of a row in 3 entries; 3 is left by our policy" in shown
     assert "total  epsilon 0.25 of a person in 1 entry; 3.75" in shown
     assert "studies of rows come on top, once for each row of the person" in shown
@@ -77,9 +77,9 @@ def test_the_ledger_of_a_later_version_is_read_and_nothing_is_written(parley, pl
     assert file.read_bytes() == before
 
 
-def test_the_transcript_has_every_message_that_left(parley, place):
+def test_the_sent_log_has_every_message_that_left(parley, place):
     spend(place.folder)
-    assert "total  5 bytes in 1 message\n" in parley("party", "transcript", *NORTH).out
+    assert "total  5 bytes in 1 message\n" in parley("party", "sent-log", *NORTH).out
     (message,) = parley("party", "transcript", "--json", *NORTH).json
     assert (message["recipient"], message["bytes"]) == ("curator", 5)
 
