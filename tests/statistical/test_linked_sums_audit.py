@@ -52,8 +52,8 @@ def p_value(scaled, factor=1.0):
 def test_the_noise_is_as_large_as_stated(delta):
     found = residuals(delta)
     assert {"margins of events", "pairs with events", "next events"} <= found.keys()
-    for scaled in (own for name, own in found.items() if "events" in name):
+    for name, scaled in found.items():
         assert p_value(scaled) > ACCEPT
         assert abs(scaled.mean()) * np.sqrt(len(scaled)) < 4
-        for factor in (0.7, 1.3):
+        for factor in (0.7, 1.3) if name != "number of events" else ():  # has few cells
             assert p_value(scaled, factor) < ACCEPT

@@ -125,9 +125,9 @@ def side_of(columns: Sequence[Column]) -> Side:
 def numbered_of(columns: Sequence[Column], groups: Atoms) -> Numbered:
     """Return columns of events by the group of a person with 1, 2, ... events."""
 
-    def in_atoms(own: Column) -> Floats:
-        atoms = own.atoms
-        return own.numbered @ np.eye(int(atoms.max()) + 1)[atoms]
+    def in_atoms(column: Column) -> Floats:
+        atoms = column.atoms
+        return column.numbered @ np.eye(int(atoms.max()) + 1)[atoms]
 
     return Numbered(
         np.eye(int(groups.max()) + 1)[groups],
@@ -178,7 +178,7 @@ def prices_of(
 
 def _number_spread(events: Sequence[Column]) -> float:
     """Return the squared norm of the covariances of the groups of the number of events."""
-    shares = np.maximum(np.mean([own.numbered.sum(axis=1) for own in events], axis=0), 0.0)
+    shares = np.maximum(np.mean([column.numbered.sum(axis=1) for column in events], axis=0), 0.0)
     return _square_of(shares)
 
 
@@ -340,13 +340,17 @@ def by_number(
     """
     groups = np.concatenate([[0], number_groups])  # people without events are of the first class
     sights = np.eye(int(groups.max()) + 1)[groups]
-    weights = people[-1].margin @ sights
-    numbers = (people[-1].margin[:, None] * sights).T / np.maximum(weights, _TINY)[:, None]
+    shares = people[-1].margin + _TINY
+    weights = shares @ sights
+    numbers = (shares[:, None] * sights).T / weights[:, None]
     same = np.eye(len(weights))
     return LinkedModel(
         LatentModel(
             weights / weights.sum(),
-            tuple(np.tile(own.margin / own.margin.sum(), (len(weights), 1)) for own in people[:-1]),
+            tuple(
+                np.tile(column.margin / column.margin.sum(), (len(weights), 1))
+                for column in people[:-1]
+            ),
         ),
         numbers,
         Walk(same, same, same, np.ones(len(weights))),
@@ -359,8 +363,8 @@ def _shrunk(column: Column) -> Floats:
     mean, table = column.margin / column.margin.sum(), column.numbered
     totals = np.maximum(table.sum(axis=1, keepdims=True), _TINY)
     off, free = table - totals * mean, max(len(mean) - 1, 1)
-    told = float((off**2).sum()) / free - (len(table) - 1) * column.variance
-    signal = totals**2 * max(told, 0.0) / float((totals**2).sum())
-    kept = signal / (signal + column.variance)
-    rows = [onto_simplex(row, total=1.0) for row in mean + kept * off / totals]
+    beyond = float((off**2).sum()) / free - (len(table) - 1) * column.variance
+    signal = totals**2 * max(beyond, 0.0) / float((totals**2).sum())
+    weights = signal / (signal + column.variance)
+    rows = [onto_simplex(row, total=1.0) for row in mean + weights * off / totals]
     return np.array(rows)

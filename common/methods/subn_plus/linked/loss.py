@@ -197,14 +197,14 @@ class Loss:
 
     def _margins(self, parts: Parts, slopes: Parts) -> float:
         value = 0.0
-        for column, margin, precision, own in zip(
+        for column, margin, precision, into in zip(
             parts.people, self.people.margins, self.people.precisions, slopes.people, strict=True
         ):
             off = parts.weights @ column - margin
             pull = off * precision
             value += 0.5 * float(off @ pull)
             slopes.weights += column @ pull
-            np.add(own, np.outer(parts.weights, pull), out=own)
+            np.add(into, np.outer(parts.weights, pull), out=into)
         return value
 
     def _by_number(self, parts: Parts, averages: _Averages, slopes: Parts) -> float:
@@ -212,14 +212,14 @@ class Loss:
         numbered, value = self.numbered, 0.0
         classes = numbered.groups.T @ averages.by_number  # (N, S)
         by_classes = np.zeros_like(classes)
-        for column, table, precision, own in zip(
+        for column, table, precision, into in zip(
             parts.events, numbered.tables, numbered.precisions, slopes.events, strict=True
         ):
             off = classes @ column - table
             pull = off * precision
             value += 0.5 * float((off * pull).sum())
             by_classes += pull @ column.T
-            np.add(own, classes.T @ pull, out=own)
+            np.add(into, classes.T @ pull, out=into)
         averages.pull_by_number(numbered.groups @ by_classes, slopes)
         return value
 

@@ -30,7 +30,9 @@ NUMBERS = "pairs with the number"  # of events: a step, and a part of people's p
 DEPENDENCE = {PEOPLE: 0.1, BOTH: 0.12, EVENTS: 0.15, NEXT: 0.22}
 SEEN_GROUPS = 8  # of a column, in the table whose noise is forecast
 ENTERS = 0.5  # of that noise, in the fitted model
-SHARES = tuple(Fraction(part, 20) for part in (2, 3, 4, 6, 8, 10, 12, 14, 16))  # of margins
+MARGIN_FRACTIONS = tuple(
+    Fraction(part, 20) for part in (2, 3, 4, 6, 8, 10, 12, 14, 16)
+)  # of margins
 NUMBER_NOISE = 0.015  # forecast of a margin of events over groups of their number
 NOISE = 1.0  # forecast of a table of pairs, as a total variation distance: groups become fewer
 MOST_GROUPS = 32  # of a column
@@ -169,13 +171,13 @@ class Division:
 
     facts: LinkedFacts
     kinds: tuple[str, ...]
-    share: Fraction  # of the margins
+    fraction: Fraction  # of the margins
 
     @property
     def margins(self) -> tuple[Fraction, Fraction]:
         """The cost of the margins of people and of events."""
         people, events = self.facts.width, len(self.facts.sizes)
-        whole = self.share * self.facts.people.budget
+        whole = self.fraction * self.facts.people.budget
         return whole * Fraction(people, people + events), whole * Fraction(events, people + events)
 
     @cached_property
@@ -187,7 +189,7 @@ class Division:
         """What margins leave, by kinds."""
         people = self.facts.people
         roots = {kind: _root(tables, people.norm + 1) for kind, tables in self.tables.items()}
-        left = (1 - self.share) * people.budget
+        left = (1 - self.fraction) * people.budget
         return {kind: left * Fraction(root, sum(roots.values())) for kind, root in roots.items()}
 
     @cached_property
@@ -218,14 +220,14 @@ class Division:
         facts, alone, events = self.facts.people, self.facts.width - 1, len(self.facts.sizes)
         deviation = facts.deviation(cost, sensitivity.histograms(len(sizes)))
         shown = {PEOPLE: alone, BOTH: alone, EVENTS: events - 1, NEXT: 2 * events - 1}
-        told = 1.0
+        looks = 1.0
         for kind in self.kinds:
             if kind in kinds:
                 most = pair_groups(facts, self.costs[kind], self.tables[kind], NOISE)
                 cells = min(most, MOST_GROUPS, sum(sizes) / len(sizes))
                 ratio = deviation / self._deviation(kind)
-                told += shown[kind] * ratio * ratio / cells
-        return margin_noise(facts, cost, sizes) / sqrt(told)
+                looks += shown[kind] * ratio * ratio / cells
+        return margin_noise(facts, cost, sizes) / sqrt(looks)
 
     def _cells(self, kind: str) -> float:
         """Return about how many cells a table of this kind has."""
@@ -251,8 +253,8 @@ def best_division(facts: LinkedFacts) -> Division:
     for count in range(1, len(every) + 1):
         for kinds in combinations(every, count):
             if EVENTS in kinds or EVENTS not in every or kinds == (PEOPLE,):
-                divisions = (Division(facts, kinds, share) for share in SHARES)
-                best = min(best, *divisions, key=lambda own: own.error)
+                divisions = (Division(facts, kinds, fraction) for fraction in MARGIN_FRACTIONS)
+                best = min(best, *divisions, key=lambda division: division.error)
     return best
 
 
@@ -270,5 +272,5 @@ def clearest_linked(study: Study) -> Study:
     if not study.delta:
         return study
     pure = replace(study, delta=Fraction(0))
-    one, other = (best_division(LinkedFacts.of(own)).error for own in (study, pure))
+    one, other = (best_division(LinkedFacts.of(promised)).error for promised in (study, pure))
     return pure if other < one else study

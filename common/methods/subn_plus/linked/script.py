@@ -106,12 +106,12 @@ def _margins(facts: LinkedFacts, budget: Budget) -> Script[tuple[list[Counts], S
     )
     numbers = some if budget.number_groups > 1 else (0,) * facts.most
     groups = (*every[:number], (0, *numbers), *every[facts.width :])
-    own = tuple((number, v) for v in range(facts.width, columns))
-    third = AveragedTables(own, groups, facts.width, facts.most)
+    pairs = tuple((number, v) for v in range(facts.width, columns))
+    third = AveragedTables(pairs, groups, facts.width, facts.most)
     cost = budget.margins - cost
     tables, law = yield from _averaged(facts, "margins of events", cost, third)
     seen |= _shares(facts, tables.items(), law, third.unit)
-    histograms += [tables[pair].sum(axis=0) // third.unit for pair in own]
+    histograms += [tables[pair].sum(axis=0) // third.unit for pair in pairs]
     return histograms, seen, numbers
 
 
@@ -227,10 +227,10 @@ def _columns(
         after = later[v] if NEXT in budget.costs and v >= facts.width else (0,) * size
         if v == facts.width - 1:  # the walk needs every number of events
             after = tuple(range(size))
-        first, second = (np.array(each, dtype=np.intp) for each in (seen, after))
-        own = (v,) if v < facts.width else (facts.width - 1, v)
-        numbered = margins.tables[own].reshape(-1, size)
-        columns.append(Column(margin, margins.variances[own], first, second, numbered))
+        first, second = (np.array(groups, dtype=np.intp) for groups in (seen, after))
+        variables = (v,) if v < facts.width else (facts.width - 1, v)
+        numbered = margins.tables[variables].reshape(-1, size)
+        columns.append(Column(margin, margins.variances[variables], first, second, numbered))
     return columns
 
 
@@ -240,9 +240,9 @@ def _distributions(facts: LinkedFacts, margins: Shares) -> list[Floats]:
     found: list[Floats] = []
     for v, ordered in enumerate(facts.every_order):
         people = max(round(total * rows), 1)
-        own = (v,) if v <= number else (number, v)
-        table = margins.tables[own].reshape(-1, facts.every_size[v])
-        deviation = sqrt(len(table) * margins.variances[own])
+        variables = (v,) if v <= number else (number, v)
+        table = margins.tables[variables].reshape(-1, facts.every_size[v])
+        deviation = sqrt(len(table) * margins.variances[variables])
         counts = margin_of(table.sum(axis=0) * rows, people, deviation * rows, ordered)
         found.append(counts / rows)
         if v == number:  # the rest is about the weight of events

@@ -10,10 +10,10 @@ from common.methods.subn_plus import METHOD
 from common.methods.subn_plus.linked.plans import (
     BOTH,
     EVENTS,
+    MARGIN_FRACTIONS,
     MOST_GROUPS,
     NEXT,
     PEOPLE,
-    SHARES,
     Division,
     LinkedFacts,
     best_division,
@@ -64,7 +64,7 @@ def test_no_other_division_is_forecast_to_have_less_error(epsilon, delta):
     best = best_division(facts)
     assert best.error <= Division(facts, (), Fraction(1)).error
     for kinds in ((PEOPLE,), (EVENTS,), (EVENTS, NEXT), (PEOPLE, BOTH, EVENTS, NEXT)):
-        for share in SHARES:
+        for share in MARGIN_FRACTIONS:
             assert not Division(facts, kinds, share).error < best.error
     if set(best.kinds) - {PEOPLE}:
         assert EVENTS in best.kinds
