@@ -7,7 +7,8 @@ did where nothing was flagged, and how many of the statistics whose interval fai
 study of ten were flagged.
 
 Replicates of a mixture are fitted from the released model on. `--fresh` fits them from the start
-that the release had, to compare.
+that the release had, to compare; `--alone` looks at the replicates' intervals, without what the
+published tables say.
 
     make bench-coverage
     python -m benchmarks.coverage --rows 3000 --epsilon 1 --delta 1e-5 --repeats 10 --tables 10
@@ -161,7 +162,7 @@ class Tally:
 
 
 def run(
-    setting: Setting, repeats: int, tables: int, *, from_fresh: bool = False
+    setting: Setting, repeats: int, tables: int, *, from_fresh: bool = False, alone: bool = False
 ) -> dict[str, Tally]:
     """Repeated studies; a tally for each statistic."""
     schema = _schema()
@@ -173,7 +174,7 @@ def run(
         made = Replicator(fitted, fitted.released, seed=seed, processes=1).run(tables)
         for family, statistic in statistics(schema):
             flagged = bool(fitted.concerns(statistic))
-            measured = fitted.diagnostics.measured
+            measured = () if alone else fitted.diagnostics.measured
             for each in estimate(statistic, made, measured=measured, flagged=flagged):
                 if not each.statistic.endswith("(intercept)"):
                     tally = tallies.setdefault(each.statistic, Tally(family))
@@ -198,13 +199,16 @@ def main() -> None:
     options.add_argument("--repeats", type=int, default=30)
     options.add_argument("--tables", type=int, default=20)
     options.add_argument("--fresh", action="store_true", help="no start from the released model")
+    options.add_argument("--alone", action="store_true", help="without the published tables")
     options.add_argument("--out", default="coverage", help="the name of the results")
     chosen = options.parse_args()
     lines = []
     for each in product(chosen.method, chosen.rows, chosen.epsilon, chosen.delta):
         setting = Setting(*each)
         with spending() as spent:
-            found = run(setting, chosen.repeats, chosen.tables, from_fresh=chosen.fresh)
+            found = run(
+                setting, chosen.repeats, chosen.tables, from_fresh=chosen.fresh, alone=chosen.alone
+            )
         families = _by_family(found)
         show(families, f"{setting.words}, {spent.seconds:.0f} s")
         show([{"failing": key, **asdict(own)} for key, own in found.items() if own.fails])

@@ -118,10 +118,9 @@ def tables(names: Sequence[str]) -> Iterator[Table]:
                 yield replace(
                     table, name=name, rows=independent(table.rows, np.random.default_rng(3))
                 )
-        elif not (DATA / "linked" / f"{name}-domain.json").exists():
-            print(f"SKIPPED {name}: there is no {DATA / 'linked'}")
-        else:
-            yield _panel(name)
+        elif found := panel_frames(name):
+            schema, people, events = found
+            yield Table(name, schema, encode_linked(schema, people, events, person="id"))
 
 
 def simulated(name: str, shape: Shape, seed: int = 1) -> Table:
@@ -173,12 +172,16 @@ def _schema(most: int, people: Mapping[str, int], events: Mapping[str, int]) -> 
     return Schema.from_document({"attribute": entries(people), "events": table})
 
 
-def _panel(name: str) -> Table:
+def panel_frames(name: str) -> tuple[Schema, pd.DataFrame, pd.DataFrame] | None:
+    """Return the schema of a panel, its people and its events; None, and say so, if missing."""
     folder = DATA / "linked"
+    if not (folder / f"{name}-domain.json").exists():
+        print(f"SKIPPED {name}: there is no {folder}")
+        return None
     sizes = json.loads((folder / f"{name}-domain.json").read_text("utf-8"))
     schema = _schema(_MOST[name], sizes["people"], sizes["events"])
-    frames = (pd.read_csv(folder / f"{name}-{part}.csv") for part in ("people", "events"))
-    return Table(name, schema, encode_linked(schema, *frames, person="id"))
+    people, events = (pd.read_csv(folder / f"{name}-{part}.csv") for part in ("people", "events"))
+    return schema, people, events
 
 
 def distances(table: Table, synthetic: LinkedCodes) -> Distances:

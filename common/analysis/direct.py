@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import combinations, product
 from typing import Any
@@ -48,7 +48,7 @@ Places = NDArray[np.intp]
 Key = tuple[str, Group]  # of a value of a statistic
 _STANDING_OUT = 0.75  # of the cells of a table, to be used as finely as that
 _MOST_GROUPS = 24  # of a column
-_HIDDEN = 1.5  # over the number of groups, of what they can hide
+HIDDEN = 1.5  # over the number of groups, of what they can hide
 _MOST_ROWS = 20_000  # of the weighted table
 _APART = 0.01  # the weight of a row of independent columns: every cell has some rows
 _RAKED = 12  # times that all tables are met one after the other
@@ -78,7 +78,8 @@ class KnownTable:
     groups: tuple[Places, ...]  # of each value of each column
     table: Numbers
     noise: MeasuredTable | None = None  # the published table behind it; None if there is none
-    joined: tuple[Places, ...] | None = None  # of each group of the published table
+    joined: tuple[Places, ...] = ()  # of each group of the published table
+    off: Numbers = field(default_factory=lambda: np.zeros((1, 1)))  # by how much rows differ
 
     @property
     def hides(self) -> float:
@@ -89,7 +90,7 @@ class KnownTable:
         0.7. One group hides all.
         """
         few = [own.max() + 1 for own in self.groups if len(own) > own.max() + 1]
-        return min(1.0, _HIDDEN / int(min(few))) if few else 0.0
+        return min(1.0, HIDDEN / int(min(few))) if few else 0.0
 
     def pairs(self) -> Iterator[KnownTable]:
         """Yield the groups of its pairs, whose tables are not looked at."""
@@ -104,9 +105,20 @@ class KnownTable:
         rows = 1 if self.noise is None else self.noise.rows
         return 2 * noise / rows + 1.8 * self.hides / min(few)
 
+    def noise_of(self, weights: Numbers) -> float:
+        """Return the deviation of the noise in a weighted sum of its cells."""
+        table, spread = self.noise, weights[np.ix_(*self.joined)]
+        assert table is not None and table.residuals is not None  # noqa: S101, PT018
+        if table.residuals.size == 1:
+            weight = abs(float((spread * _of_set(table, self.attributes, np.ones(1))).sum()))
+        else:
+            cells = table.cells / spread.size  # of the published table, in one of these
+            weight = math.sqrt(cells * float((_centred(spread) ** 2).sum()))
+        return table.deviation * weight / table.rows
+
     def again(self, source: SeededRandomSource) -> Numbers:
         """Return the table with its noise and its rows drawn once more."""
-        if self.noise is None or self.joined is None:
+        if self.noise is None:
             return self.table
         drawn = _drawn(self.noise, source)
         noise = _joined(_of_set(self.noise, self.attributes, drawn), self.joined) / self.noise.rows
@@ -142,7 +154,7 @@ class DirectIntervals:
             self._tables[asked] = min(known, key=KnownTable.reach, default=self._unknown(asked))
         return self._tables[asked]
 
-    def _tables_for(self, statistic: Statistic) -> list[KnownTable]:
+    def tables_for(self, statistic: Statistic) -> list[KnownTable]:
         """Return the table of all columns of a statistic, or the tables of its pairs."""
         places = tuple(sorted(self.schema.position(name) for name in statistic.attributes))
         tables = [self.table(pair) for pair in combinations(places, 2)]
@@ -162,14 +174,15 @@ class DirectIntervals:
         (counts,) = count(self.made.released, [asked], groups=groups)
         drawn = counts / self.made.released.rows
         assert best.residuals is not None  # noqa: S101  (a usable table has them)
-        table = drawn + _of_set(best, asked, best.residuals) / best.rows
+        off = _of_set(best, asked, best.residuals) / best.rows
         joined = _joined_groups(best, drawn)
         groupings = tuple(few[fine] for few, fine in zip(joined, own, strict=True))
-        return KnownTable(asked, groupings, _joined(table, joined), best, joined)
+        table, off = _joined(drawn + off, joined), _joined(off, joined)
+        return KnownTable(asked, groupings, table, best, joined, off)
 
     def of(self, statistic: Statistic) -> dict[Key, Direct]:
         """Compute the direct estimates of a statistic of several columns, each with its range."""
-        tables = self._tables_for(statistic)
+        tables = self.tables_for(statistic)
         base = _thinned(self.made.reference)
         rows = weighted(base, tables, [each.table for each in tables])
         centres = statistic.of(coded(self.made, rows, "1"))

@@ -21,9 +21,9 @@ Elsewhere kept = 1 and corrected = released - bias. The 1 / B is for the bias, w
 values. The correction is also in the width, as it is never known well. A correction that is no
 larger than its own standard error is not made.
 
-A model may leave a relation out, and replicates of it cannot tell. So the interval of a statistic
-of several columns also covers the direct one, which needs no model (`common.analysis.direct`); and
-where the two contradict each other, the estimate is the direct one.
+A model may leave a relation out, and replicates of it cannot tell. So an estimate of several
+columns is combined with the direct one, which needs no model (`common.analysis.direct`), by how far
+all published tables are from the model (`common.analysis.combining`).
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from common.analysis.combining import combined, misfit_of, quantile
 from common.analysis.direct import Direct, DirectIntervals
 from common.analysis.means import Mean
 from common.analysis.replicates import Replicates, coded, shuffled
@@ -44,7 +46,6 @@ from common.errors import InputError
 from common.release.measured import MeasuredTable
 
 CONFIDENCE = 0.95
-MODEL_ALONE = 1.5  # times the width of an interval that rests on the model; docs/linked-tables.md
 _LEAST_VALID = 0.5  # of the replicates; a group that is empty in more has no interval
 _CLEAR = 2.0  # spreads that a relation is from none, to tell which part of it is kept
 _LEAST_KEPT = 1 / 3  # of a relation; a correction by more is a guess
@@ -59,8 +60,7 @@ class Estimate:
     Attributes:
         statistic: what was estimated.
         group: the value of the attribute that was grouped by; None for all rows.
-        estimate: the value in the release, corrected by its bias; or the direct one, if the
-            published tables contradict it.
+        estimate: the value in the release, corrected by its bias and combined with the direct one.
         standard_error: of the estimate; None if the replicates do not tell.
         low: lower end of the interval, which also covers what was not measured.
         high: upper end of the interval.
@@ -84,13 +84,16 @@ def estimate(
     replicates: Replicates,
     *,
     measured: Sequence[MeasuredTable] = (),
+    direct: Mapping[tuple[str, Group], Direct] = MappingProxyType({}),
+    misfit: float = math.inf,
     flagged: bool = False,
     confidence: float = CONFIDENCE,
 ) -> list[Estimate]:
     """Compute a statistic with its interval: one estimate for each of its values.
 
-    Given what was measured, compared with the released rows, the interval of a statistic of several
-    columns also covers that of `common.analysis.direct`.
+    Given what was measured, compared with the released rows, the estimate of a statistic of several
+    columns is combined with that of `common.analysis.direct`; or with the direct ones that are
+    given, and the misfit of their tables.
     """
     check_confidence(confidence)
     released, reference, *others = (
@@ -100,33 +103,22 @@ def estimate(
         )
     )
     apart: Values = {}
-    direct: Mapping[tuple[str, Group], Direct] = {}
     if len(statistic.attributes) > 1:
         if any(each.usable(each.attributes) for each in measured):
-            direct = DirectIntervals(tuple(measured), replicates).of(statistic)
+            intervals = DirectIntervals(tuple(measured), replicates)
+            direct, misfit = intervals.of(statistic), misfit_of(intervals, statistic)
         apart = statistic.of(coded(replicates, shuffled(replicates.reference), "1"))
     return [
         _both(
             _one(key, released, reference, apart, others, confidence, flagged=flagged),
             direct.get(key),
             statistic.bounds,
-            t_quantile(len(others) - 1, confidence=confidence),
+            misfit=misfit,
+            freedom=len(others) - 1,
+            confidence=confidence,
         )
         for key in released
     ]
-
-
-def widened(estimates: Iterable[Estimate], bounds: tuple[float, float]) -> list[Estimate]:
-    """Return estimates that no published table bounds, with intervals that are wider for it."""
-    return [_wider(own, bounds) for own in estimates]
-
-
-def _wider(own: Estimate, bounds: tuple[float, float]) -> Estimate:
-    if own.estimate is None or own.low is None or own.high is None:
-        return own
-    low = own.estimate - MODEL_ALONE * (own.estimate - own.low)
-    high = own.estimate + MODEL_ALONE * (own.high - own.estimate)
-    return replace(own, low=max(low, bounds[0]), high=min(high, bounds[1]))
 
 
 def _one(
@@ -147,7 +139,7 @@ def _one(
         known = value if math.isfinite(value) else None
         return Estimate(*key, known, None, None, None, flagged=True)
     corrected, error = _corrected(value, reference.get(key, np.nan), apart.get(key, np.nan), valid)
-    half = t_quantile(len(valid) - 1, confidence=confidence) * error
+    half = quantile(len(valid) - 1, confidence=confidence) * error
     return Estimate(*key, corrected, error, corrected - half, corrected + half, flagged)
 
 
@@ -166,18 +158,24 @@ def check_confidence(confidence: float) -> None:
 
 
 def _both(
-    model: Estimate, direct: Direct | None, bounds: tuple[float, float], quantile: float
+    model: Estimate,
+    direct: Direct | None,
+    bounds: tuple[float, float],
+    *,
+    misfit: float,
+    freedom: int,
+    confidence: float,
 ) -> Estimate:
-    """Return an estimate whose interval covers the model's and the direct one, and is possible."""
-    if model.estimate is None or model.low is None or model.high is None:
-        return model
+    """Return the estimate from the model and from the sums, in the range of what is possible."""
     value, error, low, high = model.estimate, model.standard_error, model.low, model.high
+    if value is None or error is None or low is None or high is None:
+        return model
     if direct is not None:
-        half = quantile * direct.spread
+        both = combined(
+            value, direct, error=error, misfit=misfit, freedom=freedom, confidence=confidence
+        )
+        value, error, low, high = both.estimate, both.deviation, both.low, both.high
         bounds = max(bounds[0], direct.ends[0]), min(bounds[1], direct.ends[1])
-        if not direct.least - half <= value <= direct.greatest + half:
-            value, error = direct.centre, direct.spread
-        low, high = min(low, direct.least - half), max(high, direct.greatest + half)
     value, low, high = (min(max(each, bounds[0]), bounds[1]) for each in (value, low, high))
     return replace(model, estimate=value, standard_error=error, low=low, high=high)
 
@@ -278,15 +276,8 @@ def pool(
         apart = math.nan if independent is None else independent
         centre, part = _without_bias(model, model, apart, values)
         error = math.hypot(error / part, centre - model)
-    half = t_quantile(freedom, confidence=confidence) * error
+    half = quantile(freedom, confidence=confidence) * error
     return Pooled(centre, error, freedom, centre - half, centre + half)
-
-
-def t_quantile(freedom: float, *, confidence: float) -> float:
-    """Return the bound that Student's t stays within with this probability."""
-    from scipy import special  # slow to load, and few commands estimate
-
-    return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
 def related(compute: Callable[[pd.DataFrame], object], table: pd.DataFrame) -> frozenset[str]:

@@ -68,6 +68,7 @@ class Replicates:
     reference: Codes  # many rows of the released model: what the replicates scatter around
     tables: tuple[Codes, ...]
     inside: Insides = field(default_factory=dict)  # where in their bins numbers are
+    refitted: bool = True  # whether each table is of a model that was fitted again
 
 
 def coded(made: Replicates, codes: Codes, seed: str) -> CodedTable:

@@ -47,7 +47,9 @@ def floor(facts: PublicFacts) -> Script[Fit]:
 def script(study: Study) -> Script[Fit]:
     """Begin the script for people with their events, or for a single table."""
     if study.schema.events is not None:
-        return descending_linked(partial(measure_linked, decide=margins_only), study)
+        return descending_linked(
+            partial(measure_linked, decide=margins_only, with_totals=False), study
+        )
     return descending(floor, study)
 
 

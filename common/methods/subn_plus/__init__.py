@@ -22,7 +22,8 @@ def script(study: Study) -> Script[Fit]:
 
 def clearest(study: Study) -> Study:
     """Return a new study under the promise that is forecast to show more."""
-    return clearest_linked(study) if study.schema.events else clearest_single(study)
+    single = study.schema.events is None or study.analyses
+    return clearest_single(study) if single else clearest_linked(study)
 
 
 METHOD = Method(

@@ -9,6 +9,7 @@ follows from public facts:
 * every table has its own number of groups, the one for which noise and what groups hide are
   together the least (`reach`). The rare values of a column in an order share a group: they would
   make most of the noise. Other columns keep their values, if these are no more than the groups;
+* without other pairs, margins get what keeps means exact, as far as that is worth it (`_alone`);
 * `others`, if the study leaves it open, is the largest fraction at which declared tables stay
   clear, or else the least; nothing, where other pairs would drown, or declared tables be noisy.
 
@@ -23,7 +24,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from math import inf, prod, sqrt
-from typing import TypeAlias
+from typing import Protocol, TypeVar
 
 from common.methods.designs.nocd import Pair
 from common.methods.subn_plus import plans
@@ -39,11 +40,11 @@ from common.methods.subn_plus.requests import (
 )
 from common.methods.subn_plus.sums import Groupings, Tables
 from common.privacy import sensitivity
+from common.study.analyses import about_events, maximal
 from common.study.requests import Attributes, Counts
 from common.study.script import Script, measured
 
-Widths: TypeAlias = Callable[[int, int], int]
-"""Of an attribute in at most so many groups: how many there are."""
+_P = TypeVar("_P")  # a plan
 
 DECLARED = "declared tables"  # what the sum asks for, and the name of its step
 MOST_GROUPS = 24  # of a column; more hide next to nothing
@@ -54,10 +55,18 @@ MOST_MERGED = 40  # declared sets, up to which joint small tables are looked for
 NOISY = 0.15  # reach of a declared table above which other pairs get nothing
 CLEAR = 0.06  # reach of all declared tables at which other pairs may have more
 AS_CLEAR = 1.25  # times the reach of declared tables, up to which views of all columns do as well
-MARGINS = Fraction(3, 10)  # at most, of the budget, where nothing else is asked for
+MARGINS = Fraction(3, 10)  # at most, of the budget, beside other pairs
+AS_EXACT = 1.5  # times the reach of a mean in the plan without declarations
+_ALONE = tuple(Fraction(part, 20) for part in range(4, 15))  # of margins, without other pairs
 _OTHERS = tuple(Fraction(part, 10) for part in (5, 4, 3, 2))
 _HIDDEN = 2.7  # over the square of the groups: what they hide of a correlation
 _INTERVAL = 2  # deviations on each side
+
+
+class Widths(Protocol):
+    """Of an attribute in at most so many groups: how many there are."""
+
+    def __call__(self, attribute: int, *, groups: int) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +106,13 @@ class DeclaredTables:
         return min((_reach(facts, noise, table, own, by) for table in holding), default=1.0)
 
     def _holding(self, facts: PublicFacts, own: Attributes) -> list[DeclaredTable]:
-        varied = set(own).intersection(facts.cut)
-        return [table for table in self.tables if varied <= set(table.attributes)]
+        varied, events = set(own).intersection(facts.cut), about_events(own, facts.events)
+        return [
+            table
+            for table in self.tables
+            if varied <= set(table.attributes)
+            and about_events(table.attributes, facts.events) == events
+        ]
 
 
 def deviation(facts: PublicFacts, cost: Fraction, tables: int) -> float:
@@ -150,19 +164,19 @@ def _finest(
     choices = []
     for groups in range(2, most + 1):
         by_size = tuple(min(facts.sizes[a], groups) for a in own)
-        shape = by_size if widths is None else tuple(widths(a, groups) for a in own)
+        shape = by_size if widths is None else tuple(widths(a, groups=groups) for a in own)
         choices.append(DeclaredTable(own, groups, shape))
     return min(choices, key=lambda table: _reach(facts, noise, table, own))
 
 
 def declared_sets(facts: PublicFacts) -> tuple[Attributes, ...]:
     """Return the declared sets of two columns or more that vary; a set in another is left out."""
-    return _maximal(tuple(a for a in own if a in set(facts.cut)) for own in facts.declared)
+    varied = (tuple(a for a in columns if a in set(facts.cut)) for columns in facts.declared)
+    return _maximal(facts, varied)
 
 
-def _maximal(sets: Iterable[Attributes]) -> tuple[Attributes, ...]:
-    every = {own for own in sets if len(own) > 1}
-    return tuple(sorted(own for own in every if not any(set(own) < set(o) for o in every)))
+def _maximal(facts: PublicFacts, sets: Iterable[Attributes]) -> tuple[Attributes, ...]:
+    return maximal((columns for columns in sets if len(columns) > 1), events=facts.events)
 
 
 def _without_drowned(
@@ -177,7 +191,7 @@ def _without_drowned(
             return sets, tuple(by_pairs)
         by_pairs.append(drowned)
         rest = (own for own in sets if own != drowned)
-        sets = _maximal((*rest, *combinations(drowned, 2)))
+        sets = _maximal(facts, (*rest, *combinations(drowned, 2)))
 
 
 def _drowns(facts: PublicFacts, noise: float, own: Attributes) -> bool:
@@ -191,9 +205,13 @@ def _merged(
     asked = sets
     best = _total(facts, cost, sets, asked)
     while True:
-        unions = {tuple(sorted({*one, *other})) for one, other in combinations(sets, 2)}
+        unions = {
+            tuple(sorted({*one, *other}))
+            for one, other in combinations(sets, 2)
+            if about_events(one, facts.events) == about_events(other, facts.events)
+        }
         small = [u for u in sorted(unions) if prod(facts.sizes[a] for a in u) <= SMALL_TABLE]
-        trials = [_maximal((*sets, union)) for union in small]
+        trials = [_maximal(facts, (*sets, union)) for union in small]
         totals = [_total(facts, cost, trial, asked) for trial in trials]
         if not totals or min(totals) >= best:
             return sets
@@ -208,7 +226,12 @@ def _total(
     noise = deviation(facts, cost, len(tables))
     finest = [_finest(facts, noise, own) for own in tables]
     return sum(
-        min(_reach(facts, noise, t, own) for t in finest if set(own) <= set(t.attributes))
+        min(
+            _reach(facts, noise, t, own)
+            for t in finest
+            if set(own) <= set(t.attributes)
+            and about_events(t.attributes, facts.events) == about_events(own, facts.events)
+        )
         for own in asked
     )
 
@@ -224,26 +247,80 @@ def declared_plan(facts: PublicFacts) -> tuple[Plan, DeclaredTables | None]:
     plain = replace(facts, declared=(), others=None)
     if not declared_sets(facts):
         return best_plan(plain), None
+    if facts.others == 0:
+        return _alone(facts, plain)
     margins = min(margins_share(plain, plain.alone), MARGINS)
     if facts.others is not None:
         return _with_declared(facts, plain, margins, facts.others)
     whole = best_plan(plain)
-    chosen = None
-    for others in reversed(_OTHERS):  # the most at which declared tables are clear, or the least
+
+    def trial(others: Fraction) -> tuple[Plan, DeclaredTables, bool]:
+        if not others:
+            return *_alone(facts, plain), False
         plan, declared = _with_declared(facts, plain, margins, others)
-        reach = worst(facts, declared)
-        if reach > NOISY:
-            break
-        seen = any(ask.what not in SINGLE for ask in plan.asks)
-        if seen and (others == _OTHERS[-1] or reach <= CLEAR):
-            chosen = plan, declared
-    found = chosen or _with_declared(facts, plain, margins, Fraction(0))
+        return plan, declared, any(ask.what not in SINGLE for ask in plan.asks)
+
+    found = clearest_others(facts, trial)
     if of_views(facts, whole) <= AS_CLEAR * worst(facts, found[1]):
         return whole, None
     return found
 
 
+def clearest_others(
+    facts: PublicFacts, trial: Callable[[Fraction], tuple[_P, DeclaredTables, bool]]
+) -> tuple[_P, DeclaredTables]:
+    """Return the plan with the most for other pairs at which declared tables are clear.
+
+    `trial` makes a plan for a fraction of others, and says whether it shows other pairs at all. If
+    declared tables are never clear, other pairs get the least; nothing, if declared ones are noisy.
+    """
+    chosen = None
+    for others in reversed(_OTHERS):
+        plan, declared, shows_others = trial(others)
+        reach = worst(facts, declared)
+        if reach > NOISY:
+            break
+        if shows_others and (others == _OTHERS[-1] or reach <= CLEAR):
+            chosen = plan, declared
+    return chosen or trial(Fraction(0))[:2]
+
+
 SINGLE = (DECLARED, plans.MARGINS)  # sums that tell nothing of pairs that no analysis names
+
+
+def _alone(facts: PublicFacts, plain: PublicFacts) -> tuple[Plan, DeclaredTables]:
+    """Return the plan of margins and declared tables alone.
+
+    Margins get what keeps the mean of a column about as exact as in the plan without declarations;
+    but no more than the fraction at which a percent of the widest declared relation is worth a
+    percent of a mean: there the product of the two forecasts is least.
+    """
+    choices = [_with_declared(facts, plain, share, Fraction(0)) for share in _ALONE]
+    means = [_of_means(facts, plan) for plan, _ in choices]
+    products = [
+        mean * worst(facts, declared) for mean, (_, declared) in zip(means, choices, strict=True)
+    ]
+    enough = AS_EXACT * _of_means(facts, best_plan(plain))
+    exact = next((place for place, mean in enumerate(means) if mean <= enough), len(means))
+    return choices[min(exact, products.index(min(products)))]
+
+
+def _of_means(facts: PublicFacts, plan: Plan) -> float:
+    """Forecast the mean reach of a mean of one column, however noisy."""
+    return sum(_of_margin(facts, plan, a) for a in facts.cut) / len(facts.cut)
+
+
+def of_margin(facts: PublicFacts, plan: Plan, attribute: int) -> float:
+    """Forecast the reach of a statistic of one column."""
+    return min(1.0, _of_margin(facts, plan, attribute))
+
+
+def _of_margin(facts: PublicFacts, plan: Plan, attribute: int) -> float:
+    cost = plan.cost(plans.MARGINS) or plan.cost(plans.VIEWS)
+    blocks = plan.blocks or (plan.design.views if plan.design else facts.alone)
+    noise = facts.deviation(cost, sensitivity.histograms(len(blocks))) / facts.rows
+    moved = noise * sqrt(facts.sizes[attribute])
+    return _INTERVAL * sqrt(moved * moved + 1 / facts.rows)
 
 
 def _with_declared(
@@ -291,7 +368,7 @@ def ask_declared(
     facts: PublicFacts, ask: Ask, histograms: Sequence[Counts]
 ) -> Script[tuple[list[Measurement], dict[Pair, Departure]]]:
     """Ask for the declared tables; they come back for the fit, with their pairs' departures."""
-    groupings = _Groupings(facts, histograms)
+    groupings = TableGroups(facts, histograms)
     declared = tables_for(facts, ask.cost, groupings.width)
     parts = tuple(
         GroupedTables((table.attributes,), groupings.of(table)) for table in declared.tables
@@ -308,14 +385,14 @@ def ask_declared(
     return measurements, departures
 
 
-class _Groupings:
+class TableGroups:
     """The attributes in at most so many groups, by their noisy histograms if there are any."""
 
     def __init__(self, facts: PublicFacts, histograms: Sequence[Counts]) -> None:
         self._facts, self._histograms = facts, histograms
         self._known: dict[tuple[int, int], Groups] = {}
 
-    def width(self, attribute: int, groups: int) -> int:
+    def width(self, attribute: int, *, groups: int) -> int:
         """Return how many groups an attribute has."""
         return max(self._groups(attribute, groups)) + 1
 

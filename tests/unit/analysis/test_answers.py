@@ -7,7 +7,7 @@ import pytest
 
 import parley
 from common.analysis.answers import is_declared, redrawn, statistics_of
-from common.analysis.statistics import CodedTable, mean
+from common.analysis.statistics import CodedTable, mean, regression
 from common.study.analyses import parse_analysis
 from parley.simulation.population import demo_schema_toml, make_population
 
@@ -52,12 +52,16 @@ def test_every_kind_of_analysis_becomes_estimates_of_its_groups(fitted):
 
 
 def test_an_estimate_of_a_declared_statistic_is_the_answer(fitted):
-    (answer,) = [each for each in fitted.answers() if each.analysis.words == "mean of age"]
-    assert fitted.estimate(mean(SCHEMA, "age")) == list(answer.estimates)
+    found = fitted.answers()
+    for answer in (found[1], found[5], found[7]):  # a relation, a regression, a mean
+        asked = statistics_of(answer.analysis, SCHEMA)
+        assert [own for each in asked for own in fitted.estimate(each)] == list(answer.estimates)
     by_sex = fitted.estimate(mean(SCHEMA, "income", "sex"))
     assert [each.group for each in by_sex] == ["Female", "Male"]
-    assert is_declared(fitted, ["income", "sex"])
-    assert not is_declared(fitted, ["income", "region"])
+    assert is_declared(fitted, mean(SCHEMA, "income", "sex"))
+    assert is_declared(fitted, regression(SCHEMA, "age ~ sex + income"))  # its pairs are
+    assert not is_declared(fitted, mean(SCHEMA, "age", ["sex", "income"]))
+    assert not is_declared(fitted, mean(SCHEMA, "income", "region"))
 
 
 def test_redrawn_rows_scatter_by_sampling_and_the_noise_of_single_columns(fitted):

@@ -8,12 +8,12 @@ import pytest
 import common.study.steps as steps
 import parley
 from common.analysis import statistics as kinds
+from common.analysis.combining import quantile
 from common.analysis.estimates import (
     _corrected,
     estimate,
     pool,
     related,
-    t_quantile,
 )
 from common.analysis.replicates import Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable
@@ -95,7 +95,7 @@ def test_pooling_is_the_rule_for_fully_synthetic_tables():
     assert found.standard_error == pytest.approx(math.sqrt(1.25 * between - 0.5))
     assert found.degrees_of_freedom == pytest.approx(3 * (1 - 0.5 / (1.25 * between)) ** 2)
     assert found.high - 3 == pytest.approx(
-        t_quantile(found.degrees_of_freedom, confidence=0.95) * found.standard_error
+        quantile(found.degrees_of_freedom, confidence=0.95) * found.standard_error
     )
     assert pool(estimates).standard_error == pytest.approx(math.sqrt(1.25 * between))
     assert pool([1.0, 1.0], [0.5, 0.5]).standard_error == pytest.approx(math.sqrt(0.5))
@@ -113,7 +113,7 @@ def test_pooled_intervals_hold_the_truth_where_the_rule_for_partly_synthetic_tab
         estimates = model + rng.normal(0, 2, tables) + rng.normal(0, 1, tables)
         found = pool(estimates, np.ones(tables))
         held += found.low <= 0 <= found.high
-        half = t_quantile(tables - 1, confidence=0.95) * math.sqrt(
+        half = quantile(tables - 1, confidence=0.95) * math.sqrt(
             1 + np.var(estimates, ddof=1) / tables
         )
         other += abs(estimates.mean()) <= half
@@ -168,7 +168,7 @@ def test_the_interval_is_the_formula_of_the_module():
     error = math.sqrt(values.var(ddof=1) * (1 + 1 / 5) + 0.02**2)
     assert found.estimate == pytest.approx(0.48)
     assert found.standard_error == pytest.approx(error)
-    assert found.high - found.low == pytest.approx(2 * t_quantile(4, confidence=0.9) * error)
+    assert found.high - found.low == pytest.approx(2 * quantile(4, confidence=0.9) * error)
 
 
 def test_an_interval_of_a_share_stays_between_none_and_all():

@@ -20,7 +20,16 @@ from common.bayes.model import Model
 from common.bayes.postprocessing import onto_simplex
 from common.marginals.blas import one_thread
 from common.methods.subn_plus.latent import NEARER, LatentModel
-from common.methods.subn_plus.linked.loss import Loss, Numbered, Parts, Prices, Seen, Side, Sums
+from common.methods.subn_plus.linked.loss import (
+    Loss,
+    Numbered,
+    Parts,
+    Prices,
+    Seen,
+    SeenPair,
+    Side,
+    Sums,
+)
 from common.methods.subn_plus.linked.model import LinkedModel, Walk
 from common.methods.subn_plus.losses import Floats
 from common.methods.subn_plus.thinning import DEARER, HELD_BACK, best_factor, halved
@@ -53,6 +62,7 @@ class Column:
         groups: of each value in the tables of pairs.
         later: of each value in the tables of consecutive events.
         numbered: the noisy shares; of events, by groups of the number of events (N, values).
+        declared: of each value in each of the declared tables that have the column.
     """
 
     margin: Floats
@@ -60,12 +70,16 @@ class Column:
     groups: Atoms
     later: Atoms
     numbered: Floats
+    declared: tuple[Atoms, ...] = ()
 
     @property
     def atoms(self) -> Atoms:
         """The atom of each value."""
-        both = self.groups * (int(self.later.max()) + 1) + self.later
-        return np.asarray(np.unique(both, return_inverse=True)[1], dtype=np.intp)
+        atoms = self.groups
+        for finer in (self.later, *self.declared):
+            both = atoms * (int(finer.max()) + 1) + finer
+            atoms = np.asarray(np.unique(both, return_inverse=True)[1], dtype=np.intp)
+        return atoms
 
     def spread(self, rows: Floats) -> Floats:
         """Return distributions over atoms as distributions over values."""
@@ -87,8 +101,8 @@ def split(sums: Sums) -> tuple[Sums, Sums]:
     """Return two looks at the same sums, with independent noise; see `subn_plus.thinning`."""
     every = (sums.people, sums.events, sums.both, sums.later)
     digest = hashlib.sha256(b"parley thinning of linked tables")
-    for seen in every:
-        digest.update(np.ascontiguousarray(seen.shares).tobytes())
+    for shares in (*(seen.shares for seen in every), *(own.shares for own in sums.declared)):
+        digest.update(np.ascontiguousarray(shares).tobytes())
     source = KeyedRandomSource(digest.digest(), private=False)
     first, second = [], []
     for seen in every:
@@ -100,20 +114,30 @@ def split(sums: Sums) -> tuple[Sums, Sums]:
             one, other = (np.where(upper, look, look.T) for look in (one, other))
         first.append(Seen(one, seen.precisions * (1 - HELD_BACK)))
         second.append(Seen(other, seen.precisions * HELD_BACK))
-    return Sums(*first), Sums(*second)
+    pairs = [(pair, halved(pair.shares, 1 / pair.precision, source)) for pair in sums.declared]
+
+    def look(looks: list[Seen], side: int, share: float) -> Sums:
+        declared = tuple(
+            replace(pair, shares=both[side], precision=pair.precision * share)
+            for pair, both in pairs
+        )
+        return Sums(looks[0], looks[1], looks[2], looks[3], declared)
+
+    return look(first, 0, 1 - HELD_BACK), look(second, 1, HELD_BACK)
 
 
 def _summed(groups: Atoms, shares: Floats) -> Floats:
     return np.asarray(np.bincount(groups, shares), dtype=np.float64)
 
 
+def sights(groups: Atoms, atoms: Atoms) -> Floats:
+    """Return the group that each atom is in, as a matrix of 0 and 1."""
+    first = np.unique(atoms, return_index=True)[1]
+    return np.asarray(np.eye(int(groups.max()) + 1)[groups[first]], dtype=np.float64)
+
+
 def side_of(columns: Sequence[Column]) -> Side:
     """Return columns as the loss sees them."""
-
-    def sights(groups: Atoms, atoms: Atoms) -> Floats:
-        first = np.unique(atoms, return_index=True)[1]
-        return np.eye(int(groups.max()) + 1)[groups[first]]
-
     return Side(
         tuple(_summed(own.atoms, own.margin) for own in columns),
         tuple(1 / (np.bincount(own.atoms) * own.variance) for own in columns),
@@ -136,11 +160,12 @@ def numbered_of(columns: Sequence[Column], groups: Atoms) -> Numbered:
     )
 
 
-def _spread_of(columns: Sequence[Column], *, later: bool = False) -> float:
+def _spread_of(columns: Sequence[Column], *, later: bool = False, declared: bool = False) -> float:
     """Return the squared norm of the covariances of the columns' groups."""
     total = 0.0
     for own in columns:
-        total += _square_of(_summed(own.later if later else own.groups, own.margin))
+        seen = own.atoms if declared else own.later if later else own.groups
+        total += _square_of(_summed(seen, own.margin))
     return total
 
 
@@ -167,11 +192,16 @@ def prices_of(
     # tells is clear: the factor is of the noise in pairs.
     known = 1 / min(column.variance for column in events)
     number = sqrt(_number_spread(events) * known)
+    named = _declared_spread([*people, *events], len(people), sums.declared)
     return Prices(
-        people=PRICE * (factor * sqrt(alone * own + told * both) or sqrt(alone * known)),
+        people=PRICE
+        * (factor * sqrt(alone * own + told * both + named.people) or sqrt(alone * known)),
         events=PRICE
-        * max(factor * sqrt(max(alone * both + told * other, 2 * later * after)), number),
-        classes=CLASS_PRICE * (factor * sqrt((alone + told) * both) or number),
+        * max(
+            factor * sqrt(max(alone * both + told * other + named.events, 2 * later * after)),
+            number,
+        ),
+        classes=CLASS_PRICE * (factor * sqrt((alone + told) * both + named.classes) or number),
         steps=factor * STEP_PRICE * sqrt(2 * later * after),
     )
 
@@ -180,6 +210,36 @@ def _number_spread(events: Sequence[Column]) -> float:
     """Return the squared norm of the covariances of the groups of the number of events."""
     shares = np.maximum(np.mean([column.numbered.sum(axis=1) for column in events], axis=0), 0.0)
     return _square_of(shares)
+
+
+def _declared_spread(columns: Sequence[Column], width: int, pairs: Sequence[SeenPair]) -> Prices:
+    """Return what the noise of declared pairs adds to the squares of the prices.
+
+    The noise that reaches the columns of people is that of the columns they are seen with, each
+    once, at the highest precision; the same for columns of events.
+    """
+
+    def added(*kinds: tuple[bool, bool, bool]) -> float:
+        precisions = dict[int, float]()
+        for of_events, with_events, of_first in kinds:
+            for pair in pairs:
+                if [v >= width for v in pair.columns] == [of_events, with_events]:
+                    v = pair.columns[0 if of_first else 1]
+                    precisions[v] = max(precisions.get(v, 0.0), pair.precision)
+        return sum(
+            precision * _spread_of([columns[v]], declared=True)
+            for v, precision in precisions.items()
+        )
+
+    alone = ((False, False, True), (False, False, False))
+    first, second = (False, True, True), (False, True, False)
+    inside = ((True, True, True), (True, True, False))
+    return Prices(
+        people=added(*alone) + added(second),
+        events=added(*inside) + added(first),
+        classes=added(first) + added(second),
+        steps=0.0,
+    )
 
 
 class Logits:
@@ -308,7 +368,8 @@ def fit_linked(
         alone = unmeasured(sides[0]), sides[1], unmeasured(numbered)
         return Loss(*alone, second, share, later_share, FREE).evaluate(parts)[0]
 
-    if not any(seen.precisions.any() for seen in (sums.people, sums.both, sums.events, sums.later)):
+    every = (sums.people, sums.both, sums.events, sums.later)
+    if not (sums.declared or any(seen.precisions.any() for seen in every)):
         return by_number(people, events, number_groups)
     if isinstance(near, LinkedModel) and len(near.people.weights) == classes:
         factor = near.people.price

@@ -58,6 +58,21 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenPair:
+    """Noisy shares of two columns, in groups of their own.
+
+    Attributes:
+        columns: their places, events' after people's, in order.
+        sights: of each column, the group that each atom is in, as a matrix of 0 and 1.
+    """
+
+    columns: tuple[int, int]
+    sights: tuple[Floats, Floats]
+    shares: Floats
+    precision: float
+
+
+@dataclass(frozen=True, slots=True)
 class Sums:
     """All pairs that were seen.
 
@@ -66,12 +81,14 @@ class Sums:
         events: of columns of one event (H, H).
         both: a column of people, but not their number of events, and a column of events (G, H).
         later: a column of an event and one of the next (J, J).
+        declared: pairs that analyses need.
     """
 
     people: Seen
     events: Seen
     both: Seen
     later: Seen
+    declared: tuple[SeenPair, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +209,8 @@ class Loss:
         value += self._transitions(parts, averages, slopes)
         value += self._pairs(parts, averages, slopes, event_slopes, by_class)
         value += self._later(parts, averages, slopes)
+        for pair in self.sums.declared:
+            value += _declared(pair, parts, averages, slopes, (event_slopes, by_class))
         averages.pull(event_slopes + by_class, slopes)
         return value, slopes
 
@@ -291,6 +310,40 @@ class Loss:
         averages.pull_before(by_returned * returns + (1 - returns) * along, slopes)
         _pull(told_slopes, self.events.later, slopes.events)
         return value
+
+
+def _declared(
+    seen: SeenPair,
+    parts: Parts,
+    averages: _Averages,
+    slopes: Parts,
+    into: tuple[Floats, Floats],
+) -> float:
+    """Return the loss of a declared pair; `into` are the slopes by events and by their classes."""
+    columns, by_columns = [*parts.people, *parts.events], [*slopes.people, *slopes.events]
+    (a, b), width, (event_slopes, by_class) = seen.columns, len(parts.people), into
+    one, other = (columns[v] @ sight for v, sight in zip((a, b), seen.sights, strict=True))
+    numbers = a == width - 1 and b >= width  # the walk tells the events of each number of them
+    if numbers:
+        one, joint = seen.sights[0][1:], averages.by_number
+    elif a < width <= b:
+        joint = averages.of_events
+    else:
+        joint = np.diag(parts.weights if b < width else averages.of_events.sum(axis=0))
+    off = one.T @ joint @ other - seen.shares
+    pull = seen.precision * off
+    by_joint = one @ pull @ other.T
+    if numbers:
+        averages.pull_by_number(by_joint, slopes)
+    elif a < width <= b:
+        event_slopes += by_joint
+    else:
+        by_weights = slopes.weights if b < width else by_class
+        np.add(by_weights, np.diag(by_joint), out=by_weights)
+    if not numbers:
+        np.add(by_columns[a], joint @ other @ pull.T @ seen.sights[0].T, out=by_columns[a])
+    np.add(by_columns[b], joint.T @ one @ pull @ seen.sights[1].T, out=by_columns[b])
+    return 0.5 * seen.precision * float((off * off).sum())
 
 
 class _Averages:

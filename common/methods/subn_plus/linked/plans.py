@@ -4,6 +4,7 @@ Margins are always asked for. Of the kinds of pairs, and of the margins' part of
 are chosen that are forecast to have the least error in all: a kind that is not asked for is off by
 what its pairs depend on each other, one that is asked for by its noise, as far as that is less, and
 all of them by the noise of the margins, which tables of pairs make less.
+What analyses need is measured first, as in a single table (`common.methods.subn_plus.declared`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from itertools import combinations
 from math import comb, sqrt
 
 from common.errors import InputError
-from common.methods.subn_plus.facts import PublicFacts, ordered_values, pair_groups
+from common.methods.subn_plus.declared import MARGINS as DECLARED_MARGINS
+from common.methods.subn_plus.declared import (
+    DeclaredTables,
+    clearest_others,
+    declared_sets,
+    tables_for,
+)
+from common.methods.subn_plus.facts import PublicFacts, ordered_values, pair_groups, spans_of
+from common.methods.subn_plus.requests import Groups
 from common.privacy import sensitivity
 from common.study.document import Study
 
@@ -46,6 +55,7 @@ class LinkedFacts:
     sizes: tuple[int, ...]  # of the events' attributes
     ordered: tuple[int, ...]  # of each of them, how many of its first values are in an order
     most: int
+    spans: tuple[Groups, ...] = ()  # of each of them, how wide the bins are: `PublicFacts.spans`
 
     @classmethod
     def of(cls, study: Study) -> LinkedFacts:
@@ -54,7 +64,6 @@ class LinkedFacts:
         refused = {
             "rows_per_person": study.rows_per_person,
             "criterion": study.criteria,
-            "analysis": study.analyses,
             "prior": study.prior,
         }
         for key, value in refused.items():
@@ -70,6 +79,7 @@ class LinkedFacts:
             study.schema.of_events.sizes,
             tuple(map(ordered_values, events.attributes)),
             events.most,
+            tuple(map(spans_of, events.attributes)),
         )
 
     @property
@@ -88,6 +98,24 @@ class LinkedFacts:
         alone = self.people.ordered or (0,) * len(self.people.sizes)
         return (*alone, self.most + 1, *self.ordered)
 
+    @property
+    def every(self) -> PublicFacts:
+        """The facts of all variables, as if they were the attributes of a single table."""
+        people = self.people
+        alone = people.spans or ((),) * len(people.sizes)
+        return replace(
+            people,
+            sizes=self.every_size,
+            ordered=self.every_order,
+            spans=(*alone, (), *(self.spans or ((),) * len(self.sizes))),
+            events=self.width,
+        )
+
+    def with_budget(self, left: Fraction) -> LinkedFacts:
+        """Return the facts with so much of the budget."""
+        people = replace(self.people, promise=replace(self.people.promise, left=left))
+        return replace(self, people=people)
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -102,6 +130,7 @@ class Budget:
     pair_groups: int = 1
     next_groups: int = 1
     number_groups: int = 1  # in the margins of events
+    declared: Fraction = Fraction(0)  # what analyses need
 
 
 def kinds_of(facts: LinkedFacts) -> dict[str, int]:
@@ -117,6 +146,30 @@ def kinds_of(facts: LinkedFacts) -> dict[str, int]:
 
 
 def decide_budget(facts: LinkedFacts) -> Budget:
+    """Forecast, from public facts, what can be seen; what analyses need comes first."""
+    return declared_budget(facts)[0]
+
+
+def declared_budget(facts: LinkedFacts) -> tuple[Budget, DeclaredTables | None]:
+    """Return the budget, and what of it is for the analyses: the plan of `subn_plus.declared`."""
+    every = facts.every
+    if not declared_sets(every):
+        return undeclared_budget(facts), None
+    whole, share = facts.people.budget, min(best_division(facts).fraction, DECLARED_MARGINS)
+
+    def trial(others: Fraction) -> tuple[Budget, DeclaredTables, bool]:
+        cost = whole * (1 - share) * (1 - others)
+        left = facts.with_budget(whole - cost)
+        rest = undeclared_budget(left) if others else margins_only(left)
+        tables = replace(tables_for(every, cost), others=others)
+        return replace(rest, declared=cost), tables, bool(rest.costs)
+
+    if every.others is not None:
+        return trial(every.others)[:2]
+    return clearest_others(every, trial)
+
+
+def undeclared_budget(facts: LinkedFacts) -> Budget:
     """Return the budget by the division that is forecast to have the least error."""
     division = best_division(facts)
     if not division.kinds:

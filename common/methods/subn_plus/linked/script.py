@@ -5,11 +5,12 @@
     2. Pairs, in groups of values: two of a person's columns, a person's and an event's, two of the
        same event.
     3. Next. Every attribute of an event with every attribute of the next one.
+    4. Totals. How far numbers are from the middles of their bins (`linked.totals`).
 
-Which kinds of pairs are asked for, and in how many groups, follows from what public facts forecast
-(`linked.plans`). Without any, events depend on their number alone. What is left of the noise in
-pairs is kept out by the price of information, of which the sums themselves tell the factor
-(`linked.fit`).
+What analyses need is asked for after the margins (`linked.declared`). Which kinds of pairs are, and
+in how many groups, follows from what public facts forecast (`linked.plans`); without any, events
+depend on their number alone. What is left of the noise in pairs is kept out by the price of
+information, of which the sums themselves tell the factor (`linked.fit`).
 
 Sums over people's attributes alone count people. All others are in units of a person's weight, and
 cost the same noise (`linked.requests`). So a person with many events weighs as much as one with
@@ -30,8 +31,9 @@ import numpy as np
 
 from common.bayes.model import Model
 from common.bayes.postprocessing import margin_of
-from common.methods.subn_plus.linked.fit import Column, fit_linked
-from common.methods.subn_plus.linked.loss import Seen, Sums
+from common.methods.subn_plus.linked.declared import DeclaredPair, ask_declared
+from common.methods.subn_plus.linked.fit import Column, fit_linked, sights
+from common.methods.subn_plus.linked.loss import Seen, SeenPair, Sums
 from common.methods.subn_plus.linked.model import LinkedModel
 from common.methods.subn_plus.linked.plans import (
     BOTH,
@@ -44,9 +46,12 @@ from common.methods.subn_plus.linked.plans import (
     decide_budget,
 )
 from common.methods.subn_plus.linked.requests import AveragedTables, NextTables, unit_of, weight
+from common.methods.subn_plus.linked.totals import AveragedTotals, largest_total
 from common.methods.subn_plus.losses import Floats
 from common.methods.subn_plus.requests import GroupedTables, Groups, even_groups
 from common.methods.subn_plus.sums import every_value, fit_variance, one_way, tables_of
+from common.methods.subn_plus.totals import NAME as TOTALS
+from common.methods.subn_plus.totals import totals_fraction, totals_request
 from common.privacy.noise_law import NoiseLaw
 from common.study.requests import Attributes, Counts
 from common.study.script import Fit, NearFit, Script, added_up
@@ -74,17 +79,30 @@ NOTHING = Shares({}, {})
 
 
 def measure_linked(
-    facts: LinkedFacts, decide: Callable[[LinkedFacts], Budget] = decide_budget
+    facts: LinkedFacts,
+    decide: Callable[[LinkedFacts], Budget] = decide_budget,
+    *,
+    with_totals: bool = True,
 ) -> Script[Fit]:
-    """Run the phases: margins, pairs, and consecutive events, as far as the budget goes."""
+    """Run the phases: margins, pairs, consecutive events and totals, as far as the budget goes."""
+    totals = Fraction(0)
+    if with_totals:
+        totals = totals_fraction(facts.every, largest_total(facts.most)) * facts.people.budget
+        facts = facts.with_budget(facts.people.budget - totals)
     budget = decide(facts)
     histograms, margins, numbers = yield from _margins(facts, budget)
+    declared = list[DeclaredPair]()
+    if budget.declared:
+        declared = yield from ask_declared(facts.every, budget.declared, facts.most, histograms)
     pairs = later = NOTHING
     if budget.costs:
         pairs = yield from _pairs(facts, budget, histograms)
     if NEXT in budget.costs:
         later = yield from _next(facts, budget, histograms)
-    return NearFit(partial(_model, facts, budget, margins, numbers, histograms, pairs, later))
+    if totals:
+        yield from _totals(facts, totals, histograms)
+    sums = margins, pairs, later
+    return NearFit(partial(_model, facts, budget, sums, numbers, histograms, declared))
 
 
 def _margins(facts: LinkedFacts, budget: Budget) -> Script[tuple[list[Counts], Shares, Groups]]:
@@ -150,6 +168,15 @@ def _next(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> S
     return _shares(facts, tables.items(), law, request.unit)
 
 
+def _totals(facts: LinkedFacts, cost: Fraction, histograms: Sequence[Counts]) -> Script[None]:
+    """Ask how far numbers are from the middles of their bins, a person's events averaged."""
+    alone = totals_request(facts.every, cost, histograms)
+    request = AveragedTotals(**vars(alone), people=facts.width, most=facts.most)
+    yield from added_up(
+        facts.people.sum_of(request, name=TOTALS, cost=cost, moved=request.sensitivity)
+    )
+
+
 def _averaged(
     facts: LinkedFacts, name: str, cost: Fraction, request: AveragedTables | NextTables
 ) -> Script[tuple[dict[Attributes, Counts], NoiseLaw]]:
@@ -180,16 +207,16 @@ def _shares(
 def _model(
     facts: LinkedFacts,
     budget: Budget,
-    margins: Shares,
+    sums: tuple[Shares, Shares, Shares],
     numbers: Groups,
     histograms: Sequence[Counts],
-    pairs: Shares,
-    later: Shares,
+    declared: Sequence[DeclaredPair],
     near: Model | None,
 ) -> LinkedModel:
     """Fit the model; floating point, and no step depends on it."""
+    margins, pairs, later = sums
     width, unit = facts.width, unit_of(facts.most)
-    columns = _columns(facts, budget, margins, histograms)
+    columns = _columns(facts, budget, margins, histograms, declared)
     people, events = columns[:width], columns[width:]
     sizes = [int(own.groups.max()) + 1 for own in columns]
     cut, alone = sum(sizes[:width]), sum(sizes[: width - 1])
@@ -205,6 +232,7 @@ def _model(
             Seen(shares[cut:, cut:], precisions[cut:, cut:]),
             Seen(shares[:alone, cut:], precisions[:alone, cut:]),
             Seen(*after),
+            tuple(_seen_pair(columns, own) for own in declared),
         ),
         number_groups=np.array(numbers, dtype=np.intp),
         share=np.array([weight(number, unit=unit) for number in range(1, facts.most + 1)]),
@@ -213,8 +241,21 @@ def _model(
     )
 
 
+def _seen_pair(columns: Sequence[Column], pair: DeclaredPair) -> SeenPair:
+    one, other = (
+        sights(np.array(groups, dtype=np.intp), columns[v].atoms)
+        for v, groups in zip(pair.variables, pair.groups, strict=True)
+    )
+    first, second = pair.variables
+    return SeenPair((first, second), (one, other), pair.shares, 1 / pair.variance)
+
+
 def _columns(
-    facts: LinkedFacts, budget: Budget, margins: Shares, histograms: Sequence[Counts]
+    facts: LinkedFacts,
+    budget: Budget,
+    margins: Shares,
+    histograms: Sequence[Counts],
+    declared: Sequence[DeclaredPair],
 ) -> list[Column]:
     """Return all columns; one group of what no phase has seen."""
     groups = _groups(facts, histograms, budget.pair_groups)
@@ -227,10 +268,17 @@ def _columns(
         after = later[v] if NEXT in budget.costs and v >= facts.width else (0,) * size
         if v == facts.width - 1:  # the walk needs every number of events
             after = tuple(range(size))
-        first, second = (np.array(groups, dtype=np.intp) for groups in (seen, after))
+        named = (
+            groups
+            for pair in declared
+            for at, groups in zip(pair.variables, pair.groups, strict=True)
+            if at == v
+        )
+        first, second, *more = (np.array(own, dtype=np.intp) for own in (seen, after, *named))
         variables = (v,) if v < facts.width else (facts.width - 1, v)
-        numbered = margins.tables[variables].reshape(-1, size)
-        columns.append(Column(margin, margins.variances[variables], first, second, numbered))
+        table, variance = margins.tables[variables], margins.variances[variables]
+        numbered = table.reshape(-1, size)
+        columns.append(Column(margin, variance, first, second, numbered, tuple(more)))
     return columns
 
 

@@ -12,14 +12,17 @@ from hypothesis import strategies as st
 
 from common.methods.subn_plus import plans
 from common.methods.subn_plus.declared import (
+    AS_EXACT,
     DECLARED,
     SMALL_TABLE,
-    _Groupings,
+    TableGroups,
+    _with_declared,
     declared_plan,
     declared_sets,
     deviation,
     plan_of,
     tables_for,
+    worst,
 )
 from common.methods.subn_plus.facts import PublicFacts
 from common.methods.subn_plus.requests import GroupedTables, TablesTogether
@@ -133,6 +136,30 @@ def test_other_pairs_get_more_where_declared_tables_are_clear_and_nothing_where_
     assert [ask.what for ask in noisy.asks] == [plans.MARGINS, DECLARED]
 
 
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])
+@pytest.mark.parametrize("epsilon", [Fraction(3, 10), Fraction(1), Fraction(3)])
+def test_means_stay_exact_beside_analyses_or_get_what_they_are_worth(epsilon, delta):
+    """A percent of a mean is worth a percent of a relation: no other fraction is better."""
+    own = facts(
+        [16, 7, 41, 2, 8, 5, 9, 3], [(0, 1), (2, 3)], epsilon=epsilon, delta=delta, others=0
+    )
+    plain = replace(own, declared=(), others=None)
+    plan, declared = declared_plan(own)
+
+    def means(plan):
+        cost = plan.cost(plans.MARGINS) or plan.cost(plans.VIEWS)
+        noise = deviation(own, cost, len(plan.blocks))
+        return np.mean([2 * np.sqrt(noise**2 * size + 1 / own.rows) for size in own.sizes])
+
+    exact = means(plan) <= AS_EXACT * means(plans.best_plan(plain))
+    share = plan.cost(plans.MARGINS) / own.budget
+    for other in (share - Fraction(1, 20), share + Fraction(1, 20)):
+        changed, tables = _with_declared(own, plain, other, Fraction(0))
+        better = means(changed) * worst(own, tables) < means(plan) * worst(own, declared)
+        assert not better or (exact and other > share)
+    assert exact or share > Fraction(3, 10)
+
+
 def test_a_joint_table_that_would_be_noise_is_measured_by_its_pairs():
     drowned = tables_for(facts([16, 6, 6], [(0, 1, 2)], rows=500), Fraction(1, 4))
     assert drowned.by_pairs == ((0, 1, 2),)
@@ -166,9 +193,9 @@ def test_where_all_columns_are_counted_together_at_any_rate_nothing_is_declared(
 def test_rare_values_in_an_order_share_a_group_and_others_keep_theirs():
     own = replace(facts([6, 6], [(0, 1)]), ordered=(6, 0))
     histogram = np.array([2400, 2300, 100, 80, 70, 50])
-    groupings = _Groupings(own, [histogram, histogram])
-    assert groupings.width(0, 6) < 6
-    assert groupings.width(1, 6) == 6
+    groupings = TableGroups(own, [histogram, histogram])
+    assert groupings.width(0, groups=6) < 6
+    assert groupings.width(1, groups=6) == 6
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])

@@ -12,6 +12,7 @@ from common.errors import InputError, PolicyError
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.spending import Spending, rho_of
 from common.schema import Schema
+from common.study.analyses import read_analyses
 from common.study.document import Study
 from common.study.members import Member
 from party.owner.policy import SAMPLE, Circumstances, Policy
@@ -205,6 +206,45 @@ def test_a_study_of_people_and_events_protects_people_and_names_the_columns_of_b
     policy = dataclasses.replace(POLICY, **({"protects": None, "columns_never": ()} | keys))
     reasons = at_sight(policy, study(schema=LINKED))
     assert [words in each for each in reasons] == ([True] if words else [])
+
+
+ASKED = Schema.from_toml(
+    """
+attribute = [
+  { name = "wage", kind = "integer", min = 0, max = 9 },
+  { name = "days", kind = "integer", min = 0, max = 9 },
+  { name = "ill", kind = "boolean" },
+]
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "analysis",
+    [
+        'relation = ["wage", "days"]',
+        'mean = "days", by = ["wage"]',
+        'share = "wage >= 5 and ill = true"',
+        'regression = "days ~ wage + ill"',
+        'survival = ["days", "ill"], by = "wage"',
+        'relation = ["days", "ill"]',  # the table has the column, whatever the analyses need
+    ],
+)
+def test_no_analysis_reaches_a_column_that_no_study_may_name(analysis):
+    asked = study(schema=ASKED, analyses=read_analyses(analysis, ASKED))
+    policy = dataclasses.replace(POLICY, protects="rows", columns_never=())
+    assert at_sight(policy, asked) == []
+    for keys in ({"columns_never": ("Wage",)}, {"columns_allowed": ("days", "ill")}):
+        (reason,) = at_sight(dataclasses.replace(policy, **keys), asked)
+        assert "column 'wage'" in reason
+    without = Schema(ASKED.attributes[1:])
+    if "wage" in analysis:  # and no analysis is about a column that its study leaves out
+        with pytest.raises(InputError, match="wage"):
+            read_analyses(analysis, without)
+    else:
+        allowed = dataclasses.replace(policy, columns_never=("wage",))
+        asked = study(schema=without, analyses=read_analyses(analysis, without))
+        assert at_sight(allowed, asked) == []
 
 
 def test_more_owners_than_there_are_are_not_demanded():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from common.methods.subn_plus.linked.fit import Column, Logits, numbered_of, side_of, unmeasured
-from common.methods.subn_plus.linked.loss import Loss, Prices, Seen, Sums
+from common.methods.subn_plus.linked.loss import Loss, Prices, Seen, SeenPair, Sums
 
 MOST = 3
 NUMBERS = np.array([0, 1, 1])  # the group of a person with 1, 2, ... events
@@ -108,6 +108,38 @@ def test_the_sums_of_a_model_are_those_of_all_its_paths():
     assert loss.evaluate(parts)[0] == pytest.approx(0.5e-6 * (1 + numbered.precisions[0][0]))
 
 
+def declared(sides, rng):
+    """Noisy pairs of every kind: people, people and number, both, number and events, events."""
+    sizes = [len(own) for side in sides for own in side.margins]
+    last = len(sides[0].margins) - 1
+    pairs = [(0, 1), (0, last), (0, last + 1), (last, last + 1), (last + 1, last + 2)]
+    found = []
+    for one, other in pairs:
+        sights = tuple(np.eye(2)[np.arange(sizes[v]) % 2] for v in (one, other))
+        found.append(SeenPair((one, other), sights, rng.random((2, 2)) / 4, 50.0))
+    return tuple(found)
+
+
+def test_declared_pairs_of_a_model_are_those_of_all_its_paths():
+    sides, numbered, logits, vector = small_model()
+    parts, last = logits.parts(vector), len(sides[0].margins) - 1
+    expected = {pair: np.zeros((2, 2)) for pair in ((last, last + 1), (0, last + 1))}
+    sight = [np.eye(2)[np.arange(own.shape[1]) % 2] for own in (*parts.people, *parts.events)]
+    for z, number, walk, odds in paths(parts):
+        for w in walk:
+            told = odds * SHARE[number - 1] / number * (parts.events[0][w] @ sight[last + 1])
+            expected[last, last + 1] += np.outer(sight[last][number], told)
+            expected[0, last + 1] += np.outer(parts.people[0][z] @ sight[0], told)
+    pairs = tuple(
+        SeenPair((a, b), (sight[a], sight[b]), table, 1e4) for (a, b), table in expected.items()
+    )
+    shares, by_number = enumerated(sides, parts)
+    numbered = replace(numbered, tables=tuple(by_number))
+    sums = replace(known(sides, shares), declared=pairs)
+    loss = Loss(unmeasured(sides[0]), sides[1], numbered, sums, SHARE, LATER, FREE)
+    assert loss.evaluate(parts)[0] == pytest.approx(0, abs=1e-18)
+
+
 @pytest.mark.parametrize(("seed", "walks"), [(0, True), (1, True), (2, False)])
 def test_slopes_are_those_of_differences(seed, walks):
     sides, numbered, logits, vector = small_model(seed, walks=walks)
@@ -116,7 +148,7 @@ def test_slopes_are_those_of_differences(seed, walks):
     one, other = (rng.random((size, size)) for size in shapes[:2])
     both = rng.random((shapes[0] - sides[0].sights[-1].shape[1], shapes[1]))
     shares = one + one.T, other + other.T, both, rng.random((shapes[2],) * 2)
-    sums = known(sides, shares, (3e2, 2e2, 4e2, 1e2))
+    sums = replace(known(sides, shares, (3e2, 2e2, 4e2, 1e2)), declared=declared(sides, rng))
     loss = Loss(*sides, numbered, sums, SHARE, LATER, Prices(5.0, 6.0, 7.0, 8.0))
     parts = logits.parts(vector)
     slopes = logits.slopes(parts, loss.evaluate(parts)[1])

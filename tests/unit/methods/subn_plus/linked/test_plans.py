@@ -1,4 +1,4 @@
-"""The division of the budget among margins and kinds of pairs, from public facts."""
+"""What subn+ asks of people and events: the division of the budget, and the promise."""
 
 from dataclasses import replace
 from fractions import Fraction
