@@ -17,7 +17,15 @@ from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
 from common.methods.subn_plus.declared import DECLARED
 from common.methods.subn_plus.linked.model import LinkedModel
-from common.methods.subn_plus.linked.plans import BOTH, EVENTS, NEXT, PEOPLE, LinkedFacts, kinds_of
+from common.methods.subn_plus.linked.plans import (
+    BOTH,
+    EVENTS,
+    NEXT,
+    NUMBERS,
+    PEOPLE,
+    LinkedFacts,
+    kinds_of,
+)
 from common.methods.subn_plus.linked.ruled import keeping_frequencies
 from common.privacy.randomness import RandomSource, SeededRandomSource, source_of
 from common.release.folder import TABLE, events_stem
@@ -37,7 +45,7 @@ _TYPICAL = 1 << 12  # people by whom rules keep the frequencies of events
 
 _WORDS = {  # what is counted together in the tables of a step
     PEOPLE: "two columns of a person",
-    BOTH: "a column of a person and the number or a column of her events",
+    BOTH: "a column of a person and one of her events",
     EVENTS: "two columns of an event",
     NEXT: "an event and the next one",
 }
@@ -190,7 +198,8 @@ class LinkedFit(StudyFit):
     @property
     def events_told(self) -> EventsTold:
         """What the release has of events, and which pairs the study asked for."""
-        facts, asked = LinkedFacts.of(self.study), {step.name for step in self.steps}
+        asked = {PEOPLE if step.name == NUMBERS else step.name for step in self.steps}
+        facts = LinkedFacts.of(self.study)
         kinds, declared, released = kinds_of(facts), self.schema.events, self.released_linked
         if declared is None:
             raise LocalError("these are people without their events")

@@ -1,19 +1,21 @@
 """subn+ on people and their events: noisy sums, and one model fitted to all of them.
 
-    1. Margins. Every attribute of people, the number of events, and every attribute of events.
+    1. Margins. Every attribute of people, the number of events, and every attribute of events by
+       groups of the number of events.
     2. Pairs, in groups of values: two of a person's columns, a person's and an event's, two of the
        same event.
     3. Next. Every attribute of an event with every attribute of the next one.
     4. Totals. How far numbers are from the middles of their bins (`linked.totals`).
 
-What analyses need is asked for after the margins (`linked.declared`). Which of the others are, and
-in how many groups, follows from what public facts forecast (`linked.plans`); without any, the model
-is independent columns. What is left of the noise in pairs is kept out by the price of information,
-of which the sums themselves tell the factor (`linked.fit`).
+What analyses need is asked for after the margins (`linked.declared`). Which kinds of pairs are, and
+in how many groups, follows from what public facts forecast (`linked.plans`); without any, events
+depend on their number alone. What is left of the noise in pairs is kept out by the price of
+information, of which the sums themselves tell the factor (`linked.fit`).
 
 Sums over people's attributes alone count people. All others are in units of a person's weight, and
-cost the same noise (`linked.requests`). All margins have the same noise, whichever step they are
-in.
+cost the same noise (`linked.requests`). So a person with many events weighs as much as one with
+few, and the number of events says by how much more hers count. All margins have the same noise,
+whichever step they are in.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from common.methods.subn_plus.linked.plans import (
     BOTH,
     EVENTS,
     NEXT,
+    NUMBERS,
     PEOPLE,
     Budget,
     LinkedFacts,
@@ -87,7 +90,7 @@ def measure_linked(
         totals = totals_fraction(facts.every, largest_total(facts.most)) * facts.people.budget
         facts = facts.with_budget(facts.people.budget - totals)
     budget = decide(facts)
-    histograms, margins = yield from _margins(facts, budget.margins)
+    histograms, margins, numbers = yield from _margins(facts, budget)
     declared = list[DeclaredPair]()
     if budget.declared:
         declared = yield from ask_declared(facts.every, budget.declared, facts.most, histograms)
@@ -98,22 +101,36 @@ def measure_linked(
         later = yield from _next(facts, budget, histograms)
     if totals:
         yield from _totals(facts, totals, histograms)
-    return NearFit(partial(_model, facts, budget, margins, histograms, pairs, later, declared))
+    sums = margins, pairs, later
+    return NearFit(partial(_model, facts, budget, sums, numbers, histograms, declared))
 
 
-def _margins(facts: LinkedFacts, cost: Fraction) -> Script[tuple[list[Counts], Shares]]:
+def _margins(facts: LinkedFacts, budget: Budget) -> Script[tuple[list[Counts], Shares, Groups]]:
     """Ask for every column by itself; return counts for decisions, and shares for the fit."""
-    alone, columns = len(facts.people.sizes), len(facts.every_size)
+    alone, columns, cost = len(facts.people.sizes), len(facts.every_size), budget.of_people
     request = GroupedTables(tuple((a,) for a in range(alone)), every_value(facts.people))
-    first = yield from tables_of(facts.people, "margins", cost * Fraction(alone, columns), request)
-    own = tuple((v,) for v in range(alone, columns))
-    second = AveragedTables(own, _every_value(facts), facts.width, facts.most)
-    rest = cost * Fraction(len(own), columns)
-    tables, law = yield from _averaged(facts, "margins of events", rest, second)
-    histograms = [*one_way(first), *(tables[v] // second.unit for v in own)]
+    first = yield from tables_of(
+        facts.people, "margins", cost * Fraction(alone, alone + 1), request
+    )
     seen = _shares(facts, zip(request.sets, first.tables, strict=True), first.laws[0], 1)
-    averaged = _shares(facts, tables.items(), law, second.unit)
-    return histograms, seen | averaged
+    number, every = facts.width - 1, _every_value(facts)
+    second = AveragedTables(((number,),), every, facts.width, facts.most)
+    tables, law = yield from _averaged(facts, "number of events", cost / (alone + 1), second)
+    seen |= _shares(facts, tables.items(), law, second.unit)
+    histograms = [*one_way(first), tables[number,] // second.unit]
+    # People without events are in no table of events: they join those with one.
+    some = even_groups(
+        histograms[-1][1:], facts.people.rows, groups=budget.number_groups, join_rare=True
+    )
+    numbers = some if budget.number_groups > 1 else (0,) * facts.most
+    groups = (*every[:number], (0, *numbers), *every[facts.width :])
+    pairs = tuple((number, v) for v in range(facts.width, columns))
+    third = AveragedTables(pairs, groups, facts.width, facts.most)
+    cost = budget.margins - cost
+    tables, law = yield from _averaged(facts, "margins of events", cost, third)
+    seen |= _shares(facts, tables.items(), law, third.unit)
+    histograms += [tables[pair].sum(axis=0) // third.unit for pair in pairs]
+    return histograms, seen, numbers
 
 
 def _pairs(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> Script[Shares]:
@@ -122,18 +139,23 @@ def _pairs(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> 
     alone = len(facts.people.sizes)
     every = tuple(combinations(range(len(facts.every_size)), 2))
     seen = NOTHING
-    if PEOPLE in budget.costs:
+    costs = dict(budget.costs)
+    if PEOPLE in costs:  # of all of them, the number of events is in two of `alone + 1`
+        costs[NUMBERS] = costs[PEOPLE] * Fraction(2, alone + 1)
+    if PEOPLE in costs and alone > 1:
         request = GroupedTables(tuple(p for p in every if p[1] < alone), groups[:alone])
-        tables = yield from tables_of(facts.people, PEOPLE, budget.costs[PEOPLE], request)
+        cost = costs[PEOPLE] - costs[NUMBERS]
+        tables = yield from tables_of(facts.people, PEOPLE, cost, request)
         pairs = zip(request.sets, tables.tables, strict=True)
         seen |= _shares(facts, pairs, tables.laws[0], 1)
     kinds = {
-        BOTH: tuple(p for p in every if p[0] < facts.width and p[1] >= alone),
-        EVENTS: tuple(p for p in every if p[0] >= facts.width),
+        NUMBERS: tuple((a, alone) for a in range(alone)),
+        BOTH: tuple(p for p in every if p[0] < alone < p[1]),
+        EVENTS: tuple(p for p in every if p[0] > alone),
     }
-    for name in (kind for kind in kinds if kind in budget.costs):
+    for name in (kind for kind in kinds if kind in costs):
         averaged = AveragedTables(kinds[name], groups, facts.width, facts.most)
-        answer, law = yield from _averaged(facts, name, budget.costs[name], averaged)
+        answer, law = yield from _averaged(facts, name, costs[name], averaged)
         seen |= _shares(facts, answer.items(), law, averaged.unit)
     return seen
 
@@ -185,19 +207,19 @@ def _shares(
 def _model(
     facts: LinkedFacts,
     budget: Budget,
-    margins: Shares,
+    sums: tuple[Shares, Shares, Shares],
+    numbers: Groups,
     histograms: Sequence[Counts],
-    pairs: Shares,
-    later: Shares,
     declared: Sequence[DeclaredPair],
     near: Model | None,
 ) -> LinkedModel:
     """Fit the model; floating point, and no step depends on it."""
+    margins, pairs, later = sums
     width, unit = facts.width, unit_of(facts.most)
     columns = _columns(facts, budget, margins, histograms, declared)
     people, events = columns[:width], columns[width:]
     sizes = [int(own.groups.max()) + 1 for own in columns]
-    cut = sum(sizes[:width])
+    cut, alone = sum(sizes[:width]), sum(sizes[: width - 1])
     shares, precisions = (_side_by_side(t, sizes) for t in (pairs.tables, pairs.precisions))
     widths = [int(own.later.max()) + 1 for own in events]
     after = (_side_by_side(t, widths, mirrored=False) for t in (later.tables, later.precisions))
@@ -208,10 +230,11 @@ def _model(
         Sums(
             Seen(shares[:cut, :cut], precisions[:cut, :cut]),
             Seen(shares[cut:, cut:], precisions[cut:, cut:]),
-            Seen(shares[:cut, cut:], precisions[:cut, cut:]),
+            Seen(shares[:alone, cut:], precisions[:alone, cut:]),
             Seen(*after),
             tuple(_seen_pair(columns, own) for own in declared),
         ),
+        number_groups=np.array(numbers, dtype=np.intp),
         share=np.array([weight(number, unit=unit) for number in range(1, facts.most + 1)]),
         later_share=np.array([weight(number, unit=later_unit) for number in range(1, facts.most)]),
         near=near,
@@ -252,20 +275,25 @@ def _columns(
             if at == v
         )
         first, second, *more = (np.array(own, dtype=np.intp) for own in (seen, after, *named))
-        columns.append(Column(margin, margins.variances[v,], first, second, tuple(more)))
+        variables = (v,) if v < facts.width else (facts.width - 1, v)
+        table, variance = margins.tables[variables], margins.variances[variables]
+        numbered = table.reshape(-1, size)
+        columns.append(Column(margin, variance, first, second, numbered, tuple(more)))
     return columns
 
 
 def _distributions(facts: LinkedFacts, margins: Shares) -> list[Floats]:
     """Return every column's distribution: no share below zero, and the right total."""
-    rows, deviation = facts.people.rows, sqrt(max(margins.variances.values()))
+    rows, number, total = facts.people.rows, facts.width - 1, 1.0
     found: list[Floats] = []
-    total = 1.0
     for v, ordered in enumerate(facts.every_order):
         people = max(round(total * rows), 1)
-        counts = margin_of(margins.tables[v,] * rows, people, deviation * rows, ordered)
+        variables = (v,) if v <= number else (number, v)
+        table = margins.tables[variables].reshape(-1, facts.every_size[v])
+        deviation = sqrt(len(table) * margins.variances[variables])
+        counts = margin_of(table.sum(axis=0) * rows, people, deviation * rows, ordered)
         found.append(counts / rows)
-        if v == facts.width - 1:  # the number of events: the rest is about their weight
+        if v == number:  # the rest is about the weight of events
             weights = [weight(number, unit=unit_of(facts.most)) for number in range(facts.most + 1)]
             total = float(found[-1] @ weights)
     return found

@@ -63,7 +63,7 @@ def test_the_steps_cost_what_was_promised_and_declared_tables_come_after_margins
     budget = outcome.study.promise.budget
     assert budget * Fraction(999, 1000) < spent <= budget
     names = [step.name for step in outcome.steps]
-    assert names[:3] == ["margins", "margins of events", DECLARED]
+    assert names[:4] == ["margins", "number of events", "margins of events", DECLARED]
     assert ("pairs" in names) == (others != 0)
 
 

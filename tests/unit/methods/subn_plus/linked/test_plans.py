@@ -8,9 +8,15 @@ import pytest
 
 from common.methods.subn_plus import METHOD
 from common.methods.subn_plus.linked.plans import (
+    BOTH,
+    EVENTS,
+    MARGIN_FRACTIONS,
     MOST_GROUPS,
     NEXT,
+    PEOPLE,
+    Division,
     LinkedFacts,
+    best_division,
     decide_budget,
     kinds_of,
 )
@@ -28,7 +34,6 @@ def budget_at(**changes):
 def test_more_budget_buys_finer_groups_and_margins_get_what_is_left():
     few, many = budget_at(epsilon=6), budget_at(epsilon=500)
     assert 2 <= few.pair_groups < many.pair_groups <= MOST_GROUPS
-    assert many.margins / 500 < few.margins / 6  # clear margins need less
     none = budget_at(epsilon=Fraction(1, 10))
     assert (none.margins, none.costs) == (Fraction(1, 10), {})
 
@@ -50,6 +55,26 @@ def test_costs_of_kinds_have_the_least_noise(delta):
         if sum(parts) == 20:
             other = [whole * Fraction(part, 20) for part in parts]
             assert least <= noise(dict(zip(tables, other, strict=True))) * 1.000001
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), DELTA])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), Fraction(1, 2), 3, 20, 100])
+def test_no_other_division_is_forecast_to_have_less_error(epsilon, delta):
+    facts = LinkedFacts.of(linked_study(dealt_out(LINKED), epsilon=epsilon, delta=delta))
+    best = best_division(facts)
+    assert best.error <= Division(facts, (), Fraction(1)).error
+    for kinds in ((PEOPLE,), (EVENTS,), (EVENTS, NEXT), (PEOPLE, BOTH, EVENTS, NEXT)):
+        for share in MARGIN_FRACTIONS:
+            assert not Division(facts, kinds, share).error < best.error
+    if set(best.kinds) - {PEOPLE}:
+        assert EVENTS in best.kinds
+
+
+def test_what_is_asked_for_grows_with_the_budget():
+    facts = [LinkedFacts.of(linked_study(dealt_out(LINKED), epsilon=own)) for own in (1, 10, 100)]
+    found = [set(best_division(own).kinds) for own in facts]
+    assert found[0] < found[2] == {PEOPLE, BOTH, EVENTS, NEXT}
+    assert len(found[0]) <= len(found[1]) <= len(found[2])
 
 
 def test_a_delta_is_kept_where_events_make_the_tables_many():

@@ -2,10 +2,13 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from common.errors import InputError
 from common.methods.registry import methods, run_of
+from common.schema import Codes
+from common.schema.linked import LinkedCodes
 from common.study.accounting import account
 from common.study.dry_run import costs_without_rows
 from tests.harness.linked import linked_codes
@@ -29,17 +32,33 @@ def test_what_noise_would_hide_is_not_asked_for():
         epsilon: [step.name for step in fitted(LINKED, epsilon=epsilon).steps]
         for epsilon in (Fraction(1, 10), 100)
     }
-    assert names[Fraction(1, 10)] == ["margins", "margins of events"]
+    margins = ["margins", "number of events", "margins of events"]
+    assert names[Fraction(1, 10)] == margins
     assert names[100] == [
-        "margins", "margins of events", "pairs", "pairs with events", "pairs of events",
+        *margins, "pairs", "pairs with the number", "pairs with events", "pairs of events",
         "next events", "totals",
     ]  # fmt: skip
 
 
 def test_all_margins_have_the_same_noise():
     steps = {step.name: step for step in fitted(LINKED, epsilon=100).steps}
-    averaged = steps["margins of events"]
-    assert averaged.law.scale == averaged.counted.unit * steps["margins"].law.scale
+    for name in ("number of events", "margins of events"):
+        assert steps[name].law.scale == steps[name].counted.unit * steps["margins"].law.scale
+
+
+def test_events_of_people_with_many_weigh_as_much_as_they_are():
+    """Averages of people are no averages of events, where many events are other events."""
+    codes = linked_codes(4000)
+    often = codes.numbers[codes.of_person] > 2
+    kinds = np.where(often, 0, 1 + codes.events.columns[0] % 2)
+    columns = (kinds.astype(codes.events.columns[0].dtype), *codes.events.columns[1:])
+    events = Codes(columns, codes.events.sizes)
+    codes = LinkedCodes(codes.columns, codes.sizes, events, codes.numbers, codes.most)
+    for method, epsilon in (("floor", 20), ("subn+", 200)):
+        drawn = fitted(codes, method=method, epsilon=epsilon).sample(codes)
+        assert abs((drawn.events.columns[0] == 0).mean() - often.mean()) < 0.05
+    averaged = (codes.numbers > 2).sum() / (codes.numbers > 0).sum()
+    assert often.mean() - averaged > 0.1  # with power
 
 
 @pytest.mark.parametrize("name", [each.name for each in methods().values() if not each.linked])
