@@ -83,7 +83,7 @@ clean: ## remove what make made
 # Each benchmark prints a table of ratios and writes benchmarks/results/NAME.json.
 .PHONY: bench-counting bench-crypto bench-noise bench-schema bench-privelet bench-privbayes \
 	bench-subn bench-scale bench-linked bench-transport bench-wide bench-parties bench-forecast bench-polls \
-	bench-answers bench-coverage bench-coverage-tables bench-means bench-type1 bench-descent bench-tails bench-rules bench-papers bench-prior
+	bench-answers bench-coverage bench-coverage-tables bench-coverage-linked bench-means bench-type1 bench-descent bench-tails bench-rules bench-papers bench-prior
 bench-counting: .venv/.dev ## counting against pandas and DuckDB
 	$(BIN)/python -m benchmarks.counting
 bench-crypto: .venv/.dev ## packed Paillier and masks against one ciphertext per cell
@@ -135,6 +135,8 @@ bench-coverage: .venv/.dev ## do 95 % intervals of estimates hold the truth in 9
 	$(BIN)/python -m benchmarks.coverage
 bench-coverage-tables: .venv/.dev ## the same on real tables, by what the release measured
 	$(BIN)/python -m benchmarks.coverage_tables
+bench-coverage-linked: .venv/.dev ## the same of people and their events
+	$(BIN)/python -m benchmarks.coverage_linked
 # make bench-means ARGS="--adult adult-raw.csv"
 bench-means: .venv/.dev ## do intervals of means hold where numbers heap inside bins
 	$(BIN)/python -m benchmarks.means $(ARGS)

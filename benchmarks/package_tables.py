@@ -34,13 +34,13 @@ CHOSEN: Mapping[str, tuple[str, str]] = {
     "hotel": ("modeldata", "hotel_rates"),
     "caravan": ("ISLR", "Caravan"),
     "wages": ("DAAG", "cps1"),
+    "lending": ("openintro", "loans_full_schema"),
+    "churn": ("modeldata", "wa_churn"),
+    "cps1988": ("AER", "CPS1988"),
 }
 REPORTED: Mapping[str, tuple[str, str]] = {
-    "cps1988": ("AER", "CPS1988"),
     "flights": ("openintro", "nycflights"),
-    "churn": ("modeldata", "wa_churn"),
     "diamonds": ("ggplot2", "diamonds"),
-    "lending": ("openintro", "loans_full_schema"),
     "health": ("COUNT", "rwm5yr"),
     "students": ("mediation", "student"),
     "vietnam": ("Ecdat", "VietNamI"),
@@ -104,11 +104,12 @@ def _coded(column: pd.Series[str]) -> NDArray[np.intp] | None:
     return np.unique(codes, return_inverse=True)[1]
 
 
-def _parity(inputs: int, columns: int = 11) -> Codes:
+def _parity(inputs: int, columns: int = 11, values: int = 2) -> Codes:
+    """Return even columns; the last says whether the sum of the first ones is odd, mostly."""
     rng = np.random.default_rng(inputs)
-    bits = [rng.integers(0, 2, _ROWS) for _ in range(columns - 1)]
-    label = np.sum(bits[:inputs], axis=0) % 2 ^ (rng.random(_ROWS) < 0.05)
-    return Codes.from_columns([*bits, label], [2] * columns)
+    made = [rng.integers(0, values, _ROWS) for _ in range(columns - 1)]
+    label = np.sum(made[:inputs], axis=0) % 2 ^ (rng.random(_ROWS) < 0.05)
+    return Codes.from_columns([*made, label], [values] * (columns - 1) + [2])
 
 
 def _xor() -> Codes:
@@ -157,6 +158,10 @@ MADE: Mapping[str, Callable[[], Codes]] = {
     "parity of 3": lambda: _parity(3),
     "parity of 4": lambda: _parity(4),
     "parity of 3 in 16": lambda: _parity(3, 16),
+    "parity of 4 in 16": lambda: _parity(4, 16),
+    "parity of 3 of 3 values": lambda: _parity(3, 6, 3),
+    "parity of 4 of 4 values": lambda: _parity(4, 6, 4),
+    "parity of 3 of 6 values": lambda: _parity(3, 6, 6),
     "xor": _xor,
     "chains": _chains,
     "wide 76": lambda: _wide(8_000, 76),

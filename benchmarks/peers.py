@@ -21,7 +21,7 @@ from scipy.optimize import minimize_scalar
 from benchmarks.measuring import HERE
 from common.schema.codes import Codes
 
-MOST_SECONDS = 1800.0
+MOST_SECONDS = 7200.0
 MARGINAL_PEERS: Mapping[str, float] = {
     "MST, central, pure": 1.0,
     "AIM, central, pure": 1.0,

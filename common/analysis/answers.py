@@ -17,8 +17,8 @@ relations comes from the published tables (`common.analysis.direct`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -39,7 +39,7 @@ from common.schema import Codes, Schema
 from common.schema.codes import concatenate
 from common.study.analyses import Analysis
 
-_ENOUGH_ROWS = 20_000  # released rows, or as many as real ones, stand for the model
+ENOUGH_ROWS = 20_000  # released rows, or as many as real ones, stand for the model
 _LOST_ROWS = 10  # that stand for a value which no released row has
 _RAKED = 3  # times that all columns are met one after the other
 
@@ -139,20 +139,31 @@ def is_declared(fitted: FittedModel, statistic: Statistic) -> bool:
 def redrawn(fitted: FittedModel, released: Codes, tables: int = TABLES) -> Replicates:
     """Return rows of the release with sampling and noise of single columns drawn once more."""
     reference = released
-    if released.rows < min(fitted.rows, _ENOUGH_ROWS):
-        reference = fitted.draw(min(fitted.rows, _ENOUGH_ROWS), SeededRandomSource("answers"))
+    if released.rows < min(fitted.rows, ENOUGH_ROWS):
+        reference = fitted.draw(min(fitted.rows, ENOUGH_ROWS), SeededRandomSource("answers"))
     named = {name for analysis in fitted.analyses for name in _names(analysis, fitted.schema)}
     noise = {
         error.attributes[0]: error.deviation
         for error in fitted.column_errors
         if fitted.schema.names[error.attributes[0]] in named
     }
-    reference = _with_lost_values(reference, noise)
+    once = Replicates(fitted.schema, released, reference, (), fitted.inside)
+    return drawn_again(once, noise, rows=fitted.rows, tables=tables)
+
+
+def drawn_again(
+    once: Replicates, noise: Mapping[int, float], *, rows: int, tables: int = TABLES
+) -> Replicates:
+    """Return released rows, with so many rows of the reference drawn again some times.
+
+    `noise` has the deviation of a count of each column that is drawn again with noise.
+    """
+    reference = _with_lost_values(once.reference, noise)
     again = tuple(
-        _again(fitted, reference, noise, SeededRandomSource(f"answers/{number}"))
+        _again(once.schema, reference, noise, rows, SeededRandomSource(f"answers/{number}"))
         for number in range(1, tables + 1)
     )
-    return Replicates(fitted.schema, released, reference, again, fitted.inside, refitted=False)
+    return replace(once, reference=reference, tables=again, refitted=False)
 
 
 def _with_lost_values(rows: Codes, columns: Iterable[int]) -> Codes:
@@ -174,15 +185,18 @@ def _names(analysis: Analysis, schema: Schema) -> Sequence[str]:
 
 
 def _again(
-    fitted: FittedModel, released: Codes, noise: dict[int, float], source: SeededRandomSource
+    schema: Schema,
+    released: Codes,
+    noise: Mapping[int, float],
+    rows: int,
+    source: SeededRandomSource,
 ) -> Codes:
     """Draw as many rows as were real, with replacement, and weigh them to redrawn columns."""
-    rows = fitted.rows
     places = (uniforms(rows, source) * released.rows).astype(np.intp)
     drawn = released.take(places)
     goals = {}
     for a, deviation in noise.items():
-        attribute, counts = fitted.schema.attributes[a], _counts(drawn, a)
+        attribute, counts = schema.attributes[a], _counts(drawn, a)
         noisy = counts + deviation * normals(counts.size, source)
         goals[a] = margin_of(noisy, rows, deviation, ordered_values(attribute))
     weights = np.ones(rows)

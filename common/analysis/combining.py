@@ -55,14 +55,15 @@ class Combined:
 
 
 def combined(
-    value: float, error: float, direct: Direct, misfit: float, *, freedom: float, confidence: float
+    value: float, direct: Direct, *, error: float, misfit: float, freedom: float, confidence: float
 ) -> Combined:
     """Combine the model's value, and its standard error, with the direct estimate."""
     wide = direct.spread
     beyond = quantile(freedom, confidence=confidence) * wide
     agrees = direct.least - beyond <= value <= direct.greatest + beyond
-    part, deviation = model_part(min(error, wide), wide, misfit) if agrees else (0.0, wide)
-    estimate = direct.centre + (part * (value - direct.centre) if part else 0.0)
+    misfit = misfit if agrees else math.inf
+    part, deviation = model_part(narrow=min(error, wide), wide=wide, misfit=misfit)
+    estimate = direct.centre + part * (value - direct.centre)
     hidden = direct.greatest - direct.least
     ranges = hidden / deviation if deviation > 0 else math.inf
     reach = deviation * quantile(freedom, confidence=confidence, ranges=ranges)
@@ -71,7 +72,7 @@ def combined(
     return Combined(estimate, deviation, low, high)
 
 
-def model_part(narrow: float, wide: float, misfit: float) -> tuple[float, float]:
+def model_part(*, narrow: float, wide: float, misfit: float) -> tuple[float, float]:
     """Return the best part of the model, and the bound on the deviation of the mixture.
 
     The deviations of the model's noise and of the direct estimate are `narrow` and `wide`.

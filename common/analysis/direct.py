@@ -48,7 +48,7 @@ Places = NDArray[np.intp]
 Key = tuple[str, Group]  # of a value of a statistic
 _STANDING_OUT = 0.75  # of the cells of a table, to be used as finely as that
 _MOST_GROUPS = 24  # of a column
-_HIDDEN = 1.5  # over the number of groups, of what they can hide
+HIDDEN = 1.5  # over the number of groups, of what they can hide
 _MOST_ROWS = 20_000  # of the weighted table
 _APART = 0.01  # the weight of a row of independent columns: every cell has some rows
 _RAKED = 12  # times that all tables are met one after the other
@@ -90,7 +90,7 @@ class KnownTable:
         0.7. One group hides all.
         """
         few = [own.max() + 1 for own in self.groups if len(own) > own.max() + 1]
-        return min(1.0, _HIDDEN / int(min(few))) if few else 0.0
+        return min(1.0, HIDDEN / int(min(few))) if few else 0.0
 
     def pairs(self) -> Iterator[KnownTable]:
         """Yield the groups of its pairs, whose tables are not looked at."""

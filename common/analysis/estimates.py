@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,6 @@ from common.errors import InputError
 from common.release.measured import MeasuredTable
 
 CONFIDENCE = 0.95
-MODEL_ALONE = 1.5  # times the width of an interval that rests on the model; docs/linked-tables.md
 _LEAST_VALID = 0.5  # of the replicates; a group that is empty in more has no interval
 _CLEAR = 2.0  # spreads that a relation is from none, to tell which part of it is kept
 _LEAST_KEPT = 1 / 3  # of a relation; a correction by more is a guess
@@ -84,13 +84,16 @@ def estimate(
     replicates: Replicates,
     *,
     measured: Sequence[MeasuredTable] = (),
+    direct: Mapping[tuple[str, Group], Direct] = MappingProxyType({}),
+    misfit: float = math.inf,
     flagged: bool = False,
     confidence: float = CONFIDENCE,
 ) -> list[Estimate]:
     """Compute a statistic with its interval: one estimate for each of its values.
 
     Given what was measured, compared with the released rows, the estimate of a statistic of several
-    columns is combined with that of `common.analysis.direct`.
+    columns is combined with that of `common.analysis.direct`; or with the direct ones that are
+    given, and the misfit of their tables.
     """
     check_confidence(confidence)
     released, reference, *others = (
@@ -100,8 +103,6 @@ def estimate(
         )
     )
     apart: Values = {}
-    direct: Mapping[tuple[str, Group], Direct] = {}
-    misfit = math.inf
     if len(statistic.attributes) > 1:
         if any(each.usable(each.attributes) for each in measured):
             intervals = DirectIntervals(tuple(measured), replicates)
@@ -111,26 +112,13 @@ def estimate(
         _both(
             _one(key, released, reference, apart, others, confidence, flagged=flagged),
             direct.get(key),
-            misfit,
             statistic.bounds,
+            misfit=misfit,
             freedom=len(others) - 1,
             confidence=confidence,
         )
         for key in released
     ]
-
-
-def widened(estimates: Iterable[Estimate], bounds: tuple[float, float]) -> list[Estimate]:
-    """Return estimates that no published table bounds, with intervals that are wider for it."""
-    return [_wider(own, bounds) for own in estimates]
-
-
-def _wider(own: Estimate, bounds: tuple[float, float]) -> Estimate:
-    if own.estimate is None or own.low is None or own.high is None:
-        return own
-    low = own.estimate - MODEL_ALONE * (own.estimate - own.low)
-    high = own.estimate + MODEL_ALONE * (own.high - own.estimate)
-    return replace(own, low=max(low, bounds[0]), high=min(high, bounds[1]))
 
 
 def _one(
@@ -172,9 +160,9 @@ def check_confidence(confidence: float) -> None:
 def _both(
     model: Estimate,
     direct: Direct | None,
-    misfit: float,
     bounds: tuple[float, float],
     *,
+    misfit: float,
     freedom: int,
     confidence: float,
 ) -> Estimate:
@@ -183,7 +171,9 @@ def _both(
     if value is None or error is None or low is None or high is None:
         return model
     if direct is not None:
-        both = combined(value, error, direct, misfit, freedom=freedom, confidence=confidence)
+        both = combined(
+            value, direct, error=error, misfit=misfit, freedom=freedom, confidence=confidence
+        )
         value, error, low, high = both.estimate, both.deviation, both.low, both.high
         bounds = max(bounds[0], direct.ends[0]), min(bounds[1], direct.ends[1])
     value, low, high = (min(max(each, bounds[0]), bounds[1]) for each in (value, low, high))

@@ -76,7 +76,7 @@ def groups_of(request: Request) -> list[Mapping[int, Sequence[int]]]:
     """Return, for each table that a request shows, the group of each value of its attributes."""
     match request:
         case RequestInCells(request=inner, parts=parts):
-            return [_in_cells(coarse, parts) for coarse in groups_of(inner)]
+            return [groups_in_cells(coarse, parts) for coarse in groups_of(inner)]
         case TablesTogether(parts=together):
             return [groups for part in together for groups in groups_of(part)]
         case GroupedTables(groups=groups) | Agreements(halves=groups):
@@ -84,7 +84,7 @@ def groups_of(request: Request) -> list[Mapping[int, Sequence[int]]]:
     return [{}] * len(request.shown)
 
 
-def _in_cells(
+def groups_in_cells(
     coarse: Mapping[int, Sequence[int]], parts: Mapping[int, Sequence[int]]
 ) -> Mapping[int, Sequence[int]]:
     """Return groups of values, from groups of the cells that values are in."""

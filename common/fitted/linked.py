@@ -12,20 +12,24 @@ from numpy.typing import NDArray
 
 from common.bayes.model import Model
 from common.errors import InputError, LocalError
+from common.fitted.linked_sums import linked_sums
 from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
+from common.methods.subn_plus.declared import DECLARED
 from common.methods.subn_plus.linked.model import LinkedModel
-from common.methods.subn_plus.linked.ruled import keeping_frequencies
-from common.methods.subn_plus.linked.script import (
+from common.methods.subn_plus.linked.plans import (
     BOTH,
     EVENTS,
     NEXT,
+    NUMBERS,
     PEOPLE,
     LinkedFacts,
     kinds_of,
 )
+from common.methods.subn_plus.linked.ruled import keeping_frequencies
 from common.privacy.randomness import RandomSource, SeededRandomSource, source_of
 from common.release.folder import TABLE, events_stem
+from common.release.measured import MeasuredTable
 from common.schema import Codes
 from common.schema.conditions import CellWeights, Condition, parse
 from common.schema.events import PERSON
@@ -41,7 +45,7 @@ _TYPICAL = 1 << 12  # people by whom rules keep the frequencies of events
 
 _WORDS = {  # what is counted together in the tables of a step
     PEOPLE: "two columns of a person",
-    BOTH: "a column of a person and the number or a column of her events",
+    BOTH: "a column of a person and one of her events",
     EVENTS: "two columns of an event",
     NEXT: "an event and the next one",
 }
@@ -58,6 +62,7 @@ class EventsTold:
     measured: Mapping[str, int]
     not_measured: tuple[str, ...]
     rules: Mapping[str, float]  # how much of the model's people and events would break one
+    declared: int = 0  # tables that were counted for the analyses of the study
 
     def lines(self) -> Iterator[str]:
         """Say it in words."""
@@ -68,6 +73,8 @@ class EventsTold:
         counted = (f"{words} ({many(own, 'pair')})" for words, own in self.measured.items())
         if self.measured:
             yield f"counted together: {'; '.join(counted)}"
+        if self.declared:
+            yield f"counted first, for the analyses: {many(self.declared, 'table')}"
         if self.not_measured:
             yield f"never counted together: {'; '.join(self.not_measured)}"
         yield from (f"{rules}: {words}" for rules, words in _rules_told(self.rules))
@@ -128,7 +135,9 @@ class LinkedFit(StudyFit):
         numbers = np.arange(1, codes.rows + 1)
         people = self.decode(codes, source)
         people.insert(0, PERSON, numbers)
-        events = self.schema.of_events.decode(codes.events, source)
+        first = len(self.schema.names) + 1  # of events' columns among all
+        inside = {a - first: inside for a, inside in self.inside.items() if a >= first}
+        events = self.schema.of_events.decode(codes.events, source, inside)
         events.insert(0, PERSON, numbers[codes.of_person])
         return {TABLE: people, events_stem(self.schema): events}
 
@@ -175,16 +184,24 @@ class LinkedFit(StudyFit):
             raise
 
     @property
-    def pairs_counted(self) -> bool:
-        """Whether the study asked for pairs of columns with those of events."""
-        return any(step.name == BOTH for step in self.steps)
+    def released_linked(self) -> LinkedCodes:
+        """The synthetic people with their events."""
+        released = self.released
+        if not isinstance(released, LinkedCodes):
+            raise LocalError("these are people without their events")
+        return released
+
+    def compared_linked(self, synthetic: LinkedCodes) -> list[MeasuredTable]:
+        """Compare the sums of the number of events and of events with these rows."""
+        return linked_sums(self.study, self.steps, self.results, synthetic)
 
     @property
     def events_told(self) -> EventsTold:
         """What the release has of events, and which pairs the study asked for."""
-        facts, asked = LinkedFacts.of(self.study), {step.name for step in self.steps}
-        kinds, declared, released = kinds_of(facts), self.schema.events, self.released
-        if declared is None or not isinstance(released, LinkedCodes):
+        asked = {PEOPLE if step.name == NUMBERS else step.name for step in self.steps}
+        facts = LinkedFacts.of(self.study)
+        kinds, declared, released = kinds_of(facts), self.schema.events, self.released_linked
+        if declared is None:
             raise LocalError("these are people without their events")
         return EventsTold(
             name=declared.name,
@@ -193,6 +210,7 @@ class LinkedFit(StudyFit):
             events=released.events.rows,
             measured={_WORDS[kind]: own for kind, own in kinds.items() if kind in asked},
             not_measured=tuple(_WORDS[kind] for kind in kinds if kind not in asked),
+            declared=sum(len(step.counted.links) for step in self.steps if step.name == DECLARED),
             rules=self._broken,
         )
 

@@ -33,7 +33,7 @@ from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.losses import Measurement
 from common.methods.subn_plus.models import mixture_model
 from common.methods.subn_plus.plans import MARGINS, Ask, Plan
-from common.methods.subn_plus.prospects import Prospects
+from common.methods.subn_plus.prospects import Planned, Prospects
 from common.methods.subn_plus.requests import GroupedTables
 from common.methods.subn_plus.sums import every_value, tables_of
 from common.privacy.randomness import RandomSource, uniforms
@@ -153,7 +153,12 @@ def _fit(
     return MeasuredAnswers(facts.sizes, columns, (*margins, *declared), mixture)
 
 
-_PROSPECTS = Prospects(plan)
+def _planned(study: Study) -> Planned:
+    facts = PublicFacts.of(replace(study, settings=()))
+    return facts, *plan(facts)
+
+
+_PROSPECTS = Prospects(_planned)
 
 
 def decisions(study: Study) -> list[PublicDecision]:

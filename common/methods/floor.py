@@ -15,7 +15,8 @@ from common.methods.network_model import NetworkModel, Variables, network_of, ta
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import PublicFacts
 from common.methods.subn_plus.linked.descent import descending_linked
-from common.methods.subn_plus.linked.script import margins_only, measure_linked
+from common.methods.subn_plus.linked.plans import margins_only
+from common.methods.subn_plus.linked.script import measure_linked
 from common.privacy import sensitivity
 from common.study.document import Study
 from common.study.method import Method
@@ -46,7 +47,9 @@ def floor(facts: PublicFacts) -> Script[Fit]:
 def script(study: Study) -> Script[Fit]:
     """Begin the script for people with their events, or for a single table."""
     if study.schema.events is not None:
-        return descending_linked(partial(measure_linked, decide=margins_only), study)
+        return descending_linked(
+            partial(measure_linked, decide=margins_only, with_totals=False), study
+        )
     return descending(floor, study)
 
 

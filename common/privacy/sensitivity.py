@@ -97,6 +97,10 @@ def class_totals(columns: int, *, largest: int) -> Sensitivity:
     2 largest in the L1 norm and by at most max(4, 1 + 1) largest^2 in the square of the L2 norm:
     what a single total of all rows would move by, however many classes there are. Two rows at
     either end of one class attain both.
+
+    A person whose events are averaged may add to several classes: a vector x of |x|_1 <= largest.
+    If she is replaced by a person who adds y, then |y - x|_1 <= |x|_1 + |y|_1 <= 2 largest, and
+    |y - x|_2 <= |x|_2 + |y|_2 <= |x|_1 + |y|_1: the same bounds.
     """
     if columns < 0 or largest < 0:
         raise LocalError(f"there are no {columns} columns of numbers up to {largest}")

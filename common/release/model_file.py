@@ -59,7 +59,7 @@ def study_content(
     Where in their bins numbers are drawn is there only if it was measured.
     """
     totals = study_totals(study, steps, results)
-    inside = {study.schema.names[a]: total.inside.as_json() for a, total in totals.items()}
+    inside = {study.schema.joined.names[a]: total.inside.as_json() for a, total in totals.items()}
     return {
         "method": study.method,
         "rows": study.rows,

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.methods.subn_plus.descent import RequestInCells
+from common.methods.subn_plus.linked.requests import AveragedTables
 from common.methods.subn_plus.totals import LARGEST, BinTotals
 from common.release.measured import Shares, rows_of, study_shares, variance_of
 from common.schema.attribute import Attribute
 from common.schema.binning import Binning
 from common.schema.inside import Inside
+from common.study.analyses import about_events
 from common.study.document import Study
 from common.study.results import read_cells
 from common.study.steps import Step
@@ -41,24 +43,54 @@ class BinTotal:
 def study_totals(
     study: Study, steps: Sequence[Step], results: Sequence[bytes]
 ) -> Mapping[int, BinTotal]:
-    """Return what the published totals of a study tell, by attribute."""
+    """Return what the published totals of a study tell, by column of `Schema.joined`."""
     totals: dict[int, BinTotal] = {}
-    shares = None
+    shares: dict[int, Shares | None] | None = None
     for step, result in zip(steps, results, strict=True):
         request = totals_of(step)
         if request is None:
             continue
-        shares = study_shares(study, steps, results) if shares is None else shares
+        if shares is None:
+            shares = dict(enumerate(study_shares(study, steps, results)))
+            shares |= averaged_shares(study, steps, results)
         rows = rows_of(study, step.parties)
         answer = request.split(read_cells(result, step.cells))
-        deviation = math.sqrt(variance_of(study, step))
+        deviation = math.sqrt(variance_of(study, step)) / request.unit
         for a, classes in zip(request.columns, request.classes, strict=True):
-            known = shares[a]
+            known = shares.get(a)
             if known is not None:
-                totals[a] = bin_total(
-                    study.schema.attributes[a], classes, answer[a], known, deviation, rows
-                )
+                attribute, distances = study.schema.joined.attributes[a], answer[a] / request.unit
+                total = bin_total(attribute, classes, distances, known, deviation, rows)
+                totals[a] = replace(total, rounding=total.rounding * request.roundings(a))
     return totals
+
+
+def averaged_shares(
+    study: Study, steps: Sequence[Step], results: Sequence[bytes]
+) -> dict[int, Shares]:
+    """Return the noisy distributions of the number of events and of events, averaged by person.
+
+    They are shares of all people: those of a column of events add up to less than 1. Columns are
+    those of `Schema.joined`. Of several tables that count a column value by value, the one counts
+    that has the least noise.
+    """
+    best: dict[int, tuple[float, Shares]] = {}
+    sizes, events = study.schema.joined.sizes, len(study.schema.names) + 1
+    for step, result in zip(steps, results, strict=True):
+        request = step.request.request if isinstance(step.request, RequestInCells) else step.request
+        if not isinstance(request, AveragedTables):
+            continue
+        people = request.unit * rows_of(study, step.parties)
+        for columns, table in request.split(read_cells(result, step.cells)).items():
+            for axis, column in enumerate(columns):
+                # A table of events leaves people without events out, whatever they are.
+                same = about_events((column,), events) == about_events(columns, events)
+                noise = step.noise_law.variance() * table.size / table.shape[axis] / request.unit**2
+                if same and table.shape[axis] == sizes[column]:
+                    others = tuple(other for other in range(table.ndim) if other != axis)
+                    shares = (noise, table.sum(axis=others) / people)
+                    best[column] = min(best.get(column, shares), shares, key=lambda noisy: noisy[0])
+    return {column: shares for column, (_, shares) in best.items()}
 
 
 def totals_of(step: Step) -> BinTotals | None:
@@ -74,7 +106,7 @@ def totals_of(step: Step) -> BinTotals | None:
 def bin_total(
     attribute: Attribute,
     classes: Sequence[int],
-    totals: NDArray[np.int64],
+    totals: NDArray[np.float64],
     shares: Shares,
     deviation: float,
     rows: int,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from common.analysis.answers import answers
 from common.analysis.conclusions import Conclusions, conclude
 from common.analysis.diagnostics import Diagnostics, diagnose
+from common.analysis.linked_answers import every_answer
 from common.analysis.means import known_means
 from common.fitted.drawing import write_stream
 from common.fitted.model import FittedModel
@@ -139,7 +139,7 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
         title=fitted.title,
         has_rows=fitted.has_rows,
         below_floor=fitted.below_floor(synthetic),
-        answers=answers(fitted, diagnostics, released=synthetic),
+        answers=every_answer(fitted, diagnostics, released=synthetic),
     )
 
 

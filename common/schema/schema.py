@@ -288,6 +288,28 @@ class Schema:
         rules = (table.rule for table in self.possible_events.rules if not table.fixed)
         return Schema(self.events.attributes, rules=tuple(rules))
 
+    @cached_property
+    def joined(self) -> Schema:
+        """The columns that a study's tables are over; of a single table, its own.
+
+        Of a linked schema: people's columns, the number of a person's events, events' columns. The
+        number is called as the events are; a name that is taken already says whose column it is.
+        """
+        if self.events is None:
+            return self
+        called, most = self.events.name, self.events.most
+        number = f"number of {called}" if called in self.every_name else called
+        keys = {"kind": "integer", "min": 0, "max": most, "bins": most + 1}
+        counts = Schema.from_document({"attribute": [{"name": number, **keys}]}).attributes
+        names = {*self.names, number}
+        events = (
+            replace(attribute, name=f"{attribute.name} of {called}")
+            if attribute.name in names
+            else attribute
+            for attribute in self.events.attributes
+        )
+        return Schema((*self.attributes, *counts, *events))
+
     def require_one_table(self) -> None:
         """Refuse a linked schema, with InputError, where a single table is read or written."""
         if self.events is not None:

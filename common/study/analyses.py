@@ -21,6 +21,9 @@
 On a command line an analysis is one text: mean = "income", by = ["sex", "region"]. Each names the
 sets of columns whose joint tables it needs; a method that takes analyses measures these first
 (`common.methods.subn_plus.declared`).
+
+Of people with events, columns are those of `Schema.joined`. An analysis that names a column of
+events is about events, each of which counts once; others are about people.
 """
 
 from __future__ import annotations
@@ -76,16 +79,30 @@ class Analysis:
     def to_toml(self) -> list[str]:
         return ["", *toml_lines(self.plain, header="[[analysis]]")]
 
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """Return the names of its columns."""
+        if self.kind == "regression":
+            return tuple(parse_formula(self.about[0], schema.joined).columns)
+        if self.kind == "share":
+            return (*parse(self.about[0], schema.joined).attributes, *self.by)
+        return (*self.about, *self.by)
+
+    def of_events(self, schema: Schema) -> bool:
+        """Return whether it is about events, and not about people or rows."""
+        places = _positions(self.columns(schema), schema)
+        return schema.events is not None and max(places) > len(schema.names)
+
     def sets(self, schema: Schema) -> tuple[ColumnSet, ...]:
-        """Return the sets of columns whose joint tables it needs.
+        """Return the sets of columns whose joint tables it needs, as positions in `joined`.
 
         Coefficients of a regression rest on second moments, and so on every pair of its columns.
+        Tables average the events of a person; to count each event once, the number of a person's
+        events is needed, too.
         """
-        if self.kind == "regression":
-            columns = parse_formula(self.about[0], schema).columns
-            return tuple(_positions(pair, schema) for pair in combinations(columns, 2))
-        about = parse(self.about[0], schema).attributes if self.kind == "share" else self.about
-        return (_positions((*about, *self.by), schema),)
+        columns = self.columns(schema)
+        together = combinations(columns, 2) if self.kind == "regression" else [columns]
+        number = {len(schema.names)} if self.of_events(schema) else set[int]()
+        return tuple(tuple(sorted({*_positions(names, schema), *number})) for names in together)
 
 
 def read_analyses(items: object, schema: Schema) -> tuple[Analysis, ...]:
@@ -152,6 +169,12 @@ def check_columns(analysis: Analysis, schema: Schema) -> None:
             raise InputError(
                 f"{analysis.words}: more than {MOST_COLUMNS} columns at once. Name fewer"
             )
+    if analysis.kind == "survival" and analysis.of_events(schema):
+        raise InputError(
+            f"{analysis.words}: times are those of people, and it names a column of events. Name "
+            "columns of people; `parley estimate --survival` has the time to a first event"
+        )
+    schema = schema.joined
     if analysis.kind in ("relation", "mean", "survival"):
         names = (*analysis.about, *analysis.by)
         if len(set(names)) < len(names):
@@ -177,17 +200,34 @@ def event_code(status: Attribute) -> int:
 
 
 def all_sets(analyses: Iterable[Analysis], schema: Schema) -> tuple[ColumnSet, ...]:
-    """Return the sets that all analyses need together; a set inside of another is left out."""
+    """Return the sets that all analyses need together; a set inside of another is left out.
+
+    A table with columns of events has no people without events: it does not replace one of people.
+    """
     every = {columns for analysis in analyses for columns in analysis.sets(schema)}
-    return tuple(
-        sorted(
-            columns for columns in every if not any(set(columns) < set(other) for other in every)
-        )
-    )
+    return maximal(every, events=0 if schema.events is None else len(schema.names) + 1)
+
+
+def maximal(sets: Iterable[ColumnSet], *, events: int) -> tuple[ColumnSet, ...]:
+    """Return the sets that no other of the same rows contains.
+
+    `events` is the position of the first column of events, 0 without events.
+    """
+    every = set(sets)
+
+    def inside(one: ColumnSet, other: ColumnSet) -> bool:
+        return set(one) < set(other) and about_events(one, events) == about_events(other, events)
+
+    return tuple(sorted(one for one in every if not any(inside(one, other) for other in every)))
+
+
+def about_events(columns: ColumnSet, events: int) -> bool:
+    """Return whether a set has a column of events, the first of which is at this position."""
+    return bool(events) and max(columns) >= events
 
 
 def _positions(names: Iterable[str], schema: Schema) -> ColumnSet:
-    return tuple(sorted({schema.position(name) for name in names}))
+    return tuple(sorted({schema.joined.position(name) for name in names}))
 
 
 def _names(value: object) -> tuple[str, ...]:

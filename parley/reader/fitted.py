@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 
@@ -17,7 +17,8 @@ import pandas as pd
 
 from common.analysis.answers import Answer, answered, answers, is_declared, redrawn
 from common.analysis.diagnostics import Diagnostics, diagnose
-from common.analysis.estimates import CONFIDENCE, Estimate, estimate, related, widened
+from common.analysis.estimates import CONFIDENCE, Estimate, related
+from common.analysis.linked_answers import LinkedAnswers
 from common.analysis.replicates import SEED, TABLES, Replicates, Replicator, shuffled
 from common.analysis.statistics import CodedTable, Statistic, of_table
 from common.analysis.survival import Curve, curves_of, survival
@@ -142,19 +143,22 @@ class Answering(FittedModel):
                 f"estimate: expected a function of a table, not {statistic!r:.100}. Write it like "
                 'lambda table: table["income"].mean()'
             )
-        of_schema = view.of_people and statistic.attributes <= set(self.schema.names)
-        if of_schema:
-            self._check_measured(statistic)
-        if of_schema and is_declared(self, statistic):
-            replicates = redrawn(self, self.released, tables)
-        else:
-            replicates = self.replicated(tables, seed=seed, tell=tell)
-        viewed = view.of(replicates)
-        if of_schema:
-            return answered(self, statistic, viewed, self.diagnostics, confidence)
-        flagged = bool(self.concerns(statistic))
-        estimates = estimate(statistic, viewed, flagged=flagged, confidence=confidence)
-        return widened(estimates, statistic.bounds)
+        replicate = partial(self.replicated, tables, seed=seed, tell=tell)
+        return self._estimated(statistic, view, replicate, tables, confidence)
+
+    def _estimated(
+        self,
+        statistic: Statistic,
+        view: TableView,
+        replicate: Callable[[], Replicates],
+        tables: int,
+        confidence: float,
+    ) -> list[Estimate]:
+        """Estimate a statistic of the rows; what was declared needs no replicates."""
+        self._check_measured(statistic)
+        declared = is_declared(self, statistic)
+        rows = redrawn(self, self.released, tables) if declared else replicate()
+        return answered(self, statistic, view.of(rows), self.diagnostics, confidence)
 
     def view(self, of: str = "") -> TableView:
         """Return the single table that statistics are computed of: here, the rows."""
@@ -207,15 +211,15 @@ class Answering(FittedModel):
         """Refuse to estimate, of a release of answers, what no analysis names."""
         if not self.has_rows and not is_declared(self, statistic):
             names = ", ".join(sorted(statistic.attributes))
+            together = " together" if len(statistic.attributes) > 1 else ""
             raise InputError(
-                f"estimate: no declared analysis has {names} together, and this release counted "
+                f"estimate: no declared analysis has {names}{together}, and this release counted "
                 "nothing else. See `parley answers`"
             )
 
-    def concerns(self, statistic: Statistic) -> list[str]:
+    def concerns(self, statistic: Statistic, view: TableView | None = None) -> list[str]:
         """Return the reasons why a statistic is flagged, if any."""
-        columns = statistic.attributes & set(self.schema.names)
-        return self.diagnostics.concerns(columns, pairwise=statistic.pairwise)
+        return self.diagnostics.concerns(statistic.attributes, pairwise=statistic.pairwise)
 
     def _of_table(
         self,
@@ -291,13 +295,30 @@ class FittedLinkedStudy(LinkedFit, FittedStudy):
             return self.view(), status
         return first_view(self.schema, status), REACHED
 
-    def concerns(self, statistic: Statistic) -> list[str]:
-        """Return the reasons why a statistic is flagged: pairs with events are not counted."""
-        concerns = super().concerns(statistic)
-        others = sorted(statistic.attributes - set(self.schema.names))
-        if others and len(statistic.attributes) > 1 and not self.pairs_counted:
-            concerns.append(f"{', '.join(others)}: never counted together with another column")
-        return concerns
+    @cached_property
+    def _linked_answers(self) -> LinkedAnswers:
+        return LinkedAnswers(self, self.diagnostics, self.released_linked)
+
+    def _estimated(
+        self,
+        statistic: Statistic,
+        view: TableView,
+        replicate: Callable[[], Replicates],
+        tables: int,
+        confidence: float,
+    ) -> list[Estimate]:
+        """Estimate a statistic of people, or of events."""
+        return self._linked_answers.of(
+            statistic, view, replicate, tables=tables, confidence=confidence
+        )
+
+    def answers(self, *, confidence: float = CONFIDENCE) -> tuple[Answer, ...]:
+        """Answer the analyses that the study declared, of people and of events."""
+        return self._linked_answers.answers(confidence)
+
+    def concerns(self, statistic: Statistic, view: TableView | None = None) -> list[str]:
+        """Return the reasons why a statistic of a view is flagged, if any."""
+        return self._linked_answers.concerns(statistic, view or self.view())
 
 
 def _pair(frames: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -2,8 +2,9 @@
 
 Both tables are read once, in any order. People become blocks, as they are read; an event is put to
 the block of its person, and of a person at most `most` events are kept. So what is held grows with
-the people, never with how many events there are: some bytes a person to find her by, and codes.
-Codes beyond `held_bytes` are in files that have no name and end with the process.
+the people, never with how many events there are: some bytes a person to find her by, and codes with
+the places of numbers in bins. Codes beyond `held_bytes` are in files that have no name and end with
+the process.
 
 Nothing of this leaves but codes to the counting kernels. What became of the events is told to the
 owner, in the snapshot's note.
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.marginals import count
 from common.schema import Codes, Schema
+from common.schema.attribute import spans_of
 from common.schema.codes import NO_GROUPS, Groups, code_dtype
 from common.schema.events import Events
 from common.schema.linked import ORDER_KEY, LinkedCodes, first_events, possible_histories
@@ -155,33 +157,61 @@ class _Spool:
         self._file.truncate()
 
 
+class _Columns:
+    """The columns of a table as they are held: codes, then the places of numbers in bins."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._sizes = schema.sizes
+        self._binned = tuple(
+            a for a, attribute in enumerate(schema.attributes) if spans_of(attribute).any()
+        )
+        places = (np.dtype(np.uint8),) * len(self._binned)
+        self.types = (*(np.dtype(code_dtype(size)) for size in schema.sizes), *places)
+
+    def arrays(self, codes: Codes) -> tuple[NDArray[np.unsignedinteger], ...]:
+        placed = codes.placed.columns
+        return (*codes.columns, *(placed[codes.width + a] for a in self._binned))
+
+    def codes(self, content: bytes) -> Codes:
+        """Return a table whose columns were written one after the other."""
+        rows = len(content) // sum(dtype.itemsize for dtype in self.types)
+        ends = np.cumsum([0, *(rows * dtype.itemsize for dtype in self.types)])
+        columns = [
+            np.frombuffer(content, dtype=dtype, count=rows, offset=int(start))
+            for dtype, start in zip(self.types, ends[:-1], strict=True)
+        ]
+        width = len(self._sizes)
+        places = dict(zip(self._binned, columns[width:], strict=True))
+        return Codes(
+            tuple(columns[:width]), self._sizes, places=tuple(map(places.get, range(width)))
+        )
+
+
 class _Block:
     """Some people, and their events: as they are read, or cut to those that count."""
 
     def __init__(self, people: Codes, schema: Schema, declared: Events, spools: _Spools) -> None:
-        events = schema.of_events
         self.rows = people.rows
         self.waiting = 0  # events that are not cut yet
-        self._schema = schema
-        self._sizes, self._event_sizes, self._most = people.sizes, events.sizes, declared.most
-        types = [code_dtype(size) for size in events.sizes]
+        self._schema, self._most = schema, declared.most
+        self._of_people, self._of_events = _Columns(schema.people), _Columns(schema.of_events)
         self._row = np.dtype(
             [
                 ("person", "<u4"),
                 ("order", ORDER_KEY if declared.order else NO_ORDER),
                 ("tie", "<u8"),
-                *((f"c{place}", own) for place, own in enumerate(types)),
+                *((f"c{place}", dtype) for place, dtype in enumerate(self._of_events.types)),
             ]
         )
         self._people, self._events = spools.new(), spools.new()
-        self._people.add(people.columns)
+        self._people.add(self._of_people.arrays(people))
         self._numbers = np.zeros(people.rows, dtype=np.uint8)
 
     def add(self, persons: NDArray[np.integer], rows: KeyedRows, *, spare: int) -> None:
         """Take in events of people at these places of the block."""
         events = np.empty(len(persons), dtype=self._row)
         events["person"], events["order"], events["tie"] = persons, rows.order, rows.ties
-        for place, column in enumerate(rows.codes.columns):
+        for place, column in enumerate(self._of_events.arrays(rows.codes)):
             events[f"c{place}"] = column
         self._events.add([events])
         self.waiting += len(persons)
@@ -203,29 +233,23 @@ class _Block:
     def end(self) -> None:
         """Keep of the events that count their codes alone, as rules allow them."""
         events = self._cut()
-        self._events.add([events[f"c{place}"] for place in range(len(self._event_sizes))])
+        self._events.add([events[f"c{place}"] for place in range(len(self._of_events.types))])
         if self._schema.possible_events.rules:
             possible = possible_histories(self._schema, self.codes())
             self._events.clear()
-            self._events.add(possible.events.columns)
+            self._events.add(self._of_events.arrays(possible.events))
 
     def codes(self) -> LinkedCodes:
-        people = _columns(self._people.read(), self._sizes)
-        events = _columns(self._events.read(), self._event_sizes)
-        numbers = self._numbers.astype(np.int64)
-        return LinkedCodes(people.columns, people.sizes, events, numbers, self._most)
-
-
-def _columns(content: bytes, sizes: Sequence[int]) -> Codes:
-    """Return a table whose columns were written one after the other."""
-    types = [np.dtype(code_dtype(size)) for size in sizes]
-    rows = len(content) // sum(each.itemsize for each in types)
-    ends = np.cumsum([0, *(rows * each.itemsize for each in types)])
-    columns = (
-        np.frombuffer(content, dtype=own, count=rows, offset=int(start))
-        for own, start in zip(types, ends[:-1], strict=True)
-    )
-    return Codes(tuple(columns), tuple(sizes))
+        people = self._of_people.codes(self._people.read())
+        events = self._of_events.codes(self._events.read())
+        return LinkedCodes(
+            people.columns,
+            people.sizes,
+            events,
+            self._numbers.astype(np.int64),
+            self._most,
+            places=people.places,
+        )
 
 
 class _Joined:

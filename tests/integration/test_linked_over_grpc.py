@@ -145,5 +145,8 @@ def test_the_command_runs_a_process_for_every_owner(tmp_path, monkeypatch, capsy
     pairs = [f"{name}.csv:{name}-visits.csv" for name in NAMES[:3]]
     words = ["--schema", "schema.toml", "--person", "id", "--epsilon", "2", "--delta", "1e-9"]
     more = ["--out", "release", "--transport", "grpc"]
-    assert main(["simulate", *pairs, *words, *more]) == 0, capsys.readouterr().err
+    analyses = ["--analysis", 'share = "diagnosis = a", by = "sex"', "--analysis", 'mean = "age"']
+    assert main(["simulate", *pairs, *words, *analyses, *more]) == 0, capsys.readouterr().err
     assert main(["verify", "release", "--all-parties"]) == 0
+    assert main(["answers", "release"]) == 0
+    assert "share of diagnosis = a, F:" in capsys.readouterr().out

@@ -9,10 +9,11 @@ from scipy.stats import norm
 from common.exchanges.sums import bounds_of
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
+from common.study.analyses import read_analyses
 from common.study.requests import RowsInMemory
 from common.study.script import drive
 from common.study.steps import OnePlace
-from tests.harness.linked import linked_codes
+from tests.harness.linked import SCHEMA, linked_codes
 from tests.harness.linked_runs import dealt_out, linked_study
 
 LINKED = linked_codes(600)
@@ -23,7 +24,8 @@ ACCEPT = 1e-4
 def residuals(delta):
     """Of each step over events: published less exact, in deviations that the study states."""
     tables = dealt_out(LINKED, 3)
-    study = linked_study(tables, epsilon=30, delta=delta)
+    analyses = read_analyses(['share = "diagnosis = a", by = "sex"'], SCHEMA)
+    study = linked_study(tables, epsilon=30, delta=delta, analyses=analyses)
     found = {}
     for number in range(RUNS):
         place = OnePlace(study, tables, SeededRandomSource(f"audit {number}"))
@@ -51,8 +53,10 @@ def p_value(scaled, factor=1.0):
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])
 def test_the_noise_is_as_large_as_stated(delta):
     found = residuals(delta)
-    assert {"margins of events", "pairs with events", "next events"} <= found.keys()
-    for scaled in (own for name, own in found.items() if "events" in name):
+    averaged = {"margins of events", "declared tables", "pairs with events", "next events"}
+    assert averaged <= found.keys()
+    assert p_value(found["totals"]) > ACCEPT
+    for scaled in map(found.get, sorted(averaged)):
         assert p_value(scaled) > ACCEPT
         assert abs(scaled.mean()) * np.sqrt(len(scaled)) < 4
         for factor in (0.7, 1.3):

@@ -3,7 +3,8 @@
 from common.methods.subn_plus.descent import descending
 from common.methods.subn_plus.facts import SETTINGS
 from common.methods.subn_plus.linked.descent import descending_linked
-from common.methods.subn_plus.linked.script import clearest_linked, measure_linked
+from common.methods.subn_plus.linked.plans import clearest_linked
+from common.methods.subn_plus.linked.script import measure_linked
 from common.methods.subn_plus.prospects import OF_SUBN, advice, decisions
 from common.methods.subn_plus.prospects import clearest as clearest_single
 from common.methods.subn_plus.script import measure
@@ -21,7 +22,8 @@ def script(study: Study) -> Script[Fit]:
 
 def clearest(study: Study) -> Study:
     """Return a new study under the promise that is forecast to show more."""
-    return clearest_linked(study) if study.schema.events else clearest_single(study)
+    single = study.schema.events is None or study.analyses
+    return clearest_single(study) if single else clearest_linked(study)
 
 
 METHOD = Method(

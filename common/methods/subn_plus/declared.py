@@ -24,7 +24,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from math import inf, prod, sqrt
-from typing import TypeAlias
+from typing import Protocol, TypeVar
 
 from common.methods.designs.nocd import Pair
 from common.methods.subn_plus import plans
@@ -40,11 +40,11 @@ from common.methods.subn_plus.requests import (
 )
 from common.methods.subn_plus.sums import Groupings, Tables
 from common.privacy import sensitivity
+from common.study.analyses import about_events, maximal
 from common.study.requests import Attributes, Counts
 from common.study.script import Script, measured
 
-Widths: TypeAlias = Callable[[int, int], int]
-"""Of an attribute in at most so many groups: how many there are."""
+_P = TypeVar("_P")  # a plan
 
 DECLARED = "declared tables"  # what the sum asks for, and the name of its step
 MOST_GROUPS = 24  # of a column; more hide next to nothing
@@ -61,6 +61,12 @@ _ALONE = tuple(Fraction(part, 20) for part in range(4, 15))  # of margins, witho
 _OTHERS = tuple(Fraction(part, 10) for part in (5, 4, 3, 2))
 _HIDDEN = 2.7  # over the square of the groups: what they hide of a correlation
 _INTERVAL = 2  # deviations on each side
+
+
+class Widths(Protocol):
+    """Of an attribute in at most so many groups: how many there are."""
+
+    def __call__(self, attribute: int, *, groups: int) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +106,13 @@ class DeclaredTables:
         return min((_reach(facts, noise, table, own, by) for table in holding), default=1.0)
 
     def _holding(self, facts: PublicFacts, own: Attributes) -> list[DeclaredTable]:
-        varied = set(own).intersection(facts.cut)
-        return [table for table in self.tables if varied <= set(table.attributes)]
+        varied, events = set(own).intersection(facts.cut), about_events(own, facts.events)
+        return [
+            table
+            for table in self.tables
+            if varied <= set(table.attributes)
+            and about_events(table.attributes, facts.events) == events
+        ]
 
 
 def deviation(facts: PublicFacts, cost: Fraction, tables: int) -> float:
@@ -153,19 +164,19 @@ def _finest(
     choices = []
     for groups in range(2, most + 1):
         by_size = tuple(min(facts.sizes[a], groups) for a in own)
-        shape = by_size if widths is None else tuple(widths(a, groups) for a in own)
+        shape = by_size if widths is None else tuple(widths(a, groups=groups) for a in own)
         choices.append(DeclaredTable(own, groups, shape))
     return min(choices, key=lambda table: _reach(facts, noise, table, own))
 
 
 def declared_sets(facts: PublicFacts) -> tuple[Attributes, ...]:
     """Return the declared sets of two columns or more that vary; a set in another is left out."""
-    return _maximal(tuple(a for a in own if a in set(facts.cut)) for own in facts.declared)
+    varied = (tuple(a for a in columns if a in set(facts.cut)) for columns in facts.declared)
+    return _maximal(facts, varied)
 
 
-def _maximal(sets: Iterable[Attributes]) -> tuple[Attributes, ...]:
-    every = {own for own in sets if len(own) > 1}
-    return tuple(sorted(own for own in every if not any(set(own) < set(o) for o in every)))
+def _maximal(facts: PublicFacts, sets: Iterable[Attributes]) -> tuple[Attributes, ...]:
+    return maximal((columns for columns in sets if len(columns) > 1), events=facts.events)
 
 
 def _without_drowned(
@@ -180,7 +191,7 @@ def _without_drowned(
             return sets, tuple(by_pairs)
         by_pairs.append(drowned)
         rest = (own for own in sets if own != drowned)
-        sets = _maximal((*rest, *combinations(drowned, 2)))
+        sets = _maximal(facts, (*rest, *combinations(drowned, 2)))
 
 
 def _drowns(facts: PublicFacts, noise: float, own: Attributes) -> bool:
@@ -194,9 +205,13 @@ def _merged(
     asked = sets
     best = _total(facts, cost, sets, asked)
     while True:
-        unions = {tuple(sorted({*one, *other})) for one, other in combinations(sets, 2)}
+        unions = {
+            tuple(sorted({*one, *other}))
+            for one, other in combinations(sets, 2)
+            if about_events(one, facts.events) == about_events(other, facts.events)
+        }
         small = [u for u in sorted(unions) if prod(facts.sizes[a] for a in u) <= SMALL_TABLE]
-        trials = [_maximal((*sets, union)) for union in small]
+        trials = [_maximal(facts, (*sets, union)) for union in small]
         totals = [_total(facts, cost, trial, asked) for trial in trials]
         if not totals or min(totals) >= best:
             return sets
@@ -211,7 +226,12 @@ def _total(
     noise = deviation(facts, cost, len(tables))
     finest = [_finest(facts, noise, own) for own in tables]
     return sum(
-        min(_reach(facts, noise, t, own) for t in finest if set(own) <= set(t.attributes))
+        min(
+            _reach(facts, noise, t, own)
+            for t in finest
+            if set(own) <= set(t.attributes)
+            and about_events(t.attributes, facts.events) == about_events(own, facts.events)
+        )
         for own in asked
     )
 
@@ -233,19 +253,36 @@ def declared_plan(facts: PublicFacts) -> tuple[Plan, DeclaredTables | None]:
     if facts.others is not None:
         return _with_declared(facts, plain, margins, facts.others)
     whole = best_plan(plain)
-    chosen = None
-    for others in reversed(_OTHERS):  # the most at which declared tables are clear, or the least
+
+    def trial(others: Fraction) -> tuple[Plan, DeclaredTables, bool]:
+        if not others:
+            return *_alone(facts, plain), False
         plan, declared = _with_declared(facts, plain, margins, others)
-        reach = worst(facts, declared)
-        if reach > NOISY:
-            break
-        seen = any(ask.what not in SINGLE for ask in plan.asks)
-        if seen and (others == _OTHERS[-1] or reach <= CLEAR):
-            chosen = plan, declared
-    found = chosen or _alone(facts, plain)
+        return plan, declared, any(ask.what not in SINGLE for ask in plan.asks)
+
+    found = clearest_others(facts, trial)
     if of_views(facts, whole) <= AS_CLEAR * worst(facts, found[1]):
         return whole, None
     return found
+
+
+def clearest_others(
+    facts: PublicFacts, trial: Callable[[Fraction], tuple[_P, DeclaredTables, bool]]
+) -> tuple[_P, DeclaredTables]:
+    """Return the plan with the most for other pairs at which declared tables are clear.
+
+    `trial` makes a plan for a fraction of others, and says whether it shows other pairs at all. If
+    declared tables are never clear, other pairs get the least; nothing, if declared ones are noisy.
+    """
+    chosen = None
+    for others in reversed(_OTHERS):
+        plan, declared, shows_others = trial(others)
+        reach = worst(facts, declared)
+        if reach > NOISY:
+            break
+        if shows_others and (others == _OTHERS[-1] or reach <= CLEAR):
+            chosen = plan, declared
+    return chosen or trial(Fraction(0))[:2]
 
 
 SINGLE = (DECLARED, plans.MARGINS)  # sums that tell nothing of pairs that no analysis names
@@ -331,7 +368,7 @@ def ask_declared(
     facts: PublicFacts, ask: Ask, histograms: Sequence[Counts]
 ) -> Script[tuple[list[Measurement], dict[Pair, Departure]]]:
     """Ask for the declared tables; they come back for the fit, with their pairs' departures."""
-    groupings = _Groupings(facts, histograms)
+    groupings = TableGroups(facts, histograms)
     declared = tables_for(facts, ask.cost, groupings.width)
     parts = tuple(
         GroupedTables((table.attributes,), groupings.of(table)) for table in declared.tables
@@ -348,14 +385,14 @@ def ask_declared(
     return measurements, departures
 
 
-class _Groupings:
+class TableGroups:
     """The attributes in at most so many groups, by their noisy histograms if there are any."""
 
     def __init__(self, facts: PublicFacts, histograms: Sequence[Counts]) -> None:
         self._facts, self._histograms = facts, histograms
         self._known: dict[tuple[int, int], Groups] = {}
 
-    def width(self, attribute: int, groups: int) -> int:
+    def width(self, attribute: int, *, groups: int) -> int:
         """Return how many groups an attribute has."""
         return max(self._groups(attribute, groups)) + 1
 

@@ -60,6 +60,7 @@ class PublicFacts:
         declared: the sets of columns that the study's analyses need.
         others: the fraction, of what margins leave, for pairs that no analysis names; None if the
             forecast decides.
+        events: the position of the first column of events; 0 if there are none.
     """
 
     sizes: tuple[int, ...]
@@ -72,6 +73,7 @@ class PublicFacts:
     dependent: bool = False
     declared: tuple[Attributes, ...] = ()
     others: Fraction | None = None
+    events: int = 0
 
     @classmethod
     def of(cls, study: Study) -> PublicFacts:

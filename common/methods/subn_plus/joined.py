@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from common.bayes.form import NetworkForm, of_mixture
 from common.bayes.model import Model
+from common.methods.subn_plus.balance import balanced
 from common.methods.subn_plus.latent import LatentModel, fit
 from common.methods.subn_plus.losses import Floats, Grouping, Measurement
 from common.methods.subn_plus.strata import stratified
@@ -84,13 +85,28 @@ class JoinedModel(Model):
         }
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Draw rows of the model, stratified."""
-        drawn = stratified(self.mixture.weights, self.mixture.columns, rows, source)
+        """Draw rows of the model, stratified and balanced: the attributes of a column together."""
+        weights, laws = self.mixture.weights, self.mixture.columns
+        *drawn, classes = stratified(weights, [*laws, np.eye(len(weights))], rows, source)
         out: dict[int, CodeColumn] = {}
-        for column, cells in enumerate(drawn):
-            own = self.joined.values(column, cells)
-            out.update(zip(self.joined.sets[column], own, strict=True))
-        return Codes(tuple(out[a] for a in range(len(out))), self.joined.sizes)
+        alone: dict[int, Floats] = {}
+        for column, (members, cells) in enumerate(zip(self.joined.sets, drawn, strict=True)):
+            out.update(zip(members, self.joined.values(column, cells), strict=True))
+            joint = laws[column].reshape(-1, *self.joined.shape(column))
+            for axis, a in enumerate(members, start=1):
+                others = tuple(other for other in range(1, joint.ndim) if other != axis)
+                alone[a] = joint.sum(axis=others)
+        units = {a: column for column, members in enumerate(self.joined.sets) for a in members}
+        every = range(len(out))
+        moved = balanced(
+            [out[a] for a in every],
+            classes,
+            weights,
+            [alone[a] for a in every],
+            [units[a] for a in every],
+            source,
+        )
+        return Codes.from_columns(moved, self.joined.sizes)
 
 
 def independent_blocks(

@@ -30,6 +30,7 @@ from common.bayes.model import Model
 from common.bayes.postprocessing import margin_of, marginal_table
 from common.errors import LocalError
 from common.marginals.blas import one_thread
+from common.methods.subn_plus.balance import MOST_ROWS, balanced
 from common.methods.subn_plus.losses import (
     Floats,
     Grouping,
@@ -118,9 +119,9 @@ class LatentModel(Model):
         return plain | ({"links": [link.as_json() for link in self.links]} if self.links else {})
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Draw rows of the model, stratified (`strata`)."""
+        """Draw rows of the model, stratified (`strata`) and balanced (`balance`)."""
         sizes = tuple(column.shape[1] for column in self.columns)
-        if not self.links:
+        if not self.links and rows > MOST_ROWS:
             drawn = stratified(self.weights, self.columns, rows, source)
             return Codes.from_columns(list(drawn), sizes)
         children = {link.child for link in self.links}
@@ -130,7 +131,10 @@ class LatentModel(Model):
         out: dict[int, NDArray[np.integer]] = dict(zip(alone, drawn, strict=False))
         for link in self.links:
             out[link.child] = link.draw(drawn[-1], out[link.parent], source)
-        return Codes.from_columns([out[a] for a in range(len(sizes))], sizes)
+        columns = [out[a] for a in range(len(sizes))]
+        trees = tree_of(len(sizes), self.links)
+        moved = balanced(columns, drawn[-1], self.weights, self.columns, trees, source)
+        return Codes.from_columns(moved, sizes)
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, sqrt
+from math import inf, prod, sqrt
 
 from common.methods.designs.blocks import margin_error
 from common.methods.designs.nocd import Design, best_design
@@ -42,8 +42,8 @@ from common.study.requests import Attributes
 # Forecast noise of a pair's table, as a mean total variation distance, up to which it is asked:
 TABLE_BELOW = 0.15  # in own values, read off views that are all that is asked for
 THREE_GROUPS_BELOW = 0.17  # in three groups, read off views
-GROUPS_BELOW = 0.1  # in more
-PAIRS_BELOW = 0.25  # as contrasts, of which the fit takes off most
+GROUPS_BELOW = 0.1  # in more, read off views or as contrasts
+PAIRS_BELOW = 0.25  # in few groups, as contrasts, of which the fit takes off most
 TRIPLES_BELOW = 0.2  # of a triple's table
 LOOK_NOISE = 0.05  # in halves, at which a first look tells of dependence
 CLEAR_LOOK_NOISE = 0.03  # at which it seldom misses any
@@ -91,8 +91,10 @@ MOST_VIEWED = COMPONENTS // 2  # columns: beyond, few classes tie what has nothi
 MOST_SMALL = 2 * COMPONENTS  # columns of small domains: views of own values show more than pairs
 MOST_CONTRASTED = 64
 MOST_GROUPS = 64
+FEW_GROUPS = 9  # in contrasts: more show less than their noise takes away
 MOST_CELLS = {2: 1 << 22, 3: 1 << 18}  # of all pairs, and of all triples: a fit takes its time
 TABLE_WORTH = 1.55  # times the noise: a table of own values shows all orders, and what is empty
+WHOLE_WORTH = 1.2  # times the noise of a pair: one view of all columns shows all orders
 VIEW_ABSOLUTE = 0.8  # of a deviation: a pair's cell is a sum of many of a view's
 _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that is asked for
 
@@ -166,6 +168,10 @@ def _table(facts: PublicFacts) -> Plan | None:
     noise = view_noise(design, facts, facts.budget)
     if noise > TABLE_BELOW or not _views_show_margins(design, margin_blocks(facts)):
         return None
+    if prod(facts.sizes) <= VIEW_CELLS:
+        whole = Design((tuple(range(len(facts.sizes))),), facts.sizes)
+        if view_noise(whole, facts, facts.budget) <= WHOLE_WORTH * noise:
+            design = whole
     return Plan(
         name="table",
         asks=(Ask(VIEWS, facts.budget, max(facts.sizes)),),
@@ -402,9 +408,10 @@ def _most_groups(facts: PublicFacts, sizes: Sequence[int], share: Fraction, orde
     """Return the most groups whose forecast noise is below the limit; 0 if not even two."""
     if len(sizes) < order:
         return 0
-    limit = PAIRS_BELOW if order == 2 else TRIPLES_BELOW
+    few, more = (PAIRS_BELOW, GROUPS_BELOW) if order == 2 else (TRIPLES_BELOW,) * 2
     best = 0
     for groups in range(2, min(max(sizes), MOST_GROUPS) + 1):
+        limit = few if groups <= FEW_GROUPS else more
         total = sensitivity.symmetric([min(size, groups) for size in sizes], order)
         if (
             total > MOST_CELLS[order]

@@ -16,21 +16,23 @@ from typing import TypeAlias, TypeVar
 from common.methods.subn_plus import facts as settings
 from common.methods.subn_plus import plans
 from common.methods.subn_plus.declared import (
+    DECLARED,
     SINGLE,
     DeclaredTables,
     declared_plan,
     of_margin,
     of_views,
-    plan_of,
 )
 from common.methods.subn_plus.facts import PublicFacts
-from common.methods.subn_plus.plans import Plan
+from common.methods.subn_plus.linked.plans import LinkedFacts, declared_budget
+from common.methods.subn_plus.plans import Ask, Plan
 from common.study.document import Study
 from common.study.method import Prospect, PublicDecision
 from common.study.requests import Attributes
 
 _T = TypeVar("_T")
-Planner: TypeAlias = Callable[[PublicFacts], tuple[Plan, DeclaredTables | None]]
+Planned: TypeAlias = tuple[PublicFacts, Plan, DeclaredTables | None]
+Planner: TypeAlias = Callable[[Study], Planned]
 _WITH_DELTA = "delta: with a delta of 1e-9 in place of 0,"
 DELTA = Fraction(1, 10**9)  # that is advised where it helps
 BETTER = 0.8  # times the forecast without it, from which on it is worth to say so
@@ -45,19 +47,18 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Prospects:
-    """What a method tells of a study beforehand, by the plan that it makes of public facts."""
+    """What a method tells of a study beforehand: its public facts, and the plan they lead to."""
 
     plan: Planner
 
     def of(self, study: Study) -> list[Prospect]:
         """Forecast the interval of each analysis of a study."""
-        if not study.analyses or study.schema.events is not None:
+        if not study.analyses:
             return []
-        facts = PublicFacts.of(study)
-        plan, declared = self.plan(facts)
+        facts, plan, declared = self.plan(study)
         told = []
         for analysis in study.analyses:
-            by = tuple(study.schema.position(name) for name in analysis.by)
+            by = tuple(study.schema.joined.position(name) for name in analysis.by)
             sets = analysis.sets(study.schema)
             unit, scale = _UNITS[analysis.kind]
             within = min(1.0, scale * max(_reach(facts, plan, declared, own, by) for own in sets))
@@ -92,7 +93,7 @@ class Prospects:
 
         None where nothing up to 64 times as large would. Other pairs keep their part.
         """
-        _, declared = self.plan(PublicFacts.of(study))
+        _, _, declared = self.plan(study)
         if declared is not None and declared.others is not None:
             study = replace(study, others=declared.others, signature=None)
         goals = [each.within / 2 for each in self.of(study)]
@@ -156,7 +157,20 @@ def _how(sets: Sequence[Attributes], declared: DeclaredTables | None) -> str:
     return "from a joint table" if len(several) == 1 else "from tables of pairs"
 
 
-OF_SUBN = Prospects(declared_plan)
+def planned(study: Study) -> Planned:
+    """Return the facts of a study of one table or of two, and its plan."""
+    if study.schema.events is None:
+        facts = PublicFacts.of(study)
+        return facts, *declared_plan(facts)
+    linked = LinkedFacts.of(study)
+    budget, declared = declared_budget(linked)
+    asks = (Ask(plans.MARGINS, budget.margins), Ask(DECLARED, budget.declared))
+    others = tuple(Ask(kind, cost) for kind, cost in budget.costs.items())
+    plan = Plan(name="linked", asks=(*asks, *others), blocks=linked.every.alone)
+    return linked.every, plan, declared
+
+
+OF_SUBN = Prospects(planned)
 
 
 def decisions(study: Study) -> list[PublicDecision]:
@@ -191,4 +205,4 @@ def clearest(study: Study) -> Study:
 
 def sees_others(study: Study) -> bool:
     """Return whether a study has sums that tell of pairs which no analysis names."""
-    return any(ask.what not in SINGLE for ask in plan_of(PublicFacts.of(study)).asks)
+    return any(ask.what not in SINGLE for ask in planned(study)[1].asks)

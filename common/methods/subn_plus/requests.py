@@ -23,7 +23,14 @@ from common.methods.subn_plus.dependence import Departure
 from common.methods.subn_plus.losses import Moments
 from common.privacy import sensitivity
 from common.privacy.sensitivity import CONTRAST_UNIT, Sensitivity, contrast_shift
-from common.study.requests import Attributes, Counts, PartyRows, TableShape, split_tables
+from common.study.requests import (
+    Attributes,
+    Counts,
+    PartyRows,
+    Request,
+    TableShape,
+    split_tables,
+)
 
 Groups = tuple[int, ...]  # the group of each value of an attribute
 Weights = Sequence[Sequence[int]]  # of both halves of every attribute
@@ -153,11 +160,16 @@ class GroupedTables:
 
 @dataclass(frozen=True)
 class TablesTogether:
-    """Tables in groups that differ from table to table, one after the other in one sum."""
+    """Tables in groups that differ from table to table, one after the other in one sum.
 
-    parts: tuple[GroupedTables, ...]
+    All parts have one unit.
+    """
 
-    unit: ClassVar[int] = 1
+    parts: tuple[Request, ...]
+
+    @property
+    def unit(self) -> int:
+        return self.parts[0].unit if self.parts else 1
 
     @cached_property
     def shown(self) -> tuple[TableShape, ...]:
@@ -169,7 +181,7 @@ class TablesTogether:
 
     @property
     def links(self) -> tuple[Attributes, ...]:
-        return tuple(own for part in self.parts for own in part.sets)
+        return tuple(own for part in self.parts for own in part.links)
 
     @property
     def cells(self) -> int:
@@ -180,8 +192,8 @@ class TablesTogether:
         return frame(("tables together", *(part.canonical for part in self.parts)))
 
     def limit(self, rows: int) -> int:
-        """Return the rows: a cell counts at most all of them."""
-        return rows
+        """Return the largest limit of the parts."""
+        return max((part.limit(rows) for part in self.parts), default=rows)
 
     def answer(self, data: PartyRows) -> Counts:
         return np.concatenate([part.answer(data) for part in self.parts])

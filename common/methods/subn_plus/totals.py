@@ -40,7 +40,7 @@ _SHARES = {64: Fraction(1, 100), 8: Fraction(1, 50)}
 _CLEAR = 4  # deviations in a class of the numbers that it could move
 _SIMILAR = 4  # times as wide
 _MOST_CLASSES = 32
-_NAME = "totals"
+NAME = "totals"  # of the step
 
 
 @dataclass(frozen=True)
@@ -101,19 +101,28 @@ class BinTotals:
 
     def answer(self, data: PartyRows) -> Counts:
         tables = data.count([(column, self.width + column) for column in self.columns])
-        parts = []
-        for table, own, spans in zip(tables, self.classes, self.spans, strict=True):
-            totals = np.zeros(max(own) + 1, dtype=np.int64)
-            sums = (table * distances(own, spans)).sum(axis=1)
-            inside = np.array(own) != NO_CLASS
-            np.add.at(totals, np.array(own)[inside], sums[inside])
-            parts.append(totals)
-        return np.concatenate(parts)
+        return np.concatenate(
+            [
+                in_classes((table * distances(own, spans)).sum(axis=1), own)
+                for table, own, spans in zip(tables, self.classes, self.spans, strict=True)
+            ]
+        )
+
+    def roundings(self, column: int) -> float:
+        """Return how many distances are rounded for a row, of its place and of its distance: 1."""
+        return 1.0
 
     def split(self, answer: Counts) -> dict[int, Counts]:
         """Return the totals of every column, by its classes."""
         ends = np.cumsum(self.counts)[:-1]
         return dict(zip(self.columns, np.split(answer, ends), strict=True))
+
+
+def in_classes(sums: Counts, classes: Groups) -> Counts:
+    """Add up what the values of each class have."""
+    totals, numbers = np.zeros(max(classes) + 1, dtype=np.int64), np.array(classes)
+    np.add.at(totals, numbers[numbers != NO_CLASS], sums[numbers != NO_CLASS])
+    return totals
 
 
 def distances(classes: Groups, spans: Groups) -> Counts:
@@ -136,27 +145,38 @@ def hiding(facts: PublicFacts) -> Attributes:
     return tuple(a for a, own in enumerate(facts.spans) if any(own))
 
 
-def totals_fraction(facts: PublicFacts) -> Fraction:
-    """Return the totals' fraction of the budget; 0 if no column needs them, or they would drown."""
+def totals_fraction(facts: PublicFacts, largest: int = LARGEST) -> Fraction:
+    """Return the totals' fraction of the budget; 0 if no column needs them, or they would drown.
+
+    `largest` is what a row adds to the totals of a column, at most.
+    """
     columns = hiding(facts)
     if not columns:
         return Fraction(0)
     shares = (
         share
         for times, share in _SHARES.items()
-        if _noise(facts, columns, share * facts.budget) <= facts.rows / times
+        if _noise(facts, columns, share * facts.budget, largest) <= facts.rows / times
     )
     return next(shares, Fraction(0))
 
 
-def _noise(facts: PublicFacts, columns: Attributes, cost: Fraction) -> float:
+def _noise(
+    facts: PublicFacts, columns: Attributes, cost: Fraction, largest: int = LARGEST
+) -> float:
     """Forecast the deviation of a total, in numbers that are at the end of the widest bin."""
-    moved = sensitivity.class_totals(len(columns), largest=LARGEST)
-    return facts.deviation(cost, moved) / LARGEST
+    moved = sensitivity.class_totals(len(columns), largest=largest)
+    return facts.deviation(cost, moved) / largest
 
 
 def ask_totals(facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts]) -> Script[None]:
     """Ask for the totals; the published histograms say how to divide bins into classes."""
+    request = totals_request(facts, cost, histograms)
+    yield from added_up(facts.sum_of(request, name=NAME, cost=cost, moved=request.sensitivity))
+
+
+def totals_request(facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts]) -> BinTotals:
+    """Return the totals of every column that hides numbers, in as many classes as can be seen."""
     columns = hiding(facts)
     most = int(facts.rows / (_CLEAR * _noise(facts, columns, cost)))
     found = [
@@ -164,8 +184,7 @@ def ask_totals(facts: PublicFacts, cost: Fraction, histograms: Sequence[Counts])
         for a in columns
     ]
     spans = tuple(facts.spans[a] for a in columns)
-    request = BinTotals(columns, tuple(found), spans, len(facts.sizes))
-    yield from added_up(facts.sum_of(request, name=_NAME, cost=cost, moved=request.sensitivity))
+    return BinTotals(columns, tuple(found), spans, len(facts.sizes))
 
 
 def bin_classes(histogram: Counts, rows: int, spans: Sequence[int], most: int) -> Groups:

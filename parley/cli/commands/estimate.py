@@ -199,7 +199,7 @@ def _estimated(
     """Estimate a statistic; say why the estimates are flagged."""
     estimates = how.estimate(loaded, statistic, view)
     lines = [estimate_line(estimate, how.confidence) for estimate in estimates]
-    warnings = [*_flags(loaded, statistic, estimates), *not_private(loaded.privacy)]
+    warnings = [*_flags(loaded, statistic, estimates, view), *not_private(loaded.privacy)]
     return estimates, Result(estimates, lines, warnings=warnings)
 
 
@@ -249,10 +249,15 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.5g}"
 
 
-def _flags(loaded: Loaded, statistic: Statistic, estimates: Sequence[Estimate]) -> list[str]:
+def _flags(
+    loaded: Loaded,
+    statistic: Statistic,
+    estimates: Sequence[Estimate],
+    view: TableView | None = None,
+) -> list[str]:
     """Return why estimates are flagged."""
     flagged = any(estimate.flagged for estimate in estimates)
-    concerns = loaded.concerns(statistic) if flagged else []
+    concerns = loaded.concerns(statistic, view) if flagged else []
     return [f"flagged, wide because not measured: {concern}" for concern in concerns]
 
 

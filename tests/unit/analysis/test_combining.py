@@ -20,6 +20,7 @@ from tests.unit.analysis.test_direct import (
     table_of,
 )
 
+TERMS = {"error": 0.01, "misfit": 0.2, "freedom": 19, "confidence": 0.95}
 CASES = [(narrow, bias) for narrow in (0.2, 0.5, 0.9) for bias in (0.0, 0.3, 1.0, 4.0)]
 
 
@@ -32,7 +33,7 @@ def mean_square(part, narrow, bias, correlated):
 @pytest.mark.parametrize(("narrow", "bias"), CASES)
 def test_the_mixture_is_the_best_under_the_worst_correlation_of_errors(narrow, bias):
     misfit = bias**2 + (1 - narrow) ** 2  # as large as the least noise lets it be
-    part, deviation = model_part(narrow, 1.0, misfit)
+    part, deviation = model_part(narrow=narrow, wide=1.0, misfit=misfit)
     for correlated in (-1.0, 0.0, narrow, 1.0):  # `narrow`: an efficient model [Hausman]
         assert mean_square(part, narrow, bias, correlated) <= deviation**2 + 1e-12
     others = [mean_square(x, narrow, bias, 1.0) for x in np.linspace(0, 1, 201)]
@@ -41,8 +42,8 @@ def test_the_mixture_is_the_best_under_the_worst_correlation_of_errors(narrow, b
 
 
 def test_without_a_misfit_that_is_known_or_a_narrower_model_the_sums_speak_alone():
-    assert model_part(0.5, 1.0, math.inf) == (0.0, 1.0)
-    assert model_part(1.0, 1.0, 0.1) == (0.0, 1.0)
+    assert model_part(narrow=0.5, wide=1.0, misfit=math.inf) == (0.0, 1.0)
+    assert model_part(narrow=1.0, wide=1.0, misfit=0.1) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("ranges", [0.0, 0.1, 1.0, 5.0])
@@ -59,10 +60,10 @@ def test_the_quantile_holds_a_value_anywhere_in_the_range_and_no_less_would(free
 
 def test_a_model_outside_of_the_direct_interval_has_no_part():
     direct = Direct(0.5, 0.1, 0.45, 0.55)
-    both = combined(-0.5, 0.01, direct, 0.2, freedom=19, confidence=0.95)
+    both = combined(-0.5, direct, **TERMS)
     assert both.estimate == 0.5
     assert both.deviation == 0.1
-    agreed = combined(0.48, 0.01, direct, 0.2, freedom=19, confidence=0.95)
+    agreed = combined(0.48, direct, **TERMS)
     assert agreed.high - agreed.low < both.high - both.low
 
 
@@ -76,7 +77,9 @@ def test_intervals_hold_on_average_whatever_the_bias_and_the_correlation(correla
     model += wrong * rng.choice([-1.0, 0.0, 0.0, 1.0], pairs)
     misfit = float(np.mean((shared - model) ** 2))
     found = [
-        combined(m, narrow, Direct(d, 1.0, d, d), misfit, freedom=1000, confidence=0.95)
+        combined(
+            m, Direct(d, 1.0, d, d), error=narrow, misfit=misfit, freedom=1000, confidence=0.95
+        )
         for m, d in zip(model.tolist(), shared.tolist(), strict=True)
     ]
     assert np.mean([own.low <= 0 <= own.high for own in found]) > 0.93

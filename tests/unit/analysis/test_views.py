@@ -5,7 +5,15 @@ import pytest
 
 from common.analysis.replicates import Replicates
 from common.analysis.statistics import CodedTable, mean, share
-from common.analysis.views import events_view, first_view, people_view, rows_view
+from common.analysis.survival import survival
+from common.analysis.views import (
+    averages_view,
+    by_events,
+    events_view,
+    first_view,
+    people_view,
+    rows_view,
+)
 from common.errors import InputError, LocalError
 from common.schema import Schema
 from common.schema.linked import encode_linked
@@ -98,3 +106,40 @@ def test_replicates_are_seen_alike_and_single_tables_are_refused():
     with pytest.raises(InputError, match="single table"):
         people_view(SCHEMA.people)
     assert np.array_equal(seen.released.columns[2], CODES.numbers)
+
+
+def test_averages_are_people_with_each_of_their_events_as_often():
+    """A person counts the same with any number of events; weighed by it, every event does."""
+    view, events = averages_view(SCHEMA), events_view(SCHEMA)
+    rows = view.codes(CODES)
+    with_events = COUNTED.id.nunique()
+    assert rows.rows == 8 * with_events
+    averages = COUNTED.groupby("id").diagnosis.apply(lambda own: (own == "b").mean()).mean()
+    statistic = share(view.schema, "diagnosis = b")
+    (counted,) = statistic.of(CodedTable(view.schema, rows)).values()
+    assert counted == pytest.approx(averages, abs=0.01)
+    weighed = by_events(statistic, SCHEMA)
+    (value,) = weighed.of(CodedTable(view.schema, rows)).values()
+    (expected,) = of(share(events.schema, "diagnosis = b"), events).values()
+    assert value == pytest.approx(expected, abs=0.01)
+    assert weighed.attributes == {"diagnosis", "visits"}
+
+
+def test_whether_a_first_event_was_is_between_averages_and_numbers():
+    """In every group and at every time, by the real rows: no sampling and no noise."""
+    schema = with_day()
+    codes = encode_linked(schema, PEOPLE, EVENTS, person="id")
+    view, averages = first_view(schema, "diagnosis = b"), averages_view(schema)
+    statistic = survival(view.schema, "day", status="reached", by="sex")
+    values = statistic.of(CodedTable(view.schema, view.codes(codes)))
+    none = codes.take(np.flatnonzero(codes.numbers == 0))
+    bounds = view.first.bounds(statistic, none, float((codes.numbers > 0).mean()))
+    rows = CodedTable(averages.schema, averages.codes(codes))
+    least, greatest = (each.of(rows) for each in bounds)
+    assert all(each.attributes == {"sex", "visits", "day", "diagnosis"} for each in bounds)
+    for key, value in values.items():
+        assert least[key] - 0.01 <= value <= greatest[key] + 0.01
+    day = max(key for key in values if key[1] == "F")
+    numbers = COUNTED[COUNTED.diagnosis == "b"].merge(PEOPLE, on="id").sex.value_counts()
+    expected = 1 - numbers["F"] / (PEOPLE.sex == "F").sum()
+    assert least[day] == pytest.approx(max(expected, 0), abs=0.02)

@@ -63,7 +63,9 @@ def test_a_setting_of_subn_plus_is_refused_by_name():
 def test_people_and_events_keep_their_columns_and_the_number_of_events():
     linked = linked_codes(3000)
     outcome = fitted(linked, method="floor", epsilon=Fraction(10**6))
-    assert [step.name for step in outcome.steps] == ["margins", "margins of events"]
+    assert [step.name for step in outcome.steps] == [
+        "margins", "number of events", "margins of events",
+    ]  # fmt: skip
     people = outcome.model.people.sample(20_000, SeededRandomSource("rows"))
     drawn = outcome.model.with_events(people, SeededRandomSource("events"))
     for one, other in ((linked.with_number, drawn.with_number), (linked.events, drawn.events)):

@@ -5,6 +5,7 @@ import pytest
 import parley
 from common.errors import InputError
 from common.study.analyses import MOST_ANALYSES, all_sets, parse_analysis, read_analyses
+from tests.harness.linked import SCHEMA as LINKED
 
 SCHEMA = parley.Schema.from_toml(
     """
@@ -100,3 +101,28 @@ def test_an_analysis_is_written_as_it_is_read():
         assert analysis.text == text
         assert read_analyses([analysis.plain], SCHEMA) == (analysis,)
         assert analysis.to_toml()[1] == "[[analysis]]"
+
+
+# Of linked tables: sex 0, age 1, the number of visits 2, diagnosis 3, ward 4.
+@pytest.mark.parametrize(("text", "sets", "of_events"), [
+    ('mean = "visits", by = "sex"', [(0, 2)], False),
+    ('relation = ["age", "sex"]', [(0, 1)], False),
+    ('mean = "visits"', [(2,)], False),
+    ('share = "diagnosis = a"', [(2, 3)], True),
+    ('share = "diagnosis = a", by = "sex"', [(0, 2, 3)], True),
+    ('relation = ["diagnosis", "ward"]', [(2, 3, 4)], True),
+    ('regression = "age ~ diagnosis + sex"', [(1, 2, 3), (0, 1, 2), (0, 2, 3)], True),
+])  # fmt: skip
+def test_an_analysis_of_events_also_needs_their_number(text, sets, of_events):
+    analysis = parse_analysis(text, LINKED)
+    assert analysis.sets(LINKED) == tuple(sets)
+    assert analysis.of_events(LINKED) == of_events
+
+
+def test_a_set_of_people_does_not_lie_in_one_of_events():
+    texts = ['mean = "visits", by = "sex"', 'share = "diagnosis = a", by = "sex"',
+             'share = "diagnosis = b"']  # fmt: skip
+    found = read_analyses(texts, LINKED)
+    assert all_sets(found, LINKED) == ((0, 2), (0, 2, 3))
+    with pytest.raises(InputError, match="names a column of events"):
+        parse_analysis('survival = ["age", "sex"], by = "ward"', LINKED)

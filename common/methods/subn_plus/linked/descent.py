@@ -29,8 +29,8 @@ from common.methods.subn_plus.descent import (
     within_cells,
 )
 from common.methods.subn_plus.linked.model import LinkedModel
+from common.methods.subn_plus.linked.plans import LinkedFacts
 from common.methods.subn_plus.linked.requests import AveragedTables
-from common.methods.subn_plus.linked.script import LinkedFacts
 from common.methods.subn_plus.losses import Floats
 from common.study.document import Study
 from common.study.script import Fit, Script, added_up
@@ -39,7 +39,7 @@ from common.study.script import Fit, Script, added_up
 def descending_linked(script: Callable[[LinkedFacts], Script[Fit]], study: Study) -> Script[Fit]:
     """Run a script of linked tables that sees attributes of many values in cells."""
     facts = LinkedFacts.of(study)
-    every = replace(facts.people, sizes=facts.every_size, ordered=facts.every_order)
+    every = facts.every
     attributes = dict(enumerate(study.schema.attributes))
     attributes |= dict(enumerate(study.schema.of_events.attributes, start=facts.width))
     trees = {
@@ -72,14 +72,22 @@ def _in_cells(facts: LinkedFacts, cells: Mapping[int, Cells], left: Fraction) ->
     """Return the facts of cells in place of values, with the budget that is left."""
     sizes = [max(cells[v]) + 1 if v in cells else s for v, s in enumerate(facts.every_size)]
     ordered = [0 if v in cells else run for v, run in enumerate(facts.every_order)]
+    spans = [() if v in cells else widths for v, widths in enumerate(facts.every.spans)]
     alone, width = len(facts.people.sizes), facts.width
     people = replace(
         facts.people,
         sizes=tuple(sizes[:alone]),
         ordered=tuple(ordered[:alone]),
+        spans=tuple(spans[:alone]),
         promise=replace(facts.people.promise, left=left),
     )
-    return replace(facts, people=people, sizes=tuple(sizes[width:]), ordered=tuple(ordered[width:]))
+    return replace(
+        facts,
+        people=people,
+        sizes=tuple(sizes[width:]),
+        ordered=tuple(ordered[width:]),
+        spans=tuple(spans[width:]),
+    )
 
 
 def _of_values(

@@ -11,14 +11,25 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.model import Model
+from common.bayes.postprocessing import onto_simplex
 from common.marginals.blas import one_thread
 from common.methods.subn_plus.latent import NEARER, LatentModel
-from common.methods.subn_plus.linked.loss import Loss, Parts, Prices, Seen, Side, Sums
+from common.methods.subn_plus.linked.loss import (
+    Loss,
+    Numbered,
+    Parts,
+    Prices,
+    Seen,
+    SeenPair,
+    Side,
+    Sums,
+)
 from common.methods.subn_plus.linked.model import LinkedModel, Walk
 from common.methods.subn_plus.losses import Floats
 from common.methods.subn_plus.thinning import DEARER, HELD_BACK, best_factor, halved
@@ -33,6 +44,7 @@ TRIAL_CLASSES, TRIAL_STEPS = 24, 200  # of the fits that choose a factor of the 
 _RATE = 0.1
 _SPREAD = 0.9  # how far the classes start from the margins, in logits
 _STAY = 2.0  # how much likelier a step keeps the class at the start, in logits
+_ALWAYS = 40.0  # in logits: an event that nothing is known about the next one of
 _TINY = 1e-12
 # A start, not a secret: curator and parties get the same model.
 _START = hashlib.sha256(b"parley people and events").digest()
@@ -49,18 +61,25 @@ class Column:
         variance: of the noise in the share of a value.
         groups: of each value in the tables of pairs.
         later: of each value in the tables of consecutive events.
+        numbered: the noisy shares; of events, by groups of the number of events (N, values).
+        declared: of each value in each of the declared tables that have the column.
     """
 
     margin: Floats
     variance: float
     groups: Atoms
     later: Atoms
+    numbered: Floats
+    declared: tuple[Atoms, ...] = ()
 
     @property
     def atoms(self) -> Atoms:
         """The atom of each value."""
-        both = self.groups * (int(self.later.max()) + 1) + self.later
-        return np.asarray(np.unique(both, return_inverse=True)[1], dtype=np.intp)
+        atoms = self.groups
+        for finer in (self.later, *self.declared):
+            both = atoms * (int(finer.max()) + 1) + finer
+            atoms = np.asarray(np.unique(both, return_inverse=True)[1], dtype=np.intp)
+        return atoms
 
     def spread(self, rows: Floats) -> Floats:
         """Return distributions over atoms as distributions over values."""
@@ -70,17 +89,20 @@ class Column:
         return np.asarray(values / values.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
-def unmeasured(side: Side) -> Side:
-    """Return a side whose margins do not count."""
-    return replace(side, precisions=tuple(np.zeros_like(own) for own in side.precisions))
+_Weighed = TypeVar("_Weighed", Side, Numbered)
+
+
+def unmeasured(tables: _Weighed) -> _Weighed:
+    """Return a side, or its columns by number, that do not count."""
+    return replace(tables, precisions=tuple(np.zeros_like(own) for own in tables.precisions))
 
 
 def split(sums: Sums) -> tuple[Sums, Sums]:
     """Return two looks at the same sums, with independent noise; see `subn_plus.thinning`."""
     every = (sums.people, sums.events, sums.both, sums.later)
     digest = hashlib.sha256(b"parley thinning of linked tables")
-    for seen in every:
-        digest.update(np.ascontiguousarray(seen.shares).tobytes())
+    for shares in (*(seen.shares for seen in every), *(own.shares for own in sums.declared)):
+        digest.update(np.ascontiguousarray(shares).tobytes())
     source = KeyedRandomSource(digest.digest(), private=False)
     first, second = [], []
     for seen in every:
@@ -92,20 +114,30 @@ def split(sums: Sums) -> tuple[Sums, Sums]:
             one, other = (np.where(upper, look, look.T) for look in (one, other))
         first.append(Seen(one, seen.precisions * (1 - HELD_BACK)))
         second.append(Seen(other, seen.precisions * HELD_BACK))
-    return Sums(*first), Sums(*second)
+    pairs = [(pair, halved(pair.shares, 1 / pair.precision, source)) for pair in sums.declared]
+
+    def look(looks: list[Seen], side: int, share: float) -> Sums:
+        declared = tuple(
+            replace(pair, shares=both[side], precision=pair.precision * share)
+            for pair, both in pairs
+        )
+        return Sums(looks[0], looks[1], looks[2], looks[3], declared)
+
+    return look(first, 0, 1 - HELD_BACK), look(second, 1, HELD_BACK)
 
 
 def _summed(groups: Atoms, shares: Floats) -> Floats:
     return np.asarray(np.bincount(groups, shares), dtype=np.float64)
 
 
+def sights(groups: Atoms, atoms: Atoms) -> Floats:
+    """Return the group that each atom is in, as a matrix of 0 and 1."""
+    first = np.unique(atoms, return_index=True)[1]
+    return np.asarray(np.eye(int(groups.max()) + 1)[groups[first]], dtype=np.float64)
+
+
 def side_of(columns: Sequence[Column]) -> Side:
     """Return columns as the loss sees them."""
-
-    def sights(groups: Atoms, atoms: Atoms) -> Floats:
-        first = np.unique(atoms, return_index=True)[1]
-        return np.eye(int(groups.max()) + 1)[groups[first]]
-
     return Side(
         tuple(_summed(own.atoms, own.margin) for own in columns),
         tuple(1 / (np.bincount(own.atoms) * own.variance) for own in columns),
@@ -114,15 +146,34 @@ def side_of(columns: Sequence[Column]) -> Side:
     )
 
 
-def _spread_of(columns: Sequence[Column], *, later: bool = False) -> float:
+def numbered_of(columns: Sequence[Column], groups: Atoms) -> Numbered:
+    """Return columns of events by the group of a person with 1, 2, ... events."""
+
+    def in_atoms(column: Column) -> Floats:
+        atoms = column.atoms
+        return column.numbered @ np.eye(int(atoms.max()) + 1)[atoms]
+
+    return Numbered(
+        np.eye(int(groups.max()) + 1)[groups],
+        tuple(map(in_atoms, columns)),
+        tuple(1 / (np.bincount(own.atoms) * own.variance) for own in columns),
+    )
+
+
+def _spread_of(columns: Sequence[Column], *, later: bool = False, declared: bool = False) -> float:
     """Return the squared norm of the covariances of the columns' groups."""
     total = 0.0
     for own in columns:
-        shares = _summed(own.later if later else own.groups, own.margin)
-        shares = shares / max(float(shares.sum()), _TINY)
-        square, cube = float((shares**2).sum()), float((shares**3).sum())
-        total += square - 2 * cube + square**2
+        seen = own.atoms if declared else own.later if later else own.groups
+        total += _square_of(_summed(seen, own.margin))
     return total
+
+
+def _square_of(weights: Floats) -> float:
+    """Return the squared norm of the covariance of groups of these weights."""
+    shares = weights / max(float(weights.sum()), _TINY)
+    square, cube = float((shares**2).sum()), float((shares**3).sum())
+    return square - 2 * cube + square**2
 
 
 def prices_of(
@@ -137,18 +188,66 @@ def prices_of(
         float(seen.precisions.max(initial=0.0))
         for seen in (sums.people, sums.both, sums.events, sums.later)
     )
+    # Where no pairs are seen, columns differ by the number of events alone, if at all. What that
+    # tells is clear: the factor is of the noise in pairs.
+    known = 1 / min(column.variance for column in events)
+    number = sqrt(_number_spread(events) * known)
+    named = _declared_spread([*people, *events], len(people), sums.declared)
     return Prices(
-        people=factor * PRICE * sqrt(alone * own + told * both),
-        events=factor * PRICE * sqrt(alone * both + told * other),
-        classes=factor * CLASS_PRICE * sqrt((alone + told) * both),
+        people=PRICE
+        * (factor * sqrt(alone * own + told * both + named.people) or sqrt(alone * known)),
+        events=PRICE
+        * max(
+            factor * sqrt(max(alone * both + told * other + named.events, 2 * later * after)),
+            number,
+        ),
+        classes=CLASS_PRICE * (factor * sqrt((alone + told) * both + named.classes) or number),
         steps=factor * STEP_PRICE * sqrt(2 * later * after),
+    )
+
+
+def _number_spread(events: Sequence[Column]) -> float:
+    """Return the squared norm of the covariances of the groups of the number of events."""
+    shares = np.maximum(np.mean([column.numbered.sum(axis=1) for column in events], axis=0), 0.0)
+    return _square_of(shares)
+
+
+def _declared_spread(columns: Sequence[Column], width: int, pairs: Sequence[SeenPair]) -> Prices:
+    """Return what the noise of declared pairs adds to the squares of the prices.
+
+    The noise that reaches the columns of people is that of the columns they are seen with, each
+    once, at the highest precision; the same for columns of events.
+    """
+
+    def added(*kinds: tuple[bool, bool, bool]) -> float:
+        precisions = dict[int, float]()
+        for of_events, with_events, of_first in kinds:
+            for pair in pairs:
+                if [v >= width for v in pair.columns] == [of_events, with_events]:
+                    v = pair.columns[0 if of_first else 1]
+                    precisions[v] = max(precisions.get(v, 0.0), pair.precision)
+        return sum(
+            precision * _spread_of([columns[v]], declared=True)
+            for v, precision in precisions.items()
+        )
+
+    alone = ((False, False, True), (False, False, False))
+    first, second = (False, True, True), (False, True, False)
+    inside = ((True, True, True), (True, True, False))
+    return Prices(
+        people=added(*alone) + added(second),
+        events=added(*inside) + added(first),
+        classes=added(first) + added(second),
+        steps=0.0,
     )
 
 
 class Logits:
     """The parameters of the fit in one vector, with the parts of the model as pieces of it."""
 
-    def __init__(self, people: Side, events: Side, *, classes: int, event_classes: int) -> None:
+    def __init__(
+        self, people: Side, events: Side, *, classes: int, event_classes: int, walks: bool = True
+    ) -> None:
         r, s = classes, event_classes
         shapes = [(r,), (r, s), (r, s), (s, s), (s,)]
         shapes += [(r, len(own)) for own in people.margins]
@@ -158,13 +257,13 @@ class Logits:
             (slice(start, end), shape)
             for start, end, shape in zip([0, *ends], ends, shapes, strict=False)
         ]
-        self._people = len(people.margins)
+        self._people, self._walks = len(people.margins), walks
         source = KeyedRandomSource(_START, private=False)
         self.vector = _SPREAD * (2 * uniforms(ends[-1], source) - 1)
         cut = self._cut(self.vector)
         cut[0][:] = 0.0
         cut[3][:] += _STAY * np.eye(s)
-        cut[4][:] = -1.0
+        cut[4][:] = -1.0 if walks else _ALWAYS
         for piece, log in zip(cut[5:], [*people.logs(), *events.logs()], strict=True):
             np.add(piece, log, out=piece)
 
@@ -190,13 +289,18 @@ class Logits:
         cut = self._cut(vector)
         returns = 1 / (1 + np.exp(-cut[4]))
         w, first, back, step = (_softmax(each) for each in cut[:4])
+        if not self._walks:
+            back = first
         columns = [_softmax(each) for each in cut[5:]]
         return Parts(w, first, back, step, returns, columns[: self._people],
                      columns[self._people :])  # fmt: skip
 
     def slopes(self, parts: Parts, by: Parts) -> Floats:
         """Return slopes by the parts as slopes by the vector."""
-        pairs = [(parts.weights, by.weights), (parts.first, by.first), (parts.back, by.back)]
+        first, back = by.first, by.back
+        if not self._walks:
+            first, back = first + back, np.zeros_like(back)
+        pairs = [(parts.weights, by.weights), (parts.first, first), (parts.back, back)]
         found = [_of_logits(*pair) for pair in [*pairs, (parts.step, by.step)]]
         found.append(by.returns * parts.returns * (1 - parts.returns))
         found += map(_of_logits, parts.people, by.people)
@@ -233,6 +337,7 @@ def fit_linked(
     events: Sequence[Column],
     sums: Sums,
     *,
+    number_groups: Atoms,
     share: Floats,
     later_share: Floats,
     classes: int = CLASSES,
@@ -241,38 +346,38 @@ def fit_linked(
 ) -> LinkedModel:
     """Fit classes of people, classes of events and a walk to all noisy sums at once.
 
-    The last column of people is the number of events. Without sums of pairs there is one class of
-    each, and columns are independent. From a model of as many classes, fitted to sums like these, a
-    third of the steps leads to the same place, at its price.
+    The last column of people is the number of events. Without sums of pairs there is a class for
+    each group of that, and columns are independent given it. From a model of as many classes,
+    fitted to sums like these, a third of the steps leads to the same place, at its price.
     """
-    sides, factor = (side_of(people), side_of(events)), 1.0
+    sides, numbered = (side_of(people), side_of(events)), numbered_of(events, number_groups)
 
     def fitted(
         seen: Sums, factor: float, classes: int, steps: int, near: LinkedModel | None = None
     ) -> Parts:
         prices = prices_of(people, events, seen, factor)
-        loss = Loss(*sides, seen, share, later_share, prices)
-        start = Logits(*sides, classes=classes, event_classes=classes)
+        loss = Loss(*sides, numbered, seen, share, later_share, prices)
+        walks = bool(seen.later.precisions.any())
+        start = Logits(*sides, classes=classes, event_classes=classes, walks=walks)
         if near is not None:
             start = start.near(near, [column.atoms for column in (*people, *events)])
         return _descend(loss, start, steps)
 
     def error(factor: float) -> float:
         parts = fitted(first, factor, min(classes, TRIAL_CLASSES), min(steps, TRIAL_STEPS))
-        alone = unmeasured(sides[0]), unmeasured(sides[1])
+        alone = unmeasured(sides[0]), sides[1], unmeasured(numbered)
         return Loss(*alone, second, share, later_share, FREE).evaluate(parts)[0]
 
-    if sums.both.precisions.any():
-        if isinstance(near, LinkedModel) and len(near.people.weights) == classes:
-            factor = near.people.price
-            parts = fitted(sums, factor, classes, max(steps // NEARER, 1), near)
-        else:
-            first, second = split(sums)
-            factor = max(1.0, DEARER * best_factor(error))
-            parts = fitted(sums, factor, classes, steps)
+    every = (sums.people, sums.both, sums.events, sums.later)
+    if not (sums.declared or any(seen.precisions.any() for seen in every)):
+        return by_number(people, events, number_groups)
+    if isinstance(near, LinkedModel) and len(near.people.weights) == classes:
+        factor = near.people.price
+        parts = fitted(sums, factor, classes, max(steps // NEARER, 1), near)
     else:
-        start = Logits(*sides, classes=1, event_classes=1)
-        parts = _independent(start.parts(start.vector), sides)
+        first, second = split(sums)
+        factor = max(1.0, DEARER * best_factor(error))
+        parts = fitted(sums, factor, classes, steps)
     return LinkedModel(
         LatentModel(
             parts.weights,
@@ -285,9 +390,42 @@ def fit_linked(
     )
 
 
-def _independent(parts: Parts, sides: tuple[Side, Side]) -> Parts:
-    """Return the model of one class whose columns are the margins."""
-    parts.people, parts.events = (
-        [own[None, :] / own.sum() for own in side.margins] for side in sides
+def by_number(
+    people: Sequence[Column], events: Sequence[Column], number_groups: Atoms
+) -> LinkedModel:
+    """Return columns that have nothing to do with each other, but for the number of events.
+
+    There is a class of people, and one of their events, for each group of the number of events. How
+    far its columns are from all events' is as much of what the tables say as is not noise [James
+    and Stein].
+    """
+    groups = np.concatenate([[0], number_groups])  # people without events are of the first class
+    sights = np.eye(int(groups.max()) + 1)[groups]
+    shares = people[-1].margin + _TINY
+    weights = shares @ sights
+    numbers = (shares[:, None] * sights).T / weights[:, None]
+    same = np.eye(len(weights))
+    return LinkedModel(
+        LatentModel(
+            weights / weights.sum(),
+            tuple(
+                np.tile(column.margin / column.margin.sum(), (len(weights), 1))
+                for column in people[:-1]
+            ),
+        ),
+        numbers,
+        Walk(same, same, same, np.ones(len(weights))),
+        tuple(map(_shrunk, events)),
     )
-    return parts
+
+
+def _shrunk(column: Column) -> Floats:
+    """Return a column's distribution in each group of the number of events."""
+    mean, table = column.margin / column.margin.sum(), column.numbered
+    totals = np.maximum(table.sum(axis=1, keepdims=True), _TINY)
+    off, free = table - totals * mean, max(len(mean) - 1, 1)
+    beyond = float((off**2).sum()) / free - (len(table) - 1) * column.variance
+    signal = totals**2 * max(beyond, 0.0) / float((totals**2).sum())
+    weights = signal / (signal + column.variance)
+    rows = [onto_simplex(row, total=1.0) for row in mean + weights * off / totals]
+    return np.array(rows)

@@ -14,7 +14,7 @@ The second term is what keeps noise out, as in `common.methods.subn_plus.latent`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -58,20 +58,52 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenPair:
+    """Noisy shares of two columns, in groups of their own.
+
+    Attributes:
+        columns: their places, events' after people's, in order.
+        sights: of each column, the group that each atom is in, as a matrix of 0 and 1.
+    """
+
+    columns: tuple[int, int]
+    sights: tuple[Floats, Floats]
+    shares: Floats
+    precision: float
+
+
+@dataclass(frozen=True, slots=True)
 class Sums:
     """All pairs that were seen.
 
     Attributes:
         people: of people's columns (G, G), the number of events the last of them.
         events: of columns of one event (H, H).
-        both: a column of people and a column of events (G, H).
+        both: a column of people, but not their number of events, and a column of events (G, H).
         later: a column of an event and one of the next (J, J).
+        declared: pairs that analyses need.
     """
 
     people: Seen
     events: Seen
     both: Seen
     later: Seen
+    declared: tuple[SeenPair, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """Every column of events by groups of the number of events.
+
+    Attributes:
+        groups: the group of a person with 1, 2, ... events, as a matrix of 0 and 1 (most, N).
+        tables: of each column, the noisy shares of its atoms (N, atoms).
+        precisions: of each column's atoms, the inverse variance of these.
+    """
+
+    groups: Floats
+    tables: tuple[Floats, ...]
+    precisions: tuple[Floats, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +161,16 @@ def _within(weights: Floats, shown: Floats, seen: Seen, by_class: Floats) -> tup
 
 
 def _information(
-    price: float,
-    weights: Floats,
-    columns: list[Floats],
-    logs: list[Floats],
-    by_class: Floats,
-    into: list[Floats],
+    price: float, weights: Floats, columns: list[Floats], by_class: Floats, into: list[Floats]
 ) -> float:
-    value = 0.0
-    for column, log, own in zip(columns, logs, into, strict=True):
-        told = np.log(column + _TINY) - log
+    """Price what classes tell about columns; what all of them share tells nothing."""
+    value, total = 0.0, max(float(weights.sum()), _TINY)
+    for column, own in zip(columns, into, strict=True):
+        told = np.log(column + _TINY) - np.log(weights @ column / total + _TINY)
         each = (column * told).sum(axis=1)
         value += price * float(weights @ each)
         by_class += price * each
-        np.add(own, price * weights[:, None] * (told + 1), out=own)
+        np.add(own, price * weights[:, None] * told, out=own)
     return value
 
 
@@ -157,15 +185,11 @@ class Loss:
 
     people: Side
     events: Side
+    numbered: Numbered
     sums: Sums
     share: Floats
     later_share: Floats
     prices: Prices
-    _logs: tuple[list[Floats], list[Floats]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Prepare what does not depend on the model."""
-        self._logs = self.people.logs(), self.events.logs()
 
     def evaluate(self, parts: Parts) -> tuple[float, Parts]:
         """Return the loss of a model, and its slopes by the model's parts."""
@@ -175,33 +199,47 @@ class Loss:
         event_slopes = np.zeros_like(of_events)
         by_class = np.zeros(of_events.shape[1])  # slopes by the events' classes alone
         classes = of_events.sum(axis=0)
-        value = self._margins(parts.weights, parts.people, self.people, slopes.weights,
-                              slopes.people)  # fmt: skip
-        value += self._margins(classes, parts.events, self.events, by_class, slopes.events)
+        value = self._margins(parts, slopes)
+        value += self._by_number(parts, averages, slopes)
         prices = self.prices
-        value += _information(prices.people, parts.weights, parts.people, self._logs[0],
-                              slopes.weights, slopes.people)  # fmt: skip
-        value += _information(prices.events, classes, parts.events, self._logs[1], by_class,
-                              slopes.events)  # fmt: skip
+        value += _information(
+            prices.people, parts.weights, parts.people, slopes.weights, slopes.people
+        )
+        value += _information(prices.events, classes, parts.events, by_class, slopes.events)
         value += self._transitions(parts, averages, slopes)
         value += self._pairs(parts, averages, slopes, event_slopes, by_class)
         value += self._later(parts, averages, slopes)
+        for pair in self.sums.declared:
+            value += _declared(pair, parts, averages, slopes, (event_slopes, by_class))
         averages.pull(event_slopes + by_class, slopes)
         return value, slopes
 
-    @staticmethod
-    def _margins(
-        weights: Floats, columns: list[Floats], side: Side, by_class: Floats, into: list[Floats]
-    ) -> float:
+    def _margins(self, parts: Parts, slopes: Parts) -> float:
         value = 0.0
-        for column, margin, precision, own in zip(
-            columns, side.margins, side.precisions, into, strict=True
+        for column, margin, precision, into in zip(
+            parts.people, self.people.margins, self.people.precisions, slopes.people, strict=True
         ):
-            off = weights @ column - margin
+            off = parts.weights @ column - margin
             pull = off * precision
             value += 0.5 * float(off @ pull)
-            by_class += column @ pull
-            np.add(own, np.outer(weights, pull), out=own)
+            slopes.weights += column @ pull
+            np.add(into, np.outer(parts.weights, pull), out=into)
+        return value
+
+    def _by_number(self, parts: Parts, averages: _Averages, slopes: Parts) -> float:
+        """Hold the columns of events against their tables by the number of events."""
+        numbered, value = self.numbered, 0.0
+        classes = numbered.groups.T @ averages.by_number  # (N, S)
+        by_classes = np.zeros_like(classes)
+        for column, table, precision, into in zip(
+            parts.events, numbered.tables, numbered.precisions, slopes.events, strict=True
+        ):
+            off = classes @ column - table
+            pull = off * precision
+            value += 0.5 * float((off * pull).sum())
+            by_classes += pull @ column.T
+            np.add(into, classes.T @ pull, out=into)
+        averages.pull_by_number(numbered.groups @ by_classes, slopes)
         return value
 
     def _transitions(self, parts: Parts, averages: _Averages, slopes: Parts) -> float:
@@ -238,21 +276,14 @@ class Loss:
             averages.of_events.sum(axis=0), told, sums.events, by_class
         )
         value += of_events
-        own = self.people.sights[-1].shape[1]  # groups of the number of events
-        alone, number = seen[:, :-own], self.people.sights[-1][1:]
-        by_number = averages.by_number  # (most, S)
-        expected = np.concatenate(
-            [alone.T @ (averages.of_events @ told), number.T @ (by_number @ told)]
-        )
-        off = expected - sums.both.shares
+        number = self.people.sights[-1].shape[1]  # groups of the number of events
+        alone, shown = seen[:, :-number], averages.of_events @ told
+        off = alone.T @ shown - sums.both.shares
         pull = sums.both.precisions * off
         value += 0.5 * float((pull * off).sum())
-        of_people, of_number = pull[:-own], pull[-own:]
-        seen_slopes[:, :-own] += (averages.of_events @ told) @ of_people.T
-        event_slopes += alone @ of_people @ told.T
-        told_slopes += averages.of_events.T @ (alone @ of_people)
-        told_slopes += by_number.T @ (number @ of_number)
-        averages.pull_by_number(number @ of_number @ told.T, slopes)
+        seen_slopes[:, :-number] += shown @ pull.T
+        event_slopes += alone @ pull @ told.T
+        told_slopes += averages.of_events.T @ (alone @ pull)
         _pull(seen_slopes, self.people.sights, slopes.people)
         _pull(told_slopes, self.events.sights, slopes.events)
         return value
@@ -279,6 +310,40 @@ class Loss:
         averages.pull_before(by_returned * returns + (1 - returns) * along, slopes)
         _pull(told_slopes, self.events.later, slopes.events)
         return value
+
+
+def _declared(
+    seen: SeenPair,
+    parts: Parts,
+    averages: _Averages,
+    slopes: Parts,
+    into: tuple[Floats, Floats],
+) -> float:
+    """Return the loss of a declared pair; `into` are the slopes by events and by their classes."""
+    columns, by_columns = [*parts.people, *parts.events], [*slopes.people, *slopes.events]
+    (a, b), width, (event_slopes, by_class) = seen.columns, len(parts.people), into
+    one, other = (columns[v] @ sight for v, sight in zip((a, b), seen.sights, strict=True))
+    numbers = a == width - 1 and b >= width  # the walk tells the events of each number of them
+    if numbers:
+        one, joint = seen.sights[0][1:], averages.by_number
+    elif a < width <= b:
+        joint = averages.of_events
+    else:
+        joint = np.diag(parts.weights if b < width else averages.of_events.sum(axis=0))
+    off = one.T @ joint @ other - seen.shares
+    pull = seen.precision * off
+    by_joint = one @ pull @ other.T
+    if numbers:
+        averages.pull_by_number(by_joint, slopes)
+    elif a < width <= b:
+        event_slopes += by_joint
+    else:
+        by_weights = slopes.weights if b < width else by_class
+        np.add(by_weights, np.diag(by_joint), out=by_weights)
+    if not numbers:
+        np.add(by_columns[a], joint @ other @ pull.T @ seen.sights[0].T, out=by_columns[a])
+    np.add(by_columns[b], joint.T @ one @ pull @ seen.sights[1].T, out=by_columns[b])
+    return 0.5 * seen.precision * float((off * off).sum())
 
 
 class _Averages:

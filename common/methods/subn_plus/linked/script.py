@@ -1,184 +1,60 @@
 """subn+ on people and their events: noisy sums, and one model fitted to all of them.
 
-    1. Margins. Every attribute of people, the number of events, and every attribute of events.
+    1. Margins. Every attribute of people, the number of events, and every attribute of events by
+       groups of the number of events.
     2. Pairs, in groups of values: two of a person's columns, a person's and an event's, two of the
        same event.
     3. Next. Every attribute of an event with every attribute of the next one.
+    4. Totals. How far numbers are from the middles of their bins (`linked.totals`).
 
-How many groups, and whether pairs or consecutive events are asked for at all, follows from the
-noise that public facts forecast. Where even two groups would show little but noise, the margins get
-the budget, and the model is independent columns. What is left of the noise in pairs is kept out by
-the price of information, of which the sums themselves tell the factor (`linked.fit`).
+What analyses need is asked for after the margins (`linked.declared`). Which kinds of pairs are, and
+in how many groups, follows from what public facts forecast (`linked.plans`); without any, events
+depend on their number alone. What is left of the noise in pairs is kept out by the price of
+information, of which the sums themselves tell the factor (`linked.fit`).
 
 Sums over people's attributes alone count people. All others are in units of a person's weight, and
-cost the same noise (`linked.requests`). All margins have the same noise, whichever step they are
-in; the kinds of pairs have shares of the budget by their numbers of tables (`decide_budget`).
+cost the same noise (`linked.requests`). So a person with many events weighs as much as one with
+few, and the number of events says by how much more hers count. All margins have the same noise,
+whichever step they are in.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
-from math import comb, sqrt
+from math import sqrt
 
 import numpy as np
 
 from common.bayes.model import Model
 from common.bayes.postprocessing import margin_of
-from common.errors import InputError
-from common.methods.subn_plus.facts import PublicFacts, ordered_values, pair_groups
-from common.methods.subn_plus.linked.fit import Column, fit_linked
-from common.methods.subn_plus.linked.loss import Seen, Sums
+from common.methods.subn_plus.linked.declared import DeclaredPair, ask_declared
+from common.methods.subn_plus.linked.fit import Column, fit_linked, sights
+from common.methods.subn_plus.linked.loss import Seen, SeenPair, Sums
 from common.methods.subn_plus.linked.model import LinkedModel
+from common.methods.subn_plus.linked.plans import (
+    BOTH,
+    EVENTS,
+    NEXT,
+    NUMBERS,
+    PEOPLE,
+    Budget,
+    LinkedFacts,
+    decide_budget,
+)
 from common.methods.subn_plus.linked.requests import AveragedTables, NextTables, unit_of, weight
+from common.methods.subn_plus.linked.totals import AveragedTotals, largest_total
 from common.methods.subn_plus.losses import Floats
 from common.methods.subn_plus.requests import GroupedTables, Groups, even_groups
 from common.methods.subn_plus.sums import every_value, fit_variance, one_way, tables_of
-from common.privacy import sensitivity
+from common.methods.subn_plus.totals import NAME as TOTALS
+from common.methods.subn_plus.totals import totals_fraction, totals_request
 from common.privacy.noise_law import NoiseLaw
-from common.study.document import Study
 from common.study.requests import Attributes, Counts
 from common.study.script import Fit, NearFit, Script, added_up
-
-PEOPLE, BOTH, EVENTS = "pairs", "pairs with events", "pairs of events"  # kinds of tables
-NEXT = "next events"
-MARGIN_NOISE = 0.02  # forecast of a margin, as a total variation distance
-# Of the budget, if pairs are asked for: the least by which margins are as clear as that.
-MARGINS = (Fraction(1, 10), Fraction(3, 20), Fraction(1, 5), Fraction(3, 10), Fraction(2, 5))
-NOISE = 1.0  # forecast of a table of pairs, as a total variation distance: groups become fewer
-WORTHLESS = 0.12  # the same for two groups of each column: above, pairs are not asked for
-MOST_GROUPS = 32  # of a column
-
-
-@dataclass(frozen=True)
-class LinkedFacts:
-    """What is public before the first sum: the facts of people, and the events' part."""
-
-    people: PublicFacts
-    sizes: tuple[int, ...]  # of the events' attributes
-    ordered: tuple[int, ...]  # of each of them, how many of its first values are in an order
-    most: int
-
-    @classmethod
-    def of(cls, study: Study) -> LinkedFacts:
-        """Return the facts of a study; InputError if it asks for what linked tables do not have."""
-        events = study.schema.events
-        refused = {
-            "rows_per_person": study.rows_per_person,
-            "criterion": study.criteria,
-            "analysis": study.analyses,
-            "prior": study.prior,
-        }
-        for key, value in refused.items():
-            if value:
-                raise InputError(
-                    f"{key}: it is not there for schemas with [events], whose promise is to a "
-                    "person with all of her events. Leave it out"
-                )
-        if events is None:
-            raise InputError("schema: it has no [events]")
-        return cls(
-            PublicFacts.of(study),
-            study.schema.of_events.sizes,
-            tuple(map(ordered_values, events.attributes)),
-            events.most,
-        )
-
-    @property
-    def width(self) -> int:
-        """How many columns a person has: her attributes, and her number of events."""
-        return len(self.people.sizes) + 1
-
-    @property
-    def every_size(self) -> tuple[int, ...]:
-        """The sizes of all variables."""
-        return (*self.people.sizes, self.most + 1, *self.sizes)
-
-    @property
-    def every_order(self) -> tuple[int, ...]:
-        """Of all variables, how many of their first values are in an order."""
-        alone = self.people.ordered or (0,) * len(self.people.sizes)
-        return (*alone, self.most + 1, *self.ordered)
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """The cost of the margins and of each kind of tables, and the groups of their columns.
-
-    A kind that is not asked for is not among the costs.
-    """
-
-    margins: Fraction
-    costs: Mapping[str, Fraction]
-    pair_groups: int = 1
-    next_groups: int = 1
-
-
-def kinds_of(facts: LinkedFacts) -> dict[str, int]:
-    """Return how many tables of each kind there are, by the names of their steps."""
-    alone, events = len(facts.people.sizes), len(facts.sizes)
-    kinds = {
-        PEOPLE: comb(alone, 2),
-        BOTH: alone + facts.width * events,  # the number of events is seen with people, too
-        EVENTS: comb(events, 2),
-        NEXT: events**2 if facts.most > 1 else 0,
-    }
-    return {name: tables for name, tables in kinds.items() if tables}
-
-
-def decide_budget(facts: LinkedFacts) -> Budget:
-    """Forecast, from public facts, what can be seen; without pairs all goes to the margins.
-
-    Every kind of tables is worth the same. The noise of T tables at a fraction x of the budget is
-    sqrt(T / x) in the L2 norm and T / x in the L1 norm, so its sum over kinds is least where x
-    grows with the cube root of T, or with the square root.
-    """
-    whole, kinds, share = facts.people.budget, kinds_of(facts), _margin_fraction(facts)
-    left = (1 - share) * whole
-    if NEXT in kinds and _noise(facts, _costs(facts, kinds, left)[NEXT], kinds[NEXT]) > WORTHLESS:
-        del kinds[NEXT]
-    costs = _costs(facts, kinds, left)
-    if _noise(facts, costs[BOTH], kinds[BOTH]) > WORTHLESS:
-        return margins_only(facts)
-    groups = {
-        kind: min(pair_groups(facts.people, costs[kind], kinds[kind], NOISE), MOST_GROUPS)
-        for kind in (BOTH, NEXT)
-        if kind in costs
-    }
-    return Budget(share * whole, costs, groups[BOTH], groups.get(NEXT, 1))
-
-
-def _margin_fraction(facts: LinkedFacts) -> Fraction:
-    """Return the margins' part of the budget, if pairs are asked for."""
-    sizes = facts.every_size
-    for share in MARGINS:
-        moved = sensitivity.histograms(len(sizes))
-        noise = facts.people.absolute(share * facts.people.budget, moved) / (2 * facts.people.rows)
-        if noise * sum(sizes) / len(sizes) <= MARGIN_NOISE:
-            return share
-    return MARGINS[-1]
-
-
-def _costs(facts: LinkedFacts, kinds: Mapping[str, int], left: Fraction) -> dict[str, Fraction]:
-    """Divide what margins leave among kinds of tables."""
-    degree = facts.people.norm + 1
-    roots = {name: _root(tables, degree) for name, tables in kinds.items()}
-    return {name: left * Fraction(root, sum(roots.values())) for name, root in roots.items()}
-
-
-def _root(number: int, degree: int) -> int:
-    """Return a thousand times the root of a number, rounded down."""
-    most = number * 1000**degree
-    return bisect_right(range(1000 * number + 1), most, key=lambda root: root**degree) - 1
-
-
-def _noise(facts: LinkedFacts, cost: Fraction, tables: int) -> float:
-    """Forecast the noise in a table of two times two groups, as a total variation distance."""
-    return 2 * facts.people.deviation(cost, sensitivity.histograms(tables)) / facts.people.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,38 +78,59 @@ class Shares:
 NOTHING = Shares({}, {})
 
 
-def margins_only(facts: LinkedFacts) -> Budget:
-    """Leave all of the budget to the margins: columns that have nothing to do with each other."""
-    return Budget(facts.people.budget, {})
-
-
 def measure_linked(
-    facts: LinkedFacts, decide: Callable[[LinkedFacts], Budget] = decide_budget
+    facts: LinkedFacts,
+    decide: Callable[[LinkedFacts], Budget] = decide_budget,
+    *,
+    with_totals: bool = True,
 ) -> Script[Fit]:
-    """Run the phases: margins, pairs, and consecutive events, as far as the budget goes."""
+    """Run the phases: margins, pairs, consecutive events and totals, as far as the budget goes."""
+    totals = Fraction(0)
+    if with_totals:
+        totals = totals_fraction(facts.every, largest_total(facts.most)) * facts.people.budget
+        facts = facts.with_budget(facts.people.budget - totals)
     budget = decide(facts)
-    histograms, margins = yield from _margins(facts, budget.margins)
+    histograms, margins, numbers = yield from _margins(facts, budget)
+    declared = list[DeclaredPair]()
+    if budget.declared:
+        declared = yield from ask_declared(facts.every, budget.declared, facts.most, histograms)
     pairs = later = NOTHING
     if budget.costs:
         pairs = yield from _pairs(facts, budget, histograms)
     if NEXT in budget.costs:
         later = yield from _next(facts, budget, histograms)
-    return NearFit(partial(_model, facts, budget, margins, histograms, pairs, later))
+    if totals:
+        yield from _totals(facts, totals, histograms)
+    sums = margins, pairs, later
+    return NearFit(partial(_model, facts, budget, sums, numbers, histograms, declared))
 
 
-def _margins(facts: LinkedFacts, cost: Fraction) -> Script[tuple[list[Counts], Shares]]:
+def _margins(facts: LinkedFacts, budget: Budget) -> Script[tuple[list[Counts], Shares, Groups]]:
     """Ask for every column by itself; return counts for decisions, and shares for the fit."""
-    alone, columns = len(facts.people.sizes), len(facts.every_size)
+    alone, columns, cost = len(facts.people.sizes), len(facts.every_size), budget.of_people
     request = GroupedTables(tuple((a,) for a in range(alone)), every_value(facts.people))
-    first = yield from tables_of(facts.people, "margins", cost * Fraction(alone, columns), request)
-    own = tuple((v,) for v in range(alone, columns))
-    second = AveragedTables(own, _every_value(facts), facts.width, facts.most)
-    rest = cost * Fraction(len(own), columns)
-    tables, law = yield from _averaged(facts, "margins of events", rest, second)
-    histograms = [*one_way(first), *(tables[v] // second.unit for v in own)]
+    first = yield from tables_of(
+        facts.people, "margins", cost * Fraction(alone, alone + 1), request
+    )
     seen = _shares(facts, zip(request.sets, first.tables, strict=True), first.laws[0], 1)
-    averaged = _shares(facts, tables.items(), law, second.unit)
-    return histograms, seen | averaged
+    number, every = facts.width - 1, _every_value(facts)
+    second = AveragedTables(((number,),), every, facts.width, facts.most)
+    tables, law = yield from _averaged(facts, "number of events", cost / (alone + 1), second)
+    seen |= _shares(facts, tables.items(), law, second.unit)
+    histograms = [*one_way(first), tables[number,] // second.unit]
+    # People without events are in no table of events: they join those with one.
+    some = even_groups(
+        histograms[-1][1:], facts.people.rows, groups=budget.number_groups, join_rare=True
+    )
+    numbers = some if budget.number_groups > 1 else (0,) * facts.most
+    groups = (*every[:number], (0, *numbers), *every[facts.width :])
+    pairs = tuple((number, v) for v in range(facts.width, columns))
+    third = AveragedTables(pairs, groups, facts.width, facts.most)
+    cost = budget.margins - cost
+    tables, law = yield from _averaged(facts, "margins of events", cost, third)
+    seen |= _shares(facts, tables.items(), law, third.unit)
+    histograms += [tables[pair].sum(axis=0) // third.unit for pair in pairs]
+    return histograms, seen, numbers
 
 
 def _pairs(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> Script[Shares]:
@@ -242,18 +139,23 @@ def _pairs(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> 
     alone = len(facts.people.sizes)
     every = tuple(combinations(range(len(facts.every_size)), 2))
     seen = NOTHING
-    if PEOPLE in budget.costs:
+    costs = dict(budget.costs)
+    if PEOPLE in costs:  # of all of them, the number of events is in two of `alone + 1`
+        costs[NUMBERS] = costs[PEOPLE] * Fraction(2, alone + 1)
+    if PEOPLE in costs and alone > 1:
         request = GroupedTables(tuple(p for p in every if p[1] < alone), groups[:alone])
-        tables = yield from tables_of(facts.people, PEOPLE, budget.costs[PEOPLE], request)
+        cost = costs[PEOPLE] - costs[NUMBERS]
+        tables = yield from tables_of(facts.people, PEOPLE, cost, request)
         pairs = zip(request.sets, tables.tables, strict=True)
         seen |= _shares(facts, pairs, tables.laws[0], 1)
     kinds = {
-        BOTH: tuple(p for p in every if p[0] < facts.width and p[1] >= alone),
-        EVENTS: tuple(p for p in every if p[0] >= facts.width),
+        NUMBERS: tuple((a, alone) for a in range(alone)),
+        BOTH: tuple(p for p in every if p[0] < alone < p[1]),
+        EVENTS: tuple(p for p in every if p[0] > alone),
     }
-    for name in (kind for kind in kinds if kind in budget.costs):
+    for name in (kind for kind in kinds if kind in costs):
         averaged = AveragedTables(kinds[name], groups, facts.width, facts.most)
-        answer, law = yield from _averaged(facts, name, budget.costs[name], averaged)
+        answer, law = yield from _averaged(facts, name, costs[name], averaged)
         seen |= _shares(facts, answer.items(), law, averaged.unit)
     return seen
 
@@ -264,6 +166,15 @@ def _next(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> S
     request = NextTables(groups, facts.most)
     tables, law = yield from _averaged(facts, NEXT, budget.costs[NEXT], request)
     return _shares(facts, tables.items(), law, request.unit)
+
+
+def _totals(facts: LinkedFacts, cost: Fraction, histograms: Sequence[Counts]) -> Script[None]:
+    """Ask how far numbers are from the middles of their bins, a person's events averaged."""
+    alone = totals_request(facts.every, cost, histograms)
+    request = AveragedTotals(**vars(alone), people=facts.width, most=facts.most)
+    yield from added_up(
+        facts.people.sum_of(request, name=TOTALS, cost=cost, moved=request.sensitivity)
+    )
 
 
 def _averaged(
@@ -296,18 +207,19 @@ def _shares(
 def _model(
     facts: LinkedFacts,
     budget: Budget,
-    margins: Shares,
+    sums: tuple[Shares, Shares, Shares],
+    numbers: Groups,
     histograms: Sequence[Counts],
-    pairs: Shares,
-    later: Shares,
+    declared: Sequence[DeclaredPair],
     near: Model | None,
 ) -> LinkedModel:
     """Fit the model; floating point, and no step depends on it."""
+    margins, pairs, later = sums
     width, unit = facts.width, unit_of(facts.most)
-    columns = _columns(facts, budget, margins, histograms)
+    columns = _columns(facts, budget, margins, histograms, declared)
     people, events = columns[:width], columns[width:]
     sizes = [int(own.groups.max()) + 1 for own in columns]
-    cut = sum(sizes[:width])
+    cut, alone = sum(sizes[:width]), sum(sizes[: width - 1])
     shares, precisions = (_side_by_side(t, sizes) for t in (pairs.tables, pairs.precisions))
     widths = [int(own.later.max()) + 1 for own in events]
     after = (_side_by_side(t, widths, mirrored=False) for t in (later.tables, later.precisions))
@@ -318,17 +230,32 @@ def _model(
         Sums(
             Seen(shares[:cut, :cut], precisions[:cut, :cut]),
             Seen(shares[cut:, cut:], precisions[cut:, cut:]),
-            Seen(shares[:cut, cut:], precisions[:cut, cut:]),
+            Seen(shares[:alone, cut:], precisions[:alone, cut:]),
             Seen(*after),
+            tuple(_seen_pair(columns, own) for own in declared),
         ),
+        number_groups=np.array(numbers, dtype=np.intp),
         share=np.array([weight(number, unit=unit) for number in range(1, facts.most + 1)]),
         later_share=np.array([weight(number, unit=later_unit) for number in range(1, facts.most)]),
         near=near,
     )
 
 
+def _seen_pair(columns: Sequence[Column], pair: DeclaredPair) -> SeenPair:
+    one, other = (
+        sights(np.array(groups, dtype=np.intp), columns[v].atoms)
+        for v, groups in zip(pair.variables, pair.groups, strict=True)
+    )
+    first, second = pair.variables
+    return SeenPair((first, second), (one, other), pair.shares, 1 / pair.variance)
+
+
 def _columns(
-    facts: LinkedFacts, budget: Budget, margins: Shares, histograms: Sequence[Counts]
+    facts: LinkedFacts,
+    budget: Budget,
+    margins: Shares,
+    histograms: Sequence[Counts],
+    declared: Sequence[DeclaredPair],
 ) -> list[Column]:
     """Return all columns; one group of what no phase has seen."""
     groups = _groups(facts, histograms, budget.pair_groups)
@@ -341,21 +268,32 @@ def _columns(
         after = later[v] if NEXT in budget.costs and v >= facts.width else (0,) * size
         if v == facts.width - 1:  # the walk needs every number of events
             after = tuple(range(size))
-        own = (np.array(each, dtype=np.intp) for each in (seen, after))
-        columns.append(Column(margin, margins.variances[v,], *own))
+        named = (
+            groups
+            for pair in declared
+            for at, groups in zip(pair.variables, pair.groups, strict=True)
+            if at == v
+        )
+        first, second, *more = (np.array(own, dtype=np.intp) for own in (seen, after, *named))
+        variables = (v,) if v < facts.width else (facts.width - 1, v)
+        table, variance = margins.tables[variables], margins.variances[variables]
+        numbered = table.reshape(-1, size)
+        columns.append(Column(margin, variance, first, second, numbered, tuple(more)))
     return columns
 
 
 def _distributions(facts: LinkedFacts, margins: Shares) -> list[Floats]:
     """Return every column's distribution: no share below zero, and the right total."""
-    rows, deviation = facts.people.rows, sqrt(max(margins.variances.values()))
+    rows, number, total = facts.people.rows, facts.width - 1, 1.0
     found: list[Floats] = []
-    total = 1.0
     for v, ordered in enumerate(facts.every_order):
         people = max(round(total * rows), 1)
-        counts = margin_of(margins.tables[v,] * rows, people, deviation * rows, ordered)
+        variables = (v,) if v <= number else (number, v)
+        table = margins.tables[variables].reshape(-1, facts.every_size[v])
+        deviation = sqrt(len(table) * margins.variances[variables])
+        counts = margin_of(table.sum(axis=0) * rows, people, deviation * rows, ordered)
         found.append(counts / rows)
-        if v == facts.width - 1:  # the number of events: the rest is about their weight
+        if v == number:  # the rest is about the weight of events
             weights = [weight(number, unit=unit_of(facts.most)) for number in range(facts.most + 1)]
             total = float(found[-1] @ weights)
     return found
@@ -373,21 +311,3 @@ def _side_by_side(
         if mirrored:
             joint[columns, rows] = table.T
     return joint
-
-
-def clearest_linked(study: Study) -> Study:
-    """Return a new study under pure epsilon, if that is forecast to show more than its delta does.
-
-    `common.methods.subn_plus.plans` has the reason.
-    """
-    pure = replace(study, delta=Fraction(0))
-    one, other = (_clearness(LinkedFacts.of(own)) for own in (study, pure))
-    return pure if study.delta and other < one else study
-
-
-def _clearness(facts: LinkedFacts) -> tuple[bool, float]:
-    """Return whether there are only margins, and the noise of the tables that show most."""
-    budget = decide_budget(facts)
-    if not budget.costs:
-        return True, _noise(facts, budget.margins, len(facts.every_size))
-    return False, _noise(facts, budget.costs[BOTH], kinds_of(facts)[BOTH])

@@ -126,7 +126,7 @@ def test_a_replaced_statistic_covers_everybody_since_it_was_first_asked_for():
         scripted(update_by_replacement(search_over((2,) * 3), ((), (0,), (1,)), names))
     )
     assert all(isinstance(step.exchange, Replacement) for step in driven.steps)
-    last = driven.steps[-1].exchange.release
+    last = driven.steps[-1].exchange.turn
     for family, coverage in last.coverages.by_marginal.items():
         rows = sum(tables[name].rows for name in coverage.parties)
         assert coverage.rows == rows

@@ -15,7 +15,7 @@ from common.methods.subn_plus.declared import (
     AS_EXACT,
     DECLARED,
     SMALL_TABLE,
-    _Groupings,
+    TableGroups,
     _with_declared,
     declared_plan,
     declared_sets,
@@ -193,9 +193,9 @@ def test_where_all_columns_are_counted_together_at_any_rate_nothing_is_declared(
 def test_rare_values_in_an_order_share_a_group_and_others_keep_theirs():
     own = replace(facts([6, 6], [(0, 1)]), ordered=(6, 0))
     histogram = np.array([2400, 2300, 100, 80, 70, 50])
-    groupings = _Groupings(own, [histogram, histogram])
-    assert groupings.width(0, 6) < 6
-    assert groupings.width(1, 6) == 6
+    groupings = TableGroups(own, [histogram, histogram])
+    assert groupings.width(0, groups=6) < 6
+    assert groupings.width(1, groups=6) == 6
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])

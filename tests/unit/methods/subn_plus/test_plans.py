@@ -11,6 +11,7 @@ from common.methods.designs.nocd import best_design
 from common.methods.dp_subn.information import pair_tables
 from common.methods.subn_plus.facts import PublicFacts, halves_noise, margin_noise, view_noise
 from common.methods.subn_plus.plans import (
+    FEW_GROUPS,
     GROUPS_BELOW,
     HALVES,
     HALVES_BELOW,
@@ -22,6 +23,7 @@ from common.methods.subn_plus.plans import (
     TRIPLES,
     VIEW_CELLS,
     VIEWS,
+    WHOLE_WORTH,
     Ask,
     best_plan,
     clearest,
@@ -241,3 +243,22 @@ def test_a_delta_is_left_out_where_columns_are_few(columns, size, rows, pure):
     assert clearest(study) is study
     with_delta = replace(study, delta=Fraction(1, 10**9))
     assert clearest(with_delta) == (study if pure else with_delta)
+
+
+@pytest.mark.parametrize(("sizes", "views"), [([4] * 5 + [2], 1), ([2] * 11, 1), ([2] * 12, 13)])
+def test_one_view_of_all_columns_is_asked_where_several_show_pairs_hardly_better(sizes, views):
+    given = facts(sizes, rows=24_000)
+    plan = best_plan(given)
+    assert (plan.name, len(plan.design.views)) == ("table", views)
+    several = best_design(given.sizes, cell_limit=VIEW_CELLS)
+    noise = view_noise(plan.design, given, given.budget)
+    assert noise <= WHOLE_WORTH * view_noise(several, given, given.budget)
+
+
+def test_contrasts_have_more_than_a_few_groups_only_where_these_can_be_seen():
+    asks = {
+        rows: asked(PLANS["contrasts"](facts_with_delta([40] * 12, rows, Fraction(1))), PAIRS)
+        for rows in (40_000, 400_000)
+    }
+    assert asks[40_000].groups == FEW_GROUPS
+    assert asks[400_000].groups > FEW_GROUPS

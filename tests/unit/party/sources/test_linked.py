@@ -12,6 +12,7 @@ import pytest
 from common.errors import InputError
 from common.marginals import count
 from common.methods.subn_plus.linked.requests import AveragedTables, NextTables
+from common.methods.subn_plus.linked.totals import AveragedTotals
 from common.schema import Schema
 from common.schema.linked import encode_linked
 from common.study.requests import RowsInMemory
@@ -325,3 +326,28 @@ def test_a_table_that_is_written_to_while_it_is_read_is_refused(tmp_path):
         LinkedSource(
             Changing(people, SCHEMA.people, 5), Pieces(events, SCHEMA.of_events, 5, "day"), SCHEMA
         )
+
+
+@pytest.mark.parametrize("held", [0, 1 << 20])
+def test_places_of_numbers_in_their_bins_are_held_of_people_and_of_events(held):
+    text = """
+[[events.attribute]]
+name = "nights"
+kind = "integer"
+min = 0
+max = 39
+bins = 4
+"""
+    schema = Schema.from_toml(SCHEMA.to_toml() + text)
+    people, events = frames(60)
+    events = events.assign(nights=np.arange(len(events)) % 40)
+    source = joined(people, events, schema=schema, held_bytes=held)
+    expected = encode_linked(schema, people, events, person="id")
+    held_codes = [source.codes(), expected]
+    for of in (lambda codes: codes, lambda codes: codes.events):
+        one, other = (of(codes).placed for codes in held_codes)
+        assert all(map(np.array_equal, one.columns, other.columns))
+    request = AveragedTotals((1, 5), ((0,) * 6, (0,) * 4), ((1,) * 6, (1,) * 4), 6, 3, 4)
+    answer = request.answer(source)
+    assert np.array_equal(answer, request.answer(RowsInMemory(expected)))
+    assert answer.all()

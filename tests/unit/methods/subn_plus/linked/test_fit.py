@@ -61,7 +61,8 @@ def test_a_fit_near_a_model_of_like_sums_leads_to_where_a_fresh_one_does(model):
 def test_a_start_is_the_model_itself_in_the_atoms_of_its_columns(model):
     tables = (*model.people.columns, model.numbers, *model.columns)
     columns = [
-        Column(own[0], 1e-4, np.arange(own.shape[1]), np.arange(own.shape[1])) for own in tables
+        Column(own[0], 1e-4, np.arange(own.shape[1]), np.arange(own.shape[1]), own[:1])
+        for own in tables
     ]
     cut = len(model.people.columns) + 1
     start = Logits(side_of(columns[:cut]), side_of(columns[cut:]), classes=48, event_classes=48)
@@ -74,7 +75,8 @@ def test_a_start_is_the_model_itself_in_the_atoms_of_its_columns(model):
 
 
 def test_values_in_no_table_of_pairs_share_what_the_margin_says():
-    column = Column(np.array([0.1, 0.2, 0.3, 0.4]), 1e-4, np.array([0, 0, 1, 1]), np.zeros(4, int))
+    margin = np.array([0.1, 0.2, 0.3, 0.4])
+    column = Column(margin, 1e-4, np.array([0, 0, 1, 1]), np.zeros(4, int), margin[None, :])
     assert column.atoms.tolist() == [0, 0, 1, 1]
     spread = column.spread(np.array([[0.3, 0.7], [0.9, 0.1]]))
     assert spread[1] == pytest.approx([0.3, 0.6, 0.3 / 7, 0.4 / 7])
@@ -91,7 +93,8 @@ def sums_of(groups, precision):
 
 
 def test_information_costs_more_where_sums_are_more_precise():
-    columns = [Column(np.full(4, 0.25), 1e-4, np.arange(4), np.arange(4))] * 2
+    even = np.full(4, 0.25)
+    columns = [Column(even, 1e-4, np.arange(4), np.arange(4), even[None, :])] * 2
     low, high = (
         astuple(prices_of(columns, columns, sums_of(4, precision), 1.0)) for precision in (1e2, 1e4)
     )

@@ -1,32 +1,21 @@
-"""subn+ on people and events: its steps, its budget, and what it refuses by name."""
+"""subn+ on people and events: its steps, and what it refuses by name."""
 
-from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 
+import numpy as np
 import pytest
 
 from common.errors import InputError
 from common.methods.registry import methods, run_of
-from common.methods.subn_plus import METHOD
-from common.methods.subn_plus.linked.script import (
-    MOST_GROUPS,
-    NEXT,
-    LinkedFacts,
-    decide_budget,
-    kinds_of,
-)
+from common.schema import Codes
+from common.schema.linked import LinkedCodes
 from common.study.accounting import account
 from common.study.dry_run import costs_without_rows
-from tests.harness.linked import SCHEMA, linked_codes
+from tests.harness.linked import linked_codes
 from tests.harness.linked_runs import dealt_out, fitted, linked_study
 
 LINKED = linked_codes(600)
 DELTA = Fraction(1, 10**9)
-
-
-def budget_at(**changes):
-    return decide_budget(LinkedFacts.of(linked_study(dealt_out(LINKED), **changes)))
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), DELTA])
@@ -43,68 +32,33 @@ def test_what_noise_would_hide_is_not_asked_for():
         epsilon: [step.name for step in fitted(LINKED, epsilon=epsilon).steps]
         for epsilon in (Fraction(1, 10), 100)
     }
-    assert names[Fraction(1, 10)] == ["margins", "margins of events"]
+    margins = ["margins", "number of events", "margins of events"]
+    assert names[Fraction(1, 10)] == margins
     assert names[100] == [
-        "margins", "margins of events", "pairs", "pairs with events", "pairs of events",
-        "next events",
+        *margins, "pairs", "pairs with the number", "pairs with events", "pairs of events",
+        "next events", "totals",
     ]  # fmt: skip
-
-
-def test_more_budget_buys_finer_groups_and_margins_get_what_is_left():
-    few, many = budget_at(epsilon=6), budget_at(epsilon=500)
-    assert 2 <= few.pair_groups < many.pair_groups <= MOST_GROUPS
-    assert many.margins / 500 < few.margins / 6  # clear margins need less
-    none = budget_at(epsilon=Fraction(1, 10))
-    assert (none.margins, none.costs) == (Fraction(1, 10), {})
 
 
 def test_all_margins_have_the_same_noise():
     steps = {step.name: step for step in fitted(LINKED, epsilon=100).steps}
-    averaged = steps["margins of events"]
-    assert averaged.law.scale == averaged.counted.unit * steps["margins"].law.scale
+    for name in ("number of events", "margins of events"):
+        assert steps[name].law.scale == steps[name].counted.unit * steps["margins"].law.scale
 
 
-@pytest.mark.parametrize("delta", [Fraction(0), DELTA])
-def test_costs_of_kinds_have_the_least_noise(delta):
-    """Against all other divisions of the same budget, in steps of a twentieth."""
-    facts = LinkedFacts.of(linked_study(dealt_out(LINKED), epsilon=100, delta=delta))
-    tables = kinds_of(facts)
-    costs = decide_budget(facts).costs
-    power = 1.0 if delta == 0 else 0.5
-
-    def noise(shares):
-        return sum((tables[kind] / float(share)) ** power for kind, share in shares.items())
-
-    whole = sum(costs.values())
-    least = noise(costs)
-    for parts in product(range(1, 18), repeat=len(tables)):
-        if sum(parts) == 20:
-            other = [whole * Fraction(part, 20) for part in parts]
-            assert least <= noise(dict(zip(tables, other, strict=True))) * 1.000001
-
-
-def test_a_delta_is_kept_where_events_make_the_tables_many():
-    """A study of few columns of people, and many of events, has many tables."""
-    entries = SCHEMA.events.attributes
-    many = tuple(replace(entries[0], name=f"kind {number}") for number in range(12))
-    schema = replace(SCHEMA, events=replace(SCHEMA.events, attributes=many))
-    study = linked_study(dealt_out(LINKED), schema=schema, epsilon=1, delta=DELTA)
-    assert METHOD.clearest(study).delta == DELTA
-    few = linked_study(dealt_out(LINKED), epsilon=1, delta=DELTA)
-    assert METHOD.clearest(few).delta == 0  # few tables are clearer without
-
-
-def test_one_event_has_no_next():
-    schema = replace(SCHEMA, events=replace(SCHEMA.events, most=1))
-    tables = {name: replace_most(table) for name, table in dealt_out(linked_codes(300)).items()}
-    study = linked_study(tables, schema=schema, epsilon=100)
-    assert NEXT not in decide_budget(LinkedFacts.of(study)).costs
-
-
-def replace_most(linked):
-    first = linked.starts[linked.numbers > 0]
-    numbers = (linked.numbers > 0).astype("int64")
-    return type(linked)(linked.columns, linked.sizes, linked.events.take(first), numbers, 1)
+def test_events_of_people_with_many_weigh_as_much_as_they_are():
+    """Averages of people are no averages of events, where many events are other events."""
+    codes = linked_codes(4000)
+    often = codes.numbers[codes.of_person] > 2
+    kinds = np.where(often, 0, 1 + codes.events.columns[0] % 2)
+    columns = (kinds.astype(codes.events.columns[0].dtype), *codes.events.columns[1:])
+    events = Codes(columns, codes.events.sizes)
+    codes = LinkedCodes(codes.columns, codes.sizes, events, codes.numbers, codes.most)
+    for method, epsilon in (("floor", 20), ("subn+", 200)):
+        drawn = fitted(codes, method=method, epsilon=epsilon).sample(codes)
+        assert abs((drawn.events.columns[0] == 0).mean() - often.mean()) < 0.05
+    averaged = (codes.numbers > 2).sum() / (codes.numbers > 0).sum()
+    assert often.mean() - averaged > 0.1  # with power
 
 
 @pytest.mark.parametrize("name", [each.name for each in methods().values() if not each.linked])
