@@ -194,15 +194,16 @@ def advice(study: Study) -> list[str]:
 def clearest(study: Study) -> Study:
     """Return a new study under pure epsilon, if that is forecast to show more than its delta does.
 
-    With analyses, what counts is the width of their intervals, unless only the delta lets pairs be
-    seen that no analysis names.
+    With analyses, what counts is the width of their intervals, unless the delta lets more kinds of
+    pairs be seen that no analysis names.
     """
     if not study.analyses or not study.delta or study.criteria:
         return plans.clearest(study)
     pure = OF_SUBN.clearest(study)
-    return study if sees_others(study) and not sees_others(pure) else pure
+    return study if others_seen(study) > others_seen(pure) else pure
 
 
-def sees_others(study: Study) -> bool:
-    """Return whether a study has sums that tell of pairs which no analysis names."""
-    return any(ask.what not in SINGLE for ask in planned(study)[1].asks)
+def others_seen(study: Study) -> int:
+    """Return how many kinds of pairs have sums beside the analyses'; a single table has one."""
+    kinds = {ask.what for ask in planned(study)[1].asks if ask.what not in SINGLE}
+    return min(len(kinds), 1) if study.schema.events is None else len(kinds)

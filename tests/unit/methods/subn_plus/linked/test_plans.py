@@ -20,6 +20,9 @@ from common.methods.subn_plus.linked.plans import (
     decide_budget,
     kinds_of,
 )
+from common.methods.subn_plus.prospects import OF_SUBN, others_seen
+from common.study.analyses import read_analyses
+from parley.simulation.population_visits import linked_schema
 from tests.harness.linked import SCHEMA, linked_codes
 from tests.harness.linked_runs import dealt_out, linked_study
 
@@ -99,3 +102,17 @@ def replace_most(linked):
     first = linked.starts[linked.numbers > 0]
     numbers = (linked.numbers > 0).astype("int64")
     return type(linked)(linked.columns, linked.sizes, linked.events.take(first), numbers, 1)
+
+
+def test_beside_analyses_a_delta_is_kept_where_it_shows_more_kinds_of_pairs():
+    schema = linked_schema()
+    asked = ['share = "diagnosis = Pregnancy", by = "sex"', 'mean = "nights", by = "department"']
+    analyses = read_analyses(asked, schema)
+    study = linked_study(dealt_out(LINKED), schema=schema, delta=DELTA, analyses=analyses)
+    study = replace(study, members=tuple(replace(m, rows=6_000) for m in study.members))
+    pure = replace(study, delta=Fraction(0))
+    assert OF_SUBN.widest(pure) < OF_SUBN.widest(study)
+    assert others_seen(pure) < others_seen(study)
+    assert METHOD.clearest(study).delta == DELTA
+    alone = replace(study, others=Fraction(0))
+    assert METHOD.clearest(alone).delta == 0
