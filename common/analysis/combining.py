@@ -36,8 +36,8 @@ from itertools import combinations
 
 import numpy as np
 
-from common.analysis.direct import Direct, DirectIntervals, KnownTable
-from common.analysis.statistics import Numbers, Statistic
+from common.analysis.direct import Direct, DirectIntervals, KnownTable, scores
+from common.analysis.statistics import Statistic
 
 _DEVIATIONS = 2  # of a mean of squares, by which it is taken larger
 _MOST_PAIRS = 64  # whose tables tell the misfit
@@ -117,18 +117,10 @@ def misfit_of(direct: DirectIntervals, statistic: Statistic) -> float:
 def _square(known: KnownTable) -> float:
     """Return the square by which the correlation of groups is off, over its variance."""
     margins = [np.maximum(known.table.sum(axis=axis), 0.0) for axis in (1, 0)]
-    weights = np.multiply.outer(*(_scores(shares) for shares in margins))
+    weights = np.multiply.outer(*(scores(shares) for shares in margins))
     off = float((weights * known.off).sum())
     inside = np.maximum(known.table, 0.0)
     sampling = float((weights**2 * inside).sum() - (weights * inside).sum() ** 2)
     rows = 1 if known.noise is None else known.noise.rows
     variance = known.noise_of(weights) ** 2 + max(sampling, 0.0) / rows
     return off**2 / variance if variance > 0 else 0.0
-
-
-def _scores(shares: Numbers) -> Numbers:
-    """Return the middle ranks of groups, with a mean of 0 and a deviation of 1."""
-    shares = shares / max(float(shares.sum()), 1e-12)
-    ranks = np.cumsum(shares) - shares / 2
-    ranks = ranks - float(shares @ ranks)
-    return np.asarray(ranks / max(math.sqrt(float(shares @ ranks**2)), 1e-12), np.float64)

@@ -10,9 +10,10 @@ A table in groups does not tell which values of two groups meet. What it hides h
 every group the values of one column are put in the order of the other column, or against it: no
 table with these cells and these single columns has a larger, or a smaller, mean product
 (`arranged`). The direct interval allows for a part of that, 1.5 / q for q groups, as relations
-seldom change more inside a group than between groups; it reaches by the spread beyond it. A pair
-that was never counted together is a table of one cell, of which all is allowed for: the whole range
-that the single columns allow, the bounds of Frechet and Hoeffding.
+seldom change more inside a group than between groups; and more, up to all of it, where the groups
+themselves are in order, as then their values will be, too. It reaches by the spread beyond it. A
+pair that was never counted together is a table of one cell, of which all is allowed for: the whole
+range that the single columns allow, the bounds of Frechet and Hoeffding.
 
 Groups are joined until most cells have more rows than noise. Cells that fall below zero would bias
 an estimate, and rare values at the ends of a column would make most of its noise.
@@ -92,11 +93,24 @@ class KnownTable:
         few = [own.max() + 1 for own in self.groups if len(own) > own.max() + 1]
         return min(1.0, HIDDEN / int(min(few))) if few else 0.0
 
+    def hides_along(self, sign: float) -> float:
+        """The same for values in order (1.0) or against it (-1.0), if the groups of two are so.
+
+        Groups in even numbers of rows hide at most r^(q / 3) of the order of a pair of normal
+        copula, r being the rank correlation of the groups, also of lognormal columns.
+        """
+        least = min(int(own.max()) + 1 for own in self.groups)
+        ranks = np.multiply.outer(*(scores(_margin(self.table, axis).ravel()) for axis in (0, 1)))
+        order = sign * float((ranks * self.table).sum() / max(float(self.table.sum()), 1e-12))
+        return max(self.hides, min(1.0, max(0.0, order)) ** (least / 3)) if self.hides else 0.0
+
     def pairs(self) -> Iterator[KnownTable]:
-        """Yield the groups of its pairs, whose tables are not looked at."""
+        """Yield its pairs, without cells below zero."""
         for one, other in combinations(range(len(self.attributes)), 2):
             attributes = (self.attributes[one], self.attributes[other])
-            yield KnownTable(attributes, (self.groups[one], self.groups[other]), self.table)
+            others = tuple(axis for axis in range(self.table.ndim) if axis not in (one, other))
+            table = np.maximum(self.table, 0.0).sum(axis=others)
+            yield KnownTable(attributes, (self.groups[one], self.groups[other]), table)
 
     def reach(self) -> float:
         """Return about how far noise and groups move a correlation, to compare tables."""
@@ -216,7 +230,7 @@ class DirectIntervals:
         values = [
             statistic.of(coded(self.made, arrangement, "1"))
             for rows in (self.made.reference, *self.made.tables[:_ENDS_OF])
-            for arrangement in self._arrangements(_thinned(rows), unknown, alone=True)
+            for _, arrangement in self._arrangements(_thinned(rows), unknown, alone=True)
         ]
         found = {}
         for key in {key for each in values for key in each}:
@@ -240,27 +254,33 @@ class DirectIntervals:
             if not own.hides:
                 continue
             values = [
-                statistic.of(coded(self.made, arrangement, "1"))
-                for arrangement in self._arrangements(rows, own, alone=alone)
+                (part, statistic.of(coded(self.made, arrangement, "1")))
+                for part, arrangement in self._arrangements(rows, own, alone=alone)
             ]
             for key, centre in centres.items():
-                numbers = np.array([each.get(key, np.nan) for each in values])
-                off = (numbers[np.isfinite(numbers)] - centre).tolist()
-                low[key] += own.hides * max(-min(off, default=0.0), 0.0)
-                high[key] += own.hides * max(max(off, default=0.0), 0.0)
+                numbers = np.array([part * (of.get(key, np.nan) - centre) for part, of in values])
+                off = numbers[np.isfinite(numbers)].tolist()
+                low[key] += max(-min(off, default=0.0), 0.0)
+                high[key] += max(max(off, default=0.0), 0.0)
         return low, high
 
-    def _arrangements(self, rows: Codes, own: KnownTable, *, alone: bool) -> Iterator[Codes]:
+    def _arrangements(
+        self, rows: Codes, own: KnownTable, *, alone: bool
+    ) -> Iterator[tuple[float, Codes]]:
         """Yield the rows with a pair as much in order, and as much against it, as can be.
+
+        With each comes the part of it that is allowed for.
 
         A column without an order has one for each of its values, which comes last. With three
         columns or more, two columns without an order are not both arranged by every value.
         """
         first, second = (list(_orders(self.schema.attributes[a])) for a in own.attributes)
+        in_order = all(self.schema.attributes[a].ordered for a in own.attributes)
         for one, other in product(range(len(first)), range(len(second))):
             if alone or one == 0 or other == 0:
                 for sign in (1.0, -1.0):
-                    yield arranged(rows, own, (first[one], sign * second[other]))
+                    part = own.hides_along(sign) if in_order and one == other == 0 else own.hides
+                    yield part, arranged(rows, own, (first[one], sign * second[other]))
 
 
 def weighted(base: Codes, tables: Sequence[KnownTable], targets: Sequence[Numbers]) -> Codes:
@@ -305,6 +325,14 @@ def _margin(table: Numbers, axis: int) -> Numbers:
     """Return the sums over all other axes, which are kept."""
     others = tuple(other for other in range(table.ndim) if other != axis)
     return np.asarray(table.sum(axis=others, keepdims=True), np.float64)
+
+
+def scores(shares: Numbers) -> Numbers:
+    """Return the middle ranks of groups, with a mean of 0 and a deviation of 1."""
+    shares = shares / max(float(shares.sum()), 1e-12)
+    ranks = np.cumsum(shares) - shares / 2
+    ranks = ranks - float(shares @ ranks)
+    return np.asarray(ranks / max(math.sqrt(float(shares @ ranks**2)), 1e-12), np.float64)
 
 
 def arranged(rows: Codes, own: KnownTable, orders: tuple[Numbers, Numbers]) -> Codes:

@@ -1,6 +1,7 @@
 """Direct intervals: bounds of what groups hide, rows that agree with sums, noise that counts."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -97,32 +98,43 @@ def test_an_arrangement_keeps_every_cell_and_every_column():
 
 
 @pytest.mark.parametrize("groups", [2, 3, 5, 8])
-@pytest.mark.parametrize("strength", [0.0, 0.3, -0.5, 0.7])
-def test_what_is_allowed_for_holds_the_correlation_of_a_normal_pair(groups, strength):
-    """The rows agree with the groups of the pair, and are independent inside them."""
+@pytest.mark.parametrize("strength", [0.0, 0.3, -0.5, 0.7, 0.9, 0.95, -0.95])
+@pytest.mark.parametrize("tail", [0.0, 1.0])
+def test_what_is_allowed_for_holds_the_correlation_of_a_normal_pair(groups, strength, tail):
+    """The rows agree with the groups of the pair, and are independent inside them.
+
+    With a tail the columns are lognormal, and what is strong lies in the last group.
+    """
     values = 48
     rng = np.random.default_rng(1)
     x = rng.normal(size=40_000)
     y = strength * x + math.sqrt(1 - strength**2) * rng.normal(size=x.size)
     codes = [np.argsort(np.argsort(own)) * values // x.size for own in (x, y)]
+    middle = np.sort(x)[(np.arange(values) * 2 + 1) * x.size // (2 * values)]
+    number = np.exp(tail * middle) if tail else middle
+
+    def found(codes):
+        return np.corrcoef(*(number[column] for column in codes.columns))[0, 1]
+
+    real = found(Codes.from_columns(codes, (values, values)))
     of_value = np.arange(values) * groups // values
+    counts = np.zeros((groups, groups))
+    np.add.at(counts, tuple(of_value[own] for own in codes), 1 / x.size)
     for own in codes:
         for group in range(groups):
             inside = of_value[own] == group
             own[inside] = rng.permutation(own[inside])
     rows = Codes.from_columns(codes, (values, values))
-    number = np.sort(x)[(np.arange(values) * 2 + 1) * x.size // (2 * values)]
-    table = pair_table((of_value, of_value))
-
-    def found(codes):
-        return np.corrcoef(*(number[column] for column in codes.columns))[0, 1]
-
+    table = replace(pair_table((of_value, of_value)), table=counts)
     order = np.arange(values, dtype=np.float64)
     low, high = (
-        found(rows) + table.hides * (found(arranged(rows, table, (order, s * order))) - found(rows))
+        found(rows)
+        + table.hides_along(s) * (found(arranged(rows, table, (order, s * order))) - found(rows))
         for s in (-1, 1)
     )
-    assert low - 0.03 <= strength <= high + 0.03
+    assert low - 0.03 <= real <= high + 0.03
+    if strength < 0.5:
+        assert table.hides_along(1.0) == table.hides  # weak relations hide no more than before
 
 
 def repeated(seed=0, replicates=12, slope=0.0):
