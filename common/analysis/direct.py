@@ -94,7 +94,7 @@ class KnownTable:
         return min(1.0, HIDDEN / int(min(few))) if few else 0.0
 
     def hides_along(self, sign: float) -> float:
-        """The same for values in order (1.0) or against it (-1.0), if the groups of two are so.
+        """Return the same for values in order (1.0) or against it (-1.0), if the groups are so.
 
         Groups in even numbers of rows hide at most r^(q / 3) of the order of a pair of normal
         copula, r being the rank correlation of the groups, also of lognormal columns.
