@@ -98,7 +98,7 @@ def test_an_arrangement_keeps_every_cell_and_every_column():
 
 
 @pytest.mark.parametrize("groups", [2, 3, 5, 8])
-@pytest.mark.parametrize("strength", [0.0, 0.3, -0.5, 0.7, 0.9, 0.95, -0.95])
+@pytest.mark.parametrize("strength", [0.0, -0.5, 0.7, 0.95])
 @pytest.mark.parametrize("tail", [0.0, 1.0])
 def test_what_is_allowed_for_holds_the_correlation_of_a_normal_pair(groups, strength, tail):
     """The rows agree with the groups of the pair, and are independent inside them.
@@ -107,7 +107,7 @@ def test_what_is_allowed_for_holds_the_correlation_of_a_normal_pair(groups, stre
     """
     values = 48
     rng = np.random.default_rng(1)
-    x = rng.normal(size=40_000)
+    x = rng.normal(size=20_000)
     y = strength * x + math.sqrt(1 - strength**2) * rng.normal(size=x.size)
     codes = [np.argsort(np.argsort(own)) * values // x.size for own in (x, y)]
     middle = np.sort(x)[(np.arange(values) * 2 + 1) * x.size // (2 * values)]
