@@ -359,7 +359,11 @@ def _term_default(name: str) -> str:
 
 def errors_page() -> str:
     """Every refusal that one service can send another, with what to do."""
-    lines = [f"- **{code.name}** {code.public} *{code.remedy}*\n" for code in ErrorCode]
+    lines, last = [], {code.remedy: code for code in ErrorCode}  # the last code with a remedy
+    for code in ErrorCode:
+        told = last[code.remedy]
+        remedy = code.remedy if code == told else f"As for {told.name}."
+        lines.append(f"- **{code.name}** {code.public} *{remedy}*\n")
     return "\n".join(
         [
             NOTICE,
