@@ -38,7 +38,7 @@ two of them. Events are those of the people of the `[source]` that they stand in
 SPSS, Stata and SAS need parley[formats]. A Spark source is renamed and recoded in its query.
 
 A condition (`where`) is written as in `parley query`, in the file's own names and codes, and is
-decided for every row by itself. The rows that it takes are the table: their number is public.
+decided for every row by itself.
 
 The password comes from where libpq looks for it: PGPASSWORD, PGPASSFILE, a service file. Or the
 whole address is taken from elsewhere: `uri_env` names an environment variable, `uri_file` a file
@@ -72,7 +72,6 @@ from party.sources.source import HELD_BYTES, JoinedSource, Source
 _FIELDS = SHAPE | {"path", "uri", "uri_env", "uri_file", "table", "query", "where"}
 _TABLES = ("columns", "recode", "events")
 _PARSERS: Mapping[str, Parser] = {"as_of": date, **dict.fromkeys(_TABLES, a_table)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
@@ -234,7 +233,6 @@ class SourceSettings:
         reader = all_kinds()[self.kind].reader(self, self.shape.in_own_names(schema))
         return ShapedReader(reader, self.shape) if self.shape else reader
 
-
 @dataclass(frozen=True, slots=True)
 class SeveralSources:
     """Several tables, whose rows all take part; used like one."""
@@ -270,9 +268,7 @@ class SeveralSources:
             [source.open(schema, held_bytes=part, secret=secret) for source in self.sources]
         )
 
-
 OwnersTable = SourceSettings | SeveralSources
-
 
 def owners_table(source: object, *, folder: Path, environment: Mapping[str, str]) -> OwnersTable:
     """Read `[source]`, or several `[[source]]`; InputError names the key and what would do."""
@@ -285,7 +281,6 @@ def owners_table(source: object, *, folder: Path, environment: Mapping[str, str]
     _check_apart(sources)
     return sources[0] if len(sources) == 1 else SeveralSources(sources)
 
-
 def _check_apart(sources: Sequence[SourceSettings]) -> None:
     """Refuse a table that stands twice: one of its rows would be counted twice."""
     for (first, one), (second, other) in itertools.combinations(enumerate(sources, start=1), 2):
@@ -294,7 +289,6 @@ def _check_apart(sources: Sequence[SourceSettings]) -> None:
                 f"source: table {second} is table {first} again, so a row would count twice. "
                 "Name every table once, and choose its rows by one condition"
             )
-
 
 def _shape(table: Mapping[str, Any]) -> Shape:
     named = table.get("columns", {})
@@ -308,7 +302,6 @@ def _shape(table: Mapping[str, Any]) -> Shape:
         recode={name: _recoding(name, codes) for name, codes in table.get("recode", {}).items()},
         where=None if where is None else CellCondition.parse(where),
     )
-
 
 def _recoding(name: str, codes: object) -> Recoding:
     if not isinstance(codes, dict):
