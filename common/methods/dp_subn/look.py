@@ -91,9 +91,9 @@ class Look:
             )
         ]
 
-    def independent_columns(self, *, kept: Fraction) -> Script[Fit]:
-        """Spend all that is left on the margins, but for what is kept."""
-        left = self.facts.budget - self.cost - kept
+    def independent_columns(self, *, reserve: Fraction) -> Script[Fit]:
+        """Spend all that is left on the margins, but for the reserve."""
+        left = self.facts.budget - self.cost - reserve
         return (yield from margins_alone(self.facts, "margins", left, self.margins))
 
 
