@@ -93,8 +93,8 @@ class Look:
 
     def independent_columns(self, *, reserve: Fraction) -> Script[Fit]:
         """Spend all that is left on the margins, but for the reserve."""
-        left = self.facts.budget - self.cost - reserve
-        return (yield from margins_alone(self.facts, "margins", left, self.margins))
+        cost = self.facts.budget - self.cost - reserve
+        return (yield from margins_alone(self.facts, "margins", cost, self.margins))
 
 
 def look(facts: PublicFacts, cost: Fraction) -> Script[Look]:
