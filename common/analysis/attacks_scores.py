@@ -124,7 +124,7 @@ def unique_in(synthetic: Codes, *, tries: int, source: RandomSource) -> list[Con
             left = left[column[left] == column[row]]
             if len(left) == 1:
                 positions = tuple(order[:length])
-                values = tuple(int(synthetic.columns[each][row]) for each in positions)
+                values = tuple(int(synthetic.columns[place][row]) for place in positions)
                 statements.append(Conjunction(positions, values))
                 break
     return statements

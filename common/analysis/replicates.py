@@ -71,9 +71,9 @@ class Replicates:
     refitted: bool = True  # whether each table is of a model that was fitted again
 
 
-def coded(made: Replicates, codes: Codes, seed: str) -> CodedTable:
+def coded(replicates: Replicates, codes: Codes, seed: str) -> CodedTable:
     """Return rows with their values, numbers in bins as the release has them."""
-    return CodedTable(made.schema, codes, seed, made.inside)
+    return CodedTable(replicates.schema, codes, seed, replicates.inside)
 
 
 def shuffled(codes: Codes) -> Codes:
@@ -109,9 +109,9 @@ class Replicator:
         for number in numbers:
             self._read(number)
         missing = [number for number in numbers if number not in self._kept]
-        for done, number in enumerate(self._make(missing), start=1):
+        for so_far, number in enumerate(self._make(missing), start=1):
             there = sum(number in self._kept for number in numbers[1:])
-            tell(done / len(missing), f"fitting replicates, kept for later: {there} of {tables}")
+            tell(so_far / len(missing), f"fitting replicates, kept for later: {there} of {tables}")
             if self.cache is not None:
                 with suppress(InputError, OSError):  # a place that cannot be written keeps nothing
                     _write(self.cache, number, self._kept[number])
@@ -197,7 +197,7 @@ class _Worker:
     """
 
     def __init__(self, replicator: Replicator, numbers: Sequence[int], folder: Path) -> None:
-        known = {number: made for number, made in replicator._kept.items() if number == 0}
+        known = {number: codes for number, codes in replicator._kept.items() if number == 0}
         bare = Replicator(replicator.fitted, replicator.released, replicator.seed, _kept=known)
         self._folder, self._ahead = folder, list(numbers)
         folder.mkdir()

@@ -115,15 +115,15 @@ class SharedDigest:
 
     def following(self, chunks: Iterable[Codes]) -> Iterator[Codes]:
         """Yield the chunks, unchanged, for one thread."""
-        seen = RowDigest(self._sizes)
+        digest = RowDigest(self._sizes)
         for chunk in chunks:
             if self._rows_only:
-                seen.rows += chunk.rows
+                digest.rows += chunk.rows
             else:
-                seen.add(chunk)
+                digest.add(chunk)
             yield chunk
         with self._lock:
-            self._whole.merge(seen)
+            self._whole.merge(digest)
 
     def hexdigest(self) -> str:
         if self._rows_only:

@@ -111,10 +111,9 @@ def table_or_query(table: Mapping[str, Any], mark: str) -> str:
 def all_kinds() -> Mapping[str, SourceKind]:
     """Return every kind of source by its name."""
     modules = (
-        import_module(f"{kinds.__name__}.{found.name}")
-        for found in pkgutil.iter_modules(kinds.__path__)
+        import_module(f"{kinds.__name__}.{info.name}")
+        for info in pkgutil.iter_modules(kinds.__path__)
     )
-    found: list[SourceKind] = [kind for module in modules for kind in module.KINDS]
-    return {
-        kind.name: kind for kind in sorted(found, key=lambda kind: (not kind.is_file, kind.name))
-    }
+    every: list[SourceKind] = [kind for module in modules for kind in module.KINDS]
+    every.sort(key=lambda kind: (not kind.is_file, kind.name))
+    return {kind.name: kind for kind in every}

@@ -75,9 +75,9 @@ class PeopleTable:
             raise InputError(f"{reader.where}: source.person: there is no column {self.person!r}")
         parts, people = list[Codes](), list[bytes]()
         for part in reader.parts([*schema.names, self.person]):
-            for codes, own in self._encoded(part, schema):
+            for codes, persons in self._encoded(part, schema):
                 parts.append(codes)
-                people += own
+                people += persons
         return parts, people
 
     def _encoded(self, part: Part, schema: Schema) -> Iterator[tuple[Codes, list[bytes]]]:
@@ -155,9 +155,9 @@ class PeopleSource(Source):
     ) -> None:
         parts, people = list[Codes](), list[bytes]()
         for table in tables:
-            codes, own = table.read(schema)
+            codes, persons = table.read(schema)
             parts += codes
-            people += own
+            people += persons
         rows = concatenate([_no_rows(schema), *parts])
         self._kept = rows.take(chosen(rows, people, limit))
         dropped, added = rows.rows - self._kept.rows, limit.rows - self._kept.rows
@@ -182,9 +182,9 @@ class PeopleSource(Source):
     def count(
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:
-        own = count(self._kept.showing(sets), sets, groups=groups)
+        counts = count(self._kept.showing(sets), sets, groups=groups)
         public = self._public.count(sets, groups)
-        return [kept + more for kept, more in zip(own, public, strict=True)]
+        return [table + more for table, more in zip(counts, public, strict=True)]
 
 
 def chosen(rows: Codes, people: Sequence[bytes], limit: PeopleLimit) -> NDArray[np.intp]:
@@ -196,14 +196,14 @@ def chosen(rows: Codes, people: Sequence[bytes], limit: PeopleLimit) -> NDArray[
     ]
     within = _places(rows)  # of rows that are equal but for them, so that no order matters
     order = sorted(range(rows.rows), key=lambda at: (people[at], hashes[at][:_HALF], within[at]))
-    kept, before, taken = list[int](), None, 0
+    positions, before, rows_of_person = list[int](), None, 0
     for at in order:
-        taken = taken + 1 if people[at] == before else 1
+        rows_of_person = rows_of_person + 1 if people[at] == before else 1
         before = people[at]
-        if taken <= limit.per_person:
-            kept.append(at)
-    kept.sort(key=lambda at: (hashes[at][_HALF:], within[at]))
-    return np.array(kept[: limit.rows], dtype=np.intp)
+        if rows_of_person <= limit.per_person:
+            positions.append(at)
+    positions.sort(key=lambda at: (hashes[at][_HALF:], within[at]))
+    return np.array(positions[: limit.rows], dtype=np.intp)
 
 
 def _places(rows: Codes) -> list[bytes]:

@@ -274,9 +274,9 @@ class SeveralSources:
 OwnersTable = SourceSettings | SeveralSources
 
 
-def owners_table(given: object, *, folder: Path, environment: Mapping[str, str]) -> OwnersTable:
+def owners_table(source: object, *, folder: Path, environment: Mapping[str, str]) -> OwnersTable:
     """Read `[source]`, or several `[[source]]`; InputError names the key and what would do."""
-    tables: list[Any] = given if isinstance(given, list) else [given]
+    tables: list[Any] = source if isinstance(source, list) else [source]
     if not tables or not all(isinstance(table, dict) for table in tables):
         raise InputError("source: write [source], or [[source]] for each of several tables")
     sources = tuple(

@@ -113,17 +113,17 @@ class TableSource(Source):
         self._mark = self._reader.mark()
         schema = self._columns(self._everything)
         digest = SharedDigest(schema.sizes)
-        held: list[Codes] | None = []
+        in_memory: list[Codes] | None = []
         size = 0
 
         def read(part: Part) -> list[Codes]:
             chunks = digest.following(encoded(part, schema, self._reader))
             # Those of a part that is under way when the limit is passed are dropped later.
-            return [chunk for chunk in chunks if held is not None]
+            return [chunk for chunk in chunks if in_memory is not None]
 
-        for kept in map_in_threads(read, self._reader.parts(schema.names), worker_count(None)):
-            size += sum(chunk.nbytes for chunk in kept)
-            held = None if held is None or size > held_bytes else held + kept
+        for codes in map_in_threads(read, self._reader.parts(schema.names), worker_count(None)):
+            size += sum(chunk.nbytes for chunk in codes)
+            in_memory = None if in_memory is None or size > held_bytes else in_memory + codes
         if digest.rows == 0:
             raise InputError(f"{self._reader.where}: the table has no rows")
         if self._mark != self._reader.mark():
@@ -131,7 +131,7 @@ class TableSource(Source):
                 f"{self._reader.where}: the table was written to while it was being read. "
                 "Try again when that is done"
             )
-        self._held = concatenate(held) if held is not None else None
+        self._held = concatenate(in_memory) if in_memory is not None else None
         self._snapshot = Snapshot(
             rows=digest.rows, digest=digest.hexdigest(), as_of=self._reader.as_of
         )
@@ -158,13 +158,17 @@ class TableSource(Source):
         # A column has to be read to count rows, so the first attribute always is. Without a mark
         # only the digest tells that the table is the same, and that needs every column.
         width = len(self._everything)
-        needed = tuple(sorted({0, *(variable % width for each in sets for variable in each)}))
+        positions = tuple(
+            sorted({0, *(variable % width for variables in sets for variable in variables)})
+        )
         few = self._mark is not None and not self._schema.rules
-        reading = needed if few else self._everything
+        reading = positions if few else self._everything
         place = {position: at for at, position in enumerate(reading)}
         place |= {width + position: len(reading) + at for position, at in place.items()}
-        inside = [[place[variable] for variable in each] for each in sets]
-        grouped = {place[position]: own for position, own in groups.items() if position in place}
+        inside = [[place[variable] for variable in variables] for variables in sets]
+        grouped = {
+            place[position]: group_of for position, group_of in groups.items() if position in place
+        }
         schema = self._columns(reading)
         with self._watching(schema) as digest:
             streams = (
@@ -215,16 +219,16 @@ class JoinedSource(Source):
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = tuple(sources)
         snapshots = [source.snapshot for source in self._sources]
-        dates = sorted({each.as_of for each in snapshots if each.as_of is not None})
-        known = bool(dates) and all(each.as_of is not None for each in snapshots)
+        dates = sorted({snapshot.as_of for snapshot in snapshots if snapshot.as_of is not None})
+        known = bool(dates) and all(snapshot.as_of is not None for snapshot in snapshots)
         # The same for the same tables in any order.
-        content = "parley tables 1\n" + "\n".join(sorted(each.digest for each in snapshots))
+        content = "parley tables 1\n" + "\n".join(sorted(snapshot.digest for snapshot in snapshots))
         self._snapshot = Snapshot(
-            rows=sum(each.rows for each in snapshots),
+            rows=sum(snapshot.rows for snapshot in snapshots),
             digest=hashlib.sha256(content.encode()).hexdigest(),
             as_of=dates[0] if known else None,
             newest=dates[-1] if known and len(dates) > 1 else None,
-            note=". ".join(each.note for each in snapshots if each.note),
+            note=". ".join(snapshot.note for snapshot in snapshots if snapshot.note),
         )
 
     def chunks(self) -> Iterator[Codes]:

@@ -20,8 +20,8 @@ class File(SourceKind):
         self._reader, self._options = reader, options
 
     def reader(self, settings: TableSettings, schema: Schema | None) -> TableReader:
-        given = {key: settings.options[key] for key in self._options if key in settings.options}
-        return self._reader(Path(settings.address), schema, as_of=settings.as_of, **given)
+        options = {key: settings.options[key] for key in self._options if key in settings.options}
+        return self._reader(Path(settings.address), schema, as_of=settings.as_of, **options)
 
 
 KINDS = (

@@ -142,8 +142,8 @@ class SparkSource(Source):
     def _counted(
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> tuple[RowDigest, list[NDArray[np.int64]]]:
-        wanted = tuple(tuple(map(int, each)) for each in sets)
-        request = PartitionCounter(self._schema, wanted, dict(groups))
+        positions = tuple(tuple(map(int, variables)) for variables in sets)
+        request = PartitionCounter(self._schema, positions, dict(groups))
         with _reading(self._where), quiet():
             cells = self._columns().mapInArrow(request, "cell long, count long")
             sums = cells.groupBy("cell").agg({"count": "sum"}).toArrow()
