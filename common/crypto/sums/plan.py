@@ -1,4 +1,4 @@
-"""What is public about one secure sum: its plan, its messages, and the law of its noise.
+"""What is public about one secure sum: its plan, and the law of its noise.
 
 Every party and the curator hold the same `SumPlan`; each of them derives it from the approved study
 and never takes a number of it from a peer. Its digest is in every key, envelope and payload of the
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -219,27 +219,6 @@ class SumPlan:
         if self.aggregation is not Aggregation.PAILLIER or place == 0:
             return None
         return self.parties[place - 1]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartialForwarded:
-    """A partial product on its way to the next party, sealed; the curator relays it."""
-
-    sender: str
-    recipient: str
-    envelope: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContributionSubmitted:
-    """One chunk for the curator: the full product, or one party's masked words."""
-
-    sender: str
-    chunk: int
-    payload: bytes = field(repr=False)
-
-
-SumMessage = PartialForwarded | ContributionSubmitted
 
 
 def framed_law(law: NoiseLaw) -> bytes:

@@ -73,7 +73,7 @@ from common.crypto.sums.missing_lists import (
     names_of,
     require_signature,
 )
-from common.crypto.sums.plan import ContributionSubmitted, SumPlan, check_values, draw_noise
+from common.crypto.sums.plan import SumPlan, check_values, draw_noise
 from common.crypto.sums.shamir import SECRET_BYTES, SHARE_BYTES, join, split
 from common.crypto.sums.sum_keys import (
     SumKey,
@@ -82,7 +82,7 @@ from common.crypto.sums.sum_keys import (
     seed_of_sum,
     wrapped_bytes,
 )
-from common.crypto.sums.words import WordCollector, WordContributor, as_total
+from common.crypto.sums.words import as_total, read_words, word_chunks
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import RandomSource
 
@@ -169,7 +169,7 @@ class RecoverableParty:
         absent: Sequence[str],
         *,
         source: RandomSource,
-    ) -> list[ContributionSubmitted]:
+    ) -> list[bytes]:
         """Round 2: the masked words, chunk after chunk.
 
         `relayed` has the public key and the box of each partner that is there; the absent ones
@@ -195,19 +195,8 @@ class RecoverableParty:
         own_mask = own_mask_key(self._plan, self._name, self._seed)
         masks = _masks(self._plan, pairs, [own_mask])
         self._absent, self._held = tuple(absent), shares
-        contributor = WordContributor(
-            self._plan,
-            name=self._name,
-            values=values,
-            noise=draw_noise(self._plan, source),
-            masks=masks,
-        )
-        return [
-            ContributionSubmitted(
-                sender=self._name, chunk=chunk, payload=contributor.contribute(chunk, None)
-            )
-            for chunk in range(self._plan.chunks)
-        ]
+        noise = draw_noise(self._plan, source)
+        return word_chunks(self._plan, name=self._name, values=values, noise=noise, masks=masks)
 
     def sign(self, missing: Sequence[str]) -> bytes:
         """Round 3: this party's signature under the list of who is missing; one list, ever.
@@ -326,7 +315,6 @@ class RecoverableCurator:
         self._boxes: dict[tuple[str, str], bytes] = {}
         self._wrapped: dict[tuple[str, str], bytes] = {}  # seeds of a sender, by partner
         self._absent: tuple[str, ...] = ()
-        self._collector = WordCollector(plan)
         self._chunks: dict[str, dict[int, NDArray[np.uint64]]] = {}
         self._sum = np.zeros(plan.cells, dtype=np.uint64)
         self._complete: set[str] = set()
@@ -378,19 +366,17 @@ class RecoverableCurator:
             for name in there
         }
 
-    def accept(self, message: ContributionSubmitted) -> None:
+    def accept(self, sender: str, chunk: int, payload: bytes) -> None:
         """Take one chunk in, or raise RemoteProtocolError and change nothing."""
-        words = self._collector.read(message)
-        chunks = self._chunks.setdefault(message.sender, {})
-        if message.sender in self._complete or message.chunk in chunks:
-            raise RemoteProtocolError(
-                f"chunk {message.chunk} of {message.sender!r} is not expected here"
-            )
-        chunks[message.chunk] = words
+        words = read_words(self._plan, sender, chunk, payload)
+        chunks = self._chunks.setdefault(sender, {})
+        if sender in self._complete or chunk in chunks:
+            raise RemoteProtocolError(f"chunk {chunk} of {sender!r} is not expected here")
+        chunks[chunk] = words
         if len(chunks) == self._plan.chunks:  # words of a party count together or not at all
-            for chunk, contribution in self._chunks.pop(message.sender).items():
-                self._sum[self._plan.cells_of(chunk)] += contribution
-            self._complete.add(message.sender)
+            for number, contribution in self._chunks.pop(sender).items():
+                self._sum[self._plan.cells_of(number)] += contribution
+            self._complete.add(sender)
 
     def close(self) -> tuple[str, ...]:
         """Close the second round: the list of who is missing."""
