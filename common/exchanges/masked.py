@@ -84,5 +84,4 @@ def awaited_chunk(
 
 
 def answers(plan: SumPlan) -> Counter[str]:
-    """Count what a party sends, by round."""
     return Counter({MASKED_INPUT: plan.chunks})

@@ -333,7 +333,6 @@ class Disputes:
         ]
 
     def answered(self, recoverable: RecoverableCurator) -> list[Dispute]:
-        """Return every dispute that was answered."""
         return [
             Dispute(
                 dealer=dealer,

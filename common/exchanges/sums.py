@@ -125,10 +125,8 @@ class AddedUp(Exchange):
     def read(self, step: Step, study: Study, data: bytes) -> Result:
         """Read the published result.
 
-        Raises:
-            RemoteProtocolError: it does not have the sum's cells, or holds a value that no honest
-                parties' contributions can add up to. So no later step has to fear what it
-                computes from it.
+        A value that no honest parties' contributions can add up to is a RemoteProtocolError. So no
+        later step has to fear what it computes from it.
         """
         total, bound = read_cells(data, step.cells), bounds_of(study, step).total_bound
         if int(total.min()) < -bound or int(total.max()) > bound:

@@ -138,7 +138,6 @@ class PairwiseMasks:
 
 
 def derived_key(secret: bytes, *, salt: bytes, info: bytes) -> bytes:
-    """Derive an AES-256 key of a secret by HKDF-SHA256."""
     return HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(secret)
 
 

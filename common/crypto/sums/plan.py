@@ -129,7 +129,6 @@ class SumPlan:
 
     @property
     def masked(self) -> bool:
-        """Whether contributions carry pairwise masks."""
         if self.aggregation is Aggregation.PAILLIER:
             return self.zero_sum_masks
         return self.aggregation is Aggregation.MASKED
@@ -186,7 +185,6 @@ class SumPlan:
 
     @property
     def chunks(self) -> int:
-        """The number of pieces in which the vector travels."""
         return -(-self.cells // self.chunk_cells)
 
     def cells_of(self, chunk: int) -> slice:
@@ -222,7 +220,6 @@ class SumPlan:
 
 
 def framed_law(law: NoiseLaw) -> bytes:
-    """Return a noise law as unambiguous bytes."""
     return frame((law.name, law.scale.numerator, law.scale.denominator))
 
 
@@ -230,10 +227,7 @@ def draw_noise(plan: SumPlan, source: RandomSource) -> NDArray[np.int64]:
     """Draw one party's noise for every cell of the plan; call it once.
 
     Distribution: the plan's law for one-share noise; a share of it, one of K - t - d, for
-    distributed noise.
-
-    Raises:
-        LocalError: with probability below 2^-128, a draw does not fit; the sum must be given up.
+    distributed noise. With probability below 2^-128 a draw does not fit: the sum is given up.
     """
     if plan.law is None:
         return np.zeros(plan.cells, dtype=np.int64)

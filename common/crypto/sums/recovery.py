@@ -138,11 +138,7 @@ class RecoverableParty:
         return self._key.public + boxes + b"".join(wrapped)
 
     def accusation(self, relayed: bytes, absent: Sequence[str]) -> tuple[str, bytes] | None:
-        """Return whose box does not open, with this party's signature; None if all boxes open.
-
-        Raises:
-            RemoteProtocolError: a partner did not sign its box for this party and this sum.
-        """
+        """Return whose signed box does not open, with this party's signature; None if all do."""
         check_missing(self._plan, absent, of=self._name)
         for name, (public, box) in self._cut_boxes(relayed, absent).items():
             route = self._from(name, public)
@@ -151,11 +147,7 @@ class RecoverableParty:
         return None
 
     def open_box(self, receiver: str, signature: bytes) -> bytes:
-        """Return what opens the box for a receiver that signed that it does not open.
-
-        Raises:
-            RemoteProtocolError: the receiver has no box, or did not sign that of this one.
-        """
+        """Return what opens a box, for its receiver that signed that it does not open."""
         if receiver not in self._partners:
             raise RemoteProtocolError(f"{receiver!r} was dealt no box by {self._name!r}")
         self._to(receiver).require_accused(self._dealt_box(receiver), signature=signature)
@@ -173,11 +165,7 @@ class RecoverableParty:
         """Round 2: the masked words, chunk after chunk.
 
         `relayed` has the public key and the box of each partner that is there; the absent ones
-        dealt no keys.
-
-        Raises:
-            RemoteProtocolError: a box was not made by its sender for this party and this sum, does
-                not open, or more parties are absent than the plan allows; nothing changed.
+        dealt no keys. A side that raises has not changed.
         """
         if self._absent is not None:
             raise RemoteProtocolError(f"the keys of step {self._plan.step} came before")
@@ -199,11 +187,7 @@ class RecoverableParty:
         return word_chunks(self._plan, name=self._name, values=values, noise=noise, masks=masks)
 
     def sign(self, missing: Sequence[str]) -> bytes:
-        """Round 3: this party's signature under the list of who is missing; one list, ever.
-
-        Raises:
-            RemoteProtocolError: the list cannot be right, or another one was signed before.
-        """
+        """Round 3: this party's signature under the list of who is missing; one list, ever."""
         if self._absent is None:
             raise RemoteProtocolError("a list is published before there are words to list")
         if self._missing is not None:
@@ -219,9 +203,6 @@ class RecoverableParty:
         """Round 4: one share of each holder that dealt keys, in order; once.
 
         The signatures are those of the partners on the list, in order; zeros where one is missing.
-
-        Raises:
-            RemoteProtocolError: a signature is wrong, or too few holders signed this list.
         """
         if self._missing is None or self._absent is None or self._revealed:
             raise RemoteProtocolError("nothing is revealed before a list is signed, or twice")
@@ -406,11 +387,7 @@ class RecoverableCurator:
             self._revealed[name][self._holders[name].index(sender) + 1] = share
 
     def total(self) -> NDArray[np.int64]:
-        """Return the sum over the list, with its noise, shape (cells,).
-
-        Raises:
-            RemoteProtocolError: too few shares were revealed, or they do not open the masks.
-        """
+        """Return the sum over the list, with its noise, shape (cells,)."""
         pairs, own_masks = list[tuple[str, str, bytes]](), list[bytes]()
         for name in self._plan.parties:
             if name in self._absent:

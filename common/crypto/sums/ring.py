@@ -53,11 +53,7 @@ class RingContributor:
         blinder: Blinder | None = None,
         selection: Selection | None = None,
     ) -> None:
-        """Draw this party's noise, once, and encrypt it with its values, shape (cells,).
-
-        Raises:
-            RemoteProtocolError: the curator's selector does not prove that there will be noise.
-        """
+        """Draw this party's noise, once, and encrypt it with its values, shape (cells,)."""
         check_values(plan, party.name, values)
         self._plan, self._key = plan, _key(plan)
         self._is_first = plan.predecessor(party.name) is None
@@ -149,7 +145,6 @@ def ring_topic(plan: SumPlan, selection: Selection | None) -> str:
 
 
 def default_blinder(plan: SumPlan, source: RandomSource) -> Blinder:
-    """Return the blinder that is quicker for the cells of a plan."""
     few = plan.packing.plaintexts_for(plan.cells) < TABLE_PAYS_FROM
     return (PowerBlinder if few else FixedBaseBlinder)(_key(plan), source)
 
