@@ -44,7 +44,7 @@ class WordContributor:
         if masks is not None:
             words += masks.word_masks(first=0, count=plan.cells)
         self._plan, self._words = plan, words
-        self._given: set[int] = set()
+        self._chunks: set[int] = set()
 
     def prepare(self) -> None:
         """Do nothing: all was prepared when the contributor was made."""
@@ -53,10 +53,10 @@ class WordContributor:
         """Return the words of one chunk; each chunk once. Nothing comes in: there is no ring."""
         if incoming is not None:
             raise LocalError("words are not passed from party to party")
-        if chunk in self._given:
+        if chunk in self._chunks:
             raise LocalError(f"chunk {chunk} was contributed already")
         words = self._words[self._plan.cells_of(chunk)].astype("<u8").tobytes()
-        self._given.add(chunk)
+        self._chunks.add(chunk)
         return _VERSION + self._plan.digest[:_DIGEST_PREFIX] + words
 
     def __repr__(self) -> str:
