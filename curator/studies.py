@@ -101,8 +101,9 @@ class Studies:
         """Note a call of a party; steps that waited for it are opened."""
         if not self.presence.saw(party, self.context.clock()):
             return
+        held = self.store.holding()
         with self._news:
-            holding = [session for session in self._sessions.values() if session.holds_a_step]
+            holding = [self._sessions[study] for study in held if study in self._sessions]
         for session in holding:
             if party in session.names:
                 # The call is about something else, so it does not fail.

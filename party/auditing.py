@@ -31,7 +31,7 @@ from common.study.document import Study
 from common.wire import codec
 from common.wording import many
 from party.client.context import PartyContext
-from party.journal import SentMessage
+from party.journal import CURATOR, SentMessage
 from party.role import ChargeBudget, Effect, PartyRole
 
 _REFUSAL = "PartyRefused"  # the node's own word, not an answer of the role
@@ -152,16 +152,8 @@ def audit(
         return sources[step]
 
     rows = context.open_source(study)
-    role = PartyRole(
-        study=study,
-        run=context.begin(study),
-        name=context.name,
-        identity=context.identity,
-        data=rows,
-        source_of=source_of,
-        blinder_of=context.blinder_of,
-    )
-    effects, whole = _replay(role, journal.kept_messages(digest))
+    role = context.role(study, rows, source_of)
+    effects, whole = _replay(role, journal.inbox.bodies(digest, CURATOR))
     sent = [message for message in journal.sent_log() if message.study == digest]
     return AuditReport(
         study=digest.hex(),

@@ -54,11 +54,7 @@ class WeightedNetwork:
     log_mass: float = 0.0
 
     def weighted(self, weights: Sequence[Weights]) -> WeightedNetwork:
-        """Return the distribution times the weights; the mass is -inf if nothing is left.
-
-        Raises:
-            TooManyCells: the variables hang together too much.
-        """
+        """Return the distribution times the weights; the mass is -inf if nothing is left."""
         if math.isinf(self.log_mass):
             return self
         taking_part = self._ancestors(a for factor in weights for a in factor.variables)
@@ -70,11 +66,7 @@ class WeightedNetwork:
         return self._with((), trail, log_mass)
 
     def by_value(self, root: int, weights: Sequence[Weights]) -> tuple[Floats, WeightedNetwork]:
-        """Return what weights leave of each value of the first variable, and the others given it.
-
-        Raises:
-            TooManyCells: the variables hang together too much.
-        """
+        """Return what weights leave of each value of the first variable, and the rest given it."""
         taking_part = self._ancestors(a for factor in weights for a in factor.variables) - {root}
         tables = [*weights, *(self._family(place) for place in self._places(taking_part))]
         trail, factors, log_mass = _eliminate(tables, taking_part, self.domain.sizes)

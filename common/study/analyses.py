@@ -60,7 +60,6 @@ class Analysis:
 
     @property
     def words(self) -> str:
-        """The analysis in a phrase."""
         groups = f" by {', '.join(self.by)}" if self.by else ""
         return f"{self.kind} of {', '.join(self.about)}{groups}"
 
@@ -80,7 +79,6 @@ class Analysis:
         return ["", *toml_lines(self.plain, header="[[analysis]]")]
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
-        """Return the names of its columns."""
         if self.kind == "regression":
             return tuple(parse_formula(self.about[0], schema.joined).columns)
         if self.kind == "share":

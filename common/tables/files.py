@@ -85,7 +85,6 @@ class FileReader(TableReader):
         return {}
 
     def columns_of(self, schema: Schema) -> list[str]:
-        """Return the columns of the schema, in the order of the file."""
         return [name for name in self.names if name in schema.names]
 
     def draft(self) -> pa.Table:

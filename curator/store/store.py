@@ -15,7 +15,7 @@ Not here: what messages mean, and when a study starts. `curator.session` knows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from common.crypto.key_files import private_key_from_bytes, private_key_to_bytes
@@ -316,21 +316,31 @@ class Store(StoreReader):
         rows = self._file.rows("SELECT body FROM held WHERE study = ?", (study,))
         return bytes(rows[0][0]) if rows else None
 
+    def holding(self) -> set[StudyId]:
+        """Return the studies whose next step is held."""
+        return {StudyId(study) for (study,) in self._file.rows("SELECT study FROM held")}
+
     def send_held(self, study: StudyId) -> None:
         """Forget the held message, in the caller's transaction: it is queued."""
         self._file.write("DELETE FROM held WHERE study = ?", (study,))
 
-    def wait_for(self, study: StudyId, parties: Iterable[str], word: Word, *, at: str) -> None:
-        """Record that a study waits for these parties, too, in the caller's transaction."""
-        for party in parties:
-            self._file.write(
-                "INSERT OR REPLACE INTO awaited VALUES (?, ?, ?, ?)", (study, party, word, at)
-            )
+    def wait_for(
+        self, study: StudyId, parties: Sequence[str], word: Word, *, at: str, anew: bool
+    ) -> None:
+        """Record which parties a study waits for now, in the caller's transaction.
 
-    def stop_waiting_for(self, study: StudyId, parties: Iterable[str]) -> None:
-        """Record that a study waits for these parties no more, in the caller's transaction."""
-        for party in parties:
+        With many parties an answer changes one line. Those that were waited for before keep their
+        times, unless the wait begins `anew`.
+        """
+        query = "SELECT party, word FROM awaited WHERE study = ?"
+        before: dict[str, str] = dict(self._file.rows(query, (study,)))
+        for party in before.keys() - set(parties):
             self._file.write("DELETE FROM awaited WHERE study = ? AND party = ?", (study, party))
+        for party in parties:
+            if anew or before.get(party) != word:
+                self._file.write(
+                    "INSERT OR REPLACE INTO awaited VALUES (?, ?, ?, ?)", (study, party, word, at)
+                )
 
     def approve(self, study: StudyId, party: str, signature: bytes, *, at: str) -> None:
         """Keep a party's approval, in the caller's transaction."""

@@ -31,7 +31,7 @@ from common.files import read_private
 from common.schema import Schema
 from common.schema.columns import is_number
 from common.tables.reader import Part, TableReader, parts_of_stream
-from party.sources.kind import SHAPE, SourceKind, TableSettings, table_or_query
+from party.sources.settings import SHAPE, SourceKind, SourceSettings, table_or_query
 
 if TYPE_CHECKING:
     import adbc_driver_manager.dbapi
@@ -196,7 +196,7 @@ class SqlDatabase(SourceKind):
     def query(self, table: Mapping[str, Any]) -> str:
         return table_or_query(table, '"')
 
-    def reader(self, settings: TableSettings, schema: Schema | None) -> TableReader:
+    def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
         return SqlReader(
             self.name,
             address=settings.address,

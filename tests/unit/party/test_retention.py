@@ -8,7 +8,7 @@ from common.crypto.identities.envelope import EnvelopeError
 from common.crypto.identities.identity import Identity
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
-from party.journal import Journal, JournalState
+from party.journal import CURATOR, Journal, JournalState
 from party.retention import Retention
 
 STUDY = bytes(32)
@@ -46,14 +46,14 @@ def test_by_default_nothing_is_kept(file):
     journal, keys = ended(file, days=0)
     assert journal.kept_until(STUDY) is None
     assert journal.kept_keys(STUDY) == {}
-    assert journal.kept_messages(STUDY) == []
+    assert journal.inbox.bodies(STUDY, CURATOR) == []
     assert not any(key in bytes_of(file) for key in keys.values())
 
 
 def test_keys_are_kept_sealed_and_messages_as_they_came(file):
     journal, keys = ended(file, days=30)
     assert {step: key.reveal() for step, key in journal.kept_keys(STUDY).items()} == keys
-    assert journal.kept_messages(STUDY) == [b"a message"]
+    assert journal.inbox.bodies(STUDY, CURATOR) == [b"a message"]
     stored = bytes_of(file)
     for key in keys.values():
         assert key not in stored
@@ -74,14 +74,14 @@ def test_they_are_wiped_when_their_days_are_over_and_not_before(file):
     assert journal.kept_keys(STUDY)
     journal.wipe_expired(at=end.isoformat())
     assert journal.kept_until(STUDY) is None
-    assert (journal.kept_keys(STUDY), journal.kept_messages(STUDY)) == ({}, [])
-    assert len(journal.received_digests(STUDY)) == 1  # digests outlive the messages
+    assert (journal.kept_keys(STUDY), journal.inbox.bodies(STUDY, CURATOR)) == ({}, [])
+    assert len(journal.inbox.digests(STUDY, CURATOR)) == 1  # digests outlive the messages
 
 
 def test_the_owner_can_wipe_them_at_once(file):
     journal, _ = ended(file, days=30)
     journal.wipe_kept(STUDY)
-    assert (journal.kept_keys(STUDY), journal.kept_messages(STUDY)) == ({}, [])
+    assert (journal.kept_keys(STUDY), journal.inbox.bodies(STUDY, CURATOR)) == ({}, [])
 
 
 def test_more_days_than_a_calendar_has_are_a_hundred_years(file):
