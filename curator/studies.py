@@ -101,9 +101,9 @@ class Studies:
         """Note a call of a party; steps that waited for it are opened."""
         if not self.presence.saw(party, self.context.clock()):
             return
-        held = self.store.holding()
+        studies = self.store.holding()
         with self._news:
-            holding = [self._sessions[study] for study in held if study in self._sessions]
+            holding = [self._sessions[study] for study in studies if study in self._sessions]
         for session in holding:
             if party in session.names:
                 # The call is about something else, so it does not fail.
