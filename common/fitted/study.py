@@ -64,7 +64,7 @@ class StudyFit(DrawnModel):
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """Every step that was made."""
-        return tuple(self._script.made) if self.steps_and_model is None else self.steps_and_model[0]
+        return self._script.steps if self.steps_and_model is None else self.steps_and_model[0]
 
     @cached_property
     def model(self) -> Model:

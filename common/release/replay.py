@@ -48,6 +48,6 @@ def _replay(
 
     drive(run, published, missing)
     if next(unread, None) is not None:
-        number = len(run.made)
+        number = len(run.steps)
         raise InputError(f"expected the results of {many(number, 'step')}, found {len(results)}")
     return run
