@@ -150,10 +150,18 @@ with warnings.catch_warnings():
     maker.fit(people, schema)""",
     },
 }
-_AS_ON_THE_COMMAND_LINE = ("PrivBayes", "Privelet")
+_AS_ON_THE_COMMAND_LINE = (
+    "PrivBayes",
+    "Privelet",
+    "Schema.infer",
+    "Subn",
+    "evaluate",
+    "read_table",
+)
 _FITTED = """\
-The parameters of `PrivBayes` and `Privelet` are the options of `parley synthesize`; `network` gives
-the parents of each attribute by name, so that nothing is learnt.
+The parameters of `Subn`, `PrivBayes` and `Privelet` are the options of `parley synthesize`, those
+of `Schema.infer` and `evaluate` the options of these commands; `help` in Python has all of them.
+`network` gives the parents of each attribute by name, so that nothing is learnt.
 
 `Subn.fit` returns a `FittedStudy`, `PrivBayes.fit` a `FittedPrivBayes`, `Privelet.fit` a
 `FittedPrivelet`. All of them draw, count, estimate, save and report in the same words.

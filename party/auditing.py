@@ -154,17 +154,17 @@ def audit(
     rows = context.open_source(study)
     role = context.role(study, rows, source_of)
     effects, whole = _replay(role, journal.inbox.bodies(digest, CURATOR))
-    left = [message for message in journal.sent_log() if message.study == digest]
+    sent = [message for message in journal.sent_log() if message.study == digest]
     return AuditReport(
         study=digest.hex(),
         name=study.name,
         kept_until=until,
         rows_as_pinned=rows.snapshot.digest == record.data_digest,
         messages=tuple(
-            _compare(effects, [message for message in left if message.kind != _REFUSAL])
+            _compare(effects, [message for message in sent if message.kind != _REFUSAL])
         ),
         charges_agree=_charged(effects) == _paid(context, digest.hex()),
-        received_agree=None if received is None else [e.digest for e in left] == list(received),
+        received_agree=None if received is None else [e.digest for e in sent] == list(received),
         commitments_agree=whole and _opens(role, released) if study.commitments else None,
         in_release=released is not None,
     )
@@ -199,7 +199,7 @@ def _opens(role: PartyRole, released: Commitments | None) -> bool:
 
 
 def _compare(
-    effects: Sequence[Effect], left: Sequence[SentMessage]
+    effects: Sequence[Effect], sent: Sequence[SentMessage]
 ) -> list[tuple[SentMessage, ReplayFinding]]:
     answers = [
         codec.TO_CURATOR.encode(effect.message)
@@ -208,14 +208,14 @@ def _compare(
     ]
     return [
         (message, _finding(message, answer))
-        for message, answer in zip_longest(left, answers[: len(left)])
+        for message, answer in zip_longest(sent, answers[: len(sent)])
     ]
 
 
-def _finding(left: SentMessage, answer: bytes | None) -> ReplayFinding:
-    if answer is not None and hashlib.sha256(answer).hexdigest() == left.digest:
+def _finding(message: SentMessage, answer: bytes | None) -> ReplayFinding:
+    if answer is not None and hashlib.sha256(answer).hexdigest() == message.digest:
         return ReplayFinding.FOLLOWS
-    sealed = answer is not None and left.kind in _SEALED and len(answer) == left.size
+    sealed = answer is not None and message.kind in _SEALED and len(answer) == message.size
     return ReplayFinding.SEALED if sealed else ReplayFinding.DIFFERS
 
 

@@ -61,7 +61,6 @@ class NetworkForm:
         return replace(self, net=self.net.weighted(weights))
 
     def marginal(self, attribute: int) -> Floats:
-        """Return the probability of each code of an attribute."""
         joint = self.net.marginal(self.variables[attribute]).ravel()
         reading = self.readings[attribute]
         known = reading >= 0
@@ -103,13 +102,9 @@ def of_mixture(
 ) -> NetworkForm:
     """Return the form of a mixture: the class is the first variable, columns depend on it.
 
-    Args:
-        classes: the weight of each class.
-        columns: of each column, the distribution of its cells in each class.
-        sets: of each column, the attributes whose joint values are its cells.
-        sizes: of the attributes.
-        laws: of columns that depend on another one, too: which, and the distribution of their
-            cells (classes, cells of the other, own cells).
+    `columns` has of each column the distribution of its cells in each class, `sets` the attributes
+    whose joint values are its cells. `laws` are of columns that depend on another one, too: which,
+    and the distribution of their cells (classes, cells of the other, own cells).
     """
     parents: dict[int, tuple[int, ...]] = {at + 1: (0,) for at in range(len(sets))}
     parents |= {at + 1: (0, other + 1) for at, (other, _) in (laws or {}).items()}

@@ -26,11 +26,9 @@ class Model(ABC):
     def form(self) -> Sequence[NetworkForm]:
         """Return the networks that the model consists of, for conditions and rules.
 
-        A model that is no network returns none: its rows are then drawn until enough satisfy a
-        condition, and a rare condition is refused.
-
-        Raises:
-            TooManyCells: the networks would be too large, with the same consequence.
+        A model that is no network returns none, and one whose networks are too large raises
+        TooManyCells: its rows are then drawn until enough satisfy a condition, and a rare condition
+        is refused.
         """
 
     @property

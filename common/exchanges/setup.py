@@ -37,7 +37,6 @@ BlinderOfKey = Callable[[PublicKey, RandomSource], Blinder]
 
 
 def needs_key(study: Study) -> bool:
-    """Return whether the curator must have a Paillier key for this study."""
     return study.aggregation is Aggregation.PAILLIER
 
 

@@ -22,7 +22,6 @@ _MOST_BYTES = 256 << 20
 
 
 def commitments_text(commitments: Commitments) -> str:
-    """Return the content of the file."""
     return json_text(
         {
             "format": _FORMAT,

@@ -130,7 +130,6 @@ def method_of_release(manifest: Manifest, study: Study) -> MethodVersion:
 def check_consistency(
     contents: Contents, checked: Checked, *, tell: Reporter = silent
 ) -> Consistency:
-    """Compare the files of a release with each other."""
     consistency = Consistency()
     try:
         _Comparison(contents, checked, consistency).run(tell)
@@ -319,7 +318,6 @@ class _Comparison:
         return ""
 
     def _derive(self, study: Study, prior: PriorRelease | None) -> None:
-        """Derive statement, model and transcript, and compare them with what is there."""
         consistency = self._consistency
         try:
             gone = stated_missing(consistency.privacy, study)

@@ -172,21 +172,18 @@ def cautions_of(folder: Path) -> list[str]:
 
 
 def read_schema(contents: Contents) -> Schema:
-    """Read the schema of a release."""
     text = read_text(contents, SCHEMA)
     with contents.blaming(SCHEMA):
         return Schema.from_toml(text, where=SCHEMA)
 
 
 def read_study(contents: Contents) -> Study:
-    """Read the study that a release is of."""
     text = read_text(contents, STUDY)
     with contents.blaming(STUDY):
         return Study.from_toml(text, where=STUDY)
 
 
 def read_json(folder: Path, name: str) -> dict[str, object]:
-    """Read one of a release's JSON files."""
     try:
         data = (folder / name).read_bytes()
     except FileNotFoundError as error:
@@ -210,12 +207,10 @@ def verdict_words(verdict: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def verdict_lines(privacy: Mapping[str, Any]) -> list[str]:
-    """Return the verdicts of a privacy.json, a line each."""
     return ["{}: {} ({})".format(*verdict_words(verdict)) for verdict in privacy["criteria"]]
 
 
 def write_results(path: Path, results: Sequence[bytes]) -> None:
-    """Write the results of a study, in the order of its steps."""
     with path.open("wb") as file:
         file.write(_RESULTS_HEAD)
         for result in results:
@@ -231,13 +226,13 @@ def read_results(contents: Contents) -> tuple[bytes, ...]:
     with contents.open(RESULTS) as stream:
         if stream.read(len(_RESULTS_HEAD)) != _RESULTS_HEAD:
             raise contents.error(RESULTS, why="not published results of version 2")
-        results, left = [], size - len(_RESULTS_HEAD)
-        while left > 0:
+        results, bytes_left = [], size - len(_RESULTS_HEAD)
+        while bytes_left > 0:
             length = int.from_bytes(stream.read(_LENGTH_BYTES), "big")
-            left -= _LENGTH_BYTES + length
-            if left < 0:  # before anything of that length is read
+            bytes_left -= _LENGTH_BYTES + length
+            if bytes_left < 0:  # before anything of that length is read
                 break
             results.append(stream.read(length))
-        if left != 0 or stream.read(1):
+        if bytes_left != 0 or stream.read(1):
             raise contents.error(RESULTS, why="cut short, or longer than it says")
     return tuple(results)

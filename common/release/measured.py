@@ -171,7 +171,6 @@ def _within(table: MeasuredTable, order: int) -> Iterator[ExpectedError]:
 
 
 def study_tables(study: Study, steps: Sequence[Step]) -> list[MeasuredTable]:
-    """Return every table that a published sum of a study tells, with the noise in its cells."""
     sums = [step for step in steps if step.counts_all]
     return [table for step in sums for table in tables_of(study, step)]
 
@@ -206,7 +205,6 @@ def rows_of(study: Study, parties: Collection[str]) -> int:
 
 
 def attributes_of_bits(sizes: Iterable[int]) -> list[int]:
-    """Return the attribute of every bit."""
     return [a for a, span in enumerate(bit_positions(tuple(sizes))) for _ in span]
 
 

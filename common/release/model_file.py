@@ -111,7 +111,6 @@ def read_range_file(path: Path | str) -> tuple[NoisyMatrix, Stored]:
 
 
 def read_ranges(contents: Contents) -> tuple[NoisyMatrix, Stored]:
-    """Read the range counts of a release."""
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
         copy = copy_into(Path(scratch), contents, RANGES)
         try:

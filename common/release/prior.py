@@ -61,7 +61,6 @@ class PriorRelease:
         return self
 
     def begin(self, study: Study) -> ScriptRun:
-        """Begin a copy of the script of a study that builds on this release."""
         return run_of(study, self.require(study).rows)
 
 
@@ -118,7 +117,6 @@ def read_prior(path: Path) -> PriorRelease:
 
 
 def bundled_prior(contents: Contents, study: Study) -> PriorRelease | None:
-    """Read the prior of a release's study, in the release."""
     if not study.prior:
         return None
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch, contents.blaming(release.PRIOR):
@@ -176,7 +174,6 @@ class Priors:
         return self._read[study.prior].require(study)
 
     def begin(self, study: Study) -> ScriptRun:
-        """Begin a fresh copy of the script of a study, with its prior if it names one."""
         prior = self.of(study)
         return run_of(study) if prior is None else prior.begin(study)
 

@@ -73,7 +73,6 @@ class TableColumns:
 
     @classmethod
     def of_json(cls, document: Mapping[str, Any]) -> TableColumns:
-        """Return the columns of a model, by its model.json."""
         return cls({str(name): str(kind) for name, kind in document["columns"].items()})
 
     def shape(self, table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
@@ -167,7 +166,6 @@ class ParquetFile:
         )
 
     def formatted(self, table: pa.Table) -> pa.Table:
-        """Return a block in the types of the file."""
         columns = [table.column(field.name).cast(field.type) for field in self._stored]
         return pa.table(columns, schema=self._stored)
 
@@ -231,7 +229,6 @@ def count_rows(contents: Contents, name: str, schema: Schema) -> int:
 
 
 def read_codes(contents: Contents, name: str, schema: Schema) -> Codes:
-    """Encode the table of a release, all of it."""
     return concatenate(list(_encoded(contents, name, schema)))
 
 

@@ -267,7 +267,6 @@ def _widths(
 
 
 def _interval(noisy: NDArray[np.float64], places: NDArray[np.intp], deviation: float) -> Interval:
-    """Return the 95 % interval for the true proportion of some values."""
     middle = float(noisy[places].sum())
     reach = _TWO_SIDED_95 * deviation * len(places) ** 0.5
     return middle - reach, middle + reach

@@ -100,7 +100,6 @@ class ReleaseFacts:
 
     @property
     def rehearsal(self) -> bool:
-        """Whether the real rows were simulated."""
         return REHEARSAL in self.privacy["not_private_because"]
 
     @property

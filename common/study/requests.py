@@ -104,7 +104,6 @@ def scaled(counts: Counts, *, top: int, bottom: int) -> Counts:
 
 
 def split_tables(shapes: Sequence[TableShape], vector: Counts) -> list[Counts]:
-    """Cut a vector of answers into tables."""
     ends = np.cumsum([shape.cells for shape in shapes])
     parts = np.split(vector, ends[:-1]) if shapes else []
     return [part.reshape(shape.shape) for part, shape in zip(parts, shapes, strict=True)]

@@ -13,7 +13,6 @@ from common.errors import RemoteProtocolError
 
 
 def encode_cells(total: NDArray[np.int64]) -> bytes:
-    """Return a sum as it is published."""
     largest = max(int(total.max(initial=0)), -1 - int(total.min(initial=0)))
     width = largest.bit_length() // 8 + 1
     return total.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :width].tobytes()

@@ -75,10 +75,9 @@ class NearFit:
 class ScriptRun:
     """A script on its way through one study.
 
-    Args:
-        rows: the public row count of every party; only studies that may miss one need it.
-        protected_rows: how many rows the promise covers at once: those of one person.
-        tables: at most how many tables the steps ask for, where the method knows it beforehand.
+    `rows` has the public row count of every party, which only studies that may miss one need. The
+    promise covers `protected_rows` at once: those of one person. The steps ask for at most so many
+    `tables`, where the method knows it beforehand.
     """
 
     def __init__(
@@ -121,8 +120,7 @@ class ScriptRun:
     def advance(self, result: Result) -> None:
         """Take the published result of the current step, a sum over the parties that are left.
 
-        Raises:
-            RemoteProtocolError: the choice is not one that the step allows; nothing has changed.
+        A choice that the step does not allow is a RemoteProtocolError, and changes nothing.
         """
         step = self._step
         if step is None:

@@ -161,14 +161,9 @@ class CuratorSide:
         return []
 
     def result(self) -> bytes:
-        """Return the result as it is published, once this side is done.
-
-        Raises:
-            RemoteProtocolError: what was sent has no result.
-        """
+        """Return the result as it is published, once this side is done."""
         raise NotImplementedError
 
 
 def relayed(sender: str, message: StepMessage) -> Post:
-    """Pass a sealed payload on to the party that it names."""
     return Post(round=message.round, payload=message.payload, to=message.peer, sender=sender)

@@ -65,14 +65,12 @@ class Step:
 
     @property
     def noise_law(self) -> NoiseLaw:
-        """The law of the noise in a sum."""
         if self.law is None:
             raise LocalError(f"step {self.name!r}: only a sum is under the noise of a law")
         return self.law
 
     @property
     def counted(self) -> Request:
-        """What each of the parties of a sum counts."""
         if self.request is None:
             raise LocalError(f"step {self.name!r}: only in a sum do parties count")
         return self.request
@@ -88,7 +86,6 @@ class Step:
 
     @property
     def cells(self) -> int:
-        """The number of integers in the result."""
         return 0 if self.request is None else self.request.cells
 
     @property
@@ -116,7 +113,6 @@ class Step:
 
     @cached_property
     def canonical(self) -> bytes:
-        """Everything that matters about the step."""
         return self.exchange.canonical(self)
 
     @property
@@ -256,7 +252,6 @@ class OnePlace:
     states: dict[str, ExchangeState] = field(default_factory=dict)  # by party
 
     def rows(self, *parties: str) -> RowsInMemory:
-        """Return the rows of some parties together."""
         return RowsInMemory(concatenate_linked([self.tables[party] for party in parties]))
 
     def noise(self, step: Step, plan: SumPlan) -> NDArray[np.int64]:
@@ -267,7 +262,6 @@ class OnePlace:
         )
 
     def choose(self, step: Step, run: Callable[[PartyRows, RandomSource], bytes]) -> bytes:
-        """Run the mechanism of a choice on the rows of its parties."""
         return run(self.rows(*step.parties), self.source)
 
     def answer(self, step: Step) -> Result:

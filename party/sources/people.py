@@ -37,6 +37,7 @@ from common.errors import InputError
 from common.marginals import count
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups, concatenate
+from common.schema.linked import no_codes
 from common.schema.rules import Possible
 from common.schema.words import member_of
 from common.tables.reader import Chosen, ColumnPieces, Part, TableReader, with_fallback
@@ -158,7 +159,7 @@ class PeopleSource(Source):
             codes, persons = table.read(schema)
             parts += codes
             people += persons
-        rows = concatenate([_no_rows(schema), *parts])
+        rows = concatenate([no_codes(schema), *parts])
         self._kept = rows.take(chosen(rows, people, limit))
         dropped, added = rows.rows - self._kept.rows, limit.rows - self._kept.rows
         self._public = PublicRows(added, schema, limit.filler)
@@ -209,10 +210,6 @@ def chosen(rows: Codes, people: Sequence[bytes], limit: PeopleLimit) -> NDArray[
 def _places(rows: Codes) -> list[bytes]:
     columns = [column for column in rows.places if column is not None]
     return [row.tobytes() for row in np.stack(columns, axis=1)] if columns else [b""] * rows.rows
-
-
-def _no_rows(schema: Schema) -> Codes:
-    return Codes.from_columns([np.empty(0, dtype=np.intp)] * len(schema.sizes), schema.sizes)
 
 
 def _key_of(person: bytes, limit: PeopleLimit) -> bytes:

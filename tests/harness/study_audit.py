@@ -24,7 +24,8 @@ from functools import cache
 
 import numpy as np
 
-from common.crypto.sums.words import WordContributor
+from common.crypto.sums import recovery, words
+from common.crypto.sums.words import word_chunks
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
@@ -210,13 +211,13 @@ class ProductAudit:
         monkeypatch.setattr(CuratorRole, "model", lambda role: None)
         self.case, self.study = case, case.study
         self._noise = {}
-        make = WordContributor.__init__
 
-        def noting(contributor, plan, *, name, values, noise, masks):
+        def noting(plan, *, name, values, noise, masks):
             self._noise[plan.step, name] = noise.copy()
-            make(contributor, plan, name=name, values=values, noise=noise, masks=masks)
+            return word_chunks(plan, name=name, values=values, noise=noise, masks=masks)
 
-        monkeypatch.setattr(WordContributor, "__init__", noting)
+        monkeypatch.setattr(recovery, "word_chunks", noting)
+        monkeypatch.setattr(words, "word_chunks", noting)
 
     def run(self, *, first):
         study, tables = self.study, [self.case.tables(first=each) for each in (True, False)]

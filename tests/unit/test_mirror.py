@@ -28,7 +28,7 @@ integration/test_study_over_grpc: curator/server/service
 protocol/test_hybrid_recoverable_sums: common/crypto/sums/missing_lists common/crypto/sums/sum_keys
 protocol/test_recoverable_sums: common/crypto/sums/recovery
 protocol/test_secure_sum: common/crypto/sums/plan common/crypto/sums/ring
-  common/crypto/sums/secure_sum common/crypto/sums/words
+  common/crypto/sums/words
 statistical/test_noise_audit_with_delta: common/privacy/promise
 study/test_damaged_messages: common/study/messages
 study/test_disputes: common/crypto/sums/boxes

@@ -60,7 +60,6 @@ class PolyaBlocks:
         self._small = np.concatenate([[1.0], np.cumprod(steps)])
 
     def draw(self, count: int, source: RandomSource) -> NDArray[np.int64]:
-        """Draw `count` independent values."""
         values = np.empty(count, dtype=np.int64)
         missing = np.arange(count)
         while len(missing):

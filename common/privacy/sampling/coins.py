@@ -53,5 +53,4 @@ class Coins:
         return heads
 
     def toss_one(self, coin: int, source: RandomSource) -> bool:
-        """Toss a single coin once."""
         return falls_below(0, 0, self._probabilities[coin], source)
