@@ -28,7 +28,7 @@ from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups, concatenate, shown_sizes
 from common.schema.linked import concatenate_linked
 from common.tables.reader import Part, TableReader, encoded, with_fallback
-from party.sources.fingerprint import SharedDigest
+from party.sources.fingerprint import RowDigest
 
 HELD_BYTES = 1 << 28
 
@@ -112,7 +112,7 @@ class TableSource(Source):
         """Read everything once: take the snapshot, and hold the codes while they fit."""
         self._mark = self._reader.mark()
         schema = self._columns(self._everything)
-        digest = SharedDigest(schema.sizes)
+        digest = RowDigest(schema.sizes)
         in_memory: list[Codes] | None = []
         size = 0
 
@@ -183,10 +183,10 @@ class TableSource(Source):
         return (chunk.showing(sets) for chunk in chunks)
 
     @contextmanager
-    def _watching(self, schema: Schema) -> Iterator[SharedDigest]:
+    def _watching(self, schema: Schema) -> Iterator[RowDigest]:
         """Refuse at the end of the block if what was read is not the table of the snapshot."""
         # A mark tells that the table is the same; without one every cell must be looked at.
-        digest = SharedDigest(schema.sizes, rows_only=self._mark is not None)
+        digest = RowDigest(schema.sizes, rows_only=self._mark is not None)
         self._check_mark()
         try:
             yield digest
