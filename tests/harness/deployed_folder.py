@@ -13,7 +13,7 @@ from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
 from common.service.process import system_clock
 from common.study.commitments import Commitments, TableCommitment
-from common.study.results import encode_cells
+from common.study.requests import encode_cells
 from common.study.script import drive
 from common.study.transcript import SETTING_UP, PhaseTraffic
 from curator.app import serve

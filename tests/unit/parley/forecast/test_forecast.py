@@ -13,7 +13,7 @@ from common.methods.registry import run_of
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
-from common.release.replay import replay
+from common.release.prior import replay
 from common.schema import Schema
 from common.schema.codes import concatenate
 from parley.forecast.forecast import forecast
