@@ -1,8 +1,4 @@
-"""The curator put together: it makes a running server of settings. All wiring is here.
-
-with stopping_on_signals() as stopping:
-    serve_and_publish(settings, file_format="csv", stopping=stopping, clock=..., software=...)
-"""
+"""The curator put together: it makes a running server of settings. All wiring is here."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The shell that runs the curator's role of one study: store, then send.
 
-A party's message is given to the role, and what comes of it is stored in ONE transaction: the
-message, and the messages it causes to the parties. The server sends from there. After a crash the
-role is rebuilt by a replay of the stored messages: see `common.service.durable`.
+A party's message and the messages it causes to the parties are stored in ONE transaction; the
+server sends from there. After a crash the role is rebuilt (`common.service.durable`).
 
 `StudyFinished` says that the release is made, so it is queued when it is: between the last result
 and the release the study is PUBLISHING, and a crash there makes the release again.
@@ -12,11 +11,6 @@ until every owner of the step is online: no owner pays for a step that waits for
 is held in the store, in the transaction of the message that caused it.
 
 What fails for want of room or files is tried again, with growing pauses.
-
-    session = StudySession(digest, names, ...)
-    session.resume()                       # goes on where a crash or a failure stopped it
-    session.approve("north", signature)    # the last approval starts the study
-    session.receive("north", 1, body)      # for every message, in order; duplicates do no harm
 """
 
 from __future__ import annotations

@@ -135,8 +135,8 @@ def audit(
         InputError: nothing of this study was kept.
     """
     journal, digest = context.journal, study.digest
-    record, keys = journal.record(digest), journal.kept_keys(digest)
-    until = journal.kept_until(digest)
+    record, keys = journal.record(digest), journal.retention.keys(digest)
+    until = journal.retention.until(digest)
     if record is None or until is None:
         raise InputError(
             f"study {study.name!r}: nothing was kept for an audit. Set keep_for_audit in the "

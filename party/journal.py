@@ -1,18 +1,14 @@
 """A party's durable record of the messages it received and sent: the memory of a crashed node.
 
-Every received message is one transaction: the message, the charge it caused, the exact bytes it is
-answered with. Only then do bytes leave. After a crash the role is rebuilt by giving it the received
-messages again, with the randomness of the same per-step keys, and what was journalled but not
-acknowledged is sent again, byte for byte: nothing is ever drawn, encrypted or charged a second
-time. `common.service.durable` does that, for both services.
+Every received message is one transaction (`party.node`): the message, the charge it caused, the
+exact bytes it is answered with. After a crash those bytes are sent again: nothing is ever drawn,
+encrypted or charged a second time.
 
 When the study ends its keys and messages are wiped, unless the owner keeps them for an audit for a
-while (`party.retention`). What stays is the sent log: for every message
-that left, to whom it went, when, how large it was, and its SHA-256.
+while (`party.retention`). What stays is the sent log: for every message that left, to whom it went,
+when, how large it was, and its SHA-256.
 
 `Notes` are beside it: what the running node last said about each study, for `party status`.
-
-Not here: what messages mean, and when to send them. `party.node` knows.
 """
 
 from __future__ import annotations
@@ -126,7 +122,8 @@ class Journal:
     def __init__(
         self, database: Database, source: RandomSource, retention: Retention | None = None
     ) -> None:
-        self._file, self._retention = database, retention
+        self._file = database
+        self.retention = retention or Retention(database, None, lambda: 0)
         database.add_tables(_TABLES)
         self.traffic = TrafficLog(database)
         self.inbox, self.outbox = Inbox(database), Outbox(database)
@@ -249,33 +246,22 @@ class Journal:
                 "UPDATE study SET state = ?, reason = ?, ended_at = ? WHERE study = ?",
                 (state.value, reason, at, study),
             )
-            keys, retention = self.keys.all(study), self._retention
-            if retention is None or not retention.keep(study, keys, at=at):
+            if not self.retention.keep(study, self.keys.all(study), at=at):
                 self.inbox.wipe(study)
             self.keys.wipe(study)
             if state is JournalState.ABORTED:
                 self.outbox.drop(study)
 
-    def kept_until(self, study: StudyId) -> str | None:
-        """Return how long an ended study is kept for an audit; None if it is not."""
-        return None if self._retention is None else self._retention.until(study)
-
-    def kept_keys(self, study: StudyId) -> dict[int, Secret[bytes]]:
-        """Return the keys of an ended study by step, for an audit."""
-        return {} if self._retention is None else self._retention.keys(study)
-
     def wipe_expired(self, *, at: str) -> None:
         """Wipe what was kept for an audit for as long as the owner wanted."""
-        due = [] if self._retention is None else self._retention.due(at=at)
-        for study in due:
+        for study in self.retention.due(at=at):
             self.wipe_kept(study)
 
     def wipe_kept(self, study: StudyId) -> None:
         """Wipe what is kept of an ended study, now."""
-        if self._retention is not None:
-            with self._file.transaction():
-                self._retention.forget(study)
-                self.inbox.wipe(study)
+        with self._file.transaction():
+            self.retention.forget(study)
+            self.inbox.wipe(study)
 
     def leave(self, study: StudyId) -> None:
         """Note that a study that was aborted for us was finished; nothing else changes."""

@@ -3,14 +3,8 @@
 For every message the node asks the role what to do, and writes the message, the charges and the
 answers down in ONE transaction. Only when that is on disk does anything leave. A crash before the
 transaction leaves no trace but the keys of steps, so the same message finds the same randomness; a
-crash after it leaves the answers in the outbox, to be sent unchanged.
-
-After a crash the role is rebuilt by a replay of the journal: see `common.service.durable`.
-
-    node = PartyNode(ticket, ..., send=client.submit)
-    node.resume()                    # sends again what is not acknowledged
-    node.receive(1, body)            # for every message, in order; duplicates are harmless
-    node.acknowledge(1)              # when the curator has it
+crash after it leaves the answers in the outbox, to be sent unchanged. The role is rebuilt by a
+replay of the journal (`common.service.durable`).
 """
 
 from __future__ import annotations

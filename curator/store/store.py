@@ -1,15 +1,8 @@
 """What the curator must not forget, in one SQLite file: studies, approvals, messages, keys.
 
-Every accepted message of a party is stored in one transaction with the messages that it caused, so
-after a crash a study's role is rebuilt by giving it the same messages in the same order, and what
-was queued for the parties is sent as it was, byte for byte. `common.service.durable` does that, for
-both services.
-
 When a study ends, its secrets go: the Paillier key, the keys of its steps, what the parties sent.
 A queue stays until its party has acknowledged it, or until the curator has run for `KEEP_QUEUES_H`
 hours since the end. No wall clock decides that: one that is wrong for a moment drops nothing.
-
-Not here: what messages mean, and when a study starts. `curator.session` knows.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from common.analysis.survival import survival as survival_statistic
 from common.analysis.views import TableView
 from common.errors import InputError
 from common.fitted.counts import ModelCount
-from common.report.curves import curves_svg
+from common.report.charts import curves_svg
 from common.schema import Schema
 from common.schema import query as language
 from common.schema.conditions import Condition, parse
