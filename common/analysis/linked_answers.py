@@ -43,8 +43,8 @@ from common.analysis.views import (
     people_view,
 )
 from common.errors import LocalError
+from common.fitted.compared import among_events
 from common.fitted.linked import LinkedFit
-from common.fitted.linked_sums import among_events
 from common.fitted.model import FittedModel
 from common.privacy.randomness import SeededRandomSource
 from common.release.measured import MeasuredTable, expected_errors

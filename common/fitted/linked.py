@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from common.bayes.form import Model
 from common.errors import InputError, LocalError
-from common.fitted.linked_sums import linked_sums
+from common.fitted.compared import linked_sums
 from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
 from common.methods.subn_plus.declared import DECLARED

@@ -19,7 +19,7 @@ from common.analysis.survival import curves_of
 from common.analysis.survival import survival as survival_statistic
 from common.analysis.views import TableView
 from common.errors import InputError
-from common.fitted.counts import ModelCount
+from common.fitted.model import ModelCount
 from common.report.charts import curves_svg
 from common.schema import Schema
 from common.schema import query as language
