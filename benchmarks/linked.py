@@ -46,7 +46,7 @@ from common.study.document import Study
 from common.study.members import Member
 from common.study.script import drive
 from common.study.steps import OnePlace
-from parley.simulation.population_visits import PERSON, linked_schema, make_linked_population
+from parley.simulation.population import PERSON, linked_schema, make_linked_population
 
 OWNERS = 10
 KINDS = (PEOPLE, BOTH, EVENT, NEXT, SAME)

@@ -21,9 +21,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from common.analysis.diagnostics import dependence
 from common.analysis.distances import Distances, distances_of
 from common.analysis.linked_evaluation import LinkedDistances, evaluate_linked
-from common.analysis.relations import dependence
 from common.errors import InputError
 from common.fitted.single_owner import AnySchema, AnyTable, as_arrow, as_schema, encode
 from common.marginals import count

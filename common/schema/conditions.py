@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.schema import query as syntax
-from common.schema.attribute import MISSING_LABEL, Attribute, from_number, to_number
+from common.schema.attribute import MISSING_LABEL, Attribute, Domains, from_number, to_number
 from common.schema.binning import Binning
 from common.schema.codes import Codes
-from common.schema.domains import Domains
 from common.schema.hierarchy import Node
 from common.schema.limits import MOST_RULE_CELLS, check_most
 from common.schema.query import (

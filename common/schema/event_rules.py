@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, located
+from common.schema.attribute import Domains
 from common.schema.codes import Codes
 from common.schema.conditions import CellWeights
-from common.schema.domains import Domains
 from common.schema.limits import MOST_KIND_RULES, MOST_KINDS, MOST_PEOPLE_CELLS, check_most
 from common.schema.rules import (
     MOST_TRIED,

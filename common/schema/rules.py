@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, located
-from common.schema.attribute import Attribute, Listed
+from common.schema.attribute import Attribute, Domains, Listed
 from common.schema.codes import Codes
 from common.schema.conditions import CellWeights, CodeTest, Condition, cells_of, parse
-from common.schema.domains import Domains
 from common.schema.hierarchy import Node
 from common.schema.limits import MOST_RULE_CELLS, MOST_RULES, check_most
 from common.schema.query import Join
